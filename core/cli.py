@@ -1,0 +1,140 @@
+"""The command line: the same services as the pages, no browser.
+
+    python -m core.cli models | plan | synth | review | ledger
+
+With `--json` the last line of the output is one JSON object. An error is one line on stderr and
+exit code 2; a file is written whole or not at all.
+"""
+
+# Everything heavier than argparse is imported where it is used: `--help` and a typing error answer
+# at once.
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from core.models.synthesizer import FitEvent, Wish
+    from core.privacy.ledger import Ledger
+    from core.privacy.plan import Plan
+    from core.runs.pipeline import Outcome
+    from core.runs.workspace import Workspace
+    from core.table.schema import Schema
+
+__all__ = ["main"]
+
+FAILED = 2
+INTERRUPTED = 130
+SPEAK_SECONDS = 5.0
+OUT_ENDINGS = (".csv", ".parquet")
+NOT_PRIVATE = "not-private"
+
+
+class CommandError(ValueError):
+    """The command cannot be done; one plain line."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise CommandError(f"{message} (see: {self.prog} --help)")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do one command; 0, or 2 after one line on stderr.
+
+    Args:
+      arguments: of the command line, without the program's name.
+    """
+    debug = False
+    try:
+        options = _parser().parse_args(arguments)
+        debug = options.traceback
+        status: int = options.run(options)
+    except KeyboardInterrupt:
+        print("error: stopped; what was spent stays spent, no file was written", file=sys.stderr)
+        return INTERRUPTED
+    except Exception as error:
+        # the process's edge: whatever it is, people get one line
+        if debug:
+            traceback.print_exc()
+        print(f"error: {_plain(error)}", file=sys.stderr)
+        return FAILED
+    return status
+
+
+def _plain(error: Exception) -> str:
+    """One line on an error; the text of those that are known to quote no private value."""
+    from core.privacy.ledger import LedgerError
+    from core.runs.pipeline import DeviceError
+    from core.runs.tables import RunStoreError
+    from core.table.cells import TableReadError
+    from core.table.schema import SchemaError
+
+    known = (CommandError, LedgerError, DeviceError, RunStoreError, TableReadError, SchemaError)
+    if isinstance(error, known):
+        return " ".join(str(error).split())
+    if isinstance(error, OSError):
+        return f"{error.strerror or type(error).__name__}: {error.filename or 'a file'}"
+    return f"an unexpected problem ({type(error).__name__}); --traceback shows where"
+
+
+def _parser() -> _Parser:
+    parser = _Parser(prog="python -m core.cli", description="Private synthetic tables.")
+    parser.add_argument("--traceback", action="store_true", help="show where an error arose")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    models = commands.add_parser("models", help="the models, one line each")
+    models.set_defaults(run=_models)
+
+    plan = commands.add_parser("plan", help="what a run would spend; touches no row for it")
+    synth = commands.add_parser("synth", help="make a synthetic table")
+    for command in (plan, synth):
+        _plan_options(command)
+    plan.set_defaults(run=_plan)
+    synth.add_argument("--rows", type=int, help="synthetic records; as many as the table has")
+    synth.add_argument("--seed", type=int, help="of data-free randomness, never of noise")
+    synth.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
+    synth.add_argument("--out", type=Path, required=True, help="a .csv or .parquet file")
+    synth.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    synth.set_defaults(run=_synth)
+
+    review = commands.add_parser("review", help="compare a synthetic table with the real one")
+    review.add_argument("real", type=Path)
+    review.add_argument("synthetic", type=Path)
+    review.add_argument("--holdout", type=Path, help="real records that no model saw")
+    review.add_argument("--target", help="the column to predict")
+    review.add_argument("--schema", type=Path)
+    review.add_argument("--out", type=Path, required=True, help="a .html file")
+    review.set_defaults(run=_review)
+
+    ledger = commands.add_parser("ledger", help="what was spent on which table")
+    ledger.add_argument("what", nargs="?", default="show", choices=("show", "verify"))
+    ledger.set_defaults(run=_ledger)
+    for command in (models, plan, synth, review, ledger):
+        command.add_argument("--json", action="store_true", help="one JSON object, last line")
+    return parser
+
+
+def _plan_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("table", type=Path, help="CSV, TSV, Parquet or Excel")
+    command.add_argument("--model", required=True, help="an id that `models` prints")
+    command.add_argument("--epsilon", type=float, required=True, help="> 0, or inf for no privacy")
+    command.add_argument("--delta", type=float, help="min(1e-6, 1/(10 n)) when left out")
+    command.add_argument("--target", help="the column that others should predict")
+    command.add_argument("--schema", type=Path, help="a schema as JSON; inferred when left out")
+    command.add_argument(
+        "--settings", nargs="+", action="extend", default=[], metavar="NAME=VALUE"
+    )
+    command.add_argument("--sensitive", help=argparse.SUPPRESS)
+    command.add_argument("--alpha", type=float, help=argparse.SUPPRESS)
+
+

@@ -1,0 +1,124 @@
+"""What several commands share: reading, refusing, printing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pydantic import ValidationError
+
+from core.privacy.plan import Guarantee
+from core.table.infer import infer_schema
+from core.table.read import read_table
+from core.table.schema import Schema
+
+__all__ = [
+    "CommandError",
+    "claim_of",
+    "claim_words",
+    "domain_words",
+    "out_path",
+    "print_json",
+    "read_frame",
+    "read_schema",
+    "read_with_schema",
+]
+
+
+class CommandError(ValueError):
+    """The command cannot be done; one plain line that quotes no private value."""
+
+
+def read_with_schema(options: argparse.Namespace) -> tuple[pd.DataFrame, Schema]:
+    """The rows and their schema, with the target that was asked for."""
+    if options.sensitive is not None or options.alpha is not None:
+        raise CommandError(
+            "α-LMDP (--sensitive, --alpha) is not part of this version; nothing was read"
+        )
+    frame = read_frame(options.table)
+    schema = infer_schema(frame) if options.schema is None else read_schema(options.schema)
+    if set(schema.names) - set(frame.columns):
+        missing = sorted(set(schema.names) - set(frame.columns))
+        raise CommandError(f"the schema names columns the table lacks: {', '.join(missing)}")
+    if options.target is not None:
+        if options.target not in schema.names:
+            raise CommandError(f"no column is called '{options.target}'")
+        schema = schema.model_copy(update={"target": options.target})
+    return frame, schema
+
+
+def read_frame(path: Path) -> pd.DataFrame:
+    """The rows of a file; what was decided in doubt goes to stderr."""
+    if not path.is_file():
+        raise CommandError(f"there is no file {path}")
+    result = read_table(path)
+    for warning in result.warnings:
+        print(f"note: {warning}", file=sys.stderr)
+    return result.frame
+
+
+def read_schema(path: Path) -> Schema:
+    """A schema from JSON; CommandError says what is wrong with it."""
+    try:
+        return Schema.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise CommandError(f"the schema {path} is not valid: {where} {first['msg']}") from None
+
+
+def out_path(path: Path, *, endings: Sequence[str], inputs: Sequence[Path]) -> Path:
+    """The path of a file to be written, refused before anything is read or spent.
+
+    Args:
+      path: as asked for.
+      endings: what it may end in.
+      inputs: files it must not replace.
+    """
+    if path.suffix.lower() not in endings:
+        raise CommandError(f"--out must end in {' or '.join(endings)}, not '{path.name}'")
+    if not path.parent.is_dir():
+        raise CommandError(f"there is no folder {path.parent}")
+    if path.is_dir():
+        raise CommandError(f"{path} is a folder")
+    if path.exists() and any(other.exists() and path.samefile(other) for other in inputs):
+        raise CommandError("--out would replace a table that is read")
+    return path
+
+
+def claim_of(guarantee: Guarantee) -> dict[str, Any]:
+    """The claim for the JSON line; an infinite ε is the text "Infinity"."""
+    claim: dict[str, Any] = guarantee.model_dump(mode="json")
+    return {
+        "epsilon": claim["epsilon"],
+        "epsilon_replace": claim["epsilon_replace"],
+        "delta": claim["delta"],
+        "method": claim["method"],
+        "private": guarantee.private,
+    }
+
+
+def claim_words(claim: dict[str, Any]) -> str:
+    """The claim in one line."""
+    if not claim["private"]:
+        return "no differential privacy"
+    return (
+        f"ε {claim['epsilon']:.4g} (zero-out), {claim['epsilon_replace']:.4g} (replace-one) "
+        f"at δ {claim['delta']:.3g}, {claim['method']}"
+    )
+
+
+def domain_words(options: argparse.Namespace) -> str:
+    """How the domain became known, and that the claim hangs on it."""
+    how = "inferred" if options.schema is None else f"schema {options.schema.name}"
+    return f"declared public ({how}); ε is conditional on it"
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """One object on one line, for programs."""
+    print(json.dumps(value, ensure_ascii=False), flush=True)

@@ -1,0 +1,1 @@
+"""Synthesizers: one file a model, each found through the registry."""

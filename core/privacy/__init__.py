@@ -1,0 +1,1 @@
+"""Mechanisms, plans, one accountant, one door to rows, one ledger."""

@@ -1,0 +1,120 @@
+"""Dominating curves: upper bounds on a mechanism's privacy profile, turned into PLDs.
+
+A profile is h(ε) = sup over neighbours of H_{e^ε}(P‖Q) = sup_S P(S) - e^ε Q(S), for every real ε.
+Any b ≥ h may stand in for h. As a function of t = e^ε, h is convex, so the lower convex hull of b
+is still ≥ h and is itself the profile of some pair of distributions; connecting its corners by
+straight lines in t only raises it. That pair dominates the mechanism, hence may be composed with
+other PLDs (Zhu, Dong & Wang, "Optimal accounting of differential privacy", 2022, Theorem 10;
+Doroshenko et al., "Connect the dots", 2022).
+
+All bounds here hold with P and Q exchanged, so negative ε follow from
+h(-ε) = 1 - e^-ε + e^-ε h(ε), and one distribution serves both directions.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from dp_accounting.pld import pld_pmf
+from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
+
+__all__ = ["dominating_pld", "gaussian_profile", "replaced_sampled_profile", "zcdp_profile"]
+
+Floats = NDArray[np.float64]
+
+
+def gaussian_profile(eps: Floats, distance: float) -> Floats:
+    """h(ε) of two unit normals `distance` > 0 apart, for any real ε.
+
+    Source: Balle & Wang, "Improving the Gaussian mechanism", 2018, equation 6.
+    """
+    first = log_ndtr(distance / 2.0 - eps / distance)
+    second = eps + log_ndtr(-distance / 2.0 - eps / distance)
+    return np.asarray(-np.exp(first) * np.expm1(np.minimum(second - first, 0.0)))
+
+
+def zcdp_profile(eps: Floats, rho: float) -> Floats:
+    """A bound on h(ε) at ε ≥ 0 for anything that is ρ-zCDP: the least over Rényi orders.
+
+    Source: Canonne, Kamath & Steinke, "The discrete Gaussian", 2020, Proposition 12, and
+    h ≤ total variation ≤ min(√(KL/2), √(1 - e^-KL)) with KL ≤ ρ (Pinsker; Bretagnolle & Huber).
+    """
+    widest = 3.0 * math.sqrt(60.0 / rho) + 10.0  # beyond the best order for δ = e^-60
+    orders = 1.0 + np.geomspace(0.02, widest, 160)[:, None]  # [160, 1]
+    log_bound = (orders - 1.0) * (rho * orders - eps + np.log1p(-1.0 / orders)) - np.log(orders)
+    total_variation = math.sqrt(min(-math.expm1(-rho), rho / 2.0))
+    return np.asarray(np.minimum(np.exp(log_bound.min(axis=0).clip(max=0.0)), total_variation))
+
+
+def replaced_sampled_profile(eps: Floats, sigma: float, rate: float) -> Floats:
+    """A bound on h(ε) at ε ≥ 0 for a Poisson-sampled Gaussian when one record is replaced.
+
+    With M₀ the output without the record and M₁, M₁' the outputs with either version, the two
+    outputs are (1-q)M₀ + qM₁ and (1-q)M₀ + qM₁'. Balle, Barthe & Gaboardi (2018, Theorem 2) give
+    h = q · H_γ(M₁ ‖ (1-β)M₀ + βM₁') with γ = 1 + (e^ε - 1)/q and β = e^ε/γ. Splitting M₁ into parts
+    λ and 1-λ and using (a + b)₊ ≤ a₊ + b₊,
+
+      H_γ(M₁ ‖ …) ≤ λ H_{γ(1-β)/λ}(M₁‖M₀) + (1-λ) H_{γβ/(1-λ)}(M₁‖M₁'),
+
+    where M₁ and M₀ are at most Δ apart and M₁ and M₁' at most 2Δ. Every λ in [0, 1] is sound; the
+    least over a grid is taken. At q = 1 this is the exact profile at distance 2Δ.
+
+    Args:
+      eps: float64 [m], ≥ 0.
+      sigma: noise over Δ, > 0.
+      rate: q in (0, 1].
+    """
+    other = gaussian_profile(eps, 2.0 / sigma)  # λ = 0: γβ = e^ε
+    best = other
+    if rate < 1.0:
+        log_far = eps  # ln γβ
+        with np.errstate(divide="ignore"):
+            # γ(1-β) = γ - e^ε = (1-q)(e^ε - 1)/q, zero at ε = 0
+            log_near = np.log(np.expm1(eps)) + math.log1p(-rate) - math.log(rate)
+        near = np.maximum(log_near, -700.0)
+        best = np.minimum(best, gaussian_profile(near, 1.0 / sigma))  # λ = 1
+        for share in _SPLITS:
+            left = share * gaussian_profile(near - math.log(share), 1.0 / sigma)
+            right = (1 - share) * gaussian_profile(log_far - math.log1p(-share), 2.0 / sigma)
+            best = np.minimum(best, left + right)
+    return np.asarray(rate * best)
+
+
+_SPLITS = tuple(1.0 / (1.0 + math.exp(-x)) for x in np.linspace(-9.0, 9.0, 37))
+
+
+def dominating_pld(eps: Floats, bound: Floats, interval: float) -> PrivacyLossDistribution:
+    """The PLD of a pair that dominates everything with profile ≤ `bound` at `eps`.
+
+    Args:
+      eps: 0, interval, 2·interval, … (float64 [m], m ≥ 2).
+      bound: h at most this, [m], in [0, 1]; holds in both directions.
+      interval: the PLD's grid step.
+    """
+    steps = np.arange(len(eps))
+    mirrored = -np.expm1(-eps[1:]) + np.exp(-eps[1:]) * bound[1:]  # h(-ε)
+    grid = np.concatenate([-steps[:0:-1], steps])
+    delta = np.concatenate([mirrored[::-1], np.minimum.accumulate(bound)]).clip(0.0, 1.0)
+    corners = _lower_hull(np.exp(grid * interval), delta)
+    pmf: Any = pld_pmf.create_pmf_pessimistic_connect_dots(
+        interval, grid[corners], np.minimum.accumulate(delta[corners])
+    )
+    return PrivacyLossDistribution(pmf)
+
+
+def _lower_hull(x: Floats, y: Floats) -> NDArray[np.int64]:
+    """Positions of the corners of the lower convex hull of points with increasing x."""
+    kept: list[int] = []
+    xs, ys = x.tolist(), y.tolist()
+    for i in range(len(xs)):
+        while len(kept) > 1:
+            a, b = kept[-2], kept[-1]
+            if (ys[b] - ys[a]) * (xs[i] - xs[a]) < (ys[i] - ys[a]) * (xs[b] - xs[a]):
+                break
+            kept.pop()
+        kept.append(i)
+    return np.array(kept)

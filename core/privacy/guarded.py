@@ -1,0 +1,211 @@
+"""PrivateTable: the only door to private rows.
+
+A model is handed this object and nothing else. Rows can be read only inside a release that the plan
+holds, that is charged before it computes, and whose result carries the planned noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+
+from core.privacy import noise
+from core.privacy.mechanisms import Mechanism, Rows
+from core.privacy.meter import Meter, UnplannedReleaseError
+from core.privacy.noise import NoiseSource, SecureNoise
+from core.privacy.plan import Phase, Plan
+from core.table.schema import Domain
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["PrivateTable", "UnplannedReleaseError"]
+
+CHUNK_ROWS = 8192
+_ORDER_KEY = 0x5EED  # public: the order of rows may depend on n and on nothing else
+
+
+class PrivateTable:
+    """Rows behind a plan: n and the domain are public, everything else costs budget.
+
+    Rows are put in a fixed order that depends only on n, so that consecutive rows are random pairs
+    chosen without looking at the data, and the same order comes back after a resume.
+
+    Args:
+      codes: the encoded rows; n of them, as the plan says.
+      plan: what may be released.
+      chunk_rows: rows read at once; even, so that pairs stay together.
+      shuffle: False keeps the file's order (only for statistics that do not pair rows up).
+      noise_source: for tests; a source that is not private voids every claim of the meter.
+      meter: the counts of a checkpoint, when a fit goes on.
+
+    Raises:
+      ValueError: the plan is for another number of records, a private plan holds a phase without
+        noise, or chunk_rows is not a positive even number.
+    """
+
+    __slots__ = ("__chunk_rows", "__codes", "__domain", "__meter", "__plan", "__source")
+
+    def __init__(
+        self,
+        codes: Rows,
+        domain: Domain,
+        plan: Plan,
+        *,
+        chunk_rows: int = CHUNK_ROWS,
+        shuffle: bool = True,
+        noise_source: NoiseSource | None = None,
+        meter: Meter | None = None,
+    ):
+        if len(codes) != plan.n:
+            raise ValueError(
+                f"The plan is for {plan.n} records and the table has {len(codes)}. Nothing was "
+                "released; make a plan for this table."
+            )
+        if chunk_rows < 2 or chunk_rows % 2:
+            raise ValueError(f"chunk_rows must be a positive even number, got {chunk_rows}.")
+        silent = [p.name for p in plan.phases if p.mechanism != "zcdp" and not p.noise_multiplier]
+        if plan.budget.private and silent:
+            raise ValueError(f"A private plan holds phases without noise: {', '.join(silent)}.")
+        order = np.random.Generator(np.random.Philox(key=_ORDER_KEY)).permutation(plan.n)
+        self.__codes = codes.take(order) if shuffle else codes
+        self.__domain = domain
+        self.__plan = plan
+        self.__chunk_rows = chunk_rows
+        self.__source: NoiseSource = SecureNoise() if noise_source is None else noise_source
+        self.__meter = Meter(plan) if meter is None else meter
+        if not self.__source.private:
+            self.__meter.forfeit("deterministic noise: not private")
+
+    @property
+    def n(self) -> int:
+        """Number of records (public)."""
+        return self.__plan.n
+
+    @property
+    def domain(self) -> Domain:
+        """The public domain."""
+        return self.__domain
+
+    @property
+    def plan(self) -> Plan:
+        """What may be released."""
+        return self.__plan
+
+    @property
+    def meter(self) -> Meter:
+        """What was released so far."""
+        return self.__meter
+
+    def release(
+        self,
+        phase_name: str,
+        mechanism: Mechanism,
+        *,
+        device: str = "cpu",
+        tick: Callable[[int, int], None] | None = None,
+    ) -> Tensor:
+        """One planned release: charge, compute over all rows, add noise.
+
+        Args:
+          phase_name: a phase of the plan with runs left and without sampling.
+          mechanism: what is computed; its noise must be of the phase's kind.
+          device: where the statistic is computed.
+          tick: called with (rows read, rows in all) after each chunk; both are public. It may
+            raise to stop; the charge stays.
+
+        Returns:
+          float64 on the CPU, the statistic's shape. The noise scale is noise_multiplier · Δ (plus
+          about one part in a million, see `core.privacy.noise.add`), or none where the plan claims
+          no privacy.
+
+        Raises:
+          UnplannedReleaseError: the plan does not hold this; nothing was computed.
+          FloatingPointError: the statistic is not finite, which no valid code can cause; what was
+            charged stays charged.
+        """
+        import torch
+
+        self._check(phase_name, mechanism)
+        phase = self.__meter.charge(phase_name)
+        total = self._sum(mechanism, device=device, tick=tick)
+        if not bool(torch.isfinite(total).all()):
+            raise FloatingPointError(
+                f"Phase '{phase_name}' produced a value that is not finite. Nothing was released, "
+                "its budget stays spent. Please report this as a fault of the model."
+            )
+        if phase.noise_multiplier == 0.0:
+            return total
+        noisy = noise.add(
+            total.numpy(),
+            kind=mechanism.noise,
+            noise_multiplier=phase.noise_multiplier,
+            sensitivity=float(mechanism.sensitivity),
+            source=self.__source,
+        )
+        return torch.from_numpy(noisy)
+
+    def _check(self, phase_name: str, mechanism: Mechanism) -> None:
+        """Refuse what the plan does not hold, before anything is charged or computed."""
+        phase = next((p for p in self.__plan.phases if p.name == phase_name), None)
+        if phase is None:
+            return  # the meter says so
+        _same_kind(phase, mechanism)
+        sensitivity = float(mechanism.sensitivity)
+        if not (math.isfinite(sensitivity) and sensitivity > 0.0):
+            raise UnplannedReleaseError(
+                f"Phase '{phase_name}': a sensitivity must be positive and finite, got "
+                f"{sensitivity}. Nothing was released."
+            )
+
+    def _sum(
+        self, mechanism: Mechanism, *, device: str, tick: Callable[[int, int], None] | None
+    ) -> Tensor:
+        """The statistic over all rows, float64 on the CPU."""
+        import torch
+
+        total: Tensor | None = None
+        with torch.no_grad():
+            for start, stop in self._chunks():
+                rows = self.__codes.slice(start, stop).to(device)
+                mask = torch.ones(stop - start, device=device)
+                part = mechanism.statistic(rows, mask).detach().to("cpu", torch.float64)
+                total = part.clone() if total is None else total + part
+                if tick is not None:
+                    tick(stop, self.n)
+        assert total is not None  # a plan has n ≥ 1
+        return total
+
+    def _chunks(self) -> Iterator[tuple[int, int]]:
+        for start in range(0, self.n, self.__chunk_rows):
+            yield start, min(start + self.__chunk_rows, self.n)
+
+    def __repr__(self) -> str:
+        return f"PrivateTable(n={self.n}, columns={len(self.__domain.columns)})"
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise TypeError("Private rows cannot be listed, copied or stored; release a statistic.")
+
+    __iter__ = _refuse
+    __getitem__ = _refuse
+    __copy__ = _refuse
+    __deepcopy__ = _refuse
+    __getstate__ = _refuse
+    __reduce__ = _refuse
+    __reduce_ex__ = _refuse
+
+
+def _same_kind(phase: Phase, mechanism: Mechanism) -> None:
+    if phase.sampling_rate is not None:
+        raise UnplannedReleaseError(
+            f"Phase '{phase.name}' is planned on random batches, not on all rows. "
+            "Nothing was released."
+        )
+    if phase.mechanism != mechanism.noise:
+        raise UnplannedReleaseError(
+            f"Phase '{phase.name}' is planned with {phase.mechanism} noise and the mechanism is "
+            f"stated for {mechanism.noise} noise. Nothing was released."
+        )

@@ -1,0 +1,156 @@
+"""Budget, Phase, Plan, Guarantee: what a run will spend, stated before any row is touched.
+
+A plan is a value: it can be shown, stored, hashed and compared with what really ran. Every phase
+maps to exactly one accountant event through `Phase.event`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import Any, Literal, Self
+
+from dp_accounting import dp_event
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+__all__ = ["Budget", "Guarantee", "Phase", "Plan", "default_delta"]
+
+
+def default_delta(n: int) -> float:
+    """The default δ for n records: min(1e-6, 1 / (10 n)); n ≥ 1.
+
+    >>> default_delta(891)
+    1e-06
+    """
+    return min(1e-6, 1.0 / (10 * n))
+
+
+class Budget(BaseModel):
+    """The (ε, δ) a run may spend, under zero-out. ε = inf means no differential privacy."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+
+    epsilon: float = Field(gt=0.0)
+    delta: float = Field(gt=0.0, lt=1.0)
+
+    @property
+    def private(self) -> bool:
+        """Whether any differential privacy is claimed."""
+        return math.isfinite(self.epsilon)
+
+
+class Phase(BaseModel):
+    """One private access: a mechanism, how often it runs, and with what noise.
+
+    Attributes:
+      name: key that `PrivateTable.release` is called with, unique in the plan.
+      title: a few words for people.
+      what: one plain sentence on what is released.
+      mechanism: "gaussian" (optionally Poisson-sampled), "laplace" or "zcdp".
+      share: fraction of the budget given to this phase, in (0, 1], for people to read.
+      noise_multiplier: σ over sensitivity; 0 when no privacy is claimed. For "laplace" it is
+        scale over sensitivity; for "zcdp" it is ignored and `rho` counts.
+      count: how many times the mechanism runs, ≥ 1.
+      sampling_rate: Poisson rate in (0, 1], or None when every record takes part.
+      rho: zCDP parameter of one run of a "zcdp" mechanism.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    title: str
+    what: str
+    mechanism: Literal["gaussian", "laplace", "zcdp"] = "gaussian"
+    share: float = Field(gt=0.0, le=1.0)
+    noise_multiplier: float = Field(ge=0.0)
+    count: int = Field(default=1, ge=1)
+    sampling_rate: float | None = Field(default=None, gt=0.0, le=1.0)
+    rho: float | None = Field(default=None, gt=0.0)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.mechanism == "zcdp" and self.rho is None:
+            raise ValueError(f"phase '{self.name}': a zcdp phase needs rho")
+        return self
+
+    @property
+    def single_event(self) -> dp_event.DpEvent:
+        """The accountant's event for one run of the mechanism."""
+        if self.mechanism == "zcdp":
+            assert self.rho is not None
+            return dp_event.ZCDpEvent(self.rho)
+        if self.noise_multiplier == 0.0:
+            return dp_event.NonPrivateDpEvent()
+        if self.mechanism == "laplace":
+            return dp_event.LaplaceDpEvent(self.noise_multiplier)
+        event: dp_event.DpEvent = dp_event.GaussianDpEvent(self.noise_multiplier)
+        if self.sampling_rate is not None:
+            event = dp_event.PoissonSampledDpEvent(self.sampling_rate, event)
+        return event
+
+    @property
+    def event(self) -> dp_event.DpEvent:
+        """The accountant's event for the whole phase."""
+        if self.count == 1:
+            return self.single_event
+        return dp_event.SelfComposedDpEvent(self.single_event, self.count)
+
+
+class Guarantee(BaseModel):
+    """What is claimed: ε under both neighbouring relations, δ, and on which conditions.
+
+    `epsilon` is under zero-out (one record's contribution removed, n public); `epsilon_replace`
+    is under replace-one (one record swapped for any other). inf means no claim.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+
+    epsilon: float
+    epsilon_replace: float
+    delta: float
+    method: str = ""
+    conditions: tuple[str, ...] = ()
+
+    @property
+    def private(self) -> bool:
+        """Whether any differential privacy is claimed."""
+        return math.isfinite(self.epsilon)
+
+
+class Plan(BaseModel):
+    """Everything a fit may do to private data, with its noise calibrated to the budget.
+
+    Attributes:
+      model: registry id.
+      n: number of records (public).
+      budget: what was asked for.
+      phases: the private accesses, in order.
+      guarantee: ε of the composed phases under both relations.
+      settings: the model's public settings (steps, widths, ...), JSON values only.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str
+    n: int = Field(ge=1)
+    budget: Budget
+    phases: tuple[Phase, ...]
+    guarantee: Guarantee
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+    def phase(self, name: str) -> Phase:
+        """The phase of that name; KeyError when the plan holds none."""
+        for phase in self.phases:
+            if phase.name == name:
+                return phase
+        raise KeyError(name)
+
+    @property
+    def event(self) -> dp_event.DpEvent:
+        """All phases as one accountant event."""
+        return dp_event.ComposedDpEvent([phase.event for phase in self.phases])
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON, 64 hex digits: names this plan in ledger and certificate."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()

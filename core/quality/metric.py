@@ -1,0 +1,173 @@
+"""What every number of the report is: name, unit, direction, range, a sentence, a source.
+
+A page labels any `Score` from its own fields; nothing else needs to know a metric by name. A new
+metric is one entry here and one line where it is measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from core.quality.types import Goal, Score
+
+__all__ = ["METRICS", "Metric", "metric"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A declared metric.
+
+    Attributes:
+      key: name in report.json.
+      title: a few words for people.
+      unit: of the value; "" for a pure number.
+      goal: "higher" or "lower" is closer to the real table.
+      low, high: the range of possible values.
+      meaning: one plain sentence.
+      source: where the definition is from.
+    """
+
+    key: str
+    title: str
+    unit: str
+    goal: Goal
+    low: float
+    high: float
+    meaning: str
+    source: str
+
+    def score(
+        self,
+        value: float | None,
+        *,
+        spread: float | None = None,
+        ceiling: float | None = None,
+        note: str = "",
+    ) -> Score:
+        """A measurement with this declaration attached."""
+        return Score(
+            key=self.key,
+            title=self.title,
+            value=value,
+            unit=self.unit,
+            goal=self.goal,
+            low=self.low,
+            high=self.high,
+            meaning=self.meaning,
+            source=self.source,
+            spread=spread,
+            ceiling=ceiling,
+            note=note,
+        )
+
+
+_AUTO_GAN = "DP-auto-GAN (ICLR 2020 submission)"
+
+METRICS = (
+    Metric(
+        "tvd_1way",
+        "Single columns: distance",
+        "",
+        "lower",
+        0.0,
+        1.0,
+        "Total variation distance between a column's real and synthetic distribution, averaged "
+        "over columns: 0 means the same shares, 1 means nothing in common.",
+        "1-way marginals, as in P3GM (ICDE 2021); numbers in 16 equal-width bins",
+    ),
+    Metric(
+        "tvd_2way",
+        "Pairs of columns: distance",
+        "",
+        "lower",
+        0.0,
+        1.0,
+        "Total variation distance between the joint distributions of two columns, averaged over "
+        "all pairs: it sees whether columns still belong together.",
+        "2-way marginals, as in P3GM (ICDE 2021); numbers in 16 equal-width bins",
+    ),
+    Metric(
+        "wscore_pca",
+        "Overall shape in the plane (Wasserstein)",
+        "",
+        "higher",
+        0.0,
+        1.0,
+        "How little the synthetic points must be moved to become the real ones, on the first two "
+        "principal axes; differences under 0.015 mean nothing.",
+        f"{_AUTO_GAN} §4: 1 − W₂ / (√v · largest distance), 2,000 rows a side, mean of 3 draws",
+    ),
+    Metric(
+        "wscore_whole",
+        "Overall shape in all columns (Wasserstein)",
+        "",
+        "higher",
+        0.0,
+        1.0,
+        "How little the synthetic rows must be moved to become the real ones, over all columns; "
+        "two samples of the same large table do not reach 1 either.",
+        f"{_AUTO_GAN} §4: 1 − W₂ / largest distance, 2,000 rows a side, mean of 3 draws",
+    ),
+    Metric(
+        "prediction_gap",
+        "Predicting each column: gap",
+        "",
+        "lower",
+        0.0,
+        1.0,
+        "Each column is predicted from the others on real rows, once learnt from real and once "
+        "from synthetic rows; this is the mean difference of the two scores.",
+        f"Dimension-wise prediction, {_AUTO_GAN} §4; AUROC for lists, R² for numbers",
+    ),
+    Metric(
+        "tstr_auroc",
+        "Learning the target: AUROC",
+        "",
+        "higher",
+        0.0,
+        1.0,
+        "Four classifiers learn the target from synthetic rows and are tested on real rows: "
+        "0.5 is guessing, 1 is perfect.",
+        "Train on synthetic, test on real; P3GM (ICDE 2021) §VI",
+    ),
+    Metric(
+        "tstr_auprc",
+        "Learning the target: average precision",
+        "",
+        "higher",
+        0.0,
+        1.0,
+        "The same classifiers, judged on how purely they find the rarer class; guessing scores "
+        "that class's share.",
+        "Train on synthetic, test on real; P3GM (ICDE 2021) §VI",
+    ),
+    Metric(
+        "tstr_r2",
+        "Learning the target: R²",
+        "",
+        "higher",
+        0.0,
+        1.0,
+        "Regressions learn the numeric target from synthetic rows and are tested on real rows: "
+        "0 is guessing the mean, 1 is perfect.",
+        "Train on synthetic, test on real",
+    ),
+    Metric(
+        "pmse",
+        "Told apart by a simple model (pMSE)",
+        "",
+        "lower",
+        0.0,
+        0.25,
+        "A logistic regression tries to tell real from synthetic rows: 0 means it cannot, 0.25 "
+        "that it always can (with equally many rows of each).",
+        "Snoke et al. 2018",
+    ),
+)
+
+_BY_KEY = {entry.key: entry for entry in METRICS}
+
+
+def metric(key: str) -> Metric:
+    """The declared metric of that key; KeyError when there is none."""
+    return _BY_KEY[key]

@@ -1,0 +1,242 @@
+"""One reading of a table for every metric: common labels, real ranges, missing as its own state.
+
+All metrics compare tables through `Features`, fitted on the real table: a listed column becomes
+integer codes into one list of labels shared by all tables, a numeric column becomes floats with the
+real range beside them. Surrogate columns (identifiers, text) and dropped ones are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from core.table.labels import to_labels, to_numbers
+from core.table.schema import Column, Schema
+
+__all__ = ["BINS", "Cells", "Feature", "Features", "sample_rows"]
+
+BINS = 16  # equal-width bins over the real range, for marginal distances
+HOT_LABELS = 60  # labels with a one-hot coordinate of their own; rarer ones share the last
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One modelled column as metrics see it.
+
+    Attributes:
+      column: its declaration.
+      labels: listed kinds: the real table's labels by falling share, then labels that only other
+        tables hold. Empty for numeric kinds.
+      low, high: numeric kinds: the real table's range (NaN when every real value is missing).
+      missing: whether any of the tables lacks a value here.
+    """
+
+    column: Column
+    labels: tuple[str, ...]
+    low: float
+    high: float
+    missing: bool
+
+    @property
+    def name(self) -> str:
+        """The column's header."""
+        return self.column.name
+
+    @property
+    def numeric(self) -> bool:
+        """Whether values lie on a line."""
+        return self.column.kind.numeric
+
+    @property
+    def hot(self) -> int:
+        """One-hot coordinates of a listed column: labels, at most `HOT_LABELS`, plus missing."""
+        return min(len(self.labels), HOT_LABELS) + self.missing
+
+    @property
+    def width(self) -> int:
+        """Coordinates in the encoded vector: position and missing flag, or one-hot labels."""
+        return 1 + self.missing if self.numeric else self.hot
+
+    @property
+    def reach(self) -> float:
+        """The largest squared distance between two encoded values."""
+        if not self.numeric:
+            return 2.0 if self.hot > 1 else 0.0  # two different one-hot vectors
+        line = 1.0 if self.high > self.low else 0.0
+        # From an end of the line (or a constant's 0) to "missing" at (½, 1): ¼ + 1.
+        present = not np.isnan(self.low)
+        return 1.25 if self.missing and present else line
+
+    def bins(self, values: NDArray[np.generic], count: int = BINS) -> tuple[Ints, int]:
+        """Codes for a marginal, and how many codes there are.
+
+        Numbers: 0 … count - 1 are equal-width bins over the real range, then "below the range",
+        "above the range" and "missing". Labels: their index, then "missing".
+        """
+        if not self.numeric:
+            codes = values.astype(np.int64)
+            return np.where(codes < 0, len(self.labels), codes), len(self.labels) + 1
+        x = values.astype(np.float64)
+        span = self.high - self.low
+        at = np.floor((x - self.low) / span * count) if span > 0 else np.zeros(len(x))
+        at = np.clip(at, 0, count - 1)  # the upper bound belongs to the last bin
+        at = np.where(x < self.low, count, at)
+        # Written so that a NaN range (no real value at all) counts every value as outside.
+        at = np.where((x <= self.high) | (x < self.low), at, count + 1)
+        return np.where(np.isnan(x), count + 2, at).astype(np.int64), count + 3
+
+    def encode(self, values: NDArray[np.generic]) -> Floats:
+        """[n, width] in [0, 1]: min–max position clipped to the real range, or one-hot labels."""
+        out = np.zeros((len(values), self.width))
+        rows = np.arange(len(values))
+        if not self.numeric:
+            codes = np.minimum(values.astype(np.int64), min(len(self.labels), HOT_LABELS) - 1)
+            known = codes >= 0
+            out[rows[known], codes[known]] = 1.0
+            if self.missing:
+                out[~known, -1] = 1.0
+            return out
+        x = values.astype(np.float64)
+        absent = np.isnan(x)
+        span = self.high - self.low
+        if span > 0:
+            out[:, 0] = np.clip((x - self.low) / span, 0.0, 1.0)
+        out[absent, 0] = 0.5  # midway: the flag, not the position, says that nothing is there
+        if self.missing:
+            out[absent, 1] = 1.0
+        return out
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A table read through `Features`.
+
+    Attributes:
+      n: rows.
+      values: by column: float64 [n] with NaN for missing (numeric), or int64 [n] label codes with
+        -1 for missing (listed).
+    """
+
+    n: int
+    values: dict[str, NDArray[np.generic]]
+
+    def take(self, rows: Ints) -> Cells:
+        """The rows at these indices."""
+        return Cells(len(rows), {name: column[rows] for name, column in self.values.items()})
+
+    def missing(self, name: str) -> NDArray[np.bool_]:
+        """Where a column has no value, bool [n]."""
+        column = self.values[name]
+        return np.isnan(column) if column.dtype.kind == "f" else column.astype(np.int64) < 0
+
+
+class Features:
+    """The columns all metrics compare, with labels and ranges common to the given tables.
+
+    Attributes:
+      items: one `Feature` per modelled column that the real table holds, in file order.
+    """
+
+    def __init__(self, items: Sequence[Feature]):
+        self.items = tuple(items)
+
+    @classmethod
+    def fit(
+        cls, schema: Schema, real: pd.DataFrame, *others: pd.DataFrame
+    ) -> tuple[Features, list[Cells]]:
+        """Features of the real table, and the cells of it and of each other table.
+
+        A column that another table lacks counts as missing throughout there. Every table is
+        expanded once, one column at a time.
+        """
+        frames = (real, *others)
+        items: list[Feature] = []
+        values: list[dict[str, NDArray[np.generic]]] = [{} for _ in frames]
+        for column in schema.columns:
+            if not column.modelled or column.name not in real:
+                continue
+            feature, read = _read(column, frames)
+            items.append(feature)
+            for cells, array in zip(values, read, strict=True):
+                cells[column.name] = array
+        tables = zip(frames, values, strict=True)
+        return cls(items), [Cells(len(frame), cells) for frame, cells in tables]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, name: str) -> Feature:
+        """The feature of that name; KeyError when there is none."""
+        for feature in self.items:
+            if feature.name == name:
+                return feature
+        raise KeyError(name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in file order."""
+        return tuple(feature.name for feature in self.items)
+
+    def without(self, name: str) -> Features:
+        """The features but one, for predicting that one."""
+        return Features([feature for feature in self.items if feature.name != name])
+
+    @property
+    def diameter(self) -> float:
+        """The largest Euclidean distance between two records that `encode` can produce."""
+        return float(np.sqrt(sum(feature.reach for feature in self.items)))
+
+    def encode(self, cells: Cells) -> Floats:
+        """[n, width] in [0, 1]: each feature's coordinates side by side."""
+        parts = [feature.encode(cells.values[feature.name]) for feature in self.items]
+        return np.concatenate(parts, axis=1) if parts else np.zeros((cells.n, 0))
+
+    def bins(self, cells: Cells, count: int = BINS) -> tuple[Ints, Ints]:
+        """Codes [n, m] for marginals and the number of codes of each column [m]."""
+        pairs = [feature.bins(cells.values[feature.name], count) for feature in self.items]
+        codes = np.empty((cells.n, len(pairs)), dtype=np.int64)
+        for place, (code, _) in enumerate(pairs):
+            codes[:, place] = code
+        return codes, np.array([size for _, size in pairs], dtype=np.int64)
+
+
+def sample_rows(n: int, rows: int, rng: np.random.Generator) -> Ints:
+    """At most `rows` of n row indices without replacement, ascending."""
+    if n <= rows:
+        return np.arange(n)
+    return np.sort(rng.choice(n, size=rows, replace=False))
+
+
+def _read(
+    column: Column, frames: Sequence[pd.DataFrame]
+) -> tuple[Feature, list[NDArray[np.generic]]]:
+    absent = [column.name not in frame for frame in frames]
+    if column.kind.numeric:
+        read: list[NDArray[np.generic]] = [
+            np.full(len(frame), np.nan) if gone else to_numbers(frame[column.name], column)
+            for frame, gone in zip(frames, absent, strict=True)
+        ]
+        gaps = any(bool(np.isnan(x).any()) for x in read)
+        present = read[0][~np.isnan(read[0])]
+        low, high = (float(present.min()), float(present.max())) if len(present) else (np.nan,) * 2
+        return Feature(column, (), low, high, gaps), read
+    texts = [
+        pd.Series([None] * len(frame), dtype="str") if gone else to_labels(frame[column.name])
+        for frame, gone in zip(frames, absent, strict=True)
+    ]
+    labels = list(texts[0].value_counts().index)  # by falling share
+    for text in texts[1:]:
+        labels += sorted(set(text.dropna().unique()) - set(labels))
+    index = pd.Index(labels, dtype="str")
+    codes: list[NDArray[np.generic]] = [
+        pd.Categorical(text, categories=index).codes.astype(np.int64) for text in texts
+    ]
+    gaps = any(bool((code.astype(np.int64) < 0).any()) for code in codes)
+    return Feature(column, tuple(labels), np.nan, np.nan, gaps), codes

@@ -1,0 +1,137 @@
+"""Principal axes of the real table, and Wasserstein scores on them and on the whole space.
+
+`Wscore(R, S) = 1 − W₂(R, S) / max‖x − y‖` and, on a projection P with explained variance v,
+`Wscore(R, S, P) = 1 − W₂(RP, SP) / (√v · max‖x − y‖)`; 1 is identical. The maximum is over all
+records that the encoding allows, not over those present, so it is one number for every synthetic
+table. W₂ is the exact optimal transport distance between subsamples, averaged over seeds: even two
+samples of one table score below 1, most of all on the whole space, so compare with the ceiling.
+Source: DP-auto-GAN (ICLR 2020 submission) §4 and Appendix D.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.quality.prepare import Cells, Features, sample_rows
+
+# POT imports every array library it finds; torch alone costs seconds and 200 MB.
+os.environ.setdefault("POT_BACKEND_DISABLE_PYTORCH", "1")
+import ot  # noqa: E402
+
+__all__ = ["Axes", "Wasserstein", "principal_axes", "wasserstein_scores"]
+
+Floats = NDArray[np.float64]
+ROWS = 2_000  # rows a side for exact transport: seconds, and the published protocol's size
+REPEATS = 3
+FIT_ROWS = 20_000  # rows the axes are computed from
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The first principal axes of the real table.
+
+    Attributes:
+      centre: mean of the real rows [width].
+      directions: orthonormal columns [width, k].
+      explained: share of the real variance on each axis [k], in [0, 1].
+    """
+
+    centre: Floats
+    directions: Floats
+    explained: Floats
+
+    def project(self, x: Floats) -> Floats:
+        """[n, width] → [n, k]."""
+        return np.asarray((x - self.centre) @ self.directions, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Wasserstein:
+    """Scores over the repetitions, each in […, 1]; mean and standard deviation.
+
+    Attributes:
+      whole, whole_spread: on all encoded coordinates.
+      plane, plane_spread: on the first two principal axes.
+    """
+
+    whole: float
+    whole_spread: float
+    plane: float
+    plane_spread: float
+
+
+def principal_axes(x: Floats, k: int = 2) -> Axes:
+    """The k strongest axes of the rows x [n, width], n ≥ 1, from their covariance.
+
+    Axes beyond the width are zero. Signs are fixed (largest loading positive), so that the same
+    table gives the same picture.
+    """
+    centre = x.mean(axis=0)
+    spread = x - centre
+    values, vectors = np.linalg.eigh(spread.T @ spread / max(len(x), 1))
+    order = np.argsort(values)[::-1][:k]
+    directions = np.zeros((x.shape[1], k))
+    explained = np.zeros(k)
+    directions[:, : len(order)] = vectors[:, order]
+    total = float(values.clip(0.0).sum())
+    if total > 0.0:
+        explained[: len(order)] = values[order].clip(0.0) / total
+    strongest = np.abs(directions).argmax(axis=0)
+    signs = np.sign(directions[strongest, np.arange(k)])
+    return Axes(centre, directions * np.where(signs == 0, 1.0, signs), explained)
+
+
+def wasserstein_scores(
+    features: Features,
+    real: Cells,
+    synthetic: Cells,
+    *,
+    rows: int = ROWS,
+    repeats: int = REPEATS,
+    seed: int = 0,
+) -> Wasserstein:
+    """Whole-space and 2-axis Wasserstein scores on subsamples of at most `rows` rows a side.
+
+    Raises:
+      ValueError: a table has no rows, or no column is compared.
+    """
+    if real.n == 0 or synthetic.n == 0 or len(features) == 0:
+        raise ValueError("Wasserstein scores need rows on both sides and a column to compare.")
+    axes = axes_of(features, real, seed=seed)
+    farthest = features.diameter
+    whole, plane = [], []
+    for repeat in range(repeats):
+        rng = np.random.default_rng((seed, repeat))
+        x = features.encode(real.take(sample_rows(real.n, rows, rng)))
+        y = features.encode(synthetic.take(sample_rows(synthetic.n, rows, rng)))
+        whole.append(_score(x, y, farthest))
+        v = float(axes.explained.sum())
+        plane.append(_score(axes.project(x), axes.project(y), np.sqrt(v) * farthest))
+    return Wasserstein(
+        float(np.mean(whole)), float(np.std(whole)), float(np.mean(plane)), float(np.std(plane))
+    )
+
+
+def axes_of(features: Features, real: Cells, *, seed: int = 0) -> Axes:
+    """The first two principal axes of the encoded real table (of a subsample when it is large)."""
+    rows = sample_rows(real.n, FIT_ROWS, np.random.default_rng((seed, REPEATS)))
+    return principal_axes(features.encode(real.take(rows)))
+
+
+def _squared(x: Floats, y: Floats) -> Floats:
+    """Squared Euclidean distances [n, m]."""
+    gram = (x**2).sum(axis=1)[:, None] + (y**2).sum(axis=1)[None, :] - 2.0 * (x @ y.T)
+    return np.asarray(np.maximum(gram, 0.0), dtype=np.float64)
+
+
+def _score(x: Floats, y: Floats, scale: float) -> float:
+    """1 − W₂ / scale; identical constant tables score 1."""
+    cost = _squared(x, y)
+    distance = float(np.sqrt(max(ot.emd2([], [], cost, numItermax=2_000_000), 0.0)))
+    if scale == 0.0:
+        return 1.0 if distance == 0.0 else 0.0
+    return 1.0 - distance / scale

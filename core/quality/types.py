@@ -1,0 +1,170 @@
+"""The report as stored in report.json. Imports pydantic only, so that pages may read it cheaply."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = [
+    "ColumnPicture",
+    "PairTable",
+    "PredictionPoint",
+    "ProbabilityPoint",
+    "Projection",
+    "Report",
+    "Score",
+    "UtilityRow",
+]
+
+Goal = Literal["higher", "lower"]
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Score(_Value):
+    """One number of the report with everything a page needs to label it.
+
+    Attributes:
+      key, title, unit, goal, low, high, meaning, source: from the metric's declaration.
+      value: the measured number; None when it cannot be computed, `note` says why.
+      spread: standard deviation over repetitions, where there are any.
+      ceiling: the same number measured on real data, where that means something.
+      note: what is special about this measurement, in plain words.
+    """
+
+    key: str
+    title: str
+    value: float | None
+    unit: str
+    goal: Goal
+    low: float
+    high: float
+    meaning: str
+    source: str
+    spread: float | None = None
+    ceiling: float | None = None
+    note: str = ""
+
+
+class ColumnPicture(_Value):
+    """One column in both tables. Shares are of all rows, so bars and missing share add up to 1.
+
+    Attributes:
+      kind: the column's kind in the schema.
+      scale: "linear" or "log": how bins were spaced.
+      labels: listed kinds: at most 20 labels by falling real share, then the rest together.
+      edges: numeric kinds: bin edges, one more than there are shares; dates in seconds since
+        1970-01-01. Bins may have zero width: an atom such as the exact 0 of an amount.
+      real, synthetic: share of rows per label or bin, in [0, 1].
+      missing_real, missing_synthetic: share of rows without a value.
+      outside: share of synthetic rows beyond the real range (drawn in the end bins).
+      tvd: 1-way total variation distance.
+    """
+
+    kind: str
+    scale: Literal["linear", "log"] = "linear"
+    labels: list[str] | None = None
+    edges: list[float] | None = None
+    real: list[float]
+    synthetic: list[float]
+    missing_real: float
+    missing_synthetic: float
+    outside: float = 0.0
+    tvd: float
+
+
+class Projection(_Value):
+    """Both tables on the first two principal axes of the real one.
+
+    Attributes:
+      real, synthetic: at most 1,500 points [x, y] each.
+      explained: shares of the real variance on each axis.
+      wscore, spread: Wasserstein score on this plane, mean and standard deviation over seeds.
+    """
+
+    real: list[tuple[float, float]]
+    synthetic: list[tuple[float, float]]
+    explained: tuple[float, float]
+    wscore: float | None = None
+    spread: float | None = None
+
+
+class ProbabilityPoint(_Value):
+    """Share of rows with a label, real against synthetic."""
+
+    column: str
+    label: str
+    real: float
+    synthetic: float
+
+
+class PredictionPoint(_Value):
+    """How well a column is predicted from the others on real test rows.
+
+    Attributes:
+      metric: "AUROC" or "R²".
+      real, synthetic: score when trained on the real or the synthetic table; None when it cannot
+        be measured.
+      baseline: score of guessing (0.5 or 0).
+      predictable: whether real-trained prediction beats guessing; others are left out of the gap.
+      note: why a score is absent.
+    """
+
+    column: str
+    metric: str
+    real: float | None
+    synthetic: float | None
+    baseline: float
+    predictable: bool
+    note: str = ""
+
+
+class PairTable(_Value):
+    """2-way TVD of every pair; the diagonal holds 1-way distances."""
+
+    columns: list[str]
+    tvd: list[list[float]]
+
+
+class UtilityRow(_Value):
+    """One classifier or regressor, trained on each table and tested on the same real rows."""
+
+    model: str
+    metric: str
+    real: float
+    synthetic: float
+    baseline: float
+
+
+class Report(_Value):
+    """Everything the Review page shows. Empty parts are not measured yet (`complete` is False).
+
+    Made from real rows without noise: for eyes inside the organisation only (`view`).
+    """
+
+    view: Literal["inside"] = "inside"
+    complete: bool = False
+    rows_real: int
+    rows_synthetic: int
+    target: str | None = None
+    scores: list[Score] = Field(default_factory=list)
+    columns: dict[str, ColumnPicture] = Field(default_factory=dict)
+    pca: Projection | None = None
+    dimension_probability: list[ProbabilityPoint] = Field(default_factory=list)
+    dimension_prediction: list[PredictionPoint] = Field(default_factory=list)
+    pairs: PairTable | None = None
+    utility: list[UtilityRow] | None = None
+    notes: list[str] = Field(default_factory=list)
+
+    def score(self, key: str) -> Score | None:
+        """The score of that key, or None when it is not measured (yet)."""
+        return next((score for score in self.scores if score.key == key), None)
+
+
+def load_report(path: Path) -> Report:
+    """The report stored at `path`."""
+    return Report.model_validate_json(path.read_text(encoding="utf-8"))

@@ -1,0 +1,125 @@
+"""The certificate: what is claimed, under which neighbouring relation, on which conditions.
+
+It holds nothing computed from real rows but the number of records, so it may leave the house.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+from core.privacy.ledger import Entry
+from core.privacy.plan import Guarantee, Phase, Plan
+from core.runs.workspace import PROJECT_ROOT
+from core.table.schema import Column, DomainSource, Kind, Schema
+
+__all__ = ["conditions", "declared", "make_certificate", "product_version"]
+
+RELATION = (
+    "zero-out: two tables are neighbours when one record of the first contributes nothing in the "
+    "second, while the number of records is public; ε under replace-one (one record swapped for "
+    "any other) stands beside it."
+)
+NOT_PRIVATE = "no differential privacy"
+
+
+@cache
+def product_version() -> str:
+    """The product's version, from pyproject.toml."""
+    text = (PROJECT_ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    return str(tomllib.loads(text)["project"]["version"])
+
+
+def declared(column: Column) -> str:
+    """What was declared public about a column, in words.
+
+    >>> declared(Column(name="age", kind=Kind.INTEGER, low=17, high=90, step=1, missing=True))
+    'age: integer from 17 to 90 in steps of 1, may be missing'
+    """
+    words = column.kind.value
+    if column.source is DomainSource.DROP:
+        return f"{column.name}: left out of the synthetic table"
+    if column.kind.surrogate:
+        return f"{column.name}: {words}, replaced by made-up values"
+    if column.kind.listed:
+        words += f", one of {len(column.categories or ())}: {', '.join(column.categories or ())}"
+    elif column.kind is Kind.DATETIME:
+        bounds = [_day(bound) for bound in (column.low, column.high)]
+        words += f" from {bounds[0]} to {bounds[1]}"
+    else:
+        words += f" from {column.low:g} to {column.high:g}"
+        words += f" in steps of {column.step:g}" if column.step else ""
+    if column.spikes:
+        words += f", often exactly {', '.join(f'{spike:g}' for spike in column.spikes)}"
+    words += ", may be missing" if column.missing else ", never missing"
+    return f"{column.name}: {words}"
+
+
+def _day(seconds: float | None) -> str:
+    moment = datetime.fromtimestamp(seconds or 0.0, UTC)
+    return moment.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00")
+
+
+def conditions(schema: Schema, *, n: int, inferred: bool = False) -> tuple[str, ...]:
+    """On what a guarantee rests, one plain sentence each.
+
+    Args:
+      schema: as the run used it.
+      n: number of records, public.
+      inferred: whether the domain was taken from the rows and declared public without a look.
+    """
+    how = "inferred from the table and declared public" if inferred else "declared public"
+    domains = "; ".join(declared(column) for column in schema.columns)
+    return (
+        f"The number of records, {n}, is public.",
+        "The guarantee protects one record; a person with several records gets less.",
+        f"Conditional on these declared domains ({how}): {domains}.",
+    )
+
+
+def make_certificate(
+    *,
+    table: str,
+    plan: Plan,
+    executed: Sequence[Phase],
+    guarantee: Guarantee,
+    rows: int,
+    debit: Entry,
+) -> dict[str, Any]:
+    """The certificate as JSON-safe values.
+
+    Args:
+      table: the table's name.
+      plan: what was asked for.
+      executed: the phases that ran, with the counts and noise that ran.
+      guarantee: from `executed`, never from settings.
+      rows: synthetic records made with the run.
+      debit: the ledger's entry; its hash also dates the ledger's chain.
+    """
+    private = guarantee.private
+    return {
+        "product": f"Facsimile {product_version()}",
+        "claim": f"ε = {guarantee.epsilon:.4g}, δ = {guarantee.delta:.3g}"
+        if private
+        else NOT_PRIVATE,
+        "private": private,
+        "table": table,
+        "n": plan.n,
+        "rows": rows,
+        "model": plan.model,
+        "plan_digest": plan.digest,
+        "ledger_entry": debit.id,
+        "ledger_hash": debit.hash,
+        "epsilon_zero_out": guarantee.epsilon if private else None,
+        "epsilon_replace_one": guarantee.epsilon_replace if private else None,
+        "delta": guarantee.delta if private else None,
+        "method": guarantee.method if private else NOT_PRIVATE,
+        "relation": RELATION if private else NOT_PRIVATE,
+        "conditions": list(guarantee.conditions) if private else [NOT_PRIVATE],
+        "phases": [phase.model_dump(mode="json") for phase in executed],
+        "lmdp": None,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }

@@ -1,0 +1,122 @@
+"""The run store's database tables and its engine: SQLite in WAL mode, or PostgreSQL by URL.
+
+Everything below the engine's set-up is plain SQLAlchemy, so that both databases take it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import JSON, Engine, Float, ForeignKey, Index, Text, create_engine, event
+from sqlalchemy.engine import make_url
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+__all__ = ["EventRow", "RunRow", "TableRow", "create_tables", "open_engine"]
+
+BUSY_MS = 15_000  # how long a writer waits for another one before it gives up
+
+
+class Base(DeclarativeBase):
+    """Common metadata of the run store."""
+
+
+class TableRow(Base):
+    """An imported table; its rows lie in a Parquet file beside it."""
+
+    __tablename__ = "tables"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    n: Mapped[int]
+    source: Mapped[str]
+    created: Mapped[float] = mapped_column(Float(53))
+    people: Mapped[str]
+    schema: Mapped[str] = mapped_column(Text)
+    profile: Mapped[dict[str, Any]] = mapped_column(JSON)
+
+
+class RunRow(Base):
+    """One run: what was asked, where it is, which process holds it, what it executed.
+
+    `slot` is unique among running runs: taking one is how two pumps agree on who starts what.
+    """
+
+    __tablename__ = "runs"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    table_id: Mapped[str] = mapped_column(ForeignKey("tables.id", ondelete="CASCADE"), index=True)
+    name: Mapped[str]
+    plan: Mapped[str] = mapped_column(Text)
+    schema: Mapped[str] = mapped_column(Text)
+    rows: Mapped[int]
+    seed: Mapped[int | None]
+    device: Mapped[str]
+    confirmation: Mapped[str] = mapped_column(default="")
+    state: Mapped[str] = mapped_column(index=True)
+    wish: Mapped[str]
+    message: Mapped[str] = mapped_column(Text, default="")
+    error: Mapped[str | None] = mapped_column(Text)
+    created: Mapped[float] = mapped_column(Float(53))
+    queued: Mapped[float] = mapped_column(Float(53))
+    started: Mapped[float | None] = mapped_column(Float(53))
+    ended: Mapped[float | None] = mapped_column(Float(53))
+    slot: Mapped[int | None] = mapped_column(unique=True)
+    claimed: Mapped[float | None] = mapped_column(Float(53))
+    host: Mapped[str | None]
+    pid: Mapped[int | None]
+    pid_started: Mapped[float | None] = mapped_column(Float(53))
+    heartbeat: Mapped[float | None] = mapped_column(Float(53))
+    attempt: Mapped[int] = mapped_column(default=1)
+    debit: Mapped[str | None]
+    guarantee: Mapped[str | None] = mapped_column(Text)
+    seconds: Mapped[dict[str, float]] = mapped_column(JSON)
+    peak_memory_mb: Mapped[float | None]
+
+
+class EventRow(Base):
+    """One event; (run, seq) is the key, so events are append-only and in order."""
+
+    __tablename__ = "events"
+    __table_args__ = (Index("events_by_kind", "run_id", "kind", "seq"),)
+
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
+    seq: Mapped[int] = mapped_column(primary_key=True)
+    time: Mapped[float] = mapped_column(Float(53))
+    kind: Mapped[str]
+    data: Mapped[dict[str, Any]] = mapped_column(JSON)
+
+
+def _prepare_sqlite(connection: Any, _record: object) -> None:
+    """Settings every SQLite connection needs; the wait comes first, the rest may need it."""
+    cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA synchronous = NORMAL")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.close()
+
+
+def open_engine(url: str) -> Engine:
+    """An engine on the database; a SQLite file is made with mode 0600 when absent."""
+    parsed = make_url(url)
+    if parsed.get_backend_name() != "sqlite":
+        return create_engine(url, pool_pre_ping=True)
+    if parsed.database:
+        # made here, not by SQLite, so that the file (and its -wal and -shm) is private at once
+        path = Path(parsed.database)
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    engine = create_engine(url)
+    event.listen(engine, "connect", _prepare_sqlite)
+    return engine
+
+
+def create_tables(engine: Engine) -> None:
+    """Make what is absent; safe when several processes do it at once."""
+    with engine.begin() as connection:
+        for table in Base.metadata.sorted_tables:
+            connection.execute(CreateTable(table, if_not_exists=True))
+            for index in table.indexes:
+                connection.execute(CreateIndex(index, if_not_exists=True))

@@ -1,0 +1,355 @@
+"""What pages and the command line do: import, plan, start, watch, stop, go on, make more rows.
+
+Nothing here imports torch: fits and sampling happen in worker processes.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from core.models.synthesizer import Wish, synthesizer
+from core.privacy.plan import Budget, Plan, default_delta
+from core.runs.accounts import Account, account, people_of, set_limit
+from core.runs.events import State
+from core.runs.launcher import LocalLauncher
+from core.runs.records import RunRecord, TableRecord
+from core.runs.store import NotFoundError, RunStore, RunStoreError
+from core.runs.workspace import PROJECT_ROOT, Workspace, private_folder
+from core.table.infer import infer_schema
+from core.table.profile import profile
+from core.table.schema import DomainSource, Schema, SchemaError
+
+__all__ = [
+    "Account",
+    "Progress",
+    "account",
+    "cancel",
+    "certificate",
+    "confirm_schema",
+    "generate_rows",
+    "import_frame",
+    "make_plan",
+    "open_store",
+    "pause",
+    "progress",
+    "report",
+    "resume",
+    "set_limit",
+    "start",
+]
+
+GENERATE_SECONDS = 1800  # sampling takes seconds; a process that needs longer hangs
+
+
+def open_store(home: Path | None = None) -> RunStore:
+    """The run store of a workspace (FACSIMILE_HOME or ~/.facsimile when not named).
+
+    Runs whose worker died while nobody looked are marked lost.
+    """
+    store = RunStore(Workspace(home) if home is not None else Workspace.default())
+    store.reconcile()
+    return store
+
+
+# -- tables -------------------------------------------------------------------------------------
+
+
+def import_frame(
+    store: RunStore, frame: pd.DataFrame, *, name: str, source: str, people: str | None = None
+) -> TableRecord:
+    """Keep a table with its proposed schema and its profile.
+
+    Args:
+      store: where.
+      frame: the rows, n ≥ 1.
+      name: for people.
+      source: where the table came from, in words.
+      people: ledger account of the people in it, when they are those of another table; by default
+        the same rows always get the same account.
+    """
+    schema = infer_schema(frame)
+    return store.add_table(
+        frame,
+        name=name,
+        schema=schema,
+        profile=profile(frame, schema).model_dump(mode="json"),
+        source=source,
+        people=people or people_of(frame),
+    )
+
+
+def confirm_schema(store: RunStore, table_id: str, schema: Schema) -> TableRecord:
+    """Keep the schema that the steward confirmed, and the profile that goes with it."""
+    fresh = profile(store.load_frame(table_id), schema).model_dump(mode="json")
+    return store.save_schema(table_id, schema, profile=fresh)
+
+
+# -- plans and runs -----------------------------------------------------------------------------
+
+
+def make_plan(
+    schema: Schema,
+    n: int,
+    *,
+    model: str,
+    epsilon: float,
+    delta: float | None = None,
+    settings: dict[str, Any] | None = None,
+) -> Plan:
+    """The plan of a model for a schema and n records; touches no data.
+
+    Args:
+      schema: its domain must be declared.
+      n: number of records (public), ≥ 1.
+      model: registry id.
+      epsilon: budget under zero-out, > 0; inf turns differential privacy off.
+      delta: in (0, 1/n); `default_delta(n)` when None.
+      settings: advanced settings by name.
+
+    Raises:
+      ValueError: one plain line on what is wrong (SchemaError, or the model's own words).
+      KeyError: no such model.
+    """
+    bought = [c.name for c in schema.columns if c.source is DomainSource.BOUGHT]
+    if bought:
+        raise SchemaError(
+            f"Buying a domain with budget is not part of this version: {', '.join(bought)}. "
+            "Declare these columns' bounds or categories public, or drop them."
+        )
+    budget = Budget(epsilon=epsilon, delta=default_delta(n) if delta is None else delta)
+    return synthesizer(model).plan(schema.domain(), n, budget, settings)
+
+
+def start(
+    store: RunStore,
+    launcher: LocalLauncher,
+    *,
+    table_id: str,
+    plan: Plan,
+    rows: int | None = None,
+    seed: int | None = None,
+    device: str = "auto",
+    name: str = "",
+    confirmation: str = "",
+) -> RunRecord:
+    """Make a run and start it, or queue it.
+
+    Args:
+      store: where.
+      launcher: by whom.
+      table_id: which table, with the schema it has now.
+      plan: from `make_plan`.
+      rows: synthetic records, as many as the table has when None.
+      seed: data-free randomness only.
+      device: "auto", "cpu" or "cuda".
+      name: for people.
+      confirmation: what the steward wrote to allow a run without differential privacy.
+
+    Raises:
+      RunStoreError: the plan is not for this table, or a run without differential privacy was not
+        confirmed in words.
+    """
+    if not plan.budget.private and not confirmation.strip():
+        raise RunStoreError(
+            "This run claims no differential privacy. Nothing was started. Confirm it in words."
+        )
+    table = store.table(table_id)
+    run = store.create_run(
+        table_id,
+        plan,
+        schema=table.schema,
+        rows=table.n if rows is None else rows,
+        seed=seed,
+        device=device,
+        name=name,
+        confirmation=confirmation,
+    )
+    launcher.submit(run.id)
+    return store.run(run.id)
+
+
+def resume(
+    store: RunStore, launcher: LocalLauncher, run_id: str, *, spend_again: bool = False
+) -> RunRecord:
+    """Go on with a paused, lost or failed run, from its checkpoint and its ledger entry.
+
+    Args:
+      store: where.
+      launcher: by whom.
+      run_id: which run.
+      spend_again: allow a new start, with a debit of its own, when there is no checkpoint.
+
+    Raises:
+      RunStoreError: the run cannot go on, or only by spending its budget again.
+    """
+    run = store.run(run_id)
+    if run.state.live or run.state.final:
+        raise RunStoreError(f"A run that is {run.state.value} cannot be resumed.")
+    if not run.resumable and not spend_again:
+        raise RunStoreError(
+            "There is no checkpoint to go on from. Nothing was started. "
+            f"A new start spends {_epsilon_words(run)} again: confirm it to go on."
+        )
+    launcher.resume(run_id)
+    return store.run(run_id)
+
+
+def pause(store: RunStore, run_id: str) -> RunRecord:
+    """Ask a run to stop at its next checkpoint; one that waits is taken out of the queue."""
+    message = "Paused before it started. Nothing was spent."
+    if not store.set_state(run_id, State.PAUSED, message, expect=(State.QUEUED,)):
+        _ask(store, run_id, Wish.PAUSE)
+    return store.run(run_id)
+
+
+def cancel(store: RunStore, run_id: str) -> RunRecord:
+    """End a run for good; what it had spent stays spent."""
+    run = store.run(run_id)
+    spent = "What it spent stays spent." if run.debit else "Nothing was spent."
+    waiting = (State.QUEUED, State.PAUSED, State.LOST, State.FAILED)
+    if not store.set_state(run_id, State.CANCELLED, f"Cancelled. {spent}", expect=waiting):
+        _ask(store, run_id, Wish.CANCEL)
+    return store.run(run_id)
+
+
+def _ask(store: RunStore, run_id: str, wish: Wish) -> None:
+    state = store.run(run_id).state
+    if state is not State.RUNNING:
+        raise RunStoreError(f"A run that is {state.value} cannot be stopped.")
+    store.request(run_id, wish)
+
+
+def _epsilon_words(run: RunRecord) -> str:
+    budget = run.plan.budget
+    return f"ε {budget.epsilon:g}" if budget.private else "its budget"
+
+
+# -- watching -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is.
+
+    Attributes:
+      phase, title: of the present phase; empty before the first.
+      step, steps: of the present phase's loop; 0 of 0 when it has none.
+      fraction: step / steps, in [0, 1].
+      steps_per_second: in the present phase, or None before it is known.
+      eta_seconds: until the present phase ends at that speed, or None.
+      elapsed_seconds: since the run's start.
+    """
+
+    phase: str
+    title: str
+    step: int
+    steps: int
+    fraction: float
+    steps_per_second: float | None
+    eta_seconds: float | None
+    elapsed_seconds: float
+
+
+def progress(store: RunStore, run_id: str) -> Progress:
+    """How far a run is, from its newest events."""
+    run = store.run(run_id)
+    phase = store.latest(run_id, "phase")
+    newest = store.latest(run_id, "progress")
+    end = run.ended.timestamp() if run.ended is not None else time.time()
+    elapsed = 0.0 if run.started is None else max(0.0, end - run.started.timestamp())
+    name = "" if phase is None else str(phase.data.get("name", ""))
+    title = "" if phase is None else str(phase.data.get("title", name))
+    if phase is None or newest is None or newest.seq < phase.seq:
+        return Progress(name, title, 0, 0, 0.0, None, None, elapsed)
+    step, steps = int(newest.data.get("step", 0)), int(newest.data.get("steps", 0))
+    # a resumed phase begins at the step of its checkpoint: count from its first progress
+    first = store.events(run_id, after=phase.seq, kind="progress", limit=1)[0]
+    done, seconds = step - int(first.data.get("step", 0)), newest.time - first.time
+    speed = done / seconds if done > 0 and seconds > 0 else None
+    eta = max(0.0, (steps - step) / speed) if speed else None
+    fraction = min(1.0, step / steps) if steps else 0.0
+    return Progress(name, title, step, steps, fraction, speed, eta, elapsed)
+
+
+def report(store: RunStore, run_id: str) -> dict[str, Any] | None:
+    """The run's report (`core.quality.report.Report` as a dict), or None while there is none."""
+    return _read_json(store.artefact(run_id, "report.json"))
+
+
+def certificate(store: RunStore, run_id: str) -> dict[str, Any] | None:
+    """The run's certificate, or None while there is none."""
+    return _read_json(store.artefact(run_id, "certificate.json"))
+
+
+def _read_json(path: Path) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    return found
+
+
+# -- rows ---------------------------------------------------------------------------------------
+
+
+def generate_rows(
+    store: RunStore,
+    run_id: str,
+    *,
+    rows: int,
+    seed: int | None = None,
+    format: Literal["csv", "parquet"] = "csv",
+    escape_formulas: bool = False,
+) -> Path:
+    """A file of synthetic records from a run's saved model; made in a process of its own.
+
+    Sampling touches no private data and spends nothing. The file lies under the run's `exports`.
+
+    Args:
+      store: where.
+      run_id: a run with a saved model.
+      rows: how many records, ≥ 1.
+      seed: of the sampling; None draws one.
+      format: of the file.
+      escape_formulas: write cells that a spreadsheet would run as formulas as text (CSV only).
+
+    Raises:
+      RunStoreError: no model yet, or the sampling failed; no file is left.
+    """
+    if rows < 1:
+        raise RunStoreError("Ask for at least one synthetic record.")
+    run = store.run(run_id)
+    if not store.has_artefact(run_id, "model"):
+        raise NotFoundError("This run has no model yet. Wait until it is done.")
+    label = "" if run.private else ".not-private"
+    escaped = "-escaped" if escape_formulas and format == "csv" else ""
+    tail = f"{rows}-{'any' if seed is None else seed}{escaped}{label}.{format}"
+    out = private_folder(store.artefact(run_id, "exports")) / f"synthetic-{tail}"
+    command = [sys.executable, "-m", "core.runs.generate", run_id, "--out", str(out)]
+    command += ["--home", str(store.workspace.home), "--rows", str(rows), "--format", format]
+    command += ["--seed", str(seed)] if seed is not None else []
+    command += ["--escape-formulas"] if escape_formulas else []
+    ended = subprocess.run(
+        command,
+        cwd=PROJECT_ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=GENERATE_SECONDS,
+        check=False,
+    )
+    if ended.returncode != 0:
+        log = store.artefact(run_id, "worker.log")
+        with log.open("ab") as file:
+            file.write(ended.stderr)
+        raise RunStoreError(
+            "The records could not be made; no file is left. See worker.log in the run's folder."
+        )
+    return out

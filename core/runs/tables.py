@@ -1,0 +1,147 @@
+"""TableStore: imported tables, their rows as Parquet files, the rest in the database."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import time
+from datetime import UTC, datetime
+from typing import Any, Self
+
+import pandas as pd
+from sqlalchemy import Engine, delete, select, update
+from sqlalchemy.orm import Session
+
+from core.runs.database import TableRow, create_tables, open_engine
+from core.runs.events import json_safe
+from core.runs.records import TableRecord
+from core.runs.workspace import Workspace, private_folder, replacing
+from core.table.schema import Schema
+
+__all__ = ["NotFoundError", "RunStoreError", "TableStore"]
+
+
+class RunStoreError(ValueError):
+    """Something cannot be done to a table or run; the message says what to do instead."""
+
+
+class NotFoundError(RunStoreError):
+    """No table, run or artefact of that name."""
+
+
+class TableStore:
+    """The tables of one workspace.
+
+    Attributes:
+      workspace: the folder.
+      engine: the database's engine, which the ledger shares.
+    """
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.engine: Engine = open_engine(workspace.database_url)
+        create_tables(self.engine)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the database's connections back; the store may still be used and opens new ones."""
+        self.engine.dispose()
+
+    def add_table(
+        self,
+        frame: pd.DataFrame,
+        *,
+        name: str,
+        schema: Schema,
+        profile: dict[str, Any],
+        source: str,
+        people: str,
+    ) -> TableRecord:
+        """Keep a table: its rows as Parquet (mode 0600), the rest in the database.
+
+        Raises:
+          RunStoreError: no records, or the frame's columns are not the schema's.
+        """
+        if len(frame) == 0:
+            raise RunStoreError("The table holds no records. Nothing was kept.")
+        if tuple(frame.columns) != schema.names:
+            raise RunStoreError("The schema's columns are not the table's. Nothing was kept.")
+        table_id = secrets.token_hex(5)
+        folder = private_folder(self.workspace.tables_dir / table_id)
+        with replacing(folder / "rows.parquet") as file:
+            frame.to_parquet(file, index=False)
+        row = TableRow(
+            id=table_id,
+            name=name,
+            n=len(frame),
+            source=source,
+            created=time.time(),
+            people=people,
+            schema=schema.model_dump_json(),
+            profile=json_safe(profile),
+        )
+        with Session(self.engine) as session, session.begin():
+            session.add(row)
+        return self.table(table_id)
+
+    def tables(self) -> list[TableRecord]:
+        """All tables, newest first."""
+        with Session(self.engine) as session:
+            rows = session.scalars(select(TableRow).order_by(TableRow.created.desc()))
+            return [self._table_record(row) for row in rows]
+
+    def table(self, table_id: str) -> TableRecord:
+        """One table; NotFoundError when there is none."""
+        with Session(self.engine) as session:
+            row = session.get(TableRow, table_id)
+            if row is None:
+                raise NotFoundError("There is no such table in this workspace.")
+            return self._table_record(row)
+
+    def save_schema(
+        self, table_id: str, schema: Schema, *, profile: dict[str, Any] | None = None
+    ) -> TableRecord:
+        """Replace a table's schema (and profile, when one is given).
+
+        Raises:
+          RunStoreError: the schema names other columns than the table has.
+        """
+        if schema.names != self.table(table_id).columns:
+            raise RunStoreError("The schema's columns are not the table's. It was not changed.")
+        values: dict[str, Any] = {"schema": schema.model_dump_json()}
+        if profile is not None:
+            values["profile"] = json_safe(profile)
+        with self.engine.begin() as connection:
+            connection.execute(update(TableRow).where(TableRow.id == table_id).values(**values))
+        return self.table(table_id)
+
+    def load_frame(self, table_id: str) -> pd.DataFrame:
+        """All rows of a table, as they were imported."""
+        return pd.read_parquet(self.table(table_id).path)
+
+    def _drop_table(self, table_id: str) -> None:
+        """Remove a table's rows from disk and its records, and those of its runs, at once."""
+        folder = self.table(table_id).path.parent
+        with self.engine.begin() as connection:
+            connection.execute(delete(TableRow).where(TableRow.id == table_id))
+        shutil.rmtree(folder)
+
+    def _table_record(self, row: TableRow) -> TableRecord:
+        schema = Schema.model_validate_json(row.schema)
+        return TableRecord(
+            id=row.id,
+            name=row.name,
+            n=row.n,
+            columns=schema.names,
+            source=row.source,
+            created=datetime.fromtimestamp(row.created, UTC),
+            schema=schema,
+            profile=row.profile,
+            path=self.workspace.tables_dir / row.id / "rows.parquet",
+            people=row.people,
+        )

@@ -1,0 +1,1 @@
+"""Tables and what may be known about them for free: reading, inference, schema, codec."""

@@ -1,0 +1,93 @@
+"""Which explicit format a text column's dates are written in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pandas as pd
+
+from core.table.labels import parse_dates
+
+__all__ = ["DateGuess", "guess_date_format"]
+
+Series: TypeAlias = "pd.Series[Any]"
+
+DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d")
+DAY_FIRST = ("%d/%m/%Y", "%d-%m-%Y", "%d.%m.%Y", "%d/%m/%y", "%d-%m-%y", "%d.%m.%y")
+MONTH_FIRST = ("%m/%d/%Y", "%m-%d-%Y", "%m/%d/%y", "%m-%d-%y")
+NAMED = ("%d %b %Y", "%d-%b-%Y", "%d-%b-%y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y")
+TIMES = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p")
+ZONED = (
+    "%Y-%m-%dT%H:%M:%SZ",
+    "%Y-%m-%dT%H:%M:%S.%fZ",
+    "%Y-%m-%dT%H:%M:%S%z",
+    "%Y-%m-%d %H:%M:%S%z",
+    "%Y-%m-%dT%H:%M:%S.%f%z",
+    "%Y-%m-%d %H:%M:%S.%f%z",
+)
+MONTHS = ("%Y-%m", "%Y/%m", "%b %Y", "%m/%Y")
+FIRST_LOOK = 50  # distinct values tried before a format is tried on all of them
+NEARLY = 0.9  # share of dates above which the rest is worth a note
+
+
+@dataclass(frozen=True)
+class DateGuess:
+    """A format all values follow, or None with a note when only nearly all do."""
+
+    format: str | None
+    note: str
+
+
+def guess_date_format(labels: Series) -> DateGuess | None:
+    """The format every label follows.
+
+    Args:
+      labels: distinct present text values, k ≥ 1.
+
+    Returns:
+      The format with a note where day and month could be swapped or an offset is lost; no format
+      but a note when at least 90 % of the first values are dates and others are not; None when
+      this is no date column.
+    """
+    head = labels.iloc[:FIRST_LOOK]
+    if head.str.count(r"\d").mean() < 3 or head.str.len().max() > 40:
+        return None
+    nearly = False
+    for candidate in _candidates(str(head.iloc[0])):
+        share = _share(head, candidate)
+        if share == 1 and _share(labels, candidate) == 1:
+            return DateGuess(candidate, _doubt(labels, candidate))
+        nearly = nearly or share >= NEARLY
+    if nearly:
+        return DateGuess(None, "Nearly all values are dates, but some are not; kept as it is.")
+    return None
+
+
+def _candidates(sample: str) -> list[str]:
+    """Formats worth trying, the day before the month, dates alone before dates with times."""
+    dates = [*DAYS, *DAY_FIRST, *MONTH_FIRST, *NAMED]
+    if ":" not in sample:
+        return [*dates, *MONTHS]
+    joined = [f"{date}{gap}{time}" for gap in (" ", "T") for date in dates for time in TIMES]
+    return [*joined, *ZONED] if "T" not in sample else [*ZONED, *joined]
+
+
+def _share(labels: Series, date_format: str) -> float:
+    return float(parse_dates(labels, date_format).notna().mean())
+
+
+def _doubt(labels: Series, date_format: str) -> str:
+    """What a person should check about the format."""
+    if "%z" in date_format:
+        return "Times carry an offset; they are turned into UTC."
+    if date_format.startswith("%d/%m") or date_format.startswith("%d-%m"):
+        swapped = date_format.replace("%d", "%M_").replace("%m", "%d").replace("%M_", "%m")
+        if swapped.startswith("%m") and _share(labels, swapped) == 1:
+            return (
+                "Day and month could be swapped: read as day first. "
+                f"If the month comes first, set the format to {swapped}."
+            )
+    if "%y" in date_format:
+        return "Years have two digits: 69 to 99 are read as 1969 to 1999."
+    return ""

@@ -1,0 +1,289 @@
+"""A frame to a proposed schema, with every doubt in plain words.
+
+Nothing here is private by itself, and nothing here is public either: bounds and category lists are
+read from the rows, so the schema is only *proposed*. The steward, who may see the rows, attests
+that the bounds and lists are public or changes them; until then no model uses them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from core.table.dates import DateGuess, guess_date_format
+from core.table.labels import dtype_of, snap, to_labels, to_numbers
+from core.table.schema import MAX_CATEGORIES, Column, DomainSource, Kind, Schema
+
+__all__ = ["infer_column", "infer_schema"]
+
+Series: TypeAlias = "pd.Series[Any]"
+Numbers: TypeAlias = npt.NDArray[np.float64]
+
+FEW_NUMBERS = 12  # so many distinct numbers, each seen several times, are steps of a scale
+REPEATS = 4  # how often each is seen on average before they are taken as steps
+UNIQUE_SHARE = 0.5  # text with more distinct values than this share of rows names single records
+UNIQUE_ROWS = 20  # ... but a handful of rows proves nothing
+LONG_TEXT = 40  # characters; longer on average is prose
+LONG_WORDS = 3  # words; the same
+MANY_CATEGORIES = 100  # noted, because rare categories are learnt badly under privacy
+SPIKE_SHARE = 0.10  # a value this frequent is an atom where values are otherwise spread out
+FINE_GRID = 128  # with fewer grid points every value has its own bin and needs no spike
+TAIL_RATIO = 4.0  # (q95 - q50) / (q50 - q5); 1 when symmetric, 3.6 for an exponential
+REACH_RATIO = 10.0  # (max - q50) / (q95 - q50); about 3 for a normal
+EXACT = 2**53  # larger integers are not exact as floating-point numbers
+MAX_PLACES = 6  # decimals looked for when finding the step
+
+BOOLEAN_PAIRS = ({"0", "1"}, {"no", "yes"}, {"false", "true"}, {"f", "t"}, {"n", "y"})
+SCALES = tuple(
+    text.split(",")
+    for text in (
+        "very low,low,medium,moderate,high,very high,critical",
+        "none,minimal,mild,moderate,severe,very severe",
+        "very poor,poor,fair,average,good,very good,excellent",
+        "very bad,bad,neutral,good,very good",
+        "never,rarely,seldom,sometimes,often,usually,always",
+        "strongly disagree,disagree,neutral,agree,strongly agree",
+        "very dissatisfied,dissatisfied,neutral,satisfied,very satisfied",
+        "xs,s,m,l,xl,xxl",
+        "tiny,small,medium,large,very large,huge",
+        "beginner,intermediate,advanced,expert",
+        "first,second,third,fourth,fifth",
+        "monday,tuesday,wednesday,thursday,friday,saturday,sunday",
+        "mon,tue,wed,thu,fri,sat,sun",
+        "january,february,march,april,may,june,july,august,september,october,november,december",
+        "jan,feb,mar,apr,may,jun,jul,aug,sep,oct,nov,dec",
+    )
+)
+SENTINELS = (-1, -9, -99, -999, -9999, 99, 999, 9999, 99999, 999999)
+ID_NAME = re.compile(
+    r"(^|[^a-z])(id|ids|uuid|guid|key|ssn|iban|email|e-mail|phone|telephone|passport|mrn)($|[^a-z])"
+    r"|[a-z](Id|ID)$"
+)
+ID_VALUE = re.compile(
+    r"^(\S+@\S+\.\w+|https?://\S+|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$"
+)
+RANGE_LABEL = re.compile(r"^\D{0,3}(\d+(?:\.\d+)?)\s*(?:-|–|to|\+|<|>|$)")
+
+
+def infer_schema(frame: pd.DataFrame) -> Schema:
+    """Propose a schema.
+
+    Args:
+      frame: n ≥ 1 rows, unique string column names, as `read_table` gives it.
+
+    Returns:
+      One column per frame column, in order, every modelled one with bounds or a list of categories
+      taken from the rows (see the module's note on privacy). No target is chosen. Columns without
+      a single value are dropped.
+    """
+    return Schema(columns=tuple(infer_column(frame[name], str(name)) for name in frame.columns))
+
+
+def infer_column(series: pd.Series[Any], name: str) -> Column:
+    """Propose one column; see `infer_schema`."""
+    dtype = dtype_of(series)
+    missing = bool(series.isna().any())
+    present = series.dropna()
+    if present.empty:
+        return Column(
+            name=name,
+            kind=Kind.TEXT,
+            missing=True,
+            source=DomainSource.DROP,
+            dtype=dtype,
+            note="Every value is missing; the column is left out.",
+        )
+    base = Column(name=name, kind=Kind.TEXT, missing=missing, dtype=dtype)
+    if pd.api.types.is_datetime64_any_dtype(series.dtype):
+        return _dates(present, base, DateGuess(None, ""))
+    if isinstance(series.dtype, pd.CategoricalDtype) and series.dtype.ordered:
+        ranks = to_labels(pd.Series(series.dtype.categories))
+        return _listed(base, Kind.ORDERED, [str(x) for x in ranks])
+    counts = present.value_counts(sort=False)
+    labels = [str(x) for x in to_labels(pd.Series(counts.index[:3]))]
+    if len(labels) == 1:
+        return _listed(base, Kind.CATEGORY, labels, "Always the same value.")
+    if dtype.startswith("bool") or {label.lower() for label in labels} in BOOLEAN_PAIRS:
+        return _listed(base, Kind.BOOLEAN, sorted(labels, key=str.lower))
+    if dtype.lower().startswith(("int", "uint", "float")):
+        return _number(present, base)
+    return _worded(to_labels(present).value_counts(sort=False), base)
+
+
+def _listed(base: Column, kind: Kind, labels: list[str], note: str = "") -> Column:
+    return base.model_copy(update={"kind": kind, "categories": tuple(labels), "note": note})
+
+
+def _number(present: Series, base: Column) -> Column:
+    """A numeric column that varies: date, identifier, scale of few steps, integer or number."""
+    whole = base.model_copy(update={"kind": Kind.NUMBER})
+    values = to_numbers(present, whole)
+    values = values[~np.isnan(values)]
+    distinct, counts = np.unique(values, return_counts=True)
+    integer = bool(np.all(distinct == np.rint(distinct)))
+    if integer and base.dtype.lower().startswith(("int", "uint")):
+        special = _code(distinct, len(values), base)
+        if special is not None:
+            return special
+    if len(distinct) <= FEW_NUMBERS and len(values) >= REPEATS * len(distinct):
+        labels = to_labels(pd.Series(present.unique()))
+        ordered = labels.iloc[np.argsort(labels.astype(float).to_numpy())]
+        return _listed(base, Kind.ORDERED, list(ordered), "Few distinct numbers, taken as steps.")
+    step = 1.0 if integer else _step(distinct)
+    spikes = _spikes(distinct, counts, step)
+    return base.model_copy(
+        update={
+            "kind": Kind.INTEGER if integer else Kind.NUMBER,
+            "low": float(distinct[0]),
+            "high": float(distinct[-1]),
+            "step": step,
+            "scale": "log" if _heavy(values, spikes) else "linear",
+            "spikes": spikes,
+            "note": _sentinel_note(distinct, counts),
+        }
+    )
+
+
+def _code(distinct: Numbers, n: int, base: Column) -> Column | None:
+    """Integers that are no quantity: keys, serial numbers, dates written as 20240131."""
+    if 19000101 <= distinct[0] and distinct[-1] <= 21001231:
+        labels = pd.Series(distinct.astype(np.int64)).astype("str")
+        guess = guess_date_format(labels)
+        if guess is not None and guess.format == "%Y%m%d":
+            return _dates(labels, base, guess)
+    unique = len(distinct) == n and n >= UNIQUE_ROWS
+    serial = unique and distinct[-1] - distinct[0] < 2 * n
+    named = ID_NAME.search(base.name) or ID_NAME.search(base.name.lower())
+    if np.abs(distinct).max() > EXACT or serial or (named and len(distinct) > UNIQUE_ROWS):
+        return _identifier(base, Kind.IDENTIFIER, len(distinct), n)
+    return None
+
+
+def _identifier(base: Column, kind: Kind, distinct: int, n: int) -> Column:
+    what = "an identifier" if kind is Kind.IDENTIFIER else "free text"
+    made = "fresh keys" if kind is Kind.IDENTIFIER else "made-up text"
+    note = (
+        f"Looks like {what}: {distinct:,} of {n:,} values are distinct. "
+        f"It will be replaced by {made}."
+    )
+    if kind is Kind.IDENTIFIER and distinct < 0.9 * n:
+        note += " If it names the person behind several rows, make it the entity key."
+    return base.model_copy(update={"kind": kind, "note": note})
+
+
+def _step(distinct: Numbers) -> float:
+    """The coarsest power of ten all values are multiples of, 0 when finer than 10⁻⁶."""
+    for places in range(1, MAX_PLACES + 1):
+        if np.array_equal(snap(distinct, 10.0**-places), distinct):
+            return float(10.0**-places)
+    return 0.0
+
+
+def _spikes(distinct: Numbers, counts: npt.NDArray[np.int64], step: float) -> tuple[float, ...]:
+    """Values with an atom of their own: frequent, and far above everything near them."""
+    low, high = distinct[0], distinct[-1]
+    if step > 0 and (high - low) / step < FINE_GRID:
+        return ()
+    shares = counts / counts.sum()
+    spikes = []
+    for i in np.flatnonzero(shares > SPIKE_SHARE):
+        near = np.abs(distinct - distinct[i]) <= (high - low) / 50
+        if shares[i] > 2 * (shares[near].sum() - shares[i]):
+            spikes.append(float(distinct[i]))
+    return tuple(spikes)
+
+
+def _heavy(values: Numbers, spikes: tuple[float, ...]) -> bool:
+    """Whether most of the range is a thin tail, so that a linear grid would waste its bins."""
+    low, high = values.min(), values.max()
+    if low in spikes and np.mean(values == low) > 0.5:
+        return True  # zero-inflated: all the rest is tail
+    spread = values[~np.isin(values, spikes)]
+    q5, q50, q95 = np.quantile(spread, (0.05, 0.5, 0.95))
+    upper, lower = q95 - q50, q50 - q5
+    if upper <= 0:
+        return bool(high > q50)
+    return bool(upper > TAIL_RATIO * lower or high - q50 > REACH_RATIO * upper)
+
+
+def _sentinel_note(distinct: Numbers, counts: npt.NDArray[np.int64]) -> str:
+    """A doubt about a far-away round value that may stand for "unknown"."""
+    for end, inner in ((0, 1), (-1, -2)):
+        gap = abs(distinct[end] - distinct[inner])
+        rest = max(abs(distinct[-1 - end if end else -1] - distinct[inner]), 1.0)
+        if distinct[end] in SENTINELS and counts[end] > 1 and gap > 0.2 * rest:
+            return f"{distinct[end]:g} stands apart and may mean 'unknown' or 'capped'."
+    return ""
+
+
+def _dates(present: Series, base: Column, guess: DateGuess) -> Column:
+    """A date column, in whole days, hours, minutes, seconds or finer."""
+    column = base.model_copy(update={"kind": Kind.DATETIME, "date_format": guess.format})
+    seconds = np.unique(to_numbers(present, column))
+    steps = (86400.0, 3600.0, 60.0, 1.0, 0.001)
+    step = next((s for s in steps if np.array_equal(snap(seconds, s), seconds)), 1e-6)
+    return column.model_copy(
+        update={
+            "low": float(seconds[0]),
+            "high": float(seconds[-1]),
+            "step": step,
+            "note": guess.note,
+        }
+    )
+
+
+def _worded(counts: pd.Series[Any], base: Column) -> Column:
+    """A text column that varies: date, identifier, prose, ordered or plain categories."""
+    labels = pd.Series(counts.index, dtype="str")
+    n, distinct = int(counts.sum()), len(counts)
+    guess = guess_date_format(labels)
+    if guess is not None and guess.format is not None:
+        return _dates(labels, base, guess)
+    sample = labels.iloc[:1000]
+    words = float(sample.str.count(r"\s+").median()) + 1
+    long = sum(len(str(x)) for x in sample) > LONG_TEXT * len(sample) or words >= LONG_WORDS
+    addresses = sample.str.fullmatch(ID_VALUE.pattern).mean() > 0.9
+    named = ID_NAME.search(base.name) or ID_NAME.search(base.name.lower())
+    many = distinct > UNIQUE_ROWS and distinct > UNIQUE_SHARE * n
+    if addresses or many or (named and distinct > UNIQUE_ROWS) or distinct > MAX_CATEGORIES:
+        prose = long and not addresses and not named
+        return _identifier(base, Kind.TEXT if prose else Kind.IDENTIFIER, distinct, n)
+    if long and distinct > MANY_CATEGORIES:
+        return _identifier(base, Kind.TEXT, distinct, n)
+    note = guess.note if guess is not None else _number_note(labels)
+    if distinct > MANY_CATEGORIES:
+        note = f"{note} {distinct:,} different values; rare ones are learnt badly.".strip()
+    order = _scale_order([str(x) for x in labels])
+    if order is not None:
+        return _listed(base, Kind.ORDERED, order, f"{note} Taken as ordered; check it.".strip())
+    return _listed(base, Kind.CATEGORY, sorted(labels), note)
+
+
+def _number_note(labels: Series) -> str:
+    share = pd.to_numeric(labels, errors="coerce").notna().mean()
+    if 0.5 < share < 1:
+        return "Mostly numbers, but some values are not, so it is taken as categories."
+    return ""
+
+
+def _scale_order(labels: list[str]) -> list[str] | None:
+    """Labels in the order of a known scale or of the numbers they begin with; None when neither."""
+    lowered = {label.lower(): label for label in labels}
+    if len(lowered) != len(labels) or len(labels) < 3:
+        return None
+    for scale in SCALES:
+        if set(lowered) <= set(scale):
+            return [lowered[word] for word in scale if word in lowered]
+    found = [RANGE_LABEL.match(label) for label in labels]
+    starts = [float(match.group(1)) for match in found if match]
+    if len(starts) < len(labels) or all(label.isdigit() for label in labels):
+        return None
+    # "<18" and "18-24" begin with the same number; the open one comes first.
+    keys = [(x, not t.startswith(("<", "under", "≤"))) for x, t in zip(starts, labels, strict=True)]
+    if len(set(keys)) < len(keys):
+        return None
+    return [label for _, label in sorted(zip(keys, labels, strict=True))]

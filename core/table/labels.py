@@ -1,0 +1,253 @@
+"""Values to labels or numbers and back: the only place that knows how a dtype is written.
+
+Two pairs of exact inverses, used by inference, the codec and the reports:
+
+- `to_labels` / `from_labels` for listed kinds (and anything else that must become text);
+- `to_numbers` / `from_numbers` for numeric kinds, dates included, exact to the column's step.
+
+Absent values pass through all four. A dtype that cannot hold an absent value (`int64`, `bool`)
+comes back as its nullable twin (`Int64`, `boolean`) when there is one to hold.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from pandas.api.types import pandas_dtype
+
+from core.table.schema import Column, Kind
+
+__all__ = ["dtype_of", "from_labels", "from_numbers", "to_labels", "to_numbers"]
+
+Numbers: TypeAlias = npt.NDArray[np.float64]
+Series: TypeAlias = "pd.Series[Any]"
+
+MAX_DECIMALS = 12  # steps finer than this are treated as continuous
+SECOND = 1_000_000  # microseconds; dates travel as datetime64[us]
+
+
+def dtype_of(series: Series) -> str:
+    """The dtype to write in `Column.dtype`: what `from_labels` and `from_numbers` restore.
+
+    Categoricals are described by their categories; object columns are text unless every present
+    value is a bool or an int.
+
+    >>> dtype_of(pd.Series(pd.Categorical([1, 2]))), dtype_of(pd.Series(["a"], dtype=object))
+    ('int64', 'str')
+    """
+    dtype = series.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return dtype_of(pd.Series(dtype.categories))
+    if pd.api.types.is_object_dtype(dtype):
+        inferred = pd.api.types.infer_dtype(series, skipna=True)
+        return {"boolean": "boolean", "integer": "Int64"}.get(inferred, "str")
+    if pd.api.types.is_string_dtype(dtype):
+        return "str"
+    return str(dtype)
+
+
+def to_labels(series: Series) -> Series:
+    """Text labels of a column: `1` for integers, `True` for booleans, the text itself for text.
+
+    Args:
+      series: any plain dtype, n values.
+
+    Returns:
+      dtype `str`, same index and name, absent where the value is absent. Floats get their shortest
+      exact spelling, dates their ISO one.
+    """
+    codes, values = pd.factorize(series.astype(object) if _is_object(series) else series)
+    labels = np.empty(len(values) + 1, dtype=object)
+    labels[:-1] = _spell(values)
+    labels[-1] = None  # factorize marks absent values with code -1
+    return pd.Series(labels[codes], index=series.index, name=series.name, dtype="str")
+
+
+def from_labels(labels: Series, column: Column) -> Series:
+    """Labels back to the column's own dtype: the inverse of `to_labels`.
+
+    Args:
+      labels: text or absent, n values.
+      column: its `dtype` says what to restore.
+
+    Returns:
+      n values of `column.dtype`, or of its nullable twin when some are absent. Stays text when a
+      label is no value of that dtype (an `other` label in a column of integers).
+    """
+    labels = labels.astype("str")
+    codes, distinct = pd.factorize(labels)
+    values = _parse(pd.Series(distinct, dtype="str"), column.dtype)
+    if values is None:
+        return labels.rename(column.name)
+    out = values.reindex(codes)  # code -1 is no index label, so it becomes absent
+    out.index = labels.index
+    return _fit(out, column.dtype).rename(column.name)
+
+
+def to_numbers(series: Series, column: Column) -> Numbers:
+    """Values of a numeric kind as floats.
+
+    Args:
+      series: n values as read from the file.
+      column: a numeric kind; dates that arrived as text carry `date_format`.
+
+    Returns:
+      float64 [n]; NaN where the value is absent, infinite or does not parse. Dates are seconds
+      since 1970-01-01, in UTC when they carry a time zone.
+    """
+    if column.kind is Kind.DATETIME:
+        return _seconds(series, column.date_format)
+    if isinstance(series.dtype, pd.CategoricalDtype) or not _is_number(series):
+        series = pd.to_numeric(to_labels(series).replace({"True": "1", "False": "0"}), "coerce")
+    out = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    return np.where(np.isfinite(out), out, np.nan)
+
+
+def from_numbers(values: npt.ArrayLike, column: Column) -> Series:
+    """Floats back to the column's own dtype, on the column's grid: the inverse of `to_numbers`.
+
+    Args:
+      values: float [n], NaN for absent; dates in seconds.
+      column: numeric kind; values snap to multiples of `step` (none when it is 0).
+
+    Returns:
+      n values of `column.dtype` (or its nullable twin), named after the column.
+    """
+    numbers = snap(np.asarray(values, dtype=np.float64), column.step)
+    if column.kind is Kind.DATETIME:
+        return _from_seconds(numbers, column)
+    if column.kind is Kind.INTEGER and column.dtype == "str":
+        return pd.Series(numbers).astype("Int64").astype("str").rename(column.name)
+    if column.dtype == "str":
+        return to_labels(pd.Series(numbers)).rename(column.name)
+    return _fit(pd.Series(numbers), column.dtype).rename(column.name)
+
+
+def snap(values: Numbers, step: float) -> Numbers:
+    """Nearest multiples of `step`, spelled as short decimals (0.3, not 0.30000000000000004).
+
+    >>> snap(np.array([0.29, 7.0]), 0.1).tolist(), snap(np.array([7.4]), 5).tolist()
+    ([0.3, 7.0], [5.0])
+    """
+    if step <= 0:
+        return values
+    for places in range(MAX_DECIMALS + 1):
+        if round(step, places) == step:
+            decimal = 10.0**-places
+            if step == decimal:
+                return np.round(values, places)
+            return np.round(np.rint(values / step) * step, places)
+    return np.rint(values / step) * step
+
+
+def _is_object(series: Series) -> bool:
+    return pd.api.types.is_object_dtype(series.dtype) or isinstance(
+        series.dtype, pd.CategoricalDtype
+    )
+
+
+def _is_number(series: Series) -> bool:
+    return bool(pd.api.types.is_numeric_dtype(series.dtype))
+
+
+def _spell(values: pd.Index | npt.NDArray[np.generic]) -> list[str]:
+    """One label per distinct value."""
+    spelled = []
+    for value in values:
+        if isinstance(value, pd.Timestamp):
+            spelled.append(value.isoformat(sep=" "))
+        else:
+            spelled.append(str(value))
+    return spelled
+
+
+def _parse(labels: Series, dtype: str) -> Series | None:
+    """Distinct labels as values of `dtype`; None when one of them is not such a value."""
+    low = dtype.lower()
+    if low in ("str", "object", "category", "string"):
+        return labels
+    if low in ("bool", "boolean"):
+        known = labels.isin(["True", "False"]).all()
+        return pd.Series(labels == "True", dtype="boolean") if known else None
+    try:
+        if low.startswith("datetime64"):
+            return pd.to_datetime(labels, format="ISO8601", utc="," in dtype).astype(
+                pandas_dtype(dtype)
+            )
+        if low.startswith(("int", "uint")):  # through Python: exact beyond 2⁵³
+            return pd.Series([int(x) for x in labels], dtype=_nullable(dtype))
+        return pd.Series([float(x) for x in labels], dtype=low)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _fit(values: Series, dtype: str) -> Series:
+    """Values as `dtype`, or its nullable twin when some are absent and it has no room for them."""
+    if dtype in ("str", "object", "category", "string"):
+        return values.astype("str")
+    low = dtype.lower()
+    if low in ("bool", "boolean"):
+        if pd.api.types.is_float_dtype(values.dtype):
+            values = (values >= 0.5).astype("boolean").mask(values.isna())
+        return values.astype(pandas_dtype("boolean" if values.isna().any() else dtype))
+    if low.startswith(("int", "uint")):
+        return _fit_integers(values, dtype)
+    return values.astype(pandas_dtype(dtype))
+
+
+def _nullable(dtype: str) -> Any:
+    """The integer dtype that has room for absent values: reindexing int64 would pass by floats."""
+    return pandas_dtype(dtype.lower().replace("int", "Int").replace("uI", "UI"))
+
+
+def _fit_integers(values: Series, dtype: str) -> Series:
+    """Whole numbers inside the dtype's range."""
+    absent = values.isna()
+    if pd.api.types.is_float_dtype(values.dtype):
+        info = np.iinfo(dtype.lower())
+        # 2⁶³ as a float is one past the largest int64, so the upper end steps down one ulp.
+        top = float(info.max) if info.bits < 64 else np.nextafter(float(info.max), 0)
+        values = values.round().clip(float(info.min), top)
+    return values.astype(_nullable(dtype) if absent.any() else pandas_dtype(dtype))
+
+
+def _seconds(series: Series, date_format: str | None) -> Numbers:
+    """Dates as seconds since 1970-01-01, NaN where absent or not a date."""
+    if not pd.api.types.is_datetime64_any_dtype(series.dtype):
+        codes, distinct = pd.factorize(to_labels(series))
+        # A text column repeats its dates: parse each spelling once.
+        parsed = parse_dates(pd.Series(distinct, dtype="str"), date_format)
+        stamps = np.append(_stamp_seconds(parsed), np.nan)
+        return np.asarray(stamps[codes], dtype=np.float64)
+    return _stamp_seconds(series)
+
+
+def parse_dates(labels: Series, date_format: str | None) -> Series:
+    """Text as naive UTC datetime64[us]; NaT where it does not follow the format (None: ISO)."""
+    stamps = pd.to_datetime(labels, format=date_format or "ISO8601", errors="coerce", utc=True)
+    return stamps.dt.tz_localize(None).astype("datetime64[us]")
+
+
+def _stamp_seconds(series: Series) -> Numbers:
+    if getattr(series.dtype, "tz", None) is not None:
+        series = series.dt.tz_convert("UTC").dt.tz_localize(None)
+    micros = series.astype("datetime64[us]")
+    seconds = micros.to_numpy().astype(np.int64) / SECOND
+    return np.where(micros.isna().to_numpy(), np.nan, seconds)
+
+
+def _from_seconds(seconds: Numbers, column: Column) -> Series:
+    """Seconds to dates, as text in `date_format` or as the dtype they arrived in."""
+    absent = np.isnan(seconds)
+    micros = np.where(absent, 0, np.rint(np.where(absent, 0, seconds) * SECOND)).astype(np.int64)
+    stamps = pd.Series(micros.view("datetime64[us]"), name=column.name).mask(absent)
+    if column.dtype.startswith("datetime64"):
+        zone = getattr(pd.api.types.pandas_dtype(column.dtype), "tz", None)
+        if zone is not None:
+            stamps = stamps.dt.tz_localize("UTC").dt.tz_convert(zone)
+        return stamps.astype(pandas_dtype(column.dtype))
+    text = stamps.dt.strftime(column.date_format or "%Y-%m-%d %H:%M:%S").astype("str")
+    return from_labels(text, column)

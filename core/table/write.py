@@ -1,0 +1,74 @@
+"""Frames to files, whole or not at all: written beside the target, then moved into place."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pandas as pd
+
+__all__ = ["escape_formulas", "write_csv", "write_parquet"]
+
+Series: TypeAlias = "pd.Series[Any]"
+
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets run; OWASP "CSV injection"
+
+
+def write_csv(frame: pd.DataFrame, path: Path, *, escape_formulas: bool = False) -> None:
+    """Write UTF-8 CSV with a header, "." decimals and empty cells for absent values.
+
+    Args:
+      frame: what `read_table` gives back from the file, dates as text excepted.
+      path: replaced only when the whole file has been written.
+      escape_formulas: put an apostrophe before text a spreadsheet would run as a formula; the
+        file then no longer reads back as it was.
+    """
+    if escape_formulas:
+        frame = _escaped(frame)
+    with _replacing(path) as temporary:
+        frame.to_csv(temporary, index=False, encoding="utf-8", lineterminator="\n")
+
+
+def write_parquet(frame: pd.DataFrame, path: Path) -> None:
+    """Write Parquet without an index; the path is replaced only when the whole file is written."""
+    with _replacing(path) as temporary:
+        frame.to_parquet(temporary, index=False)
+
+
+def escape_formulas(text: Series) -> Series:
+    """Text cells made inert for spreadsheets.
+
+    >>> escape_formulas(pd.Series(["=1+1", "plain"])).tolist()
+    ["'=1+1", 'plain']
+    """
+    return text.mask(text.str.startswith(FORMULA_STARTS, na=False), "'" + text)
+
+
+def _escaped(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with text cells and headers made inert; numbers keep their sign."""
+    out = frame.copy(deep=False)
+    for name in out.columns:
+        dtype = out[name].dtype
+        if isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_object_dtype(dtype):
+            out[name] = out[name].astype("str")
+        if pd.api.types.is_string_dtype(out[name].dtype):
+            out[name] = escape_formulas(out[name])
+    out.columns = pd.Index(escape_formulas(pd.Series(out.columns, dtype="str")))
+    return out
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """A temporary path in the same folder that becomes `path` unless the body raises."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,53 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from core.privacy.plan import Budget, Guarantee, Phase, Plan
+from core.runs.records import TableRecord
+from core.runs.store import RunStore
+from core.runs.workspace import Workspace
+from core.table.schema import Column, Kind, Schema
+
+ROWS = 40
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[RunStore]:
+    with RunStore(Workspace(tmp_path / "home")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def schema() -> Schema:
+    return Schema(
+        columns=(
+            Column(name="age", kind=Kind.INTEGER, low=0, high=99, step=1, dtype="int64"),
+            Column(name="sex", kind=Kind.CATEGORY, categories=("f", "m"), dtype="str"),
+        )
+    )
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    return pd.DataFrame({"age": range(ROWS), "sex": ["f", "m"] * (ROWS // 2)})
+
+
+@pytest.fixture
+def table(store: RunStore, schema: Schema, frame: pd.DataFrame) -> TableRecord:
+    return store.add_table(
+        frame, name="people", schema=schema, profile={"n": ROWS}, source="test", people="p1"
+    )
+
+
+@pytest.fixture
+def plan() -> Plan:
+    phase = Phase(name="sum", title="Sum", what="A noisy sum.", share=1.0, noise_multiplier=5.0)
+    return Plan(
+        model="toy",
+        n=ROWS,
+        budget=Budget(epsilon=1.0, delta=1e-6),
+        phases=(phase,),
+        guarantee=Guarantee(epsilon=1.0, epsilon_replace=2.0, delta=1e-6),
+    )
