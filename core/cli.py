@@ -11,41 +11,28 @@ exit code 2; a file is written whole or not at all.
 from __future__ import annotations
 
 import argparse
-import json
-import math
+import importlib
 import sys
-import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
-
-if TYPE_CHECKING:
-    from core.models.synthesizer import FitEvent, Wish
-    from core.privacy.ledger import Ledger
-    from core.privacy.plan import Plan
-    from core.runs.pipeline import Outcome
-    from core.runs.workspace import Workspace
-    from core.table.schema import Schema
+from typing import NoReturn
 
 __all__ = ["main"]
 
 FAILED = 2
 INTERRUPTED = 130
-SPEAK_SECONDS = 5.0
-OUT_ENDINGS = (".csv", ".parquet")
-NOT_PRIVATE = "not-private"
 
 
-class CommandError(ValueError):
-    """The command cannot be done; one plain line."""
+class _UsageError(ValueError):
+    """The command line itself is wrong."""
 
 
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
-        raise CommandError(f"{message} (see: {self.prog} --help)")
+        raise _UsageError(f"{message} (see: {self.prog} --help)")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -58,7 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = _parser().parse_args(arguments)
         debug = options.traceback
-        status: int = options.run(options)
+        module = importlib.import_module(f"core.commands.{options.module}")
+        status: int = getattr(module, options.command)(options)
     except KeyboardInterrupt:
         print("error: stopped; what was spent stays spent, no file was written", file=sys.stderr)
         return INTERRUPTED
@@ -73,6 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _plain(error: Exception) -> str:
     """One line on an error; the text of those that are known to quote no private value."""
+    if isinstance(error, _UsageError):
+        return str(error)
+    from core.commands.common import CommandError
     from core.privacy.ledger import LedgerError
     from core.runs.pipeline import DeviceError
     from core.runs.tables import RunStoreError
@@ -93,19 +84,19 @@ def _parser() -> _Parser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     models = commands.add_parser("models", help="the models, one line each")
-    models.set_defaults(run=_models)
+    models.set_defaults(module="models", command="models")
 
     plan = commands.add_parser("plan", help="what a run would spend; touches no row for it")
     synth = commands.add_parser("synth", help="make a synthetic table")
     for command in (plan, synth):
         _plan_options(command)
-    plan.set_defaults(run=_plan)
+    plan.set_defaults(module="synth", command="plan")
     synth.add_argument("--rows", type=int, help="synthetic records; as many as the table has")
     synth.add_argument("--seed", type=int, help="of data-free randomness, never of noise")
     synth.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
     synth.add_argument("--out", type=Path, required=True, help="a .csv or .parquet file")
     synth.add_argument("--quiet", action="store_true", help="no progress on stderr")
-    synth.set_defaults(run=_synth)
+    synth.set_defaults(module="synth", command="synth")
 
     review = commands.add_parser("review", help="compare a synthetic table with the real one")
     review.add_argument("real", type=Path)
@@ -114,12 +105,13 @@ def _parser() -> _Parser:
     review.add_argument("--target", help="the column to predict")
     review.add_argument("--schema", type=Path)
     review.add_argument("--out", type=Path, required=True, help="a .html file")
-    review.set_defaults(run=_review)
+    review.set_defaults(module="review", command="review")
 
     ledger = commands.add_parser("ledger", help="what was spent on which table")
     ledger.add_argument("what", nargs="?", default="show", choices=("show", "verify"))
-    ledger.set_defaults(run=_ledger)
+    ledger.set_defaults(module="ledger", command="ledger")
     for command in (models, plan, synth, review, ledger):
+        command.add_argument("--traceback", action="store_true", default=argparse.SUPPRESS)
         command.add_argument("--json", action="store_true", help="one JSON object, last line")
     return parser
 
@@ -131,10 +123,10 @@ def _plan_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--delta", type=float, help="min(1e-6, 1/(10 n)) when left out")
     command.add_argument("--target", help="the column that others should predict")
     command.add_argument("--schema", type=Path, help="a schema as JSON; inferred when left out")
-    command.add_argument(
-        "--settings", nargs="+", action="extend", default=[], metavar="NAME=VALUE"
-    )
+    command.add_argument("--settings", nargs="+", action="extend", default=[], metavar="NAME=VALUE")
     command.add_argument("--sensitive", help=argparse.SUPPRESS)
     command.add_argument("--alpha", type=float, help=argparse.SUPPRESS)
 
 
+if __name__ == "__main__":
+    sys.exit(main())

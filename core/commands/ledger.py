@@ -6,8 +6,8 @@ import argparse
 import time
 
 from core.commands.common import print_json
-from core.privacy.ledger import Ledger
-from core.runs.accounts import NO_LIMIT
+from core.privacy.ledger import Entry, Ledger
+from core.runs.accounts import limited
 from core.runs.store import RunStore
 from core.runs.workspace import Workspace
 
@@ -17,22 +17,27 @@ BROKEN = 2
 
 
 def ledger(options: argparse.Namespace) -> int:
-
+    """Show the entries, or verify their chain (exit code 2 when it is broken)."""
     with RunStore(Workspace.default()) as store:
-        ledger = Ledger(store.engine)
-        entries, chain = ledger.entries(), ledger.verify()
+        book = Ledger(store.engine)
+        entries, chain = book.entries(), book.verify()
     if options.what == "verify":
-        words = f"{chain.entries} entries follow each other; the newest has hash {chain.head}"
-        print(words if chain else f"the chain is broken: {chain.problem}")
+        whole = f"sound: {chain.entries} entries, the newest has hash {chain.head}"
+        print(whole if chain else f"broken: {chain.problem}")
         if options.json:
             print_json(chain.model_dump(mode="json"))
         return 0 if chain else BROKEN
     for entry in entries:
         day = time.strftime("%Y-%m-%d %H:%M", time.gmtime(entry.time))
-        amount = f"ε {entry.epsilon:.4g}, δ {entry.delta:.3g}" if entry.private else "no privacy"
-        what = entry.model if entry.kind == "release" else "account opened, limit"
-        print(f"{entry.seq:5}  {day}  {entry.people}  {what}: {amount}")
-    print(f"{len(entries)} entries in {options_home()}")
+        print(f"{entry.seq:5}  {day}  {entry.people:20}  {_words(entry)}")
+    print(f"{len(entries)} entries")
     if options.json:
         print_json({"entries": [entry.model_dump(mode="json") for entry in entries]})
     return 0
+
+
+def _words(entry: Entry) -> str:
+    amount = f"ε {entry.limit:.4g}, δ {entry.delta:.3g}"
+    if entry.kind == "account":
+        return f"account with limit {amount}" if limited(entry) else "account without a limit"
+    return f"{entry.model}: {amount if entry.private else 'no differential privacy'}"

@@ -11,7 +11,7 @@ __all__ = ["models"]
 
 
 def models(options: argparse.Namespace) -> int:
-
+    """Print the models."""
     found = cards()
     for card in found:
         print(f"{card.id:12} {card.name}: {card.summary}")

@@ -44,29 +44,29 @@ NOT_PRIVATE = "not-private"
 
 
 def plan(options: argparse.Namespace) -> int:
+    """What a run would spend; spends nothing."""
     frame, schema = read_with_schema(options)
-    plan = plan_for(options, schema, len(frame))
-    print(f"{plan.model} on {plan.n} records: {claim_words(claim_of(plan.guarantee))}")
-    for phase in plan.phases:
+    made = _plan_for(options, schema, len(frame))
+    claim, domain = claim_of(made.guarantee), domain_words(options)
+    print(f"{made.model} on {made.n} records: {claim_words(claim)}")
+    for phase in made.phases:
         rate = "" if phase.sampling_rate is None else f", sampling rate {phase.sampling_rate:.4g}"
         noise = f"noise multiplier {phase.noise_multiplier:.4g}"
         print(f"  {phase.share:4.0%}  {phase.title}: {phase.count} × {noise}{rate}")
-    print(f"domain: {domain_words(options)}")
+    print(f"domain: {domain}")
     if options.json:
-        more = {"rows": plan.n, "digest": plan.digest, "settings": plan.settings}
-        phases = [phase.model_dump(mode="json") for phase in plan.phases]
-        claim = claim_of(plan.guarantee)
-        domain = domain_words(options)
-        print_json(claim | {"model": plan.model, "phases": phases, "domain": domain} | more)
+        phases = [phase.model_dump(mode="json") for phase in made.phases]
+        more = {"rows": made.n, "digest": made.digest, "settings": made.settings}
+        print_json(claim | {"model": made.model, "phases": phases, "domain": domain} | more)
     return 0
 
 
-def plan_for(options: argparse.Namespace, schema: Schema, n: int) -> Plan:
-
+def _plan_for(options: argparse.Namespace, schema: Schema, n: int) -> Plan:
     if not options.epsilon > 0.0:  # nan too
         raise CommandError(f"--epsilon must be above 0, or inf, not {options.epsilon:g}")
     if options.delta is not None and not 0.0 < options.delta < 1.0:
         raise CommandError(f"--delta must lie between 0 and 1, not {options.delta:g}")
+    settings = settings_of(options.settings)
     try:
         return make_plan(
             schema,
@@ -74,7 +74,7 @@ def plan_for(options: argparse.Namespace, schema: Schema, n: int) -> Plan:
             model=options.model,
             epsilon=options.epsilon,
             delta=options.delta,
-            settings=settings_of(options.settings),
+            settings=settings,
         )
     except (ValueError, KeyError) as error:  # a plan touches no row, so its words are plain
         raise CommandError(str(error.args[0] if error.args else error)) from None
@@ -124,96 +124,111 @@ class _Console:
 
 
 def synth(options: argparse.Namespace) -> int:
-
+    """Make a synthetic table in this process and write it, whole or not at all."""
     began = time.monotonic()
-    out = _out(options.out, options.table, private=math.isfinite(options.epsilon))
+    out = _synthetic_path(options)
     if options.rows is not None and options.rows < 1:
         raise CommandError("--rows must be at least 1")
     console = _Console(quiet=options.quiet)
     console.watch.enter("table")
     frame, schema = read_with_schema(options)
-    plan = plan_for(options, schema, len(frame))
+    plan = _plan_for(options, schema, len(frame))
     limit_threads()
     device = choose_device(options.device)
-    outcome, ledger_words = _fit(
-        options, frame, schema=schema, plan=plan, device=device, console=console,
-        workspace=Workspace.default(),
-    )  # fmt: skip
+    with RunStore(Workspace.default()) as store:
+        ledger = Ledger(store.engine)
+        people = people_of(frame)
+        job = _Job(options, frame=frame, schema=schema, plan=plan, device=device)
+        outcome = job.execute(store.workspace, ledger=ledger, people=people, console=console)
+        spent = _ledger_words(ledger, people, plan.budget.delta)
     console.watch.enter("write")
-    synthetic = outcome.synthetic
-    (write_csv if out.suffix == ".csv" else write_parquet)(synthetic, out)
+    (write_csv if out.suffix.lower() == ".csv" else write_parquet)(outcome.synthetic, out)
     console.watch.enter(None)
-    claim = claim_of(outcome.guarantee)
-    print(f"wrote {out}: {len(synthetic)} records, {synthetic.shape[1]} columns")
+    claim, domain = claim_of(outcome.guarantee), domain_words(options)
+    rows, columns = outcome.synthetic.shape
+    print(f"wrote {out}: {rows} records, {columns} columns")
     if out != options.out:
         print("the file's name says that it has no differential privacy")
-    print(claim_words(claim))
-    print(f"domain: {domain_words(options)}")
-    print(f"ledger: {ledger_words}")
+    print(f"{claim_words(claim)}\ndomain: {domain}\nledger: {spent}")
     if options.json:
-        print_json(
-            claim
-            | {
-                "model": plan.model,
-                "rows": len(synthetic),
-                "columns": synthetic.shape[1],
-                "seconds": console.watch.seconds | {"total": round(time.monotonic() - began, 3)},
-                "peak_memory_mb": round(peak_memory_mb(0.0), 1),
-                "device": device,
-                "phases": outcome.certificate["phases"],
-                "domain": domain_words(options),
-                "ledger": ledger_words,
-                "lmdp": None,
-                "out": str(out),
-            }
-        )
+        total = {"total": round(time.monotonic() - began, 3)}
+        result = {
+            "model": plan.model,
+            "rows": rows,
+            "columns": columns,
+            "seconds": console.watch.seconds | total,
+            "peak_memory_mb": round(peak_memory_mb(), 1),
+            "device": device,
+            "phases": outcome.certificate["phases"],
+            "domain": domain,
+            "conditions": outcome.certificate["conditions"],
+            "ledger": spent,
+            "lmdp": None,
+            "out": str(out),
+        }
+        print_json(claim | result)
     return 0
 
 
-def _fit(
-    options: argparse.Namespace,
-    frame: Any,
-    *,
-    schema: Schema,
-    plan: Plan,
-    device: str,
-    console: _Console,
-    workspace: Workspace,
-) -> tuple[Outcome, str]:
-    """What came out, and what the ledger says of it."""
+def _synthetic_path(options: argparse.Namespace) -> Path:
+    """Where the synthetic table will be; without privacy its name says so."""
+    path: Path = options.out
+    if not math.isfinite(options.epsilon) and NOT_PRIVATE not in path.name:
+        path = path.with_name(f"{path.stem}.{NOT_PRIVATE}{path.suffix}")
+    return out_path(path, endings=OUT_ENDINGS, inputs=[options.table])
 
 
-    people = people_of(frame)
-    with (
-        RunStore(workspace) as store,
-        tempfile.TemporaryDirectory(prefix="synth-", dir=workspace.home) as folder,
-    ):
-        ledger = Ledger(store.engine)
+class _Job:
+    """One synth command's run."""
+
+    def __init__(
+        self,
+        options: argparse.Namespace,
+        *,
+        frame: pd.DataFrame,
+        schema: Schema,
+        plan: Plan,
+        device: str,
+    ) -> None:
+        self._options = options
+        self._frame = frame
+        self._schema = schema
+        self._plan = plan
+        self._device = device
+
+    def execute(
+        self, workspace: Workspace, *, ledger: Ledger, people: str, console: _Console
+    ) -> Outcome:
+        """Debit, fit and sample; model and checkpoint are removed at the end."""
+        n, plan = len(self._frame), self._plan
 
         def debit() -> Entry:
-            open_account(ledger, people, len(frame))
+            open_account(ledger, people, n)
             key = f"cli-{secrets.token_hex(8)}"
-            confirmed = not plan.budget.private  # `--epsilon inf` is said in so many words
+            confirmed = not plan.budget.private  # `--epsilon inf` says it in so many words
             return ledger.debit(people, plan, key, allow_non_private=confirmed)
 
-        job = Job(
-            table=options.table.name,
-            plan=plan,
-            schema=schema,
-            rows=len(frame) if options.rows is None else options.rows,
-            seed=options.seed,
-            device=device,
-            folder=Path(folder),
-            inferred=options.schema is None,
-        )
-        outcome = execute(
-            job, lambda names: frame[list(names)], debit=debit, observe=console, find=synthesizer
-        )
-        return outcome, _ledger_words(ledger, people, plan.budget.delta)
+        with tempfile.TemporaryDirectory(prefix="synth-", dir=workspace.home) as folder:
+            job = Job(
+                table=self._options.table.name,
+                plan=plan,
+                schema=self._schema,
+                rows=n if self._options.rows is None else self._options.rows,
+                seed=self._options.seed,
+                device=self._device,
+                folder=Path(folder),
+                inferred=self._options.schema is None,
+            )
+            return execute(
+                job,
+                lambda names: self._frame[list(names)],
+                debit=debit,
+                observe=console,
+                find=synthesizer,
+            )
 
 
 def _ledger_words(ledger: Ledger, people: str, delta: float) -> str:
-
     opened = account_of(ledger, people)
     if opened is None or not limited(opened):
         return "recorded; no limit set for this table"

@@ -10,8 +10,8 @@ Where this departs from the paper, and why:
     sensitivity, far more signal above the noise;
   * the generator emits distributions whose characteristic function is known in closed form
     (`parts.mixture`): no argmax and no relaxation between training and sampling;
-  * the printed sensitivity of the pair distance assumes codes in [0, 1] while its generator works in
-    [-1, 1]; ours are in [0, 1], pairs are disjoint, and the release is off by default because
+  * the printed sensitivity of the pair distance assumes codes in [0, 1] while its generator works
+    in [-1, 1]; ours are in [0, 1], pairs are disjoint, and the release is off by default because
     frequencies spread over five octaves make it worth less than the budget it takes.
 
 Source: Liew, Takahashi and Ueno, "PEARL: Data Synthesis via Private Embeddings and Adversarial
@@ -23,48 +23,29 @@ from __future__ import annotations
 import json
 import math
 import secrets
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from core.models.synthesizer import (
-    Card,
-    FitCancelled,
-    FitEvent,
-    FitPaused,
-    Observe,
-    Setting,
-    Wish,
-    register,
-)
+from core.models.parts.condition import DISTANCE, EMBEDDING, condition_block
+from core.models.synthesizer import Card, Observe, Setting, register
 from core.privacy.accountant import calibrate, check_budget, guarantee
 from core.privacy.plan import Budget, Phase, Plan
-from core.table.codec import Block, Codec, concat_codes
+from core.table.codec import Codec, concat_codes
 from core.table.schema import Domain
 
 if TYPE_CHECKING:
     import pandas as pd
     from torch import Tensor
 
-    from core.models.parts.characteristic import Embedding, Frequencies
     from core.models.parts.matching import Matcher
     from core.models.parts.mixture import MixtureGenerator
     from core.privacy.guarded import PrivateTable
 
 __all__ = ["Pearl", "PearlFitted", "PearlSettings"]
 
-EMBEDDING, DISTANCE = "embedding", "distance"
-MOST_CLASSES = 20  # a target with more states is learned as an ordinary column
-ONE_WAY_SHARE = 0.3  # of the squared sensitivity, to one-column frequencies
-CLASS_SHARE = 0.01  # of the squared sensitivity, to the class counts
-OCTAVES = (0.5, 16.0)  # spread of the frequencies, in units of 1/distance
-PUBLIC_DISTANCE = 0.15  # assumed mean distance on [0, 1] when none is bought
 ROWS_AT_ONCE = 8192  # sampled together
-SECONDS_BETWEEN_EVENTS = 0.5
-SECONDS_BETWEEN_CHECKPOINTS = 20.0
-SECONDS_BETWEEN_PREVIEWS = 4.0
 
 
 class PearlSettings(BaseModel):
@@ -186,20 +167,39 @@ class Pearl:
         """See `Synthesizer.fit`."""
         import torch
 
+        from core.models.parts.conduct import Loop, keep_checkpoint, run_loop
+        from core.models.parts.fingerprint import take_fingerprint
+
         settings = PearlSettings(**plan.settings)
         codec = Codec(table.domain)
         file = folder / "pearl.pt"
         if resume and file.exists():
             state = torch.load(file, weights_only=True, map_location="cpu")
         else:
-            seed = secrets.randbits(63) if seed is None else seed
-            state = _release(
-                table, plan, codec, settings, seed=seed, device=device, observe=observe
+            state = take_fingerprint(
+                table,
+                codec,
+                frequencies=settings.frequencies,
+                seed=secrets.randbits(62) if seed is None else seed,
+                device=device,
+                observe=observe,
             )
-            _keep(state, file)
-        matcher = _matcher(plan, codec, settings, state, device=device)
-        _train(matcher, codec, settings, state, file=file, observe=observe)
-        return PearlFitted(codec, settings, matcher.generator.to("cpu"), state["shares"])
+            keep_checkpoint(state, file)
+        matcher = _matcher(codec, settings, state, device=device)
+        fitted = PearlFitted(codec, settings, matcher.generator, state["shares"])
+        loop = Loop(
+            name="training",
+            title="Training the generator (touches no private data)",
+            start=matcher.step_count,
+            steps=settings.steps,
+            step=matcher.step,
+            metrics=matcher.metrics,
+            preview=fitted.preview,
+            keep=lambda: keep_checkpoint({**state, "matcher": matcher.state_dict()}, file),
+        )
+        run_loop(loop, observe)
+        matcher.generator.to("cpu")
+        return fitted
 
     def load(self, folder: Path) -> PearlFitted:
         """See `Synthesizer.load`."""
@@ -214,7 +214,7 @@ def _phases(codec: Codec, scale: float, distance_share: float) -> tuple[Phase, .
         title="Fingerprint of the table",
         what=(
             f"Sums of characteristic functions over {slots} columns and their pairs"
-            + (f", for each value of '{codec.domain.target}'" if _condition(codec) else "")
+            + (f", for each value of '{codec.domain.target}'" if condition_block(codec) else "")
             + ", with Gaussian noise on every number."
         ),
         share=1.0 - distance_share,
@@ -232,122 +232,24 @@ def _phases(codec: Codec, scale: float, distance_share: float) -> tuple[Phase, .
     return (distance, embedding)
 
 
-def _condition(codec: Codec) -> Block | None:
-    """The class column's block, where a target is named and has few enough states."""
-    if codec.domain.target is None or len(codec.blocks) < 2:
-        return None
-    block = codec.block(codec.domain.target)
-    few = block.number is None and len(block.states) <= MOST_CLASSES
-    return block if few else None
-
-
-def _mechanism(codec: Codec, frequencies: Frequencies) -> Embedding:
-    """The embedding's mechanism; weights are functions of public sizes alone."""
-    from core.models.parts.characteristic import Embedding, embedding_sensitivity
-
-    block = _condition(codec)
-    columns, groups = len(frequencies.slots), frequencies.groups
-    pairs = columns * (columns - 1) / 2
-    one_way = math.sqrt(ONE_WAY_SHARE / (1 - ONE_WAY_SHARE) * pairs / columns) if pairs else 1.0
-    bare = embedding_sensitivity(columns, groups, one_way_weight=one_way, class_weight=0.0)
-    return Embedding(
-        frequencies,
-        condition=None if block is None else block.index,
-        classes=1 if block is None else len(block.states),
-        one_way_weight=one_way,
-        class_weight=0.0 if block is None else math.sqrt(CLASS_SHARE) * bare,
-    )
-
-
-def _release(
-    table: PrivateTable,
-    plan: Plan,
-    codec: Codec,
-    settings: PearlSettings,
-    *,
-    seed: int,
-    device: str,
-    observe: Observe,
-) -> dict[str, Any]:
-    """All private accesses of the fit, and the state that training starts from."""
-    import torch
-
-    from core.models.parts.characteristic import Frequencies, split_release
-
-    slots = _slots(codec)
-    distances = tuple([PUBLIC_DISTANCE] * len(slots))
-    if any(phase.name == DISTANCE for phase in plan.phases):
-        _say(observe, plan.phase(DISTANCE))
-        distances = _bought_distances(table, plan, codec, slots, device)
-    per_group = len(slots) * (len(slots) + 1) // 2
-    frequencies = Frequencies.draw(
-        slots,
-        min(256, max(4, round(settings.frequencies / per_group))),
-        distances=distances,
-        octaves=OCTAVES,
-        generator=torch.Generator().manual_seed(seed),
-    )
-    mechanism = _mechanism(codec, frequencies)
-    _say(observe, plan.phase(EMBEDDING))
-
-    def tick(done: int, total: int) -> None:
-        data = {"step": done, "steps": total, "phase": EMBEDDING, "unit": "rows"}
-        _follow(observe(FitEvent(kind="progress", data=data)), lambda: None)
-
-    release = table.release(EMBEDDING, mechanism, device=device, tick=tick)
-    target = split_release(release, mechanism, table.n)
-    return {
-        "seed": seed,
-        "lines": list(frequencies.lines),
-        "widths": list(frequencies.widths),
-        "phases": list(frequencies.phases),
-        "pairs": target.pairs,
-        "ones": target.ones,
-        "shares": target.shares,
-        "matcher": None,
-    }
-
-
-def _bought_distances(
-    table: PrivateTable, plan: Plan, codec: Codec, slots: tuple[Any, ...], device: str
-) -> tuple[float, ...]:
-    """Mean distances per column, released, then pulled to the public constant by their noise."""
-    from core.models.parts.characteristic import PairDistance
-
-    blocks = [s.block for s in slots if s.block.number is not None]
-    numbers = [(block.index, block.number) for block in blocks]
-    mechanism = PairDistance(tuple(numbers))
-    total, count = table.release(DISTANCE, mechanism, device=device)
-    doubt = plan.phase(DISTANCE).noise_multiplier * mechanism.sensitivity  # noise std, in pairs
-    mean = (total + PUBLIC_DISTANCE * doubt) / (count.clamp_min(0.0) + doubt + 1e-9)
-    bought = dict(zip((b.index for b in blocks), mean.clamp(0.02, 0.5).tolist(), strict=True))
-    return tuple(bought.get(s.block.index, PUBLIC_DISTANCE) for s in slots)
-
-
 def _matcher(
-    plan: Plan, codec: Codec, settings: PearlSettings, state: dict[str, Any], *, device: str
+    codec: Codec, settings: PearlSettings, state: dict[str, Any], *, device: str
 ) -> Matcher:
     """The training state, fresh or as it was when `state` was kept."""
     import torch
 
-    from core.models.parts.characteristic import Frequencies, Target
+    from core.models.parts.fingerprint import released, target_of
     from core.models.parts.matching import Matcher, Pace
 
-    slots = _slots(codec)
-    frequencies = Frequencies(
-        slots, tuple(state["lines"]), tuple(state["widths"]), tuple(state["phases"])
-    )
-    mechanism = _mechanism(codec, frequencies)
-    noise = plan.phase(EMBEDDING).noise_multiplier * mechanism.sensitivity / plan.n
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(state["seed"])
         generator = _generator(codec, settings)
     matcher = Matcher(
         generator,
-        frequencies,
-        Target(state["pairs"], state["ones"], state["shares"]),
-        noise_level=noise,
-        one_way_weight=mechanism.one_way_weight,
+        released(codec, state),
+        target_of(state),
+        noise_level=state["noise_level"],
+        one_way_weight=state["one_way_weight"],
         critic_strength=settings.critic,
         pace=Pace(
             steps=settings.steps,
@@ -364,99 +266,17 @@ def _matcher(
     return matcher
 
 
-def _slots(codec: Codec) -> tuple[Any, ...]:
-    from core.models.parts.slots import column_slots
-
-    block = _condition(codec)
-    return column_slots(codec, without=None if block is None else block.column.name)
-
-
 def _generator(codec: Codec, settings: PearlSettings) -> MixtureGenerator:
+    from core.models.parts.fingerprint import unconditional
     from core.models.parts.mixture import MixtureGenerator
 
-    block = _condition(codec)
+    block = condition_block(codec)
     return MixtureGenerator(
         latent=settings.latent,
         classes=1 if block is None else len(block.states),
         hidden=settings.hidden,
-        slots=sum(column.count for column in _slots(codec)),
+        slots=sum(column.count for column in unconditional(codec)),
     )
-
-
-def _train(
-    matcher: Matcher,
-    codec: Codec,
-    settings: PearlSettings,
-    state: dict[str, Any],
-    *,
-    file: Path,
-    observe: Observe,
-) -> None:
-    """Steps to the end, with events, previews and checkpoints by the clock."""
-
-    def keep() -> None:
-        _keep({**state, "matcher": matcher.state_dict()}, file)
-
-    title = "Training the generator (touches no private data)"
-    data = {"name": "training", "title": title, "private": False}
-    _follow(observe(FitEvent(kind="phase", data=data)), keep)
-    told = previewed = kept = time.monotonic()
-    steps = matcher.pace.steps
-    while matcher.step_count < steps:
-        mismatch = matcher.step()
-        now = time.monotonic()
-        last = matcher.step_count == steps
-        if now - told < SECONDS_BETWEEN_EVENTS and not last:
-            continue
-        told = now
-        for event in _news(matcher, mismatch.tolist()):
-            _follow(observe(event), keep)
-        if now - previewed > SECONDS_BETWEEN_PREVIEWS:
-            previewed = now
-            fitted = PearlFitted(codec, settings, matcher.generator, state["shares"])
-            rows = json.loads(fitted.sample(8).to_json(orient="records", date_format="iso"))
-            _follow(observe(FitEvent(kind="preview", data={"rows": rows})), keep)
-        if now - kept > SECONDS_BETWEEN_CHECKPOINTS:
-            kept = now
-            keep()
-    keep()
-
-
-def _news(matcher: Matcher, mismatch: list[float]) -> tuple[FitEvent, FitEvent]:
-    """Progress and metrics; both are functions of releases and of the generator alone."""
-    step = matcher.step_count
-    floor = matcher.noise_floor
-    metrics = {
-        "step": step,
-        "single columns": math.sqrt(mismatch[0]),
-        "pairs of columns": math.sqrt(mismatch[1]),
-        "noise in the fingerprint": math.sqrt(floor),
-    }
-    progress = {"step": step, "steps": matcher.pace.steps, "phase": "training", "unit": "steps"}
-    return FitEvent(kind="progress", data=progress), FitEvent(kind="metrics", data=metrics)
-
-
-def _say(observe: Observe, phase: Phase) -> None:
-    data = {"name": phase.name, "title": phase.title, "private": True}
-    _follow(observe(FitEvent(kind="phase", data=data)), lambda: None)
-
-
-def _follow(wish: Wish, keep: Any) -> None:
-    """Do as the observer wishes, keeping what was made."""
-    if wish is Wish.GO_ON:
-        return
-    keep()
-    raise FitCancelled if wish is Wish.CANCEL else FitPaused
-
-
-def _keep(state: dict[str, Any], file: Path) -> None:
-    """Write the checkpoint so that a crash leaves the old one or the new one, never half."""
-    import torch
-
-    file.parent.mkdir(parents=True, exist_ok=True)
-    half = file.with_suffix(".half")
-    torch.save(state, half)
-    half.replace(file)
 
 
 class PearlFitted:
@@ -483,16 +303,17 @@ class PearlFitted:
         """See `Fitted.sample`."""
         import torch
 
+        from core.models.parts.fingerprint import unconditional
         from core.models.parts.slots import draw_codes
 
         if rows < 1:
             raise ValueError(f"At least one row must be asked for, got {rows}.")
         random = torch.Generator().manual_seed(secrets.randbits(63) if seed is None else seed)
-        block = _condition(self._codec)
+        block = condition_block(self._codec)
         device = next(self._generator.parameters()).device
         was_training = self._generator.training
         self._generator.eval()  # batch norm by its running means
-        parts = []
+        slots, parts = unconditional(self._codec), []
         with torch.no_grad():
             for start in range(0, rows, ROWS_AT_ONCE):
                 b = min(ROWS_AT_ONCE, rows - start)
@@ -500,13 +321,15 @@ class PearlFitted:
                 z = torch.randn((b, self._generator.latent), generator=random)
                 logits = self._generator(z.to(device), y.to(device))
                 fixed = {} if block is None else {block.index: y}
-                parts.append(
-                    draw_codes(
-                        self._codec, _slots(self._codec), logits, generator=random, fixed=fixed
-                    )
-                )
+                parts.append(draw_codes(self._codec, slots, logits, generator=random, fixed=fixed))
         self._generator.train(was_training)
         return self._codec.decode_codes(concat_codes(parts))
+
+    def preview(self, rows: int = 8) -> list[dict[str, Any]]:
+        """A few synthetic records with JSON values, for people to watch."""
+        text = self.sample(rows).to_json(orient="records", date_format="iso")
+        records: list[dict[str, Any]] = json.loads(text)
+        return records
 
     def save(self, folder: Path) -> None:
         """See `Fitted.save`: weights.safetensors and pearl.json."""

@@ -144,6 +144,7 @@ class PrivateTable:
             kind=mechanism.noise,
             noise_multiplier=phase.noise_multiplier,
             sensitivity=float(mechanism.sensitivity),
+            records=self.n,
             source=self.__source,
         )
         return torch.from_numpy(noisy)

@@ -8,7 +8,7 @@ contributes nothing, and the number of records is public.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from core.privacy.noise import NoiseKind
 
@@ -56,14 +56,14 @@ class Mechanism(Protocol):
         """Which noise is added."""
         ...
 
-    def statistic(self, rows: Rows, mask: Tensor) -> Tensor:
+    def statistic(self, rows: Any, mask: Tensor) -> Tensor:
         """Σᵢ mᵢ f(xᵢ), before noise.
 
         A mechanism over disjoint pairs of consecutive rows uses m₂ᵢ m₂ᵢ₊₁ f(x₂ᵢ, x₂ᵢ₊₁); chunks
         start at even rows, so pairs never straddle two calls.
 
         Args:
-          rows: b records on some device.
+          rows: b records on some device, of the type the table holds (see `Rows`).
           mask: float [b], 1 = present, 0 = the record is ⊥ and contributes 0.
 
         Returns:

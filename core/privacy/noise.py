@@ -126,13 +126,16 @@ def laplace(shape: Shape, scale: float, source: NoiseSource = _secure) -> Floats
     return np.asarray(total)
 
 
-def grid_step(scale: float) -> float:
+def grid_step(scale: float, largest: float = 0.0) -> float:
     """The grid for noise of that scale: the power of two in (2⁻³¹, 2⁻³⁰] · scale.
+
+    Where noise is so small that values up to `largest` would not fit 61 bits, the grid is coarser.
 
     >>> grid_step(1.0) == 2.0**-30
     True
     """
-    _, exponent = math.frexp(scale)  # scale = m · 2^exponent, ½ ≤ m < 1
+    widest = max(scale, largest * 2.0 ** (GRID_BITS - 60))
+    _, exponent = math.frexp(widest)  # widest = m · 2^exponent, ½ ≤ m < 1
     return math.ldexp(1.0, exponent - 1 - GRID_BITS)
 
 
@@ -142,6 +145,7 @@ def add(
     kind: NoiseKind,
     noise_multiplier: float,
     sensitivity: float,
+    records: int,
     source: NoiseSource = _secure,
 ) -> Floats:
     """The statistic with noise of scale noise_multiplier · Δ', rounded to a public grid.
@@ -156,6 +160,8 @@ def add(
       kind: "gaussian" or "laplace".
       noise_multiplier: > 0.
       sensitivity: Δ > 0, how far one record can move the statistic.
+      records: n ≥ 1, public; no entry of the statistic can exceed nΔ, so the grid need not reach
+        further.
       source: where noise comes from.
 
     Returns:
@@ -165,7 +171,7 @@ def add(
       ValueError: a scale is not positive and finite.
     """
     nominal = _scale_checked(noise_multiplier) * _scale_checked(sensitivity)
-    step = grid_step(_scale_checked(nominal))
+    step = grid_step(_scale_checked(nominal), largest=records * sensitivity)
     spread = math.sqrt(statistic.size) if kind == "gaussian" else float(statistic.size)
     widened = sensitivity * (1.0 + FLOAT_MARGIN) + step * spread
     draw = gaussian if kind == "gaussian" else laplace

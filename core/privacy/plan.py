@@ -152,5 +152,5 @@ class Plan(BaseModel):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON, 64 hex digits: names this plan in ledger and certificate."""
+        """SHA-256 of the canonical JSON, 64 hex digits; names this plan wherever it is quoted."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()

@@ -5,18 +5,18 @@ Both write through the run store; the reporter also brings the wish back to the 
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 from sqlalchemy.exc import OperationalError
 
 from core.models.synthesizer import FitEvent, Wish
 from core.runs.events import RunEvent
-from core.runs.process import Readings
+from core.runs.process import MIB, Readings
 from core.runs.store import RunStore, RunStoreError
 
 __all__ = ["Heartbeat", "Pace", "Reporter", "Stopwatch"]
@@ -87,6 +87,7 @@ class Reporter:
         self._held: dict[str, FitEvent] = {}  # newest event of each kind that was not due
         self._wish = Wish.GO_ON
         self._wish_pace = Pace(WISH_SECONDS)
+        self._private = False
         self._superseded = threading.Event()
         self.watch = Stopwatch(store.run(run_id).seconds)
 
@@ -94,6 +95,7 @@ class Reporter:
         """Store the event when it is due and return what the fit should do."""
         if event.kind == "phase":
             self.flush()
+            self._private = bool(event.data.get("private"))
             self.watch.enter(str(event.data["name"]))
             self._store.record(self._run_id, seconds=self.watch.seconds)
         if event.kind == "preview":
@@ -107,11 +109,17 @@ class Reporter:
         return self.wish()
 
     def wish(self) -> Wish:
-        """What the fit should do now; asked of the store at most four times a second."""
+        """What the fit should do now; asked of the store at most four times a second.
+
+        A pause waits for the end of a private phase that has no checkpoint yet: stopping inside it
+        would throw away what was paid for.
+        """
         if self._superseded.is_set():
             return Wish.CANCEL
         if self._wish_pace.due():
             self._wish = self._store.wish(self._run_id)
+        if self._wish is Wish.PAUSE and self._private:
+            return Wish.PAUSE if self._store.has_checkpoint(self._run_id) else Wish.GO_ON
         return self._wish
 
     def phase(self, name: str, title: str, *, private: bool = False) -> Wish:
@@ -182,15 +190,17 @@ def ignore_hangup() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
-def peak_memory_mb(seen: float) -> float:
+def peak_memory_mb(seen: float = 0.0) -> float:
     """The largest resident size of this process in MiB, from the kernel where it tells.
 
     Args:
-      seen: the largest of the readings, MiB; the answer where the kernel does not tell.
+      seen: the largest of earlier readings, MiB; the answer (with the present size) where the
+        kernel does not tell.
     """
-    status = Path(f"/proc/{os.getpid()}/status")
+    status = Path("/proc/self/status")
     if status.exists():
         for line in status.read_text(encoding="ascii", errors="replace").splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1024.0
-    return seen
+    present: float = psutil.Process().memory_info().rss / MIB
+    return max(seen, present)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
+from pydantic import ValidationError
 
 from core.models.synthesizer import Wish, synthesizer
 from core.privacy.plan import Budget, Plan, default_delta
@@ -124,8 +125,16 @@ def make_plan(
             f"Buying a domain with budget is not part of this version: {', '.join(bought)}. "
             "Declare these columns' bounds or categories public, or drop them."
         )
-    budget = Budget(epsilon=epsilon, delta=default_delta(n) if delta is None else delta)
-    return synthesizer(model).plan(schema.domain(), n, budget, settings)
+    domain = schema.domain()
+    try:
+        budget = Budget(epsilon=epsilon, delta=default_delta(n) if delta is None else delta)
+        return synthesizer(model).plan(domain, n, budget, settings)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            raise ValueError(f"{model} has no setting called '{where}'") from None
+        raise ValueError(f"{where}: {first['msg'].lower()}, not {first['input']!r}") from None
 
 
 def start(

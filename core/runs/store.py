@@ -37,6 +37,7 @@ from core.table.schema import Schema
 __all__ = ["NotFoundError", "RunStore", "RunStoreError", "TableRecord"]
 
 RESUMABLE = (State.PAUSED, State.LOST, State.FAILED)
+UNFINISHED = (".half", ".part", ".tmp")  # endings of files that are still being written
 _ID = re.compile(r"[0-9a-f]{6,32}")
 
 
@@ -156,7 +157,7 @@ class RunStore(Journal):
     def _run_record(self, row: RunRow, table_name: str, people: str) -> RunRecord:
         plan = Plan.model_validate_json(row.plan)
         state = State(row.state)
-        free = row.debit is None or self.has_checkpoint(row.id) or self.has_result(row.id)
+        free = row.debit is None or self.goes_on_free(row.id)
         return RunRecord(
             id=row.id,
             table_id=row.table_id,
@@ -349,6 +350,8 @@ class RunStore(Journal):
             kept = "The synthetic table is kept; resume to finish the report."
         elif self.has_checkpoint(run_id):
             kept = "Its checkpoint is kept: resume goes on from there and spends nothing."
+        elif self.goes_on_free(run_id):
+            kept = "Nothing was released yet: resuming spends nothing more."
         else:
             kept = "There is no checkpoint: a new start spends its budget again."
         message = f"The worker process ended unexpectedly. {kept}"
@@ -382,7 +385,22 @@ class RunStore(Journal):
     def has_checkpoint(self, run_id: str) -> bool:
         """Whether a resumed run has something to go on from."""
         folder = self.artefact(run_id, "checkpoint")
-        return folder.is_dir() and any(not p.name.startswith(".") for p in folder.iterdir())
+        return folder.is_dir() and any(
+            not path.name.startswith(".") and path.suffix not in UNFINISHED
+            for path in folder.iterdir()
+        )
+
+    def goes_on_free(self, run_id: str) -> bool:
+        """Whether what was debited still pays for going on.
+
+        It does from a checkpoint or a finished table, and when the meter never counted a private
+        access: then nothing was released for what was paid.
+        """
+        return (
+            self.has_checkpoint(run_id)
+            or self.has_result(run_id)
+            or not self.has_artefact(run_id, "meter.json")
+        )
 
     def has_result(self, run_id: str) -> bool:
         """Whether the synthetic table and its certificate are there."""

@@ -96,7 +96,7 @@ class _Work:
                     self._fit()
                 self._report()
             except FitPaused:
-                self._end(State.PAUSED, "Paused. Resuming spends nothing.")
+                self._end(State.PAUSED, f"Paused. {self._resuming()}")
             except FitCancelled:
                 self._end(State.CANCELLED, f"Cancelled. {self._spent()}")
             except (SchemaError, DeviceError, RunStoreError, LedgerError) as error:
@@ -114,10 +114,10 @@ class _Work:
         """From debit to synthetic table."""
         run, store = self.record, self.store
         resume = run.debit is not None and store.has_checkpoint(run.id)
+        if run.debit is not None and not store.goes_on_free(run.id):
+            self.record = run = store.begin_again(run.id)
         if not resume:
             _clear(store, run.id)
-            if run.debit is not None:
-                self.record = run = store.begin_again(run.id)
         self.heart.device = choose_device(run.device)
         job = Job(
             table=run.table_name,
@@ -212,9 +212,12 @@ class _Work:
         return "What it spent stays spent." if spent else "Nothing was spent."
 
     def _kept(self) -> str:
-        if self.store.has_checkpoint(self.record.id):
-            return "Stopped. The checkpoint is kept: resuming spends nothing."
-        return f"Stopped. {self._spent()}"
+        return f"Stopped. {self._spent()} {self._resuming()}"
+
+    def _resuming(self) -> str:
+        if self.store.goes_on_free(self.record.id):
+            return "Resuming spends nothing more."
+        return "There is no checkpoint: a new start spends its budget again."
 
 
 def _standard_report() -> Compare:

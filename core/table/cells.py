@@ -15,7 +15,17 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["MISSING_MARKERS", "ReadLimits", "TableReadError", "decimal_mark", "distinct", "typed"]
+__all__ = [
+    "MISSING_MARKERS",
+    "Distinct",
+    "ReadLimits",
+    "TableReadError",
+    "decimal_mark",
+    "distinct",
+    "too_big",
+    "too_many_rows",
+    "typed",
+]
 
 Series: TypeAlias = "pd.Series[Any]"
 
@@ -47,6 +57,24 @@ class ReadLimits:
     max_bytes: int = 2 * 1024**3
     max_rows: int = 50_000_000
     max_columns: int = 2_000
+
+
+def too_big(limits: ReadLimits) -> TableReadError:
+    """The error for a file with too many bytes."""
+    size = limits.max_bytes
+    shown = f"{size / 1024**2:,.0f} MB" if size >= 1024**2 else f"{size:,} bytes"
+    return TableReadError(
+        f"The file is larger than {shown}, unpacked or as it is. "
+        "Keep the columns and rows you need, or save it as Parquet."
+    )
+
+
+def too_many_rows(rows: int, limits: ReadLimits) -> TableReadError:
+    """The error for a table that is too long."""
+    return TableReadError(
+        f"The table has {rows:,} rows; {limits.max_rows:,} is the most. "
+        "Take a sample of it and try again."
+    )
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,10 @@ class Line:
         return self.step or (self.high - self.low) / LOG_UNITS or 1.0
 
     def _bend(self, x: Floats) -> Floats:
-        return np.arcsinh((x - self.centre) / self.unit) if self.log else x
+        if not self.log:
+            return x
+        bent: Floats = np.arcsinh((x - self.centre) / self.unit)
+        return bent
 
     def position(self, x: Floats) -> Floats:
         """Values → positions in [0, 1]; values outside the bounds are clipped to them."""
@@ -70,21 +73,24 @@ class Line:
         if high == low:
             return np.zeros_like(x)
         bent = self._bend(np.clip(x, self.low, self.high))
-        return np.clip((bent - low) / (high - low), 0.0, 1.0)
+        place: Floats = np.clip((bent - low) / (high - low), 0.0, 1.0)
+        return place
 
     def value(self, u: Floats) -> Floats:
         """Positions in [0, 1] → values on the step grid within the bounds."""
         low, high = self._bend(np.array([self.low, self.high]))
         bent = low + np.clip(u, 0.0, 1.0) * (high - low)
-        x = np.sinh(bent) * self.unit + self.centre if self.log else bent
-        return self.snap(x)
+        if not self.log:
+            return self.snap(bent)
+        return self.snap(np.sinh(bent) * self.unit + self.centre)
 
     def snap(self, x: Floats) -> Floats:
         """Round to the step grid (multiples of the step, from low) and clip to the bounds."""
         if self.step > 0:
             x = self.low + np.round((x - self.low) / self.step) * self.step
             x = np.round(x, _decimals(self.step, self.low))
-        return np.clip(x, self.low, self.high)
+        clipped: Floats = np.clip(x, self.low, self.high)
+        return clipped
 
 
 def _decimals(*numbers: float) -> int:
@@ -291,7 +297,7 @@ def _blocks(domain: Domain) -> Iterator[Block]:
 
 def _encode_listed(block: Block, series: pd.Series[Any]) -> NDArray[np.int32]:
     categories = block.column.categories or ()
-    code = pd.Categorical(to_labels(series), categories=list(categories)).codes.astype(np.int32)
+    code = pd.Index(categories, dtype="str").get_indexer(pd.Index(to_labels(series)))
     if block.column.other is not None:
         unknown = categories.index(block.column.other)
     else:
@@ -299,7 +305,7 @@ def _encode_listed(block: Block, series: pd.Series[Any]) -> NDArray[np.int32]:
     absent = series.isna().to_numpy()
     code[code < 0] = unknown
     code[absent] = block.missing_state or 0
-    return code
+    return np.asarray(code, dtype=np.int32)
 
 
 def _encode_numeric(block: Block, series: pd.Series[Any]) -> tuple[NDArray[np.int32], Floats]:
@@ -333,9 +339,8 @@ def _decode_numeric(block: Block, state: NDArray[Any], value: Floats) -> pd.Seri
 
 def _surrogate(column: Column, rows: int) -> pd.Series[Any]:
     """Fresh values of the column's type: 1, 2, 3 … or "name-000001" …; never anything real."""
-    numbers = pd.Series(np.arange(1, rows + 1))
+    count = pd.Series(np.arange(1, rows + 1)).astype("str")
     if column.dtype.lower().startswith(("int", "uint", "float")):
-        return numbers.astype(column.dtype)
+        return from_labels(count, column)
     word = column.name if column.kind is Kind.IDENTIFIER else f"synthetic {column.name}"
-    width = max(6, len(str(rows)))
-    return (f"{word}-" + numbers.astype(str).str.zfill(width)).astype("str")
+    return from_labels(f"{word}-" + count.str.zfill(max(6, len(str(rows)))), column)

@@ -12,10 +12,18 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
-from core.table.cells import Distinct, ReadLimits, TableReadError, decimal_mark, distinct, typed
+from core.table.cells import (
+    Distinct,
+    ReadLimits,
+    TableReadError,
+    decimal_mark,
+    distinct,
+    too_many_rows,
+    typed,
+)
 from core.table.encoding import SAMPLE_BYTES, to_utf8
 
-__all__ = ["Delimited", "check_header", "frame_of_cells", "split_text", "too_many_rows"]
+__all__ = ["Delimited", "check_header", "frame_of_cells", "split_text"]
 
 DELIMITERS = (",", ";", "\t", "|")
 NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
@@ -267,11 +275,3 @@ def frame_of_cells(table: pa.Table, header: list[str]) -> tuple[pd.DataFrame, st
         columns[name], doubts = typed(cells.pop(name), name, decimal)
         warnings += doubts
     return pd.DataFrame(columns, copy=False), decimal, warnings
-
-
-def too_many_rows(rows: int, limits: ReadLimits) -> TableReadError:
-    """The error for a table that is too long."""
-    return TableReadError(
-        f"The table has {rows:,} rows; {limits.max_rows:,} is the most. "
-        "Take a sample of it and try again."
-    )

@@ -31,6 +31,7 @@ LONG_TEXT = 40  # characters; longer on average is prose
 LONG_WORDS = 3  # words; the same
 MANY_CATEGORIES = 100  # noted, because rare categories are learnt badly under privacy
 SPIKE_SHARE = 0.10  # a value this frequent is an atom where values are otherwise spread out
+SPIKE_COUNT = 10  # ... and seen so often that it is no accident of a short column
 FINE_GRID = 128  # with fewer grid points every value has its own bin and needs no spike
 TAIL_RATIO = 4.0  # (q95 - q50) / (q50 - q5); 1 when symmetric, 3.6 for an exponential
 REACH_RATIO = 10.0  # (max - q50) / (q95 - q50); about 3 for a normal
@@ -86,6 +87,10 @@ def infer_schema(frame: pd.DataFrame) -> Schema:
 def infer_column(series: pd.Series[Any], name: str) -> Column:
     """Propose one column; see `infer_schema`."""
     dtype = dtype_of(series)
+    if dtype.lower().startswith("float"):
+        series = series.mask(
+            np.isinf(series.to_numpy(dtype=np.float64, na_value=np.nan))
+        )  # as reading does
     missing = bool(series.isna().any())
     present = series.dropna()
     if present.empty:
@@ -190,7 +195,7 @@ def _spikes(distinct: Numbers, counts: npt.NDArray[np.int64], step: float) -> tu
         return ()
     shares = counts / counts.sum()
     spikes = []
-    for i in np.flatnonzero(shares > SPIKE_SHARE):
+    for i in np.flatnonzero((shares > SPIKE_SHARE) & (counts >= SPIKE_COUNT)):
         near = np.abs(distinct - distinct[i]) <= (high - low) / 50
         if shares[i] > 2 * (shares[near].sum() - shares[i]):
             spikes.append(float(distinct[i]))
@@ -203,6 +208,8 @@ def _heavy(values: Numbers, spikes: tuple[float, ...]) -> bool:
     if low in spikes and np.mean(values == low) > 0.5:
         return True  # zero-inflated: all the rest is tail
     spread = values[~np.isin(values, spikes)]
+    if len(spread) == 0:
+        return False
     q5, q50, q95 = np.quantile(spread, (0.05, 0.5, 0.95))
     upper, lower = q95 - q50, q50 - q5
     if upper <= 0:
@@ -212,6 +219,8 @@ def _heavy(values: Numbers, spikes: tuple[float, ...]) -> bool:
 
 def _sentinel_note(distinct: Numbers, counts: npt.NDArray[np.int64]) -> str:
     """A doubt about a far-away round value that may stand for "unknown"."""
+    if len(distinct) < 3:
+        return ""
     for end, inner in ((0, 1), (-1, -2)):
         gap = abs(distinct[end] - distinct[inner])
         rest = max(abs(distinct[-1 - end if end else -1] - distinct[inner]), 1.0)

@@ -96,7 +96,8 @@ def to_numbers(series: Series, column: Column) -> Numbers:
 
     Returns:
       float64 [n]; NaN where the value is absent, infinite or does not parse. Dates are seconds
-      since 1970-01-01, in UTC when they carry a time zone.
+      since 1970-01-01, in UTC when they carry a time zone; exact to the microsecond from 1834 to
+      2105 and to the second always.
     """
     if column.kind is Kind.DATETIME:
         return _seconds(series, column.date_format)
@@ -171,14 +172,15 @@ def _parse(labels: Series, dtype: str) -> Series | None:
         return labels
     if low in ("bool", "boolean"):
         known = labels.isin(["True", "False"]).all()
-        return pd.Series(labels == "True", dtype="boolean") if known else None
+        return (labels == "True").astype("boolean") if known else None
     try:
         if low.startswith("datetime64"):
             return pd.to_datetime(labels, format="ISO8601", utc="," in dtype).astype(
                 pandas_dtype(dtype)
             )
         if low.startswith(("int", "uint")):  # through Python: exact beyond 2⁵³
-            return pd.Series([int(x) for x in labels], dtype=_nullable(dtype))
+            exact: Series = pd.Series([int(x) for x in labels], dtype=_nullable(dtype))
+            return exact
         return pd.Series([float(x) for x in labels], dtype=low)
     except (ValueError, OverflowError):
         return None

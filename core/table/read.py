@@ -20,7 +20,7 @@ from typing import BinaryIO
 
 import pandas as pd
 
-from core.table.cells import ReadLimits, TableReadError
+from core.table.cells import ReadLimits, TableReadError, too_big
 from core.table.delimited import Delimited, frame_of_cells, split_text
 from core.table.workbook import PARQUET_MAGIC, read_parquet, read_workbook
 
@@ -54,6 +54,15 @@ PACKED_NAMES: dict[str, bytes | tuple[bytes, ...]] = {
     ".zip": (ZIP, EMPTY_ZIP),
 }
 CHUNK = 1 << 22
+DAMAGE = (  # all that zipfile raises on damaged or unsupported archives
+    zipfile.BadZipFile,
+    EOFError,
+    OSError,
+    ValueError,
+    RuntimeError,
+    zlib.error,
+    lzma.LZMAError,
+)
 ADVICE = "Choose a CSV, TSV, Parquet or Excel file."
 
 
@@ -126,7 +135,7 @@ def _load(source: Path | BinaryIO, limits: ReadLimits) -> bytes:
         if source.is_dir():
             raise TableReadError("This is a folder. Choose one file in it.")
         if source.stat().st_size > limits.max_bytes:
-            raise _too_big(limits)
+            raise too_big(limits)
         with source.open("rb") as stream:
             return _drain(stream, limits)
     except FileNotFoundError:
@@ -152,16 +161,7 @@ def _drain(stream: BinaryIO, limits: ReadLimits) -> bytes:
             return b"".join(chunks)
         chunks.append(chunk)
         size += len(chunk)
-    raise _too_big(limits)
-
-
-def _too_big(limits: ReadLimits) -> TableReadError:
-    size = limits.max_bytes
-    shown = f"{size / 1024**2:,.0f} MB" if size >= 1024**2 else f"{size:,} bytes"
-    return TableReadError(
-        f"The file is larger than {shown}, unpacked or as it is. "
-        "Keep the columns and rows you need, or save it as Parquet."
-    )
+    raise too_big(limits)
 
 
 def _unpack(data: bytes, label: str, limits: ReadLimits) -> tuple[bytes, str]:
@@ -194,7 +194,7 @@ def _unzip(data: bytes, label: str, limits: ReadLimits) -> tuple[bytes, str]:
     damaged = TableReadError("The zip file is damaged. Compress or download it again.")
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
-    except (zipfile.BadZipFile, NotImplementedError, ValueError):
+    except DAMAGE:
         if label.endswith(EXCEL_NAMES):
             raise TableReadError(
                 "The Excel file is damaged. Open it in a spreadsheet and save it again."
@@ -203,7 +203,7 @@ def _unzip(data: bytes, label: str, limits: ReadLimits) -> tuple[bytes, str]:
     names = archive.namelist()
     if "[Content_Types].xml" in names or "META-INF/manifest.xml" in names:
         if sum(entry.file_size for entry in archive.infolist()) > limits.max_bytes:
-            raise _too_big(limits)
+            raise too_big(limits)
         return data, label
     files = [
         entry
@@ -221,7 +221,9 @@ def _unzip(data: bytes, label: str, limits: ReadLimits) -> tuple[bytes, str]:
     try:
         with archive.open(files[0]) as stream:
             inner = _drain(stream, limits)  # type: ignore[arg-type]
-    except (zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError, NotImplementedError, OSError):
+    except TableReadError:  # too big; it is a ValueError, which a damaged directory raises too
+        raise
+    except DAMAGE:
         raise damaged from None
     return _unpacked(inner, files[0].filename.lower())
 

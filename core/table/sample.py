@@ -110,7 +110,7 @@ def fetch_adult() -> pd.DataFrame:
 
     try:
         frame: pd.DataFrame = fetch_openml(
-            data_id=ADULT_ID, as_frame=True, parser="auto", n_retries=1, delay=0.5
+            data_id=ADULT_ID, as_frame=True, parser="auto", n_retries=0
         ).frame
     except (OSError, ValueError):
         raise TableReadError(

@@ -12,8 +12,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from python_calamine import CalamineError, CalamineWorkbook
 
-from core.table.cells import ReadLimits, TableReadError, distinct, typed
-from core.table.delimited import check_header, too_many_rows
+from core.table.cells import (
+    ReadLimits,
+    TableReadError,
+    distinct,
+    too_big,
+    too_many_rows,
+    typed,
+)
+from core.table.delimited import check_header
 
 __all__ = ["PARQUET_MAGIC", "read_parquet", "read_workbook"]
 
@@ -22,6 +29,7 @@ Cell: TypeAlias = "int | float | str | bool | dt.date | dt.datetime | dt.time | 
 
 PARQUET_MAGIC = b"PAR1"
 ZIP = b"PK\x03\x04"
+DAMAGE = (pa.ArrowException, OSError, ValueError, OverflowError)  # what arrow raises on bad bytes
 EXACT = 2**53  # beyond it a spreadsheet's floating-point number is no exact integer
 
 
@@ -131,17 +139,23 @@ def read_parquet(data: bytes, *, limits: ReadLimits) -> tuple[pd.DataFrame, tupl
     Raises:
       TableReadError: damaged, too big, nested or binary columns, or a header that will not do.
     """
+    damaged = TableReadError(
+        "The Parquet file is damaged or cut short. Write or download it again."
+    )
     try:
         file = pq.ParquetFile(io.BytesIO(data))
         meta = file.metadata
         unpacked = sum(meta.row_group(i).total_byte_size for i in range(meta.num_row_groups))
-        if unpacked > limits.max_bytes or meta.num_rows > limits.max_rows:
-            raise too_many_rows(meta.num_rows, limits)
+    except DAMAGE:
+        raise damaged from None
+    if unpacked > limits.max_bytes:
+        raise too_big(limits)
+    if meta.num_rows > limits.max_rows:
+        raise too_many_rows(meta.num_rows, limits)
+    try:
         table = file.read()
-    except (pa.ArrowException, OSError, OverflowError):
-        raise TableReadError(
-            "The Parquet file is damaged or cut short. Write or download it again."
-        ) from None
+    except DAMAGE:
+        raise damaged from None
     warnings = []
     for name in table.column_names:
         if name.startswith("__index_level_") and name.endswith("__"):

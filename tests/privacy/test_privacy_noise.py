@@ -38,7 +38,7 @@ def test_a_bad_scale_is_refused(bad: float) -> None:
     with pytest.raises(ValueError, match="positive and finite"):
         noise.gaussian(3, bad)
     with pytest.raises(ValueError, match="positive and finite"):
-        noise.add(np.zeros(3), kind="gaussian", noise_multiplier=bad, sensitivity=1.0)
+        noise.add(np.zeros(3), kind="gaussian", noise_multiplier=bad, sensitivity=1.0, records=1)
 
 
 def test_secure_draws_never_repeat() -> None:
@@ -72,7 +72,7 @@ def test_deterministic_noise_repeats_and_says_so() -> None:
 @pytest.mark.parametrize("offset", [0.0, 1 / 3, 1e5 + 0.1])
 def test_outputs_lie_on_one_grid_whatever_the_data(kind: noise.NoiseKind, offset: float) -> None:
     statistic = np.full(2000, offset)
-    noisy = noise.add(statistic, kind=kind, noise_multiplier=2.0, sensitivity=1.5)
+    noisy = noise.add(statistic, kind=kind, noise_multiplier=2.0, sensitivity=1.5, records=10**6)
     units = noisy / noise.grid_step(3.0)
     assert np.array_equal(units, np.rint(units))
     assert len(np.unique(noisy)) == 2000  # and the grid is fine
@@ -82,7 +82,9 @@ def test_outputs_lie_on_one_grid_whatever_the_data(kind: noise.NoiseKind, offset
 def test_low_bits_carry_nothing_of_the_statistic(kind: noise.NoiseKind) -> None:
     # parity of the grid units is uniform whether or not a record is in
     for shift in (0.0, 1.0):
-        noisy = noise.add(np.full(40_000, shift), kind=kind, noise_multiplier=1.0, sensitivity=1.0)
+        noisy = noise.add(
+            np.full(40_000, shift), kind=kind, noise_multiplier=1.0, sensitivity=1.0, records=2
+        )
         odd = int((np.rint(noisy / noise.grid_step(1.0)) % 2).sum())
         assert stats.binomtest(odd, 40_000).pvalue > 1e-8
 
@@ -97,7 +99,7 @@ def test_noise_grows_for_the_rounding_it_causes() -> None:
     # rounding d coordinates to a grid of g moves neighbours apart by up to g√d
     d, multiplier = 250_000, 1.0
     noisy = noise.add(
-        np.zeros(d), kind="gaussian", noise_multiplier=multiplier, sensitivity=1e-3
+        np.zeros(d), kind="gaussian", noise_multiplier=multiplier, sensitivity=1e-3, records=1
     )
     due = multiplier * (1e-3 * (1 + noise.FLOAT_MARGIN) + noise.grid_step(1e-3) * math.sqrt(d))
     check_gaussian(noisy[:, None], due)
@@ -105,6 +107,14 @@ def test_noise_grows_for_the_rounding_it_causes() -> None:
 
 def test_enormous_statistics_are_clamped_not_wrapped() -> None:
     noisy = noise.add(
-        np.array([1e40, -1e40]), kind="gaussian", noise_multiplier=1.0, sensitivity=1.0
+        np.array([1e40, -1e40]), kind="gaussian", noise_multiplier=1.0, sensitivity=1.0, records=10
     )
     assert noisy[0] > 1e9 and noisy[1] < -1e9
+
+
+def test_tiny_noise_leaves_every_possible_statistic_whole() -> None:
+    statistic = np.array([-1e7, 1e7, 12345.0])
+    noisy = noise.add(
+        statistic, kind="gaussian", noise_multiplier=1e-12, sensitivity=1.0, records=10**7
+    )
+    assert noisy == pytest.approx(statistic, abs=1e-9)

@@ -24,7 +24,9 @@ tables = arrays(np.float64, (6, toys.WIDTH), elements=st.floats(-1e6, 1e6))
 
 @pytest.mark.parametrize("mechanism", HONEST, ids=lambda m: type(m).__name__)
 @settings(max_examples=60, deadline=None, derandomize=True)
-@given(first=tables, second=tables, mask=arrays(np.float64, 6, elements=st.sampled_from([0.0, 1.0])))
+@given(
+    first=tables, second=tables, mask=arrays(np.float64, 6, elements=st.sampled_from([0.0, 1.0]))
+)
 def test_no_record_moves_more_than_the_sensitivity(
     mechanism: Mechanism, first: np.ndarray, second: np.ndarray, mask: np.ndarray
 ) -> None:
@@ -47,7 +49,7 @@ def test_honest_mechanisms_match_the_protocol(mechanism: Mechanism) -> None:
 
 @settings(max_examples=80, deadline=None, derandomize=True)
 @given(
-    x=arrays(np.float32, (5, 4), elements=st.floats(-1e18, 1e18, width=32)),
+    x=arrays(np.float32, (5, 4), elements=st.floats(-(2.0**60), 2.0**60, width=32)),
     radius=st.floats(1e-3, 1e3),
 )
 def test_clipped_rows_lie_in_the_ball_and_keep_their_direction(

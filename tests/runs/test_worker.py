@@ -14,12 +14,14 @@ import pandas as pd
 import psutil
 import pytest
 
-from core.privacy.ledger import Ledger
+from core.models.synthesizer import FitEvent, FitPaused, Wish
+from core.privacy.ledger import Ledger, LedgerError
 from core.privacy.plan import Budget, Plan
-from core.runs import service
+from core.runs import service, worker
 from core.runs.events import State
 from core.runs.launcher import LocalLauncher
 from core.runs.records import RunRecord, TableRecord
+from core.runs.reporter import Pace, Reporter
 from core.runs.store import RunStore, RunStoreError
 from core.runs.workspace import PROJECT_ROOT
 from tests.runs import toy
@@ -152,7 +154,7 @@ def test_a_failure_is_one_plain_line_without_values(
     told = json.dumps([e.data for e in store.events(run.id)]) + run.error + run.message
     assert toy.SECRET not in told
     assert toy.SECRET in store.artefact(run.id, "worker.log").read_text()
-    assert run.resumable and "resuming spends nothing" in run.message
+    assert run.resumable and run.message.endswith("Resuming spends nothing more.")
 
 
 def test_pause_resume_and_cancel(
@@ -217,7 +219,7 @@ def test_two_pumps_at_once_start_a_run_once(
 SERVER = """
 import sys
 from pathlib import Path
-from core.runs import service
+from core.runs import service, worker
 from core.runs.launcher import LocalLauncher
 from tests.runs import toy
 store = service.open_store(Path(sys.argv[1]))
@@ -282,3 +284,186 @@ def test_a_cpu_less_device_is_refused_before_anything_is_spent(
     run = ended(store, start(store, launcher, toy_plan(table), device="tpu").id)
     assert run.state is State.FAILED and run.debit is None and run.resumable
     assert run.error == "There is no device 'tpu'. Choose auto, cpu or cuda."
+
+
+def test_a_run_beyond_the_limit_spends_nothing(
+    store: RunStore, launcher: LocalLauncher, table: TableRecord
+) -> None:
+    assert service.account(store, table.id).limit is None
+    account = service.set_limit(store, table.id, epsilon=0.1)
+    assert (account.limit, account.delta) == (0.1, 1e-6)
+    run = ended(store, start(store, launcher, toy_plan(table)).id)
+    assert run.state is State.FAILED and run.debit is None
+    assert run.error is not None and "Nothing was spent" in run.error
+    assert run.message.startswith("Stopped. Nothing was spent.")
+    assert releases(store, table) == 0
+
+
+def test_a_first_release_settles_that_there_is_no_limit(
+    store: RunStore, launcher: LocalLauncher, table: TableRecord
+) -> None:
+    ended(store, start(store, launcher, toy_plan(table)).id)
+    account = service.account(store, table.id)
+    assert account.limit is None and account.left is None
+    assert [entry.kind for entry in account.entries] == ["account", "release"]
+    with pytest.raises(LedgerError, match="none can be set"):
+        service.set_limit(store, table.id, epsilon=3.0)
+
+
+# -- in this process: what a worker does around the fit ------------------------------------------
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Keep what a worker does to its process from this one."""
+    before = os.umask(0o077)
+    monkeypatch.setattr("core.runs.worker.ignore_hangup", lambda: None)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    yield
+    os.umask(before)
+
+
+def work(store: RunStore, table: TableRecord, plan: Plan, compare: Any) -> RunRecord:
+    run = store.create_run(table.id, plan, schema=table.schema, rows=5, seed=0, device="cpu")
+    assert store.claim(run.id, slots=1)
+    home = str(store.workspace.home)
+    worker.main([run.id, "--home", home], find=toy.find, compare=compare)
+    return store.run(run.id)
+
+
+def no_report(*_: object, **__: object) -> Any:
+    raise ZeroDivisionError(toy.SECRET)
+
+
+@pytest.mark.usefixtures("here")
+def test_a_failing_report_never_costs_the_synthetic_table(
+    store: RunStore, table: TableRecord, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = work(store, table, toy_plan(table), no_report)
+    assert run.state is State.DONE and run.error is None
+    assert "ZeroDivisionError" in run.message and toy.SECRET not in run.message
+    assert toy.SECRET in capfd.readouterr().err
+    assert store.has_result(run.id) and not store.has_artefact(run.id, "report.json")
+
+
+@pytest.mark.usefixtures("here")
+def test_a_cancelled_report_leaves_a_finished_run(store: RunStore, table: TableRecord) -> None:
+    def compare(*_: object, observe: Callable[[str, float], None], **__: object) -> Any:
+        service.cancel(store, store.runs()[0].id)
+        end = time.monotonic() + 5
+        while time.monotonic() < end:
+            observe("columns", 0.5)
+            time.sleep(0.05)
+        raise AssertionError("the wish was not followed")
+
+    run = work(store, table, toy_plan(table), compare)
+    assert run.state is State.DONE and "report was stopped" in run.message
+    assert store.has_result(run.id)
+
+
+@pytest.mark.usefixtures("here")
+def test_a_run_lost_in_its_report_is_finished_without_a_new_fit(
+    store: RunStore, table: TableRecord
+) -> None:
+    run = work(store, table, toy_plan(table), no_report)
+    assert store.set_state(run.id, State.LOST) and store.run(run.id).resumable
+    before = store.artefact(run.id, "synthetic.parquet").read_bytes()
+    LocalLauncher(store, command=toy.COMMAND).resume(run.id)
+    assert ended(store, run.id).state is State.DONE
+    assert store.artefact(run.id, "synthetic.parquet").read_bytes() == before
+    assert service.report(store, run.id) == {"rows": 5} and releases(store, table) == 1
+
+
+@pytest.mark.usefixtures("here")
+def test_a_worker_that_lost_its_run_writes_nothing_more(
+    store: RunStore, table: TableRecord
+) -> None:
+    def compare(*_: object, observe: Callable[[str, float], None], **__: object) -> Any:
+        run = store.runs()[0]
+        assert store.set_state(run.id, State.LOST, "taken away")
+        end = time.monotonic() + 10
+        while time.monotonic() < end:  # until the heartbeat notices
+            observe("columns", 0.5)
+            time.sleep(0.05)
+        raise AssertionError("the worker did not notice")
+
+    run = work(store, table, toy_plan(table), compare)
+    assert (run.state, run.message) == (State.LOST, "taken away")
+
+
+@pytest.mark.usefixtures("here")
+def test_a_run_that_another_process_holds_is_left_alone(
+    store: RunStore, table: TableRecord
+) -> None:
+    run = store.create_run(
+        table.id, toy_plan(table), schema=table.schema, rows=5, seed=0, device="cpu"
+    )
+    home = str(store.workspace.home)
+    assert worker.main([run.id, "--home", home], find=toy.find) == worker.NOT_MINE
+    assert store.run(run.id).state is State.QUEUED  # never claimed, so not this process's either
+
+
+def test_the_pace_of_events_falls_with_age() -> None:
+    now = 0.0
+    pace = Pace(0.25, clock=lambda: now)
+    passed = []
+    while now < 36_000.0:
+        if pace.due():
+            passed.append(now)
+        now += 0.05 if now < 10 else 0.5
+    assert sum(t < 10 for t in passed) <= 41
+    # 2,000 at full pace until t₀ = 500 s, then one each t/2000 s: 2000 · ln(36000/500) ≈ 8,550
+    assert 5_000 < len(passed) < 11_000
+
+
+def test_thinned_events_keep_the_last_of_a_phase(store: RunStore, table: TableRecord) -> None:
+    run = store.create_run(
+        table.id, toy_plan(table), schema=table.schema, rows=5, seed=0, device="cpu"
+    )
+    reporter = Reporter(store, run.id)
+    for step in range(1, 101):
+        reporter(FitEvent(kind="progress", data={"step": step, "steps": 100, "phase": "fit"}))
+    reporter.phase("next", "Next")
+    steps = [event.data["step"] for event in store.events(run.id, kind="progress")]
+    assert len(steps) <= 5 and steps[0] == 1 and steps[-1] == 100
+
+
+def test_a_pause_waits_until_what_was_paid_for_is_kept(store: RunStore, table: TableRecord) -> None:
+    run = store.create_run(
+        table.id, toy_plan(table), schema=table.schema, rows=5, seed=0, device="cpu"
+    )
+    reporter = Reporter(store, run.id)
+    store.request(run.id, Wish.PAUSE)
+    assert reporter.phase("sum", "Sum", private=True) is Wish.GO_ON
+    checkpoint = store.artefact(run.id, "checkpoint")
+    checkpoint.mkdir()
+    (checkpoint / "toy.half").write_text("")
+    assert reporter.wish() is Wish.GO_ON, "a file still being written is no checkpoint"
+    (checkpoint / "toy.pt").write_text("")
+    assert reporter.wish() is Wish.PAUSE
+    (checkpoint / "toy.pt").unlink()
+    assert reporter.phase("fit", "Fit") is Wish.PAUSE
+
+
+@pytest.mark.usefixtures("here")
+def test_a_run_stopped_before_its_first_release_pays_once(
+    store: RunStore, table: TableRecord
+) -> None:
+    """It was debited, the meter counted nothing: the same entry pays for going on."""
+
+    class Impatient(toy.Toy):
+        def fit(self, *_: Any, **__: Any) -> toy.ToyFitted:
+            raise FitPaused
+
+    run = store.create_run(
+        table.id, toy_plan(table), schema=table.schema, rows=5, seed=0, device="cpu"
+    )
+    home = str(store.workspace.home)
+    assert store.claim(run.id, slots=1)
+    worker.main([run.id, "--home", home], find=lambda _id: Impatient())
+    paused = store.run(run.id)
+    assert paused.state is State.PAUSED and paused.debit is not None and paused.resumable
+    LocalLauncher(store, command=toy.COMMAND).resume(run.id)
+    done = ended(store, run.id)
+    assert done.state is State.DONE and done.debit == paused.debit
+    assert releases(store, table) == 1

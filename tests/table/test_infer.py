@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from pathlib import Path
 
@@ -225,7 +226,7 @@ def tables(draw: st.DrawFn) -> pd.DataFrame:
         "x": st.none() | st.floats(-1e6, 1e6),
         "w": st.none() | st.text("ab c-1", max_size=4),
         "b": st.none() | st.booleans(),
-        "d": st.none() | st.datetimes(),
+        "d": st.none() | st.datetimes(dt.datetime(1850, 1, 1), dt.datetime(2100, 1, 1)),
     }
     dtypes = {"n": "Int64", "x": "float64", "w": "str", "b": "boolean", "d": "datetime64[us]"}
     return pd.DataFrame(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from core.table.labels import dtype_of, from_labels, from_numbers, snap, to_labels, to_numbers
 from core.table.schema import Column, Kind
 
-MOMENT = st.datetimes(dt.datetime(1800, 1, 1), dt.datetime(2200, 1, 1))
+MOMENT = st.datetimes(dt.datetime(1850, 1, 1), dt.datetime(2100, 1, 1))
 VALUES = {
     "int64": st.integers(-(2**63), 2**63 - 1),
     "Int64": st.none() | st.integers(-(2**63), 2**63 - 1),

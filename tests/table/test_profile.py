@@ -96,7 +96,7 @@ def test_the_preview_is_plain_json() -> None:
 
 
 @given(
-    st.lists(st.none() | st.floats(-1e12, 1e12, width=32), min_size=1, max_size=60),
+    st.lists(st.none() | st.floats(-1e12, 1e12), min_size=1, max_size=60),
     st.sampled_from(["linear", "log"]),
     st.sampled_from([0.0, 1.0]),
 )

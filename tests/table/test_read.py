@@ -152,6 +152,43 @@ def test_what_is_too_big_is_refused_before_it_is_unpacked(pack: object) -> None:
         read(XLSX, "t.xlsx", max_bytes=len(XLSX))  # fits packed, not unpacked
 
 
+def test_parquet_is_measured_unpacked() -> None:
+    data = parquet(pd.DataFrame({"n": np.arange(100_000) % 7, "x": np.arange(100_000) / 3}))
+    with pytest.raises(TableReadError, match="larger than"):
+        read(data, "t.parquet", max_bytes=len(data) - 1)
+    assert len(read(data, "t.parquet").frame) == 100_000
+
+
+@pytest.mark.parametrize("kind", ["csv", "utf-16", "gzip", "zip", "parquet", "xlsx", "ods"])
+def test_damaged_files_are_read_or_refused_and_nothing_else(kind: str) -> None:
+    frame = pd.DataFrame({"n": [1, 2, None], "w": ["a,b", 'c"d', "é\nz"]})
+    csv = frame.to_csv(index=False).encode()
+    whole = {
+        "csv": csv,
+        "utf-16": csv.decode().encode("utf-16"),
+        "gzip": gzip.compress(csv),
+        "zip": zipped(t_csv=csv),
+        "parquet": parquet(frame),
+        "xlsx": xlsx(frame),
+        "ods": ods(("a", "b"), ("x", "1")),
+    }[kind]
+    rng = np.random.default_rng(3)
+    for _ in range(60):
+        data = bytearray(whole)
+        place = int(rng.integers(1, len(data)))
+        damage = rng.integers(3)
+        if damage == 0:
+            del data[place:]
+        elif damage == 1:
+            del data[place : place + int(rng.integers(1, 30))]
+        else:
+            data[place] ^= int(rng.integers(1, 256))
+        try:
+            assert len(read(bytes(data), "t").frame) > 0
+        except TableReadError as error:
+            assert "\n" not in str(error)
+
+
 def test_rows_and_columns_have_limits() -> None:
     with pytest.raises(TableReadError, match="3 rows; 2 is the most"):
         read(b"a\n1\n2\n3\n", max_rows=2)

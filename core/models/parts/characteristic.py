@@ -1,14 +1,14 @@
-r"""Characteristic functions of a mixed table at sparse random frequencies.
+"""Characteristic functions of a mixed table at sparse random frequencies.
 
-A frequency t picks one or two columns and gives each a random one-dimensional frequency; the table's
-characteristic function there is E[exp(i Σ_c t_c(x_c))], a random projection of a one- or two-column
-marginal. The paper draws t over all coordinates at once, which for a table of a dozen columns puts
-nearly all frequencies where the characteristic function is too small to tell from noise. Sparse
-frequencies keep the estimator and its sensitivity (|exp| = 1 whatever t is) and spend the budget on
-marginals; given the class, on two-column marginals within each class.
+A frequency t picks one or two columns and gives each a random one-dimensional frequency; the
+table's characteristic function there is E[exp(i Σ_c t_c(x_c))], a random projection of a one- or
+two-column marginal. The paper draws t over all coordinates at once, which for a table of a dozen
+columns puts nearly all frequencies where the characteristic function is too small to tell from
+noise. Sparse frequencies keep the estimator and its sensitivity (|exp| = 1 whatever t is) and spend
+the budget on marginals; given the class, on two-column marginals within each class.
 
-One *group* holds one frequency for every column; the pairs of a group share them, so the features of
-a record are m complex numbers and all pairs of the group are one matrix product.
+One *group* holds one frequency for every column; the pairs of a group share them, so the features
+of a record are m complex numbers and all pairs of the group are one matrix product.
 
 Source: PEARL (ICLR 2022) §4.1; sensitivities re-derived for zero-out with real and imaginary noise.
 """
@@ -187,7 +187,7 @@ class Embedding:
         )
         counts = torch.zeros(self.classes, dtype=torch.float64, device=mask.device)
         for start in range(0, len(rows), ROWS_AT_ONCE):
-            part = rows.slice(start, start + ROWS_AT_ONCE)
+            part = rows.slice(start, start + ROWS_AT_ONCE).to(str(mask.device))
             present = mask[start : start + ROWS_AT_ONCE]
             # Summed in double precision: what rounding does to the other records' sum must stay
             # far below the rounding allowance of the sensitivity.
@@ -292,6 +292,7 @@ class PairDistance:
 
     def statistic(self, rows: Codes, mask: Tensor) -> Tensor:
         """Sums of distances, then counts: float64 [2, q]. Rows pair up as they come."""
+        rows = rows.to(str(mask.device))
         whole = len(rows) // 2 * 2
         index = [i for i, _ in self.numbers]
         value = [v for _, v in self.numbers]

@@ -8,6 +8,7 @@ Source: PEARL (ICLR 2022) Alg. 1 (App. E).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +27,8 @@ LARGEST_RATIO = 3.0  # bounds how far one frequency's weight can move the loss
 class FrequencyCritic(nn.Module):
     """Re-weights frequencies by ω(t)/ω₀(t) without touching the data again.
 
-    ω lets every column appear more or less often (importance) and every numeric column's frequencies
-    be wider or narrower (log width), within ±`strength` in log units.
+    ω lets every column appear more or less often (importance) and every numeric column's
+    frequencies be wider or narrower (log width), within ±`strength` in log units.
 
     Args:
       frequencies: as drawn from ω₀.
@@ -128,8 +129,7 @@ class Matcher:
         self.total_groups = frequencies.groups
         self.critic = FrequencyCritic(public, critic_strength).to(device)
         self.random = torch.Generator(device=device).manual_seed(seed)
-        fused = {"fused": True} if device == "cpu" or device.startswith("cuda") else {}
-        self.optimiser = torch.optim.Adam(self.generator.parameters(), pace.rate, **fused)
+        self.optimiser = torch.optim.Adam(self.generator.parameters(), pace.rate, fused=True)
         self.schedule = torch.optim.lr_scheduler.OneCycleLR(
             self.optimiser, pace.rate, total_steps=pace.steps, pct_start=0.05
         )
@@ -150,8 +150,8 @@ class Matcher:
         """One descent step, and one ascent step of the critic.
 
         Returns:
-          float32 [2] on the device, unweighted mean squared mismatch of one-column and two-column
-          frequencies; not synchronised with the host.
+          float32 [2] on the device, mean squared mismatch of one-column (λ included) and two-column
+          frequencies before re-weighting; not synchronised with the host.
         """
         groups = torch.randperm(self.total_groups, generator=self.random, device=self.device)
         groups = groups[: self.pace.groups]
@@ -169,7 +169,13 @@ class Matcher:
         self.step_count += 1
         empty = torch.zeros((), device=self.device)
         mean_two = two.detach().mean() if two.numel() else empty
-        return torch.stack([one.detach().mean() / self.one_way_weight**2, mean_two])
+        return torch.stack([one.detach().mean(), mean_two])
+
+    def metrics(self, mismatch: Tensor) -> dict[str, float]:
+        """Root mean square mismatch, and what noise alone would leave, in the target's unit."""
+        one, two = (math.sqrt(value) for value in mismatch.tolist())
+        floor = math.sqrt(self.noise_floor)
+        return {"single columns": one, "pairs of columns": two, "noise in the fingerprint": floor}
 
     def _ascend(self, one: Tensor, two: Tensor, one_weight: Tensor, two_weight: Tensor) -> None:
         """Move weight to where the mismatch is above the noise, so that noise is not chased."""

@@ -48,7 +48,7 @@ class ColumnSlots:
             return cls(block, np.zeros(1), 0.0)
         if line.step > 0 and (line.high - line.low) / line.step < LONGEST_GRID:
             count = int(np.floor((line.high - line.low) / line.step + 0.5)) + 1
-            grid = line.snap(line.low + np.arange(count) * line.step)
+            grid = line.snap(np.arange(count, dtype=np.float64) * line.step + line.low)
             return cls(block, np.unique(line.position(grid)), 0.0)
         return cls(block, (np.arange(CELLS) + 0.5) / CELLS, 1.0 / CELLS)
 

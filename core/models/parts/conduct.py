@@ -1,0 +1,98 @@
+"""Conducting a training loop: events by the clock, wishes followed, checkpoints never half-written.
+
+Knows nothing of any model: a model hands in how to step and what to tell.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from core.models.synthesizer import FitCancelled, FitEvent, FitPaused, Observe, Wish
+from core.privacy.plan import Phase
+
+__all__ = ["Loop", "announce", "follow", "keep_checkpoint", "run_loop"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loop:
+    """A training loop seen from outside.
+
+    Attributes:
+      name, title: of the phase, for people.
+      start, steps: steps done before, steps in all.
+      step: does one step; returns values on the device, read only when told of.
+      metrics: those values as named floats; must be functions of releases alone.
+      preview: a few synthetic rows as records.
+      keep: writes the checkpoint.
+    """
+
+    name: str
+    title: str
+    start: int
+    steps: int
+    step: Callable[[], Tensor]
+    metrics: Callable[[Tensor], dict[str, float]]
+    preview: Callable[[], list[dict[str, Any]]]
+    keep: Callable[[], None]
+    event_seconds: float = 0.5
+    preview_seconds: float = 4.0
+    checkpoint_seconds: float = 20.0
+
+
+def run_loop(loop: Loop, observe: Observe) -> None:
+    """Steps to the end.
+
+    Raises:
+      FitCancelled, FitPaused: the observer's wish, after the checkpoint is written.
+    """
+    data = {"name": loop.name, "title": loop.title, "private": False}
+    follow(observe(FitEvent(kind="phase", data=data)), loop.keep)
+    told = previewed = kept = time.monotonic()
+    for step in range(loop.start + 1, loop.steps + 1):
+        values = loop.step()
+        now = time.monotonic()
+        if now - told < loop.event_seconds and step < loop.steps:
+            continue
+        told = now
+        progress = {"step": step, "steps": loop.steps, "phase": loop.name, "unit": "steps"}
+        follow(observe(FitEvent(kind="progress", data=progress)), loop.keep)
+        metrics = {"step": step, **loop.metrics(values)}
+        follow(observe(FitEvent(kind="metrics", data=metrics)), loop.keep)
+        if now - previewed > loop.preview_seconds or step == loop.steps:
+            previewed = now
+            rows = {"rows": loop.preview()}
+            follow(observe(FitEvent(kind="preview", data=rows)), loop.keep)
+        if now - kept > loop.checkpoint_seconds:
+            kept = now
+            loop.keep()
+    loop.keep()
+
+
+def announce(observe: Observe, phase: Phase) -> None:
+    """Say that a private phase begins; a wish to stop is followed with nothing spent on it."""
+    data = {"name": phase.name, "title": phase.title, "private": True}
+    follow(observe(FitEvent(kind="phase", data=data)))
+
+
+def follow(wish: Wish, keep: Callable[[], None] | None = None) -> None:
+    """Do as the observer wishes, keeping first what was made."""
+    if wish is Wish.GO_ON:
+        return
+    if keep is not None:
+        keep()
+    raise FitCancelled if wish is Wish.CANCEL else FitPaused
+
+
+def keep_checkpoint(state: dict[str, Any], file: Path) -> None:
+    """Write tensors and plain values so that a crash leaves the old file or the new one."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    half = file.with_suffix(".half")
+    torch.save(state, half)
+    half.replace(file)

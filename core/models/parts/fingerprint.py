@@ -1,0 +1,136 @@
+"""The fingerprint of a table: every private access of PEARL, and where training starts from.
+
+What leaves this module is a dictionary of released tensors and public constants; nothing else of
+the table survives it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from core.models.parts.characteristic import (
+    Embedding,
+    Frequencies,
+    PairDistance,
+    Target,
+    embedding_sensitivity,
+    split_release,
+)
+from core.models.parts.condition import DISTANCE, EMBEDDING, condition_block
+from core.models.parts.conduct import announce, follow
+from core.models.parts.slots import ColumnSlots, column_slots
+from core.models.synthesizer import FitEvent, Observe
+from core.privacy.guarded import PrivateTable
+from core.table.codec import Codec
+
+__all__ = ["embedding_mechanism", "released", "take_fingerprint", "target_of", "unconditional"]
+
+ONE_WAY_SHARE = 0.3  # of the squared sensitivity, to one-column frequencies
+CLASS_SHARE = 0.01  # of the squared sensitivity, to the class counts
+OCTAVES = (0.5, 16.0)  # spread of the frequencies, in units of 1/distance
+PUBLIC_DISTANCE = 0.15  # assumed mean distance on [0, 1] when none is bought
+GROUPS = (4, 256)  # fewest and most frequencies a column gets
+
+
+def unconditional(codec: Codec) -> tuple[ColumnSlots, ...]:
+    """Slots of the columns the generator emits: all but the class."""
+    block = condition_block(codec)
+    return column_slots(codec, without=None if block is None else block.column.name)
+
+
+def embedding_mechanism(codec: Codec, frequencies: Frequencies) -> Embedding:
+    """The embedding; its weights are functions of public sizes alone."""
+    block = condition_block(codec)
+    columns, groups = len(frequencies.slots), frequencies.groups
+    pairs = columns * (columns - 1) / 2
+    one_way = math.sqrt(ONE_WAY_SHARE / (1 - ONE_WAY_SHARE) * pairs / columns) if pairs else 1.0
+    bare = embedding_sensitivity(columns, groups, one_way_weight=one_way, class_weight=0.0)
+    return Embedding(
+        frequencies,
+        condition=None if block is None else block.index,
+        classes=1 if block is None else len(block.states),
+        one_way_weight=one_way,
+        class_weight=0.0 if block is None else math.sqrt(CLASS_SHARE) * bare,
+    )
+
+
+def take_fingerprint(
+    table: PrivateTable, codec: Codec, *, frequencies: int, seed: int, device: str, observe: Observe
+) -> dict[str, Any]:
+    """Make the plan's releases.
+
+    Args:
+      table: the door to rows; its plan holds `EMBEDDING`, and `DISTANCE` if that is bought.
+      frequencies: how many complex frequencies are wanted in all.
+      seed: of the frequencies (public).
+      device: where the statistics are computed.
+
+    Returns:
+      Tensors and plain values, safe to store: the state `released` and `target_of` read.
+    """
+    slots = unconditional(codec)
+    distances = tuple([PUBLIC_DISTANCE] * len(slots))
+    if any(phase.name == DISTANCE for phase in table.plan.phases):
+        announce(observe, table.plan.phase(DISTANCE))
+        distances = _bought_distances(table, slots, device)
+    per_group = len(slots) * (len(slots) + 1) // 2
+    drawn = Frequencies.draw(
+        slots,
+        min(GROUPS[1], max(GROUPS[0], round(frequencies / per_group))),
+        distances=distances,
+        octaves=OCTAVES,
+        generator=torch.Generator().manual_seed(seed),
+    )
+    announce(observe, table.plan.phase(EMBEDDING))
+
+    def tick(done: int, total: int) -> None:
+        data = {"step": done, "steps": total, "phase": EMBEDDING, "unit": "rows"}
+        follow(observe(FitEvent(kind="progress", data=data)))
+
+    mechanism = embedding_mechanism(codec, drawn)
+    release = table.release(EMBEDDING, mechanism, device=device, tick=tick)
+    target = split_release(release, mechanism, table.n)
+    phase = table.plan.phase(EMBEDDING)
+    return {
+        "seed": seed,
+        "lines": list(drawn.lines),
+        "widths": list(drawn.widths),
+        "phases": list(drawn.phases),
+        "pairs": target.pairs,
+        "ones": target.ones,
+        "shares": target.shares,
+        "noise_level": phase.noise_multiplier * mechanism.sensitivity / table.n,
+        "one_way_weight": mechanism.one_way_weight,
+        "matcher": None,
+    }
+
+
+def released(codec: Codec, state: dict[str, Any]) -> Frequencies:
+    """The frequencies of a stored fingerprint."""
+    return Frequencies(
+        unconditional(codec),
+        tuple(state["lines"]),
+        tuple(state["widths"]),
+        tuple(state["phases"]),
+    )
+
+
+def target_of(state: dict[str, Any]) -> Target:
+    """The released embedding of a stored fingerprint."""
+    return Target(state["pairs"], state["ones"], state["shares"])
+
+
+def _bought_distances(
+    table: PrivateTable, slots: tuple[ColumnSlots, ...], device: str
+) -> tuple[float, ...]:
+    """Mean distances per column, released, then pulled to the public constant by their noise."""
+    blocks = [s.block for s in slots if s.block.number is not None]
+    mechanism = PairDistance(tuple((b.index, int(b.number or 0)) for b in blocks))
+    total, count = table.release(DISTANCE, mechanism, device=device)
+    noise = table.plan.phase(DISTANCE).noise_multiplier * mechanism.sensitivity
+    mean = (total + PUBLIC_DISTANCE * noise) / (count.clamp_min(0.0) + noise + 1e-9)
+    bought = dict(zip((b.index for b in blocks), mean.clamp(0.02, 0.5).tolist(), strict=True))
+    return tuple(bought.get(s.block.index, PUBLIC_DISTANCE) for s in slots)

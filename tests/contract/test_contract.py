@@ -1,0 +1,139 @@
+"""What every registered model must do; one body for all of them."""
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from core.models.synthesizer import FitCancelled, FitPaused, Wish, cards, load_fitted, synthesizer
+from core.privacy.accountant import guarantee
+from core.privacy.guarded import PrivateTable
+from core.privacy.meter import Meter
+from core.privacy.plan import Budget
+from tests.models.tables import Watcher, coded, domain, door, rows
+
+QUICK = {"pearl": {"steps": 40, "frequencies": 200, "batch": 64, "hidden": 16, "latent": 4}}
+IDS = [card.id for card in cards()]
+N = 400
+
+
+def quick_plan(model: str, epsilon: float = 1.0, target: str | None = "ill"):
+    budget = Budget(epsilon=epsilon, delta=1e-5)
+    return synthesizer(model).plan(domain(target), N, budget, QUICK[model])
+
+
+@pytest.mark.parametrize("model", IDS)
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_plan_meets_the_budget_and_uses_it(model, epsilon):
+    plan = quick_plan(model, epsilon)
+    assert plan.guarantee.epsilon <= epsilon
+    assert plan.guarantee.epsilon > 0.98 * epsilon  # nothing is wasted
+    assert plan.guarantee.epsilon_replace >= plan.guarantee.epsilon
+    assert type(plan).model_validate_json(plan.model_dump_json()) == plan
+
+
+@pytest.mark.parametrize("model", IDS)
+def test_plan_refuses_a_delta_that_permits_leaking_a_record(model):
+    with pytest.raises(ValueError, match="1/n"):
+        synthesizer(model).plan(domain(), N, Budget(epsilon=1.0, delta=1 / N))
+
+
+@pytest.mark.parametrize("model", IDS)
+def test_unknown_settings_are_refused(model):
+    with pytest.raises(ValueError, match="nonsense"):
+        synthesizer(model).plan(domain(), N, Budget(epsilon=1, delta=1e-5), {"nonsense": 1})
+
+
+@pytest.mark.parametrize("model", IDS)
+@pytest.mark.parametrize("target", ["ill", "age", None])
+@pytest.mark.parametrize("epsilon", [1.0, math.inf])
+def test_fit_executes_its_plan_and_writes_the_inputs_columns(model, target, epsilon, tmp_path):
+    plan = quick_plan(model, epsilon, target)
+    table = door(plan, target=target)
+    watcher = Watcher()
+    fitted = synthesizer(model).fit(table, plan, observe=watcher, folder=tmp_path, seed=1)
+    assert table.meter.executed == plan.phases
+    claim = guarantee(table.meter.executed, plan.budget.delta)
+    assert claim.epsilon == plan.guarantee.epsilon
+    assert math.isinf(claim.epsilon) == math.isinf(epsilon)
+    assert {"phase", "progress", "metrics", "preview"} <= watcher.kinds()
+    for event in watcher.events:
+        json.dumps(event.data, allow_nan=False)
+    real, synthetic = rows(N), fitted.sample(300, seed=2)
+    assert list(synthetic.columns) == list(real.columns)
+    assert (synthetic.dtypes == real.dtypes).all()
+    assert len(synthetic) == 300
+    assert synthetic["age"].between(0, 99).all()
+    assert synthetic["ward"].dropna().isin(["a", "b", "c"]).all()
+    assert not synthetic["key"].isin(real["key"]).any()
+
+
+@pytest.mark.parametrize("model", IDS)
+def test_saved_model_samples_the_same_rows(model, tmp_path):
+    plan = quick_plan(model)
+    fitted = synthesizer(model).fit(door(plan), plan, observe=Watcher(), folder=tmp_path / "c")
+    fitted.save(tmp_path / "model")
+    again = load_fitted(model, tmp_path / "model")
+    pd.testing.assert_frame_equal(fitted.sample(50, seed=5), again.sample(50, seed=5))
+    names = {path.suffix for path in (tmp_path / "model").iterdir()}
+    assert names <= {".safetensors", ".json"}  # nothing that runs code when it is read
+
+
+@pytest.mark.parametrize("model", IDS)
+@pytest.mark.parametrize(("wish", "stop"), [(Wish.PAUSE, FitPaused), (Wish.CANCEL, FitCancelled)])
+def test_resumed_fit_releases_nothing_twice_and_claims_the_same(model, wish, stop, tmp_path):
+    settings = {**QUICK[model], "steps": 1200}
+    plan = synthesizer(model).plan(domain(), N, Budget(epsilon=1, delta=1e-5), settings)
+    table = door(plan)
+    with pytest.raises(stop):
+        watcher = Watcher(wish, phase="training", step=1)
+        synthesizer(model).fit(table, plan, observe=watcher, folder=tmp_path, seed=1)
+    meter = Meter.from_json(table.meter.to_json(), plan)
+    codec, codes = coded(N)
+    later = PrivateTable(codes, codec.domain, plan, meter=meter)
+    watcher = Watcher()
+    fitted = synthesizer(model).fit(
+        later, plan, observe=watcher, folder=tmp_path, seed=1, resume=True
+    )
+    assert later.meter.executed == plan.phases  # not one release more
+    first = next(e for e in watcher.events if e.kind == "progress")
+    assert first.data["phase"] == "training" and first.data["step"] > 1
+    assert len(fitted.sample(10)) == 10
+
+
+@pytest.mark.parametrize("model", IDS)
+def test_two_fits_with_one_seed_differ_because_noise_never_repeats(model, tmp_path):
+    plan = quick_plan(model)
+    frames = []
+    for name in "ab":
+        fitted = synthesizer(model).fit(
+            door(plan), plan, observe=Watcher(), folder=tmp_path / name, seed=1
+        )
+        frames.append(fitted.sample(200, seed=1))
+    assert not frames[0].equals(frames[1])
+
+
+@pytest.mark.parametrize("model", IDS)
+def test_learns_the_dependence_without_noise(model, tmp_path):
+    settings = {**QUICK[model], "steps": 600, "frequencies": 2000, "batch": 256, "hidden": 64}
+    plan = synthesizer(model).plan(domain(), 4000, Budget(epsilon=math.inf, delta=1e-5), settings)
+    fitted = synthesizer(model).fit(door(plan), plan, observe=Watcher(), folder=tmp_path, seed=1)
+    synthetic, real = fitted.sample(4000, seed=1), rows(4000)
+    gap = [f.groupby("ill")["age"].mean().diff().iloc[-1] for f in (real, synthetic)]
+    assert gap[1] == pytest.approx(gap[0], abs=4)  # the ill are 25 years older
+    zeros = [(f["cost"] == 0).mean() for f in (real, synthetic)]
+    assert zeros[1] == pytest.approx(zeros[0], abs=0.04)
+    gaps = [f["cost"].isna().mean() for f in (real, synthetic)]
+    assert gaps[1] == pytest.approx(gaps[0], abs=0.03)
+    tail = [
+        np.log(f["cost"].dropna()[f["cost"] > 0].astype(float)).std() for f in (real, synthetic)
+    ]
+    assert tail[1] == pytest.approx(tail[0], rel=0.25)
+
+
+def test_ids_are_those_of_the_cards():
+    assert len(set(IDS)) == len(IDS) and set(QUICK) == set(IDS)
+    with pytest.raises(KeyError, match="there are: .*pearl"):
+        synthesizer("nobody")
