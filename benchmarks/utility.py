@@ -76,7 +76,7 @@ class Bench:
                 "auprc": mean_score(scores, "AUPRC"),
                 "wscore_pca": moved.plane,
                 "wscore_whole": moved.whole,
-                "prediction_gap": prediction_gap(points),
+                "prediction_gap": prediction_gap(points, every=True),
                 "pmse": pmse(features, real, fake)[0],
                 "copies": exact_copies(self.real, synthetic),
             }

@@ -190,7 +190,7 @@ class Left(BaseModel):
         """About the largest ε one more release at that δ could have; 0 when nothing is left.
 
         Before the first release the whole limit. Under the RDP filter the ε of a Gaussian that uses
-        up the rest: other mechanisms may get a little less or more.
+        up the rest, at most the whole limit: other mechanisms may get a little less or more.
 
         Args:
           delta: the release's own δ, in (0, 1).
@@ -202,7 +202,8 @@ class Left(BaseModel):
             return 0.0
         if self.filter == "sum":
             return rest if self.delta_spent + delta <= self.delta else 0.0
-        return float(get_epsilon_gaussian(math.sqrt(self.order / (2.0 * rest)), delta))
+        gaussian = float(get_epsilon_gaussian(math.sqrt(self.order / (2.0 * rest)), delta))
+        return min(gaussian, self.limit)
 
     def words(self, delta: float) -> str:
         """For a sentence: "about ε 0.31" or "nothing"."""

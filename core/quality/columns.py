@@ -61,6 +61,10 @@ def _listed(
     labels = list(feature.labels[:MAX_LABELS])
     if len(feature.labels) > MAX_LABELS:
         labels.append(OTHER)
+    elif feature.column.kind is Kind.ORDERED:
+        place = {label: i for i, label in enumerate(feature.column.categories or ())}
+        order = sorted(range(len(labels)), key=lambda i: place.get(labels[i], len(place)))
+        labels, a, b = ([items[i] for i in order] for items in (labels, a, b))
     return ColumnPicture(
         kind=feature.column.kind.value,
         labels=labels,
@@ -111,7 +115,8 @@ def _edges(column: Column, present: Floats) -> tuple[Floats, Floats]:
         bins = int(np.ceil(steps * column.step / width - 1e-9))
         # Centred on whole numbers; a day's bar starts on the day.
         start = low if column.kind is Kind.DATETIME else low - column.step / 2
-        return start + width * np.arange(bins + 1), np.zeros(0)
+        edges = start + width * np.arange(bins + 1)
+        return edges.astype(np.float64), np.zeros(0)
     return np.linspace(low, high, MAX_BINS + 1), np.zeros(0)
 
 

@@ -16,6 +16,7 @@ __all__ = [
     "Report",
     "Score",
     "UtilityRow",
+    "load_report",
 ]
 
 Goal = Literal["higher", "lower"]
@@ -56,7 +57,8 @@ class ColumnPicture(_Value):
     Attributes:
       kind: the column's kind in the schema.
       scale: "linear" or "log": how bins were spaced.
-      labels: listed kinds: at most 20 labels by falling real share, then the rest together.
+      labels: listed kinds: at most 20 labels by falling real share (in order for an ordered column
+        of at most 20), then the rest together.
       edges: numeric kinds: bin edges, one more than there are shares; dates in seconds since
         1970-01-01. Bins may have zero width: an atom such as the exact 0 of an amount.
       real, synthetic: share of rows per label or bin, in [0, 1].
@@ -106,10 +108,10 @@ class PredictionPoint(_Value):
     """How well a column is predicted from the others on real test rows.
 
     Attributes:
-      metric: "AUROC" or "R²".
+      metric: "F1" (listed kinds, averaged by label frequency) or "R²" (numbers).
       real, synthetic: score when trained on the real or the synthetic table; None when it cannot
         be measured.
-      baseline: score of guessing (0.5 or 0).
+      baseline: score of guessing without looking at the other columns.
       predictable: whether real-trained prediction beats guessing; others are left out of the gap.
       note: why a score is absent.
     """

@@ -123,7 +123,7 @@ def execute(
     """
     model = find(job.plan.model)
     codec = Codec(job.schema.domain())
-    _phase(observe, "debit", "Paying from the ledger")
+    _phase(observe, "debit", "Checking the ledger")
     entry = debit()
     _phase(observe, "read", "Reading and encoding the table")
     names = [column.name for column in codec.domain.modelled]

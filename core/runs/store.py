@@ -8,14 +8,12 @@ want the same run, one gets it.
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import shutil
 import socket
 import time
 from collections.abc import Collection
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -25,6 +23,7 @@ from sqlalchemy.orm import Session
 
 from core.models.synthesizer import Wish
 from core.privacy.plan import Guarantee, Plan
+from core.runs.artefacts import Artefacts
 from core.runs.database import RunRow, TableRow
 from core.runs.events import RunEvent, State
 from core.runs.journal import Journal
@@ -37,16 +36,14 @@ from core.table.schema import Schema
 __all__ = ["NotFoundError", "RunStore", "RunStoreError", "TableRecord"]
 
 RESUMABLE = (State.PAUSED, State.LOST, State.FAILED)
-UNFINISHED = (".half", ".part", ".tmp")  # endings of files that are still being written
-_ID = re.compile(r"[0-9a-f]{6,32}")
 
 
 def _utc(seconds: float | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
-class RunStore(Journal):
-    """Tables, runs, events and artefacts of one workspace (see the bases for the first and third).
+class RunStore(Journal, Artefacts):
+    """Tables, runs, events and artefacts of one workspace; see the bases for all but the runs.
 
     Looking at a run whose worker process is gone marks it lost, so that no reader, in whatever
     process, sees a dead run as running.
@@ -365,47 +362,6 @@ class RunStore(Journal):
         with self.engine.begin() as connection:
             result: CursorResult[Any] = connection.execute(statement)
             return result.rowcount > 0
-
-    # -- artefacts ------------------------------------------------------------------------------
-
-    def artefact(self, run_id: str, name: str) -> Path:
-        """Where a run keeps an artefact, such as "synthetic.parquet" or "model"; it may be absent.
-
-        Raises:
-          NotFoundError: the id or the name is no plain name, so that no link leaves the workspace.
-        """
-        if not _ID.fullmatch(run_id) or not name or Path(name).name != name or name == "..":
-            raise NotFoundError("There is no such artefact in this workspace.")
-        return self.workspace.runs_dir / run_id / name
-
-    def has_artefact(self, run_id: str, name: str) -> bool:
-        """Whether the artefact is there."""
-        return self.artefact(run_id, name).exists()
-
-    def has_checkpoint(self, run_id: str) -> bool:
-        """Whether a resumed run has something to go on from."""
-        folder = self.artefact(run_id, "checkpoint")
-        return folder.is_dir() and any(
-            not path.name.startswith(".") and path.suffix not in UNFINISHED
-            for path in folder.iterdir()
-        )
-
-    def goes_on_free(self, run_id: str) -> bool:
-        """Whether what was debited still pays for going on.
-
-        It does from a checkpoint or a finished table, and when the meter never counted a private
-        access: then nothing was released for what was paid.
-        """
-        return (
-            self.has_checkpoint(run_id)
-            or self.has_result(run_id)
-            or not self.has_artefact(run_id, "meter.json")
-        )
-
-    def has_result(self, run_id: str) -> bool:
-        """Whether the synthetic table and its certificate are there."""
-        names = ("synthetic.parquet", "certificate.json")
-        return all(self.has_artefact(run_id, name) for name in names)
 
 
 def _gone(row: RunRow) -> bool:

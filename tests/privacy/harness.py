@@ -75,15 +75,34 @@ def check_zero_out(mechanism: Mechanism, rows: Rows, other: Rows) -> None:
 
 def check_isolation(mechanism: Mechanism, rows: Rows, other: Rows) -> None:
     """Swapping record 0 leaves every other record's own contribution bit-identical."""
-    b = len(rows)
-    first = torch.zeros(b, dtype=torch.float64)
-    first[0] = 1.0
-    swapped = _mix(rows, other, 1.0 - first)
-    for i in range(1, b):
-        alone = torch.zeros(b, dtype=torch.float64)
-        alone[i] = 1.0
+    swapped, present = _swap_first(rows, other)
+    for i, alone in enumerate(present[1:], start=1):
         if not torch.equal(mechanism.statistic(rows, alone), mechanism.statistic(swapped, alone)):
             raise Caught(f"record {i} contributes otherwise after record 0 was swapped")
+
+
+def check_additive(
+    mechanism: Mechanism, rows: Rows, other: Rows, tolerance: float = TOLERANCE
+) -> None:
+    """Among all others too, what a record adds does not depend on record 0.
+
+    Not for statistics of pairs, where two partners share a contribution.
+    """
+    swapped, present = _swap_first(rows, other)
+    everybody = torch.ones(len(rows), dtype=torch.float64)
+    for i, alone in enumerate(present[1:], start=1):
+        before, after = (
+            mechanism.statistic(r, everybody) - mechanism.statistic(r, everybody - alone)
+            for r in (rows, swapped)
+        )
+        if not size(before - after, mechanism.noise) <= tolerance * mechanism.sensitivity:
+            raise Caught(f"record {i} adds something else after record 0 was swapped")
+
+
+def _swap_first(rows: Rows, other: Rows) -> tuple[Rows, Tensor]:
+    """`rows` with record 0 of `other`, and the masks of single records, float64 [b, b]."""
+    present = torch.eye(len(rows), dtype=torch.float64)
+    return _mix(rows, other, 1.0 - present[0]), present
 
 
 def _mix(rows: Rows, other: Rows, keep: Tensor) -> Rows:

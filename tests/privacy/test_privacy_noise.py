@@ -54,6 +54,7 @@ def _draw(_: int) -> float:
     return float(noise.gaussian(1, 1.0)[0])
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_forked_processes_draw_different_noise() -> None:
     noise.gaussian(1, 1.0)  # a generator that survived the fork would repeat from here
     context = multiprocessing.get_context("fork")

@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 from core.privacy.mechanisms import Mechanism, clip_rows
 from tests.privacy import toys
 from tests.privacy.harness import (
+    check_additive,
     check_isolation,
     check_sensitivity,
     check_tight,
@@ -35,6 +36,7 @@ def test_no_record_moves_more_than_the_sensitivity(
     check_sensitivity(mechanism, rows, torch.from_numpy(mask))
     check_zero_out(mechanism, rows, other)
     check_isolation(mechanism, rows, other)
+    check_additive(mechanism, rows, other)
 
 
 @pytest.mark.parametrize("mechanism", HONEST, ids=lambda m: type(m).__name__)

@@ -331,3 +331,24 @@ def test_artefacts_stay_in_their_folder(store: RunStore, name: str) -> None:
         store.artefact("../../etc", "x")
     with pytest.raises(NotFoundError):
         store.run("nothing")
+
+
+def test_progress_is_of_the_present_phase(store: RunStore, table: TableRecord, plan: Plan) -> None:
+    from core.runs.service import progress
+
+    def tell(kind: str, **data: object) -> None:
+        store.append(run.id, FitEvent.model_validate({"kind": kind, "data": data}))
+
+    run = make_run(store, table, plan)
+    before = progress(store, run.id)
+    assert (before.phase, before.steps, before.eta_seconds) == ("", 0, None)
+    tell("phase", name="fit", title="Fitting", private=False)
+    for step in (10, 20):  # a resumed phase: it begins at 10
+        tell("progress", step=step, steps=50, phase="fit")
+        time.sleep(0.02)
+    now = progress(store, run.id)
+    assert (now.title, now.step, now.steps, now.fraction) == ("Fitting", 20, 50, 0.4)
+    assert now.steps_per_second is not None and now.eta_seconds is not None
+    assert now.eta_seconds == pytest.approx(30 / now.steps_per_second)
+    tell("phase", name="sample", title="Sampling", private=False)
+    assert (progress(store, run.id).title, progress(store, run.id).steps) == ("Sampling", 0)

@@ -89,19 +89,21 @@ def test_a_run_from_start_to_table(
     for path in store.artefact(run.id, "worker.log").parent.rglob("*"):
         assert path.stat().st_mode & 0o077 == 0, path.name
 
-
-def test_the_certificate_says_what_ran(
-    store: RunStore, launcher: LocalLauncher, table: TableRecord
-) -> None:
-    run = ended(store, start(store, launcher, toy_plan(table)).id)
     paper = service.certificate(store, run.id)
-    assert paper is not None and run.guarantee is not None
+    assert paper is not None
     assert paper["epsilon_zero_out"] == run.guarantee.epsilon
     assert paper["epsilon_replace_one"] == run.guarantee.epsilon_replace
     assert paper["plan_digest"] == run.plan.digest and paper["lmdp"] is None
     (phase,) = paper["phases"]
     assert (phase["name"], phase["noise_multiplier"], phase["count"]) == ("sum", 8.0, 1)
     assert any("age: integer from 0 to 99" in line for line in paper["conditions"])
+
+    account = service.account(store, table.id)
+    assert account.limit is None and account.left is None
+    assert [entry.kind for entry in account.entries] == ["account", "release"]
+    assert account.entries[-1].hash == paper["ledger_hash"]
+    with pytest.raises(LedgerError, match="none can be set"):  # a first release settled it
+        service.set_limit(store, table.id, epsilon=3.0)
 
 
 def test_a_killed_worker_is_lost_at_once_and_resumes_with_the_same_debit(
@@ -297,17 +299,6 @@ def test_a_run_beyond_the_limit_spends_nothing(
     assert run.error is not None and "Nothing was spent" in run.error
     assert run.message.startswith("Stopped. Nothing was spent.")
     assert releases(store, table) == 0
-
-
-def test_a_first_release_settles_that_there_is_no_limit(
-    store: RunStore, launcher: LocalLauncher, table: TableRecord
-) -> None:
-    ended(store, start(store, launcher, toy_plan(table)).id)
-    account = service.account(store, table.id)
-    assert account.limit is None and account.left is None
-    assert [entry.kind for entry in account.entries] == ["account", "release"]
-    with pytest.raises(LedgerError, match="none can be set"):
-        service.set_limit(store, table.id, epsilon=3.0)
 
 
 # -- in this process: what a worker does around the fit ------------------------------------------

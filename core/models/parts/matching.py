@@ -131,7 +131,10 @@ class Matcher:
         self.random = torch.Generator(device=device).manual_seed(seed)
         self.optimiser = torch.optim.Adam(self.generator.parameters(), pace.rate, fused=True)
         self.schedule = torch.optim.lr_scheduler.OneCycleLR(
-            self.optimiser, pace.rate, total_steps=pace.steps, pct_start=0.05
+            self.optimiser,
+            pace.rate,
+            total_steps=pace.steps,
+            pct_start=max(0.05, 2.0 / pace.steps),  # the schedule needs one step of warm-up
         )
         self.critic_optimiser = torch.optim.Adam(self.critic.parameters(), pace.critic_rate)
         self.step_count = 0

@@ -1,0 +1,89 @@
+"""Files for download: the reviewed synthetic table, the model, the certificate, a dictionary.
+
+Nothing here opens the real table.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import zipfile
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from core.runs.certificate import declared
+from core.runs.records import RunRecord
+from core.runs.store import NotFoundError, RunStore
+from core.runs.workspace import private_folder
+from core.table.write import write_csv
+
+__all__ = ["certificate_text", "dictionary", "file_name", "model_zip", "reviewed_file"]
+
+
+def file_name(run: RunRecord, ending: str) -> str:
+    """A download's name; says so when nothing is private.
+
+    Args:
+      run: whose.
+      ending: without the dot, such as "csv".
+    """
+    table = re.sub(r"[^A-Za-z0-9]+", "-", Path(run.table_name).stem).strip("-").lower() or "table"
+    epsilon = f"epsilon-{run.plan.budget.epsilon:g}" if run.private else "not-private"
+    return f"{table}-synthetic-{epsilon}.{ending}"
+
+
+def reviewed_file(
+    store: RunStore,
+    run: RunRecord,
+    *,
+    format: Literal["csv", "parquet"],
+    escape_formulas: bool = False,
+) -> Path:
+    """The synthetic table that was reviewed, as a file under the run's `exports`.
+
+    Raises:
+      NotFoundError: the run has made no table.
+    """
+    source = store.artefact(run.id, "synthetic.parquet")
+    if not source.exists():
+        raise NotFoundError("This run has made no synthetic table yet.")
+    if format == "parquet":
+        return source
+    escaped = "-escaped" if escape_formulas else ""
+    target = private_folder(store.artefact(run.id, "exports")) / f"reviewed{escaped}.csv"
+    if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
+        write_csv(pd.read_parquet(source), target, escape_formulas=escape_formulas)
+    return target
+
+
+def model_zip(store: RunStore, run: RunRecord) -> bytes:
+    """The saved model (weights and JSON, no code) as a zip file."""
+    folder = store.artefact(run.id, "model")
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(folder.iterdir()):
+            archive.write(path, path.name)
+    return buffer.getvalue()
+
+
+def dictionary(run: RunRecord) -> pd.DataFrame:
+    """One row a column of the synthetic table: name, type, and what may stand in it."""
+    return pd.DataFrame(
+        [
+            {
+                "column": c.name,
+                "kind": c.kind.value,
+                "type": c.dtype,
+                "what may stand in it": declared(c).removeprefix(f"{c.name}: "),
+            }
+            for c in run.schema.domain().columns
+        ]
+    )
+
+
+def certificate_text(certificate: dict[str, Any]) -> str:
+    """The certificate as indented JSON text."""
+    return json.dumps(certificate, indent=2, ensure_ascii=False)

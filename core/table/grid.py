@@ -1,0 +1,178 @@
+"""A schema as an editable grid of plain cells, and back again.
+
+The grid is what a steward edits: one row a column, bounds as text (dates as dates), nothing that
+needs a manual. Turning it back checks every cell and names the column that is wrong.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+from pydantic import ValidationError
+
+from core.table.labels import to_labels, to_numbers
+from core.table.schema import MAX_CATEGORIES, Column, DomainSource, Kind, Schema, SchemaError
+
+__all__ = ["GRID", "as_kind", "grid_of", "schema_of", "with_categories"]
+
+GRID = ("column", "kind", "missing", "from", "to", "scale", "values", "keep", "note")
+_SCALES = {"linear": "even", "log": "heavy tail"}
+_KEEP = {DomainSource.DECLARED: "declare public", DomainSource.DROP: "leave out"}
+
+
+def grid_of(schema: Schema) -> pd.DataFrame:
+    """One row a column, all cells text but `missing` (bool); see `GRID`."""
+    rows = [
+        {
+            "column": c.name,
+            "kind": c.kind.value,
+            "missing": c.missing,
+            "from": _bound(c.low, c),
+            "to": _bound(c.high, c),
+            "scale": _SCALES[c.scale] if c.kind.numeric else "",
+            "values": f"{len(c.categories)} listed" if c.categories else "",
+            "keep": _KEEP.get(c.source, "declare public"),
+            "note": c.note,
+        }
+        for c in schema.columns
+    ]
+    return pd.DataFrame(rows, columns=list(GRID))
+
+
+def schema_of(grid: pd.DataFrame, schema: Schema) -> Schema:
+    """The schema with the grid's `missing`, bounds, scale and `keep`; kinds stay as they are.
+
+    Raises:
+      SchemaError: a cell that cannot be understood; the column and what to write are named.
+    """
+    columns = []
+    for (_, row), column in zip(grid.iterrows(), schema.columns, strict=True):
+        change: dict[str, object] = {"missing": bool(row["missing"])}
+        change["source"] = next(s for s, word in _KEEP.items() if word == row["keep"])
+        if column.kind.numeric:
+            change["low"] = _parse(row["from"], column, "from")
+            change["high"] = _parse(row["to"], column, "to")
+            change["scale"] = next((s for s, w in _SCALES.items() if w == row["scale"]), "linear")
+            low, high = change["low"], change["high"]
+            change["spikes"] = tuple(
+                s
+                for s in column.spikes
+                if _inside(
+                    s,
+                    low if isinstance(low, float) else None,
+                    high if isinstance(high, float) else None,
+                )
+            )
+        columns.append(_changed(column, change))
+    return schema.model_copy(update={"columns": tuple(columns)})
+
+
+def with_categories(column: Column, text: str) -> Column:
+    """The column with the categories listed one a line; what is not listed becomes "OTHER".
+
+    Raises:
+      SchemaError: nothing is listed, or a category stands twice.
+    """
+    listed = tuple(line.strip() for line in text.splitlines() if line.strip())
+    if not listed:
+        raise SchemaError(f"'{column.name}' needs at least one category. Nothing was changed.")
+    other = column.other if column.other in listed else None
+    if other is None and set(column.categories or ()) - set(listed):
+        listed, other = (*(c for c in listed if c != "OTHER"), "OTHER"), "OTHER"
+    return _changed(column, {"categories": listed, "other": other})
+
+
+def as_kind(series: pd.Series[Any], column: Column, kind: Kind) -> Column:
+    """The column as another kind, with a domain proposed from the rows.
+
+    Args:
+      series: the column's cells.
+      column: as it is declared now.
+      kind: what it should become.
+
+    Raises:
+      SchemaError: the cells do not fit that kind; nothing was changed.
+    """
+    bare: dict[str, object] = {
+        "kind": kind, "low": None, "high": None, "step": 0.0, "scale": "linear", "spikes": (),
+        "categories": None, "other": None, "note": "",
+    }  # fmt: skip
+    if kind.surrogate:
+        return _changed(column, bare)
+    if kind.listed:
+        labels = to_labels(series).dropna().unique()
+        if len(labels) > MAX_CATEGORIES or (kind is Kind.BOOLEAN and len(labels) > 2):
+            most = 2 if kind is Kind.BOOLEAN else MAX_CATEGORIES
+            raise SchemaError(
+                f"'{column.name}' has {len(labels)} different values; as {kind.value} it may have "
+                f"{most}. Nothing was changed."
+            )
+        return _changed(column, {**bare, "categories": _sorted(labels.tolist())})
+    try:
+        numbers = to_numbers(series, column.model_copy(update=bare))
+    except (ValueError, TypeError):
+        raise SchemaError(
+            f"Not every value of '{column.name}' reads as {kind.value}. Nothing was changed."
+        ) from None
+    present = numbers[~pd.isna(numbers)]
+    if not len(present):
+        raise SchemaError(f"'{column.name}' has no value to take bounds from. Nothing was changed.")
+    step = {Kind.INTEGER: 1.0, Kind.DATETIME: 86_400.0}.get(kind, 0.0)
+    bounds = {"low": float(present.min()), "high": float(present.max()), "step": step}
+    return _changed(column, {**bare, **bounds})
+
+
+def _sorted(labels: list[str]) -> tuple[str, ...]:
+    """Numbers by size, then text by alphabet."""
+
+    def key(label: str) -> tuple[int, float, str]:
+        try:
+            return (0, float(label), label)
+        except ValueError:
+            return (1, 0.0, label)
+
+    return tuple(sorted(labels, key=key))
+
+
+def _inside(x: float, low: float | None, high: float | None) -> bool:
+    return (low is None or x >= low) and (high is None or x <= high)
+
+
+def _bound(value: float | None, column: Column) -> str:
+    """A bound as people write it.
+
+    >>> _bound(86400.0, Column(name="day", kind=Kind.DATETIME, step=86400))
+    '1970-01-02'
+    """
+    if value is None:
+        return ""
+    if column.kind is Kind.DATETIME:
+        moment = datetime.fromtimestamp(value, tz=UTC)
+        return moment.strftime("%Y-%m-%d" if value % 86_400 == 0 else "%Y-%m-%d %H:%M:%S")
+    return f"{value:.15g}"
+
+
+def _parse(cell: object, column: Column, side: str) -> float | None:
+    text = "" if cell is None or cell is pd.NA or cell != cell else str(cell).strip()
+    if not text:
+        return None
+    try:
+        if column.kind is Kind.DATETIME:
+            return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+        return float(text.replace(",", ""))
+    except ValueError:
+        example = "a date such as 2024-01-31" if column.kind is Kind.DATETIME else "a number"
+        raise SchemaError(
+            f"'{column.name}', {side}: write {example}. Nothing was changed."
+        ) from None
+
+
+def _changed(column: Column, change: dict[str, object]) -> Column:
+    """The column with changes, checked again; the first fault in plain words."""
+    try:
+        return Column.model_validate({**column.model_dump(), **change})
+    except ValidationError as error:
+        words = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+        raise SchemaError(f"{words}. Nothing was changed.") from None

@@ -1,0 +1,1 @@
+"""Pages: widgets in, services called, figures shown. Each file only defines `render()`."""

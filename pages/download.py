@@ -1,0 +1,146 @@
+"""Download: the synthetic table, its certificate, the model and a data dictionary."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import streamlit as st
+
+from core.runs import export, service
+from core.runs.events import State
+from core.runs.records import RunRecord
+from pages.parts import guard, routes, shared
+
+
+def render() -> None:
+    """The page."""
+    guard.require("steward")
+    shared.header("Download", "Take the synthetic table with you, and the proof of what it cost.")
+    run = shared.chosen_run(states=(State.DONE,))
+    if run is None:
+        shared.nothing_yet("There is no finished run to download.", "Watch training", "training")
+        return
+    if run.state is not State.DONE:
+        st.warning(
+            f"This run is {shared.STATE_BADGES[run.state][0].lower()}, so there is no table to "
+            "download yet.",
+            icon=":material/block:",
+        )
+        if st.button("Watch training", icon=":material/monitoring:"):
+            routes.go("training", run=run.id)
+        return
+    shared.privacy_badge(run)
+    if not run.private:
+        st.error(
+            "This table has no differential privacy. Handle it like the real one.",
+            icon=":material/warning:",
+        )
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        _table(run)
+    with right:
+        _papers(run)
+
+
+def _table(run: RunRecord) -> None:
+    st.subheader("The table", anchor=False)
+    rows = st.number_input(
+        "Rows",
+        1,
+        10_000_000,
+        run.rows,
+        help="Other than the reviewed number: fresh rows are drawn, which costs no privacy.",
+    )
+    format: Literal["csv", "parquet"] = st.radio(
+        "Format", ["csv", "parquet"], format_func=str.upper, horizontal=True
+    )
+    escape = format == "csv" and st.checkbox(
+        "Make it safe to open in a spreadsheet",
+        help="Text that a spreadsheet would run as a formula gets an apostrophe in front.",
+    )
+    name = export.file_name(run, format)
+    if rows == run.rows:
+        st.download_button(
+            f"Download {name}",
+            data=lambda: export.reviewed_file(
+                shared.store(), run, format=format, escape_formulas=escape
+            ).read_bytes(),
+            file_name=name,
+            mime="text/csv" if format == "csv" else "application/vnd.apache.parquet",
+            type="primary",
+            icon=":material/download:",
+            on_click="ignore",
+        )
+        st.caption("These are the very rows that were reviewed.")
+        return
+    _fresh(run, int(rows), format, escape)
+
+
+def _fresh(run: RunRecord, rows: int, format: Literal["csv", "parquet"], escape: bool) -> None:
+    """Another number of rows: drawn on request, then offered."""
+    key = f"fresh_{run.id}_{rows}_{format}_{escape}"
+    if st.button(f"Make {rows:,} fresh rows", type="primary", icon=":material/refresh:"):
+        with shared.plain_errors(), st.spinner("Drawing rows from the saved model …"):
+            st.session_state[key] = service.generate_rows(
+                shared.store(), run.id, rows=rows, format=format, escape_formulas=escape
+            )
+    path = st.session_state.get(key)
+    if path is not None:
+        name = export.file_name(run, format)
+        st.download_button(
+            f"Download {name}",
+            data=path.read_bytes,
+            file_name=name,
+            icon=":material/download:",
+            on_click="ignore",
+        )
+
+
+def _papers(run: RunRecord) -> None:
+    st.subheader("What goes with it", anchor=False)
+    certificate = service.certificate(shared.store(), run.id)
+    if certificate is not None:
+        st.download_button(
+            "Privacy certificate (JSON)",
+            data=export.certificate_text(certificate),
+            file_name=export.file_name(run, "certificate.json"),
+            icon=":material/verified_user:",
+            width="stretch",
+            on_click="ignore",
+        )
+    st.download_button(
+        "Data dictionary (CSV)",
+        data=lambda: export.dictionary(run).to_csv(index=False),
+        file_name=export.file_name(run, "dictionary.csv"),
+        icon=":material/menu_book:",
+        width="stretch",
+        on_click="ignore",
+    )
+    st.download_button(
+        "Trained model (ZIP)",
+        data=lambda: export.model_zip(shared.store(), run),
+        file_name=export.file_name(run, "model.zip"),
+        icon=":material/deployed_code:",
+        width="stretch",
+        help="Weights and settings. As private as the table: more rows can be drawn from it.",
+        on_click="ignore",
+    )
+    if certificate is not None:
+        with st.expander("Read the certificate", icon=":material/verified_user:", expanded=True):
+            _certificate(run, certificate)
+
+
+def _certificate(run: RunRecord, certificate: dict[str, Any]) -> None:
+    claim = run.guarantee
+    if claim is None or not claim.private:
+        st.markdown("**No differential privacy is claimed.**")
+    else:
+        st.markdown(
+            f"This table satisfies **(ε = {claim.epsilon:.3f}, δ = {claim.delta:.1e})** "
+            f"differential privacy under zero-out, ε = {claim.epsilon_replace:.3f} under "
+            f"replace-one. Accounting: {claim.method}."
+        )
+        st.caption(str(certificate.get("relation", "")))
+        with st.popover("Conditions", icon=":material/checklist:"):
+            for condition in claim.conditions:
+                st.markdown(f"- {condition}")

@@ -1,0 +1,45 @@
+"""Who may see what. Without sign-in configured the server is for the person at this machine."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import streamlit as st
+
+Role = Literal["steward", "reviewer"]
+
+
+def _configured() -> bool:
+    return st.secrets.load_if_toml_exists() and "auth" in st.secrets
+
+
+def sign_in() -> None:
+    """Ask for sign-in (OIDC) where the server's secrets configure it, and stop until it is done."""
+    if not _configured() or st.user.is_logged_in:
+        return
+    st.title("Facsimile")
+    st.write("Sign in to go on.")
+    st.button("Sign in", type="primary", on_click=st.login)
+    st.stop()
+
+
+def require(role: Role) -> None:
+    """Begin a page: stop unless the person has the role. Reviewers see, stewards also do.
+
+    Roles are lists of e-mail addresses under [roles] in the server's secrets.
+    """
+    sign_in()
+    if not _configured():
+        return
+    roles = st.secrets.get("roles", {})
+    address = str(st.user.get("email", "")).lower()
+    stewards = {name.lower() for name in roles.get("steward", [])}
+    reviewers = {name.lower() for name in roles.get("reviewer", [])}
+    allowed = stewards if role == "steward" else stewards | reviewers
+    if address in allowed:
+        return
+    st.error(
+        "Your account may not open this page. Nothing was shown or changed. "
+        "Ask whoever runs this server to add you."
+    )
+    st.stop()

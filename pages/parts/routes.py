@@ -1,0 +1,39 @@
+"""Addresses: one entry a page, and how to go from one to another with a table or a run in hand."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, NoReturn
+
+import streamlit as st
+
+ROUTES = {
+    "tables": ("Tables", ":material/table:"),
+    "plan": ("Plan", ":material/tune:"),
+    "training": ("Training", ":material/monitoring:"),
+    "review": ("Review", ":material/visibility:"),
+    "download": ("Download", ":material/download:"),
+    "ledger": ("Ledger", ":material/receipt_long:"),
+}
+
+
+def page(name: str) -> Any:
+    """The page called `name`, rendering on demand."""
+    title, icon = ROUTES[name]
+
+    def render() -> None:
+        importlib.import_module(f"pages.{name}").render()
+
+    render.__name__ = name
+    return st.Page(render, title=title, icon=icon, url_path=name, default=name == "tables")
+
+
+def pages() -> list[Any]:
+    """All pages, in the order a table travels."""
+    return [page(name) for name in ROUTES]
+
+
+def go(name: str, **query: str) -> NoReturn:
+    """Leave for another page with these parameters in its address."""
+    st.switch_page(page(name), query_params=query)
+    raise AssertionError("switch_page does not return")  # pragma: no cover

@@ -1,0 +1,27 @@
+"""Freeing uploaded bytes: they would otherwise stay in the server's memory after the session."""
+
+from __future__ import annotations
+
+import streamlit as st
+from streamlit.runtime import get_instance
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+__all__ = ["free_uploads", "upload_key"]
+
+_GENERATION = "upload_generation"
+
+
+def upload_key() -> str:
+    """A key for the uploader that changes when its bytes were freed, so that it shows empty."""
+    return f"upload_{st.session_state.get(_GENERATION, 0)}"
+
+
+def free_uploads() -> None:
+    """Drop all uploaded bytes of this session from the server's memory.
+
+    Uses the runtime's upload manager, which has no public door yet; a test watches that it works.
+    """
+    context = get_script_run_ctx()
+    if context is not None:
+        get_instance()._uploaded_file_mgr.remove_session_files(context.session_id)
+    st.session_state[_GENERATION] = st.session_state.get(_GENERATION, 0) + 1

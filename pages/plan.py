@@ -1,0 +1,257 @@
+"""Plan: choose a model and ε, see what will be spent and on what, then start."""
+
+from __future__ import annotations
+
+import math
+
+import streamlit as st
+
+from core import figures
+from core.models.synthesizer import Card, cards
+from core.privacy.accountant import attacker_best_guess
+from core.privacy.plan import Plan, default_delta
+from core.runs import estimate, service
+from core.runs.records import TableRecord
+from pages.parts import guard, routes, shared
+
+EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 8.0, 10.0)
+MEANING = (
+    (0.5, "Very strong: what a single person contributed is all but invisible."),
+    (1.0, "Strong: the usual choice for data about people."),
+    (3.0, "Moderate: fine for less sensitive data or large tables."),
+    (8.0, "Weak: single unusual people may leave traces."),
+    (math.inf, "Very weak: treat the result almost as you would the real table."),
+)
+
+
+def render() -> None:
+    """The page."""
+    guard.require("steward")
+    shared.header("Plan", "Choose how to make the synthetic table and what it may cost in privacy.")
+    table = shared.chosen_table() or _newest()
+    if table is None:
+        shared.nothing_yet("There is no table to plan for yet.", "Bring in a table", "tables")
+        return
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        card = _model()
+        epsilon = _epsilon(table)
+        extra = _details(table, card)
+    with right:
+        _summary(table, card, epsilon, extra)
+
+
+def _newest() -> TableRecord | None:
+    tables = shared.store().tables()
+    if not tables:
+        return None
+    by_id = {table.id: table for table in tables}
+    picked = st.selectbox("Table", list(by_id), format_func=lambda key: by_id[key].name)
+    return by_id[picked]
+
+
+def _model() -> Card:
+    """The model cards, one chosen."""
+    st.subheader("Model", anchor=False)
+    known = {card.id: card for card in cards()}
+    picked = next(iter(known))
+    if len(known) > 1:
+        picked = (
+            st.segmented_control(
+                "Model",
+                list(known),
+                default=picked,
+                format_func=lambda key: known[key].name,
+                label_visibility="collapsed",
+            )
+            or picked
+        )
+    card = known[picked]
+    with st.container(border=True):
+        st.markdown(f"**{card.name}** — {card.summary}")
+        st.markdown(f":material/thumb_up: {card.good_at}  \n:material/thumb_down: {card.weak_at}")
+        with st.popover("Published figures and soundness", icon=":material/menu_book:"):
+            for what, figure in card.published:
+                st.markdown(f"- {what}: **{figure}**")
+            st.caption(f"Source: {card.source}. These are the paper's figures, not ours.")
+            st.markdown(f"**What we do differently.** {card.soundness}")
+    return card
+
+
+def _epsilon(table: TableRecord) -> float:
+    """ε with its meaning, or ∞ after an explicit switch."""
+    st.subheader("Privacy", anchor=False)
+    off = st.toggle(
+        "No differential privacy (ε = ∞)",
+        help="For tests with data that is public anyway. Every file is marked as not private.",
+    )
+    if off:
+        st.error(
+            "Nothing is protected. Anyone may learn from the result who is in the table and what "
+            "their values are.",
+            icon=":material/warning:",
+        )
+        return math.inf
+    epsilon = st.select_slider(
+        "ε: how much anyone may learn about one person (lower is more private)",
+        EPSILONS,
+        value=1.0,
+    )
+    words = next(text for limit, text in MEANING if epsilon <= limit)
+    guess = attacker_best_guess(epsilon, default_delta(table.n))
+    st.markdown(
+        f"{words}  \nSomeone who would bet 50 : 50 on whether a person's record was used can, "
+        f"after seeing the result, be right at most **{guess:.0%}** of the time."
+    )
+    return float(epsilon)
+
+
+def _details(table: TableRecord, card: Card) -> dict[str, object]:
+    """Folded choices: rows, name, device, δ and the model's own settings."""
+    extra: dict[str, object] = {}
+    with st.expander("Rows, name and device", icon=":material/settings:"):
+        extra["rows"] = st.number_input(
+            "Synthetic rows", 1, 10_000_000, table.n, help="More can be made later, for free."
+        )
+        extra["name"] = st.text_input("Name of this run (optional)", max_chars=80)
+        extra["device"] = st.radio(
+            "Device",
+            ["auto", "cpu", "cuda"],
+            format_func={
+                "auto": "GPU if there is one, else processor",
+                "cpu": "Processor",
+                "cuda": "GPU",
+            }.__getitem__,
+        )
+        extra["seed"] = st.number_input(
+            "Seed (optional)",
+            min_value=0,
+            value=None,
+            step=1,
+            help="Fixes starting weights and draws, never the privacy noise: two runs with one "
+            "seed still differ, because repeatable noise would reveal the data.",
+        )
+    with st.expander("Advanced", icon=":material/science:"):
+        extra["delta"] = st.number_input(
+            "δ: chance that the promise fails altogether",
+            min_value=1e-12,
+            max_value=1.0 / table.n * 0.999,
+            value=default_delta(table.n),
+            format="%.1e",
+            help="Must be below 1/n. The default is the smaller of one in a million and 1/(10 n).",
+        )
+        settings = {}
+        for setting in card.settings:
+            settings[setting.name] = st.number_input(
+                setting.label,
+                min_value=None if setting.low is None else type(setting.default)(setting.low),
+                max_value=None if setting.high is None else type(setting.default)(setting.high),
+                value=setting.default,
+                help=setting.help,
+                format=None if isinstance(setting.default, int) else "%.4g",
+                key=f"setting_{card.id}_{setting.name}",
+            )
+        extra["settings"] = settings
+    return extra
+
+
+def _summary(table: TableRecord, card: Card, epsilon: float, extra: dict[str, object]) -> None:
+    """The plan, its picture, the ledger before and after, and the button that spends."""
+    st.subheader("What will happen", anchor=False)
+    plan = None
+    try:
+        plan = service.make_plan(
+            table.schema,
+            table.n,
+            model=card.id,
+            epsilon=epsilon,
+            delta=float(str(extra["delta"])),
+            settings=dict(extra["settings"]),  # type: ignore[call-overload]
+        )
+    except ValueError as error:
+        st.error(f"{error}", icon=":material/error:")
+        if st.button("Back to the table", icon=":material/arrow_back:"):
+            routes.go("tables", table=table.id)
+    if plan is None:
+        return
+    st.caption(f"{table.name}: {table.n:,} rows, target {table.schema.target or 'none'}.")
+    _numbers(plan)
+    st.plotly_chart(
+        figures.budget_figure(plan.model_dump(mode="json")),
+        config={"displayModeBar": False},
+        key="budget",
+    )
+    for phase in plan.phases:
+        st.markdown(f"**{phase.title}** — {phase.what}")
+    seconds = estimate.expected_seconds(shared.store(), table.id, plan)
+    st.markdown(
+        f":material/timer: {shared.duration(seconds)} on this machine, going by earlier runs."
+        if seconds is not None
+        else ":material/timer: No earlier run to judge by; the time left shows once it trains."
+    )
+    _ledger(table, plan)
+    _start(table, plan, extra)
+
+
+def _numbers(plan: Plan) -> None:
+    claim = plan.guarantee
+    if not claim.private:
+        st.badge("No differential privacy", icon=":material/warning:", color="red")
+        return
+    one, two, three = st.columns(3)
+    one.metric(
+        "ε",
+        f"{claim.epsilon:.2f}",
+        help="Zero-out: one record contributes nothing. Lower is safer.",
+    )
+    two.metric(
+        "ε, replace-one",
+        f"{claim.epsilon_replace:.2f}",
+        help="The same run, when neighbours differ by swapping one record for any other.",
+    )
+    three.metric("δ", f"{claim.delta:.0e}", help="Chance that the promise fails altogether.")
+
+
+def _ledger(table: TableRecord, plan: Plan) -> None:
+    """What the table's ledger says before and after."""
+    account = service.account(shared.store(), table.id)
+    spent = [e for e in account.entries if e.kind == "release"]
+    if account.limit is None or account.left is None:
+        st.caption(
+            f":material/receipt_long: {len(spent)} earlier release(s) of this table in the ledger; "
+            "no limit is set."
+        )
+        return
+    st.caption(
+        f":material/receipt_long: Limit ε {account.limit:g} for this table. "
+        f"Left before this run: {account.left.words(plan.budget.delta)}."
+    )
+
+
+def _start(table: TableRecord, plan: Plan, extra: dict[str, object]) -> None:
+    st.info("Nothing private has been touched yet.", icon=":material/lock_open:")
+    confirmation = ""
+    if plan.budget.private:
+        label = f"Train — spends ε = {plan.budget.epsilon:g} of this table's budget"
+        ready = True
+    else:
+        confirmation = st.text_input(
+            "Type “not private” to confirm", placeholder="not private", key="confirm_not_private"
+        )
+        ready = confirmation.strip().lower() == "not private"
+        label = "Train without differential privacy"
+    if st.button(label, type="primary", icon=":material/play_arrow:", disabled=not ready):
+        seed = extra["seed"]
+        with shared.plain_errors():
+            run = service.start(
+                shared.store(),
+                shared.launcher(),
+                table_id=table.id,
+                plan=plan,
+                rows=int(str(extra["rows"])),
+                seed=None if seed is None else int(str(seed)),
+                device=str(extra["device"]),
+                name=str(extra["name"] or ""),
+                confirmation=confirmation,
+            )
+            routes.go("training", run=run.id)

@@ -1,0 +1,177 @@
+"""Review: real against synthetic, by eye and by number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from core import figures
+from core.runs import service
+from core.runs.events import State
+from core.runs.records import RunRecord
+from pages.parts import guard, routes, shared
+
+COLUMNS_A_PAGE = 9
+
+
+def render() -> None:
+    """The page."""
+    guard.require("reviewer")
+    shared.header("Review", "Is the synthetic table close enough, and where does it differ?")
+    run = shared.chosen_run(states=(State.DONE,))
+    if run is None:
+        shared.nothing_yet("There is no finished run to review yet.", "Watch training", "training")
+        return
+    report = service.report(shared.store(), run.id)
+    if report is None:
+        _waiting(run)
+        return
+    _head(run, report)
+    if not report["complete"]:
+        _refresh(run.id, len(report["scores"]))
+    _scores(report)
+    columns, pairs, plane, predict = st.tabs(
+        [
+            ":material/bar_chart: Columns",
+            ":material/grid_on: Pairs",
+            ":material/scatter_plot: The whole table",
+            ":material/online_prediction: Predictions",
+        ]
+    )
+    with columns:
+        _columns(report)
+    with pairs:
+        _figure(figures.pairs_figure, report, "pairs", bool(report["pairs"]))
+    with plane:
+        _figure(figures.pca_figure, report, "pca", bool(report["pca"]))
+        _figure(
+            figures.probability_figure,
+            report,
+            "probability",
+            bool(report["dimension_probability"]),
+        )
+    with predict:
+        _figure(
+            figures.prediction_figure, report, "prediction", bool(report["dimension_prediction"])
+        )
+        _utility(report)
+
+
+def _waiting(run: RunRecord) -> None:
+    if run.state is not State.DONE:
+        st.info(
+            f"This run is {shared.STATE_BADGES[run.state][0].lower()}. "
+            "There is something to review once it is done."
+        )
+        if st.button("Watch training", icon=":material/monitoring:"):
+            routes.go("training", run=run.id)
+        return
+    st.info("The comparison is being made. It shows here in a few seconds.")
+    _refresh(run.id, -1)
+
+
+@st.fragment(run_every=2.0)
+def _refresh(run_id: str, known: int) -> None:
+    """Look for new parts of the report; rerun the page when there are some."""
+    report = service.report(shared.store(), run_id)
+    if report is not None and (report["complete"] or len(report["scores"]) != known):
+        st.rerun()
+    st.caption(":material/hourglass_top: Still comparing; more figures will appear by themselves.")
+
+
+def _head(run: RunRecord, report: dict[str, Any]) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.badge("Inside view: shows real data, do not share", icon=":material/lock:", color="red")
+        shared.privacy_badge(run)
+        st.caption(
+            f"{run.title} · {report['rows_real']:,} real rows against "
+            f"{report['rows_synthetic']:,} synthetic rows"
+        )
+        if st.button("Download", type="primary", icon=":material/download:"):
+            routes.go("download", run=run.id)
+    for note in report["notes"]:
+        st.caption(f":material/info: {note}")
+
+
+def _scores(report: dict[str, Any]) -> None:
+    """Every score with its unit, direction and meaning."""
+    scores = report["scores"]
+    for start in range(0, len(scores), 4):
+        for place, score in zip(st.columns(4), scores[start : start + 4], strict=False):
+            with place:
+                _score(score)
+
+
+def _score(score: dict[str, Any]) -> None:
+    value = score["value"]
+    better = "Higher is closer." if score["goal"] == "higher" else "Lower is closer."
+    ceiling = "" if score["ceiling"] is None else f" Real data scores {score['ceiling']:.3f} here."
+    unit = f" {score['unit']}" if score["unit"] else ""
+    st.metric(
+        score["title"],
+        "—" if value is None else f"{value:.3f}{unit}",
+        help=f"{score['meaning']} {better} Range {score['low']:g} to {score['high']:g}.{ceiling} "
+        f"{score['note']} Source: {score['source']}",
+        border=True,
+    )
+
+
+def _columns(report: dict[str, Any]) -> None:
+    names = list(report["columns"])
+    if not names:
+        st.caption("Not compared yet.")
+        return
+    order = st.segmented_control(
+        "Order", ["as in the table", "worst first"], default="as in the table"
+    )
+    if order == "worst first":
+        names.sort(key=lambda name: -report["columns"][name]["tvd"])
+    pages = list(range(0, len(names), COLUMNS_A_PAGE))
+    start = 0
+    if len(pages) > 1:
+        start = (
+            st.pills(
+                "Columns",
+                pages,
+                default=0,
+                format_func=lambda i: f"{i + 1}–{min(i + COLUMNS_A_PAGE, len(names))}",
+            )
+            or 0
+        )
+    places = st.columns(3)
+    for place, name in enumerate(names[start : start + COLUMNS_A_PAGE]):
+        with places[place % 3], st.container(border=True):
+            st.plotly_chart(
+                figures.column_figure(report, name),
+                key=f"column_{name}",
+                config={"displayModeBar": False},
+            )
+
+
+def _figure(draw: Any, report: dict[str, Any], kind: str, ready: bool) -> None:
+    if not ready:
+        st.caption("Not compared yet, or nothing to compare.")
+        return
+    st.plotly_chart(draw(report), key=kind)
+    st.caption(figures.describe(kind, report))
+
+
+def _utility(report: dict[str, Any]) -> None:
+    if not report["utility"]:
+        return
+    st.markdown(
+        f"**Predicting “{report['target']}”**: the same model trained on each table, tested on the "
+        "same real rows."
+    )
+    st.dataframe(
+        report["utility"],
+        hide_index=True,
+        column_config={
+            "model": "Model",
+            "metric": "Measure",
+            "real": st.column_config.NumberColumn("Trained on real", format="%.3f"),
+            "synthetic": st.column_config.NumberColumn("Trained on synthetic", format="%.3f"),
+            "baseline": st.column_config.NumberColumn("Guessing", format="%.3f"),
+        },
+    )

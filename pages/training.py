@@ -1,0 +1,176 @@
+"""Training: watch a run live; pause, cancel, resume; learn what happened when it ended."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from core.runs import service
+from core.runs.events import State
+from core.runs.records import RunRecord
+from pages.parts import guard, routes, shared
+
+KEPT = {
+    State.FAILED: "The real table, the ledger and any checkpoint are kept.",
+    State.LOST: "The worker process ended without a word, as after a restart of the machine. What "
+    "it had saved is kept.",
+    State.CANCELLED: "You cancelled this run.",
+    State.PAUSED: "Everything needed to go on is saved.",
+}
+
+
+def render() -> None:
+    """The page."""
+    guard.require("steward")
+    shared.header("Training", "Watch a run. You may close this page; the run goes on.")
+    run = shared.chosen_run()
+    if run is None:
+        shared.nothing_yet("No run has been started yet.", "Plan a run", "plan")
+        return
+    _live(run.id)
+    _others(run)
+
+
+@st.fragment(run_every=1.0)
+def _watch(run_id: str) -> None:
+    """The live part; leaves for a full rerun once the run has ended, so that polling stops."""
+    run = shared.store().run(run_id)
+    _show(run)
+    if not run.state.live:
+        st.rerun()
+
+
+def _live(run_id: str) -> None:
+    run = shared.store().run(run_id)
+    if run.state.live:
+        shared.launcher().pump()
+        _watch(run_id)
+    else:
+        _show(run)
+
+
+def _show(run: RunRecord) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        shared.badge(run.state)
+        shared.privacy_badge(run)
+        st.caption(f"{run.title} · {run.plan.n:,} real rows · {run.rows:,} synthetic rows")
+    if run.state is State.RUNNING:
+        _progress(run)
+    _buttons(run)
+    if run.state is not State.RUNNING:
+        _ending(run)
+    _charts(run)
+    _preview(run)
+
+
+def _progress(run: RunRecord) -> None:
+    now = service.progress(shared.store(), run.id)
+    left = "" if now.eta_seconds is None else f" · about {shared.duration(now.eta_seconds)} left"
+    st.progress(now.fraction, text=f"{now.title or 'Starting'} · {now.fraction:.0%}{left}")
+    device = shared.store().latest(run.id, "device")
+    data = {} if device is None else device.data
+    gpu = data.get("gpu_percent")
+    places = st.columns(4)
+    places[0].metric("Time so far", shared.duration(now.elapsed_seconds))
+    places[1].metric(
+        "Speed", "—" if now.steps_per_second is None else f"{now.steps_per_second:,.0f} steps/s"
+    )
+    places[2].metric(
+        "GPU" if gpu is not None else "Processor",
+        f"{gpu if gpu is not None else data.get('cpu_percent', 0):.0f} %",
+        help=f"Device: {data.get('gpu_name', data.get('device', 'processor'))}. 100 % is one core.",
+    )
+    places[3].metric(
+        "Memory", f"{data.get('memory_mb', 0):,.0f} MB", help="Memory of the run's own process."
+    )
+
+
+def _buttons(run: RunRecord) -> None:
+    store = shared.store()
+    with st.container(horizontal=True), shared.plain_errors():
+        if run.state is State.RUNNING and st.button("Pause", icon=":material/pause:"):
+            service.pause(store, run.id)
+            st.toast("Pausing at the next safe point.")
+        if run.state.live and st.button("Cancel", icon=":material/cancel:"):
+            service.cancel(store, run.id)
+            st.toast("Cancelling. What was spent stays spent.")
+        if run.state in (State.PAUSED, State.LOST, State.FAILED):
+            _resume(run)
+        if run.state is State.DONE:
+            if st.button("Review", type="primary", icon=":material/visibility:"):
+                routes.go("review", run=run.id)
+            if st.button("Download", icon=":material/download:"):
+                routes.go("download", run=run.id)
+
+
+def _resume(run: RunRecord) -> None:
+    again = not run.resumable and run.debit is not None
+    label = f"Start again (spends ε = {run.plan.budget.epsilon:g} once more)" if again else "Resume"
+    if st.button(label, type="primary", icon=":material/play_arrow:"):
+        service.resume(shared.store(), shared.launcher(), run.id, spend_again=again)
+        st.rerun(scope="app")
+    if st.button("Give up", icon=":material/cancel:"):
+        service.cancel(shared.store(), run.id)
+        st.rerun(scope="app")
+
+
+def _ending(run: RunRecord) -> None:
+    """What happened, what was kept, what to do."""
+    if run.state is State.QUEUED:
+        ahead = [r for r in shared.store().runs() if r.state is State.RUNNING]
+        wait = f" It waits for “{ahead[0].title}”." if ahead else ""
+        st.info(f"This run is in the queue.{wait}", icon=":material/schedule:")
+    elif run.state is State.DONE:
+        took = shared.duration(sum(run.seconds.values()))
+        st.success(f"The synthetic table is ready. It took {took}.", icon=":material/check:")
+    elif run.state is State.CANCELLED:
+        st.info(run.message or KEPT[run.state], icon=":material/cancel:")
+    elif run.state in KEPT:
+        cause = run.error or run.message
+        way = (
+            "Resume goes on from the checkpoint and spends nothing more."
+            if run.resumable
+            else "There is no checkpoint to go on from."
+        )
+        show = st.error if run.state in (State.FAILED, State.LOST) else st.info
+        show(f"{cause} {KEPT[run.state]} {way}")
+
+
+def _charts(run: RunRecord) -> None:
+    series = shared.store().series(run.id)
+    names = [c for c in series.columns if c not in ("seq", "time", "seconds", "step")]
+    if series.empty or not names:
+        return
+    st.subheader("How close the synthetic table is to what was measured", anchor=False)
+    st.caption(
+        "Lower is closer. A line that reaches the noise has learned all that the measurement knows."
+    )
+    st.line_chart(
+        series.set_index("step")[names],
+        x_label="training steps",
+        y_label="mismatch",
+        height=260,
+    )
+
+
+def _preview(run: RunRecord) -> None:
+    newest = shared.store().latest(run.id, "preview")
+    if newest is None:
+        return
+    st.subheader("Synthetic rows so far", anchor=False)
+    st.caption("Made up by the generator as it stands; showing them costs no privacy.")
+    st.dataframe(pd.DataFrame(newest.data["rows"]), hide_index=True)
+
+
+def _others(run: RunRecord) -> None:
+    others = [r for r in shared.store().runs() if r.id != run.id]
+    if not others:
+        return
+    with st.expander(f"Other runs ({len(others)})", icon=":material/list:"):
+        for other in others[:30]:
+            with st.container(horizontal=True, vertical_alignment="center"):
+                shared.badge(other.state)
+                st.write(shared.run_label(other))
+                if st.button("Open", key=f"other_{other.id}"):
+                    st.query_params["run"] = other.id
+                    st.rerun()

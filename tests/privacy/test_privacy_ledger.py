@@ -1,0 +1,375 @@
+"""The ledger: filter, append-only chain, one debit per key, two processes at once."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+from pathlib import Path
+
+import pytest
+from dp_accounting.gaussian_mechanism import get_sigma_gaussian
+from sqlalchemy import Engine, create_engine, delete, update
+
+from core.privacy.accountant import calibrate, epsilon, renyi
+from core.privacy.entries import entries_table
+from core.privacy.ledger import Ledger, LedgerError, OverBudgetError
+from core.privacy.plan import Budget, Phase, Plan
+from tests.privacy import toys
+
+N = 1000
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Engine:
+    return create_engine(f"sqlite:///{tmp_path / 'ledger.db'}")
+
+
+@pytest.fixture
+def ledger(engine: Engine) -> Ledger:
+    made = Ledger(engine)
+    made.register("people", 3.0, 1e-5)
+    return made
+
+
+def gaussian_plan(wanted: float, delta: float = 1e-6) -> Plan:
+    sigma = get_sigma_gaussian(wanted, delta) * (1 + 1e-9)
+    return toys.plan(N, [toys.phase(noise_multiplier=sigma)], delta=delta)
+
+
+def admitted(ledger: Ledger, plan: Plan, people: str = "people") -> int:
+    """How many releases of one plan pass, one after the other."""
+    for done in range(200):
+        assert ledger.would_admit(people, plan) == _passes(ledger, plan, people, f"{people}-{done}")
+        if len(ledger.entries(people)) - 1 == done:
+            return done
+    raise AssertionError("the filter never refused")
+
+
+def _passes(ledger: Ledger, plan: Plan, people: str, key: str) -> bool:
+    try:
+        ledger.debit(people, plan, key)
+    except OverBudgetError:
+        return False
+    return True
+
+
+# -- filter ---------------------------------------------------------------------------------------
+
+
+def test_golden_number_of_releases(ledger: Ledger) -> None:
+    """DP-SGD at ε = .5, δ = 1e-6 under (3, 1e-5): adding ε admits 6, the filter 29."""
+
+    def sgd(scale: float) -> tuple[Phase, ...]:
+        return (toys.phase("sgd", scale, sampling_rate=64 / 32561, count=7635),)
+
+    scale = calibrate(Budget(epsilon=0.5, delta=1e-6), sgd)
+    assert int(3.0 / 0.5) == 6
+    assert admitted(ledger, toys.plan(N, sgd(scale))) == 29
+    # a Gaussian of the same ε has a little more Rényi divergence at this order
+    ledger.register("others", 3.0, 1e-5)
+    assert admitted(ledger, gaussian_plan(0.5), "others") == 28
+
+
+def test_everything_admitted_together_stays_within_the_limit(ledger: Ledger) -> None:
+    plans = [gaussian_plan(wanted) for wanted in (1.2, 0.3, 0.9, 0.5, 0.2, 0.1, 0.6)]
+    passed: list[Phase] = []
+    for i, plan in enumerate(plans * 6):
+        if _passes(ledger, plan, "people", str(i)):
+            passed += plan.phases
+    assert len(passed) > 7
+    assert epsilon(passed, 1e-5)[0] <= 3.0
+    total = sum(e.rho for e in ledger.entries("people"))
+    order = 1 + 2 * math.log(1e5) / 3.0
+    assert total == pytest.approx(renyi(passed, order))
+    limit = 3.0 + math.log(1e-5 * order) / (order - 1) - math.log(1 - 1 / order)
+    assert total <= limit
+    left = ledger.left("people")
+    assert (left.capacity, left.spent) == pytest.approx((limit, total))
+
+
+def test_what_is_said_to_be_left_is_left(ledger: Ledger) -> None:
+    ledger.debit("people", gaussian_plan(1.0), "first")
+    for _ in range(3):
+        rest = ledger.left("people").epsilon(1e-6)
+        assert not ledger.would_admit("people", gaussian_plan(rest * 1.001))
+        assert ledger.would_admit("people", gaussian_plan(rest * 0.999))
+        ledger.debit("people", gaussian_plan(rest / 2), f"half of {rest}")
+    ledger.debit("people", gaussian_plan(ledger.left("people").epsilon(1e-6) * 0.9999), "rest")
+    assert ledger.left("people").share < 0.001
+
+
+def test_one_release_may_use_the_whole_limit(ledger: Ledger) -> None:
+    whole = gaussian_plan(2.9999, 1e-5)
+    order = 1 + 2 * math.log(1e5) / 3.0
+    assert renyi(whole.phases, order) > ledger.left("people").capacity  # the filter alone says no
+    assert ledger.left("people").epsilon(1e-5) == 3.0
+    ledger.debit("people", whole, "all at once")
+    left = ledger.left("people")
+    assert left.filter == "sum" and left.epsilon(1e-6) == 0.0
+    assert left.share == pytest.approx(1e-4 / 3, rel=0.1)
+    with pytest.raises(OverBudgetError, match="nothing is left"):
+        ledger.debit("people", gaussian_plan(0.1), "more")
+
+
+def test_the_sum_filter_stays_in_force_once_chosen(ledger: Ledger) -> None:
+    ledger.debit("people", gaussian_plan(2.95, 8e-6), "large")
+    assert ledger.left("people").filter == "sum"
+    assert not ledger.would_admit("people", gaussian_plan(0.06))  # ε would be 3.01
+    assert not ledger.would_admit("people", gaussian_plan(0.01, 3e-6))  # δ would be 1.1e-5
+    ledger.debit("people", gaussian_plan(0.02, 1e-6), "small")
+    assert ledger.left("people").spent == pytest.approx(2.97, abs=1e-6)
+
+
+def test_the_first_release_settles_the_filter(ledger: Ledger) -> None:
+    ledger.debit("people", gaussian_plan(0.2, 1e-6), "small first")
+    ledger.debit("people", gaussian_plan(2.0, 1e-6), "then a larger one")
+    assert ledger.left("people").filter == "rdp"
+    # adding would refuse a third of ε 0.9; the Rényi filter was chosen and has room
+    ledger.debit("people", gaussian_plan(0.9, 1e-6), "more than the sum allows")
+    assert sum(e.limit for e in ledger.entries("people")[1:]) > 3.0
+
+    ledger.register("others", 3.0, 1e-5)
+    ledger.debit("others", gaussian_plan(0.2, 9e-6), "first")
+    # adding would allow exactly 2.8 at 1e-6 more; the Rényi filter has no room for it
+    tight = toys.plan(N, [toys.phase(noise_multiplier=0.9, mechanism="laplace", count=2)])
+    assert epsilon(tight.phases, 1e-6)[0] <= 2.8
+    assert not ledger.would_admit("others", tight)
+
+
+def test_a_first_release_beyond_the_limit_is_refused(ledger: Ledger) -> None:
+    with pytest.raises(OverBudgetError, match=r"needs ε 3\.10; about ε 3\.00 is left"):
+        ledger.debit("people", gaussian_plan(3.1), "too much")
+    with pytest.raises(OverBudgetError, match="Nothing was spent"):
+        ledger.debit("people", gaussian_plan(2.999, 2e-5), "δ too large")
+    assert len(ledger.entries("people")) == 1
+
+
+def test_a_refusal_says_what_is_left_and_spends_nothing(ledger: Ledger) -> None:
+    ledger.debit("people", gaussian_plan(2.5), "run-1")
+    before = ledger.left("people")
+    with pytest.raises(OverBudgetError) as refused:
+        ledger.debit("people", gaussian_plan(2.5), "run-2")
+    text = str(refused.value)
+    assert "needs ε 2.50" in text and f"about ε {before.epsilon(1e-6):.2f} is left" in text
+    assert "Nothing was spent" in text
+    assert ledger.left("people") == before
+    assert len(ledger.entries("people")) == 2
+
+
+def test_the_charge_is_computed_here_whatever_the_plan_claims(ledger: Ledger) -> None:
+    honest = gaussian_plan(2.9)
+    boasting = honest.model_copy(
+        update={"guarantee": honest.guarantee.model_copy(update={"epsilon": 0.01})}
+    )
+    entry = ledger.debit("people", boasting, "run")
+    assert entry.epsilon == pytest.approx(2.9, abs=1e-6)
+
+
+# -- accounts and keys ----------------------------------------------------------------------------
+
+
+def test_accounts_are_apart_and_fixed(ledger: Ledger) -> None:
+    ledger.register("others", 1.0, 1e-6)
+    ledger.debit("people", gaussian_plan(2.0), "run-1")
+    assert ledger.left("others").spent == 0.0
+    first = ledger.register("people", 3.0, 1e-5)  # again with the same limit
+    assert first == ledger.entries("people")[0]
+    with pytest.raises(LedgerError, match="already have an account, with ε 3"):
+        ledger.register("people", 30.0, 1e-5)
+    assert [a.people for a in ledger.accounts()] == ["people", "others"]
+
+
+def test_people_without_an_account_cannot_pay(ledger: Ledger) -> None:
+    with pytest.raises(LedgerError, match="no account"):
+        ledger.debit("nobody", gaussian_plan(0.1), "run")
+    with pytest.raises(LedgerError, match="no account"):
+        ledger.left("nobody")
+    assert not ledger.would_admit("nobody", gaussian_plan(0.1))
+
+
+@pytest.mark.parametrize(("limit", "delta"), [(0.0, 0.1), (math.inf, 0.1), (1.0, 0.0), (1.0, 1.0)])
+def test_a_limit_must_be_in_range(ledger: Ledger, limit: float, delta: float) -> None:
+    with pytest.raises(ValueError, match="A limit needs"):
+        ledger.register("others", limit, delta)
+
+
+def test_one_key_pays_once(ledger: Ledger) -> None:
+    plan = gaussian_plan(1.0)
+    first = ledger.debit("people", plan, "run-1")
+    assert ledger.debit("people", plan, "run-1") == first
+    assert ledger.left("people").releases == 1
+    again = ledger.debit("people", plan, "run-1 from nothing")
+    assert again.seq == first.seq + 1 and ledger.left("people").releases == 2
+    with pytest.raises(LedgerError, match="already paid for another plan"):
+        ledger.debit("people", gaussian_plan(0.9), "run-1")
+    ledger.register("others", 3.0, 1e-5)
+    with pytest.raises(LedgerError, match="already paid for another plan"):
+        ledger.debit("others", plan, "run-1")
+
+
+def test_a_run_without_privacy_needs_leave_and_is_marked(ledger: Ledger) -> None:
+    bare = toys.plan(N, [toys.phase(noise_multiplier=0.0)], private=False)
+    with pytest.raises(LedgerError, match="no differential privacy") as refused:
+        ledger.debit("people", bare, "bare")
+    assert not isinstance(refused.value, OverBudgetError)
+    assert not ledger.would_admit("people", bare)
+    entry = ledger.debit("people", bare, "bare", allow_non_private=True)
+    assert not entry.private and entry.epsilon is None and entry.limit == math.inf
+    assert ledger.debit("people", bare, "bare") == entry  # going on needs no second leave
+    left = ledger.left("people")
+    assert (left.non_private, left.releases, left.spent) == (1, 0, 0.0)
+
+
+def test_an_entry_says_what_was_paid_for(ledger: Ledger) -> None:
+    plan = gaussian_plan(1.0)
+    entry = ledger.debit("people", plan, "run-1")
+    assert (entry.kind, entry.people, entry.run, entry.model) == (
+        "release",
+        "people",
+        "run-1",
+        "toy",
+    )
+    assert entry.plan == plan.digest and entry.delta == 1e-6 and entry.private
+    assert entry.id == f"2-{entry.hash[:12]}"
+    assert ledger.entries("people")[-1] == entry
+    assert ledger.entries() == ledger.entries("people")
+
+
+def test_a_ledger_outlives_its_process(ledger: Ledger, engine: Engine) -> None:
+    ledger.debit("people", gaussian_plan(1.0), "run-1")
+    again = Ledger(create_engine(engine.url))
+    assert again.entries() == ledger.entries()
+    assert again.left("people") == ledger.left("people")
+    assert again.verify().head == ledger.verify().head
+
+
+# -- chain ----------------------------------------------------------------------------------------
+
+
+def filled(ledger: Ledger) -> None:
+    for i in range(4):
+        ledger.debit("people", gaussian_plan(0.4), f"run-{i}")
+
+
+def test_an_untouched_chain_is_sound(ledger: Ledger) -> None:
+    filled(ledger)
+    report = ledger.verify()
+    assert report and report.entries == 5
+    assert report.head == ledger.entries()[-1].hash
+    assert report.problem == ""
+
+
+def test_an_empty_ledger_is_sound(engine: Engine) -> None:
+    report = Ledger(engine).verify()
+    assert report.sound and report.entries == 0
+
+
+@pytest.mark.parametrize("column", ["people", "run", "body", "hash"])
+def test_a_changed_entry_is_seen(ledger: Ledger, engine: Engine, column: str) -> None:
+    filled(ledger)
+    body = ledger.entries()[2].body()
+    values = {
+        "people": "others",
+        "run": "free",
+        "body": body.replace('"rho": 0.', '"rho": 0.0'),
+        "hash": "f" * 64,
+    }
+    assert values["body"] != body
+    with engine.begin() as connection:
+        connection.execute(
+            update(entries_table).where(entries_table.c.seq == 3).values({column: values[column]})
+        )
+    report = ledger.verify()
+    assert not report and "Entry 3" in report.problem and report.entries == 2
+
+
+def test_a_rewritten_entry_with_a_fresh_hash_is_seen(ledger: Ledger, engine: Engine) -> None:
+    filled(ledger)
+    forged = ledger.entries()[2].model_copy(update={"rho": 0.0}).sealed()
+    with engine.begin() as connection:
+        connection.execute(
+            update(entries_table).where(entries_table.c.seq == 3).values(forged.row())
+        )
+    report = ledger.verify()
+    assert not report and "Entry 4 does not follow" in report.problem
+
+
+@pytest.mark.parametrize("seq", [1, 3])
+def test_a_removed_entry_is_seen(ledger: Ledger, engine: Engine, seq: int) -> None:
+    filled(ledger)
+    with engine.begin() as connection:
+        connection.execute(delete(entries_table).where(entries_table.c.seq == seq))
+    report = ledger.verify()
+    assert not report and f"Entry {seq} is missing" in report.problem
+
+
+def test_a_cut_off_end_shows_against_a_kept_hash(ledger: Ledger, engine: Engine) -> None:
+    filled(ledger)
+    kept = ledger.verify().head
+    with engine.begin() as connection:
+        connection.execute(delete(entries_table).where(entries_table.c.seq == 5))
+    report = ledger.verify()
+    assert report.sound and report.head != kept
+
+
+def test_exchanged_entries_are_seen(ledger: Ledger, engine: Engine) -> None:
+    filled(ledger)
+    with engine.begin() as connection:
+        for old, new in ((3, 99), (4, 3), (99, 4)):
+            connection.execute(
+                update(entries_table).where(entries_table.c.seq == old).values(seq=new)
+            )
+    assert not ledger.verify()
+
+
+# -- two at once ----------------------------------------------------------------------------------
+
+
+def _spend(url: str, name: str, barrier: object, found: object) -> None:
+    ledger = Ledger(create_engine(url, connect_args={"timeout": 60}))
+    plan = gaussian_plan(0.5)
+    barrier.wait()  # type: ignore[attr-defined]
+    passed = sum(_passes(ledger, plan, "people", f"{name}-{i}") for i in range(20))
+    # both processes also pay under one common key
+    try:
+        entry = ledger.debit("people", gaussian_plan(0.05), "common").seq
+    except OverBudgetError:
+        entry = 0
+    found.put((passed, entry))  # type: ignore[attr-defined]
+
+
+def test_two_processes_never_overspend(ledger: Ledger, engine: Engine) -> None:
+    alone = 28  # what one process gets; see the golden test
+    context = multiprocessing.get_context("spawn")
+    barrier, found = context.Barrier(2), context.Queue()
+    people = [
+        context.Process(target=_spend, args=(str(engine.url), name, barrier, found))
+        for name in ("a", "b")
+    ]
+    for process in people:
+        process.start()
+    results = [found.get(timeout=120) for _ in people]
+    for process in people:
+        process.join(timeout=60)
+        assert process.exitcode == 0
+    assert sum(passed for passed, _ in results) in (alone - 1, alone)
+    assert results[0][1] == results[1][1]  # the common key paid once, or not at all
+    report = ledger.verify()
+    assert report and report.entries == len(ledger.entries())
+    left = ledger.left("people")
+    assert left.spent <= left.capacity
+
+
+def test_a_failure_inside_leaves_nothing_behind(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> float:
+        raise RuntimeError("power cut")
+
+    monkeypatch.setattr("core.privacy.ledger.renyi", fails)
+    with pytest.raises(RuntimeError, match="power cut"):
+        ledger.debit("people", gaussian_plan(0.5), "run")
+    monkeypatch.undo()
+    assert len(ledger.entries()) == 1
+    ledger.debit("people", gaussian_plan(0.5), "run")  # and the lock is free
+    assert ledger.verify()
