@@ -91,13 +91,13 @@ def page(report: Report, title: str) -> str:
 
 def _figures(report: Report) -> Iterator[tuple[str, go.Figure]]:
     """Title and figure of each part that was measured."""
-    if report.pca is not None:
-        yield "Both tables on the real one's two main axes", figures.pca_figure(report)
-    if report.pairs is not None:
-        yield "Pairs of columns", figures.pairs_figure(report)
-    if report.dimension_probability:
-        yield "How often each value occurs", figures.probability_figure(report)
-    if report.dimension_prediction:
-        yield "How well each column is predicted", figures.prediction_figure(report)
+    shown = report.model_dump(mode="json")
+    parts = (
+        ("Both tables on the real one's two main axes", figures.pca_figure(shown)),
+        ("Pairs of columns", figures.pairs_figure(shown)),
+        ("How often each value occurs", figures.probability_figure(shown)),
+        ("How well each column is predicted", figures.prediction_figure(shown)),
+    )
+    yield from ((title, figure) for title, figure in parts if figure is not None)
     for name in report.columns:
-        yield name, figures.column_figure(report, name)
+        yield name, figures.column_figure(shown, name)

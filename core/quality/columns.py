@@ -64,7 +64,8 @@ def _listed(
     elif feature.column.kind is Kind.ORDERED:
         place = {label: i for i, label in enumerate(feature.column.categories or ())}
         order = sorted(range(len(labels)), key=lambda i: place.get(labels[i], len(place)))
-        labels, a, b = ([items[i] for i in order] for items in (labels, a, b))
+        labels = [labels[i] for i in order]
+        a, b = [a[i] for i in order], [b[i] for i in order]
     return ColumnPicture(
         kind=feature.column.kind.value,
         labels=labels,

@@ -1,0 +1,243 @@
+"""The look that all figures share: axes, bars, points and the wording of bins.
+
+Backgrounds are transparent and text takes the page's colour, so that one figure suits light and
+dark pages. Traces are plain dicts; Plotly is imported when `figure` turns them into a `Figure`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+__all__ = [
+    "BLUE",
+    "LEGEND",
+    "LINE",
+    "VERMILION",
+    "axis",
+    "bars",
+    "diagonal",
+    "edge_ticks",
+    "figure",
+    "hatched",
+    "name_points",
+    "points",
+    "share",
+    "short",
+    "spans",
+    "square",
+    "wrap",
+]
+
+Trace = dict[str, Any]
+
+BLUE, VERMILION = "#0072B2", "#D55E00"  # Okabe and Ito's, safe for colour-blind readers
+GRID = "rgba(128,128,128,0.2)"
+LINE = "rgba(128,128,128,0.8)"
+GL_POINTS = 1_000  # beyond this many points browsers draw faster with WebGL
+SHORT = 24  # characters of a label on an axis
+LEGEND: Trace = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "xanchor": "left"}
+NAMED_POINTS = 5  # points of a scatter that carry their name
+NAMED_GAP = 0.02  # points nearer the diagonal than this need no name
+DAY = 86_400.0
+
+
+def figure(data: Sequence[Trace], layout: Mapping[str, Any]) -> Figure:
+    """Traces and layout as a figure with the common look."""
+    import plotly.graph_objects as go
+
+    look = {
+        "template": "none",
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "margin": {"l": 10, "r": 10, "t": 36, "b": 10},
+        "legend": LEGEND,
+        "hoverlabel": {"align": "left"},
+        "height": 340,
+    }
+    return go.Figure(data=list(data), layout=look | dict(layout))
+
+
+def axis(title: str, **settings: Any) -> Trace:
+    """An axis with thin grid lines and no box; `settings` are Plotly's own."""
+    look: Trace = {
+        "gridcolor": GRID,
+        "gridwidth": 1,
+        "zeroline": False,
+        "showline": False,
+        "ticks": "outside",  # unseen, to keep labels off the marks
+        "ticklen": 4,
+        "tickcolor": "rgba(0,0,0,0)",
+        "automargin": True,
+        "title": {"text": title, "standoff": 8},
+    }
+    return look | settings
+
+
+def hatched(color: str, pattern: str) -> Trace:
+    """Marker of a bar: filled, or outlined with a hatch in the same colour."""
+    if not pattern:
+        return {"color": color, "line": {"width": 0}}
+    return {
+        "color": "rgba(0,0,0,0)",
+        "line": {"width": 1.2, "color": color},
+        "pattern": {"shape": pattern, "fgcolor": color, "bgcolor": "rgba(0,0,0,0)", "size": 6},
+    }
+
+
+def bars(title: str, at: Sequence[Any], shares: Sequence[float], hover: Sequence[str]) -> Trace:
+    """Horizontal bars: real ones filled, all others hatched; hover texts are complete sentences."""
+    color, pattern = (BLUE, "") if title == "real" else (VERMILION, "/")
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "name": title,
+        "y": list(at),
+        "x": list(shares),
+        "marker": hatched(color, pattern),
+        "hovertext": list(hover),
+        "hovertemplate": "%{hovertext}<extra></extra>",
+    }
+
+
+def points(
+    title: str, x: Sequence[float], y: Sequence[float], *, hover: Sequence[str], symbol: str
+) -> Trace:
+    """A scatter trace; WebGL when there are many points. Real and lists blue, others vermilion."""
+    color = LINE if symbol.startswith("x") else BLUE if "circle" in symbol else VERMILION
+    return {
+        "type": "scattergl" if len(x) > GL_POINTS else "scatter",
+        "mode": "markers",
+        "name": title,
+        "x": list(x),
+        "y": list(y),
+        "marker": {"size": 8, "symbol": symbol, "color": color, "line": {"width": 1.5}},
+        "hovertext": list(hover),
+        "hovertemplate": "%{hovertext}<extra></extra>",
+    }
+
+
+def diagonal(low: float, high: float) -> Trace:
+    """The line on which synthetic equals real."""
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": "equal",
+        "x": [low, high],
+        "y": [low, high],
+        "line": {"color": LINE, "width": 1, "dash": "dot"},
+        "hoverinfo": "skip",
+    }
+
+
+def square(x: str, y: str, *, low: float, high: float) -> Trace:
+    """Layout of a scatter whose two axes have one scale."""
+    both = {"range": [low, high], "constrain": "domain"}
+    return {
+        "xaxis": axis(x, **both),
+        "yaxis": axis(y, **both, scaleanchor="x", scaleratio=1),
+        "height": 420,
+        "hovermode": "closest",
+    }
+
+
+def name_points(trace: Trace, names: Sequence[str]) -> list[Trace]:
+    """Annotations for the few points farthest from the diagonal."""
+    gaps = [abs(a - b) for a, b in zip(trace["x"], trace["y"], strict=True)]
+    far = sorted(range(len(gaps)), key=lambda i: -gaps[i])[:NAMED_POINTS]
+    return [
+        {
+            "x": trace["x"][i],
+            "y": trace["y"][i],
+            "text": short(names[i]),
+            "showarrow": False,
+            # Above the diagonal names go left, below right: away from the crowd on the line.
+            "xanchor": "right" if trace["y"][i] > trace["x"][i] else "left",
+            "xshift": -8 if trace["y"][i] > trace["x"][i] else 8,
+            "font": {"size": 11},
+        }
+        for i in far
+        if gaps[i] >= NAMED_GAP
+    ]
+
+
+def share(value: float) -> str:
+    """A share in per cent, never rounding something to nothing.
+
+    >>> share(0.1234), share(0.00004), share(0.0)
+    ('12.3 %', '< 0.1 %', '0 %')
+    """
+    if value == 0.0:
+        return "0 %"
+    return "< 0.1 %" if value < 0.0005 else f"{100 * value:.1f} %"
+
+
+def short(text: str, most: int = SHORT) -> str:
+    """A label cut to fit an axis.
+
+    >>> short("Married-civ-spouse", 10)
+    'Married-c…'
+    """
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def wrap(text: str, width: int = 60) -> str:
+    """Text in lines of at most `width` characters, for hover boxes."""
+    lines = [""]
+    for word in text.split():
+        if lines[-1] and len(lines[-1]) + len(word) >= width:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".strip()
+    return "<br>".join(lines)
+
+
+def spans(edges: Sequence[float], kind: str) -> list[str]:
+    """Bins in words: "17 to 19" for whole numbers, "exactly 0" for a bin without width.
+
+    >>> spans([-0.5, 1.5, 3.5], "integer"), spans([0, 0, 2, 9], "integer")
+    (['0 to 1', '2 to 3'], ['exactly 0', '1', '2 to 9'])
+    """
+    out = []
+    for i, (low, high) in enumerate(zip(edges, edges[1:], strict=False)):
+        if low == high:
+            out.append(f"exactly {_value(low, kind)}" if len(edges) > 2 else _value(low, kind))
+            continue
+        if kind == "integer":
+            after_atom = i > 0 and edges[i - 1] == low
+            low = math.floor(low) + 1 if after_atom else math.ceil(low)
+            # A bin ends before its upper edge, except the last one.
+            high = math.floor(high) if i == len(edges) - 2 else math.ceil(high) - 1
+        first, last = _value(low, kind), _value(high, kind)
+        out.append(first if first == last else f"{first} to {last}")
+    return out
+
+
+def edge_ticks(edges: Sequence[float], kind: str, *, most: int = 7) -> Trace:
+    """Axis ticks for bins drawn at 0, 1, 2, …: a few edges, each at its bin's left end."""
+    every = max(1, math.ceil(len(edges) / most))
+    places = list(range(0, len(edges), every))
+    return {
+        "tickmode": "array",
+        "tickvals": [place - 0.5 for place in places],
+        "ticktext": [_value(_first(edges[place], kind), kind) for place in places],
+    }
+
+
+def _first(edge: float, kind: str) -> float:
+    """The first value of the bin that starts at an edge."""
+    return math.ceil(edge) if kind == "integer" else edge
+
+
+def _value(x: float, kind: str) -> str:
+    """One value for people: dates as dates, whole numbers whole, others to three digits."""
+    if kind == "datetime":
+        when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=x)
+        return when.strftime("%Y-%m-%d" if x % DAY == 0 else "%Y-%m-%d %H:%M")
+    if kind == "integer" or (x == int(x) and abs(x) < 1e9):
+        return f"{round(x):,}"
+    return f"{x:.3g}" if abs(x) < 1e6 else f"{x:,.0f}"

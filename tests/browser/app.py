@@ -1,0 +1,106 @@
+"""A real server and a real browser for tests."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[2]
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = (
+    "--no-sandbox",
+    "--disable-dev-shm-usage",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+PATIENCE = 60_000  # ms a test waits for something to show
+
+
+def browser_path() -> str:
+    """The system's Chromium; without one the test is skipped, but never on CI."""
+    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if found is None:
+        if os.environ.get("CI"):
+            pytest.fail("CI must have Chromium (Debian package chromium).")
+        pytest.skip("Chromium is not installed (Debian package chromium).")
+    return found
+
+
+class Server:
+    """`streamlit run app.py` on a free port over a workspace of its own."""
+
+    def __init__(self, home: Path, port: int | None = None):
+        self.home = home
+        self.port = port or _free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.start()
+
+    def start(self) -> None:
+        """Start and wait until it is healthy."""
+        self.process = subprocess.Popen(
+            [
+                sys.executable, "-m", "streamlit", "run", "app.py",
+                f"--server.port={self.port}", "--server.headless=true",
+                "--server.fileWatcherType=none", "--browser.gatherUsageStats=false",
+            ],
+            cwd=ROOT,
+            env={**os.environ, "FACSIMILE_HOME": str(self.home)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            with contextlib.suppress(OSError):
+                urllib.request.urlopen(f"{self.url}/_stcore/health", timeout=1).close()
+                return
+            time.sleep(0.1)
+        raise RuntimeError("the server did not become healthy in 60 s")
+
+    def kill(self) -> None:
+        """Kill it by its process id, as a crash would."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def server(home: Path) -> Iterator[Server]:
+    """A server that is gone at the end."""
+    running = Server(home)
+    try:
+        yield running
+    finally:
+        running.kill()
+
+
+@contextlib.contextmanager
+def browser_page(**options: object) -> Iterator[Page]:
+    """A fresh browser with one page."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=browser_path(), args=list(FLAGS))
+        context = browser.new_context(accept_downloads=True, **options)  # type: ignore[arg-type]
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE)
+        yield page
+        browser.close()

@@ -1,0 +1,157 @@
+"""The product's main job in a real browser: a file in, a private synthetic file out."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from playwright.sync_api import Page, expect
+
+from core.runs import service
+from core.runs.events import State
+from tests.browser.app import PATIENCE, browser_page, server
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+ROWS = 600
+
+
+def patients() -> pd.DataFrame:
+    """A small mixed table with gaps and an identifier."""
+    rng = np.random.default_rng(0)
+    ill = rng.random(ROWS) < 0.3
+    age = np.clip(rng.normal(np.where(ill, 65, 40), 12), 0, 99).astype(int)
+    ward = pd.Series(rng.choice(["north", "south", "east"], ROWS))
+    ward[rng.random(ROWS) < 0.05] = None
+    cost = np.where(rng.random(ROWS) < 0.6, 0, rng.lognormal(7, 1, ROWS)).astype(int)
+    day = pd.to_datetime(rng.integers(19_000, 19_365, ROWS), unit="D").strftime("%Y-%m-%d")
+    return pd.DataFrame(
+        {
+            "patient": [f"P{i:05d}" for i in rng.permutation(ROWS)],
+            "age": age,
+            "cost": cost,
+            "ward": ward,
+            "admitted": day,
+            "ill": np.where(ill, "yes", "no"),
+        }
+    )
+
+
+def upload(page: Page, url: str, file: Path) -> None:
+    page.goto(url)
+    page.get_by_role("button", name="Try the sample table").wait_for()
+    page.locator('input[type="file"]').set_input_files(str(file))
+    page.get_by_text("I confirm that the bounds").wait_for()
+
+
+def plan(page: Page, *, steps: int) -> None:
+    page.get_by_text("I confirm that the bounds").click()
+    page.get_by_role("button", name="Plan a synthetic table").click()
+    page.get_by_text("Nothing private has been touched yet").wait_for()
+    page.get_by_text("Advanced", exact=True).click()
+    box = page.get_by_label("Training steps")
+    box.fill(str(steps))
+    box.press("Enter")
+    button = page.get_by_role("button", name="Train — spends ε = 1")
+    expect(button).to_be_enabled()
+    page.wait_for_timeout(1500)  # the edited setting reaches the server
+    button.click()
+    page.wait_for_url("**/training?run=*")
+
+
+def run_of(page: Page) -> str:
+    return page.url.split("run=")[1].split("&")[0]
+
+
+def test_from_an_uploaded_file_to_a_downloaded_one(tmp_path):
+    real = patients()
+    real.to_csv(tmp_path / "patients.csv", index=False)
+    with server(tmp_path / "home") as app, browser_page() as page:
+        upload(page, app.url, tmp_path / "patients.csv")
+        plan(page, steps=150)
+        page.get_by_text("The synthetic table is ready").wait_for(timeout=4 * PATIENCE)
+        page.reload()  # a new session: the run is in the address
+        page.get_by_text("The synthetic table is ready").wait_for()
+        page.get_by_role("button", name="Review").first.click()
+        page.get_by_text("Inside view: shows real data").wait_for(timeout=2 * PATIENCE)
+        expect(page.locator(".js-plotly-plot").first).to_be_visible(timeout=PATIENCE)
+        page.get_by_role("button", name="Download").first.click()
+        page.get_by_text("These are the very rows that were reviewed").wait_for()
+        with page.expect_download() as caught:
+            page.get_by_role("button", name="Download patients-synthetic-epsilon-1.csv").click()
+        caught.value.save_as(tmp_path / "synthetic.csv")
+        with page.expect_download() as proof:
+            page.get_by_role("button", name="Privacy certificate").click()
+        proof.value.save_as(tmp_path / "certificate.json")
+    synthetic = pd.read_csv(tmp_path / "synthetic.csv")
+    assert list(synthetic.columns) == list(real.columns)
+    assert len(synthetic) == ROWS
+    assert synthetic["age"].dtype == "int64" and synthetic["cost"].dtype == "int64"
+    assert synthetic["age"].between(real["age"].min(), real["age"].max()).all()
+    assert synthetic["ward"].dropna().isin(["north", "south", "east"]).all()
+    assert synthetic["ill"].isin(["yes", "no"]).all()
+    assert not synthetic["patient"].isin(real["patient"]).any()
+    pd.to_datetime(synthetic["admitted"], format="%Y-%m-%d")
+    text = (tmp_path / "certificate.json").read_text()
+    assert '"zero-out' in text or "zero-out" in text
+
+
+def test_training_outlives_the_server(tmp_path):
+    patients().to_csv(tmp_path / "patients.csv", index=False)
+    with server(tmp_path / "home") as app, browser_page() as page:
+        upload(page, app.url, tmp_path / "patients.csv")
+        plan(page, steps=1500)
+        page.get_by_role("button", name="Pause").wait_for()
+        run = run_of(page)
+        app.kill()
+        store = service.open_store(tmp_path / "home")
+        assert store.run(run).state is State.RUNNING  # the worker never noticed
+        app.start()
+        page.goto(f"{app.url}/training?run={run}")
+        page.get_by_text("The synthetic table is ready").wait_for(timeout=6 * PATIENCE)
+
+
+def test_a_killed_worker_is_shown_as_lost_and_resumes(tmp_path):
+    patients().to_csv(tmp_path / "patients.csv", index=False)
+    with server(tmp_path / "home") as app, browser_page() as page:
+        upload(page, app.url, tmp_path / "patients.csv")
+        plan(page, steps=1500)
+        store = service.open_store(tmp_path / "home")
+        run = run_of(page)
+        deadline = time.monotonic() + 90
+        while time.monotonic() < deadline and store.latest(run, "metrics") is None:
+            time.sleep(0.2)
+        pid = store.run(run).pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        page.get_by_text("ended without a word").wait_for()
+        page.get_by_text("spends nothing more").wait_for()
+        page.get_by_role("button", name="Resume").click()
+        page.get_by_text("The synthetic table is ready").wait_for(timeout=6 * PATIENCE)
+        done = store.run(run)
+        assert done.guarantee is not None
+        assert done.guarantee.epsilon == done.plan.guarantee.epsilon
+
+
+def test_a_page_as_the_first_request_of_a_cold_server_runs_behind_the_guard(tmp_path):
+    with server(tmp_path / "home") as app, browser_page() as page:
+        page.goto(f"{app.url}/review")
+        page.get_by_text("There is no finished run to review yet").wait_for()
+        # the navigation comes from app.py, so the page did not run on its own
+        expect(page.get_by_role("link", name="Ledger")).to_be_visible()
+
+
+def test_a_malformed_file_leaves_the_app_alive(tmp_path):
+    (tmp_path / "broken.csv").write_text("a,b\n1,2\n3,4,5\n")
+    patients().to_csv(tmp_path / "patients.csv", index=False)
+    with server(tmp_path / "home") as app, browser_page() as page:
+        page.goto(app.url)
+        page.get_by_role("button", name="Try the sample table").wait_for()
+        page.locator('input[type="file"]').set_input_files(str(tmp_path / "broken.csv"))
+        expect(page.get_by_role("alert")).to_contain_text("line 3", ignore_case=True)
+        page.locator('input[type="file"]').set_input_files(str(tmp_path / "patients.csv"))
+        page.get_by_text("I confirm that the bounds").wait_for()
