@@ -1,1 +1,1 @@
-"""The product without its pages: tables, privacy, models, quality, runs. Never imports streamlit."""
+"""The product without its pages: tables, privacy, models, quality, runs."""

@@ -53,7 +53,6 @@ Report = Mapping[str, Any]
 REAL_FILL = "rgba(0,114,178,0.45)"
 PHASES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 HATCHES = ("", "/", "x", ".", "-", "\\", "+")
-TEXT_PAIRS = 16  # more columns than this leave no room for figures in a heat map's cells
 NOT_PREDICTABLE = "not predictable even from real rows"
 
 

@@ -42,7 +42,8 @@ def _table(table: TableRecord) -> None:
         elif account.left is not None:
             st.progress(
                 account.left.share,
-                text=f"Limit ε {account.limit:g}; left: {account.left.words(account.delta or 1e-6)}",
+                text=f"Limit ε {account.limit:g}; "
+                f"left: {account.left.words(account.delta or 1e-6)}",
             )
         rows = [
             {

@@ -105,14 +105,15 @@ def _scores(report: dict[str, Any]) -> None:
 
 def _score(score: dict[str, Any]) -> None:
     value = score["value"]
-    better = "Higher is closer." if score["goal"] == "higher" else "Lower is closer."
-    ceiling = "" if score["ceiling"] is None else f" Real data scores {score['ceiling']:.3f} here."
+    real = "" if score["ceiling"] is None else f" · real data {score['ceiling']:.3f}"
     unit = f" {score['unit']}" if score["unit"] else ""
     st.metric(
         score["title"],
         "—" if value is None else f"{value:.3f}{unit}",
-        help=f"{score['meaning']} {better} Range {score['low']:g} to {score['high']:g}.{ceiling} "
-        f"{score['note']} Source: {score['source']}",
+        delta=f"{score['goal']} is closer{real}",
+        delta_color="off",
+        delta_arrow="off",
+        help=f"{score['meaning']} Range {score['low']:g} to {score['high']:g}. {score['note']} Source: {score['source']}",
         border=True,
     )
 
@@ -142,6 +143,7 @@ def _columns(report: dict[str, Any]) -> None:
     places = st.columns(3)
     for place, name in enumerate(names[start : start + COLUMNS_A_PAGE]):
         with places[place % 3], st.container(border=True):
+            st.markdown(f"**{name}** :gray[distance {report['columns'][name]['tvd']:.3f}]")
             st.plotly_chart(
                 figures.column_figure(report, name),
                 key=f"column_{name}",

@@ -189,21 +189,23 @@ def _grid_config() -> dict[str, object]:
             help="Identifiers and text are replaced by made-up values and never learned.",
         ),
         "missing": st.column_config.CheckboxColumn("May be missing"),
-        "from": st.column_config.TextColumn("From", help="Lowest value that may be known."),
-        "to": st.column_config.TextColumn("To", help="Highest value that may be known."),
+        "from": st.column_config.TextColumn(
+            "From", help="Lowest value that may be known.", width=110
+        ),
+        "to": st.column_config.TextColumn("To", help="Highest value that may be known.", width=110),
         "scale": st.column_config.SelectboxColumn(
             "Scale",
-            options=["even", "heavy tail", ""],
+            options=["even", "heavy tail", "—"],
+            width=105,
             help="Heavy tail: most values are small and a few are huge, as with money.",
         ),
         "values": st.column_config.TextColumn("Categories", disabled=True),
         "keep": st.column_config.SelectboxColumn(
             "In the synthetic table",
-            options=["declare public", "leave out"],
+            options=["keep", "leave out"],
             required=True,
-            help="Declare public: bounds and category names are no secret. Or leave it out.",
+            help="Keeping a column declares its bounds and category names public.",
         ),
-        "note": st.column_config.TextColumn("What we noticed", disabled=True, width="large"),
     }
 
 
@@ -247,6 +249,8 @@ def _pictures(table: TableRecord) -> None:
     places = st.columns(3)
     for place, profile in enumerate(profiles[start : start + PICTURES_A_PAGE]):
         with places[place % 3], st.container(border=True):
+            missing = f" · {profile.missing:.0%} missing" if profile.missing else ""
+            st.markdown(f"**{profile.name}** :gray[{profile.kind.value}{missing}]")
             st.plotly_chart(
                 figures.profile_figure(profile.model_dump(mode="json")),
                 key=f"profile_{table.id}_{profile.name}",

@@ -8,7 +8,6 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal, Self
 
-from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Column, Integer, MetaData, String, Table, Text
 
@@ -202,6 +201,8 @@ class Left(BaseModel):
             return 0.0
         if self.filter == "sum":
             return rest if self.delta_spent + delta <= self.delta else 0.0
+        from dp_accounting.gaussian_mechanism import get_epsilon_gaussian  # costs 65 MB
+
         gaussian = float(get_epsilon_gaussian(math.sqrt(self.order / (2.0 * rest)), delta))
         return min(gaussian, self.limit)
 

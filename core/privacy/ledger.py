@@ -30,8 +30,6 @@ from contextlib import contextmanager
 from sqlalchemy import Connection, Engine, insert, select
 from sqlalchemy.schema import CreateTable
 
-from core.privacy.accountant import epsilon as compose
-from core.privacy.accountant import renyi
 from core.privacy.entries import GENESIS, ChainReport, Entry, Left, check_chain, entries_table
 from core.privacy.plan import Plan
 
@@ -103,6 +101,9 @@ class Ledger:
           LedgerError: no such account, the key paid for something else, or the plan is not private
             and that was not allowed.
         """
+        from core.privacy.accountant import epsilon as compose  # costs 65 MB
+        from core.privacy.accountant import renyi
+
         value, _ = compose(plan.phases, plan.budget.delta)
         private = math.isfinite(value)
         with self._locked() as connection:
@@ -156,6 +157,9 @@ class Ledger:
 
     def would_admit(self, people: str, plan: Plan) -> bool:
         """Whether a debit of this private plan would pass now; spends nothing."""
+        from core.privacy.accountant import epsilon as compose  # costs 65 MB
+        from core.privacy.accountant import renyi
+
         value, _ = compose(plan.phases, plan.budget.delta)
         known = self.entries(people)
         account = _account(known)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from dp_accounting import dp_event
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+if TYPE_CHECKING:
+    from dp_accounting import dp_event
 
 __all__ = ["Budget", "Guarantee", "Phase", "Plan", "default_delta"]
 
@@ -76,6 +78,8 @@ class Phase(BaseModel):
     @property
     def single_event(self) -> dp_event.DpEvent:
         """The accountant's event for one run of the mechanism."""
+        from dp_accounting import dp_event  # costs 65 MB, which pages that plan nothing can save
+
         if self.mechanism == "zcdp":
             assert self.rho is not None
             return dp_event.ZCDpEvent(self.rho)
@@ -91,6 +95,8 @@ class Phase(BaseModel):
     @property
     def event(self) -> dp_event.DpEvent:
         """The accountant's event for the whole phase."""
+        from dp_accounting import dp_event
+
         if self.count == 1:
             return self.single_event
         return dp_event.SelfComposedDpEvent(self.single_event, self.count)
@@ -148,6 +154,8 @@ class Plan(BaseModel):
     @property
     def event(self) -> dp_event.DpEvent:
         """All phases as one accountant event."""
+        from dp_accounting import dp_event
+
         return dp_event.ComposedDpEvent([phase.event for phase in self.phases])
 
     @property

@@ -21,7 +21,7 @@ from sklearn.metrics import f1_score, r2_score
 
 from core.quality.prepare import Cells, Features, sample_rows
 from core.quality.types import PredictionPoint
-from core.quality.utility import Learner, Task, fit, logistic
+from core.quality.utility import Learner, Task, fit, logistic, one_thread
 
 __all__ = ["dimension_prediction", "prediction_gap"]
 
@@ -58,7 +58,8 @@ def dimension_prediction(
     test = test.take(sample_rows(test.n, TEST_ROWS, rng))
     points = []
     for done, name in enumerate(features.names):
-        points.append(_point(Task(features, name), real, synthetic, test, seed))
+        with one_thread():
+            points.append(_point(Task(features, name), real, synthetic, test, seed))
         if observe is not None:
             observe((done + 1) / len(features))
     return points

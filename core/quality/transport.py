@@ -51,7 +51,7 @@ class Axes:
 
 @dataclass(frozen=True)
 class Wasserstein:
-    """Scores over the repetitions, each in […, 1]; mean and standard deviation.
+    """Scores over the repetitions, each in [0, 1]; mean and standard deviation.
 
     Attributes:
       whole, whole_spread: on all encoded coordinates.
@@ -102,14 +102,16 @@ def wasserstein_scores(
     if real.n == 0 or synthetic.n == 0 or len(features) == 0:
         raise ValueError("Wasserstein scores need rows on both sides and a column to compare.")
     axes = axes_of(features, real, seed=seed)
-    farthest = features.diameter
+    farthest, v = features.diameter, float(axes.explained.sum())
     whole, plane = [], []
     for repeat in range(repeats):
         rng = np.random.default_rng((seed, repeat))
         x = features.encode(real.take(sample_rows(real.n, rows, rng)))
         y = features.encode(synthetic.take(sample_rows(synthetic.n, rows, rng)))
         whole.append(_score(x, y, farthest))
-        v = float(axes.explained.sum())
+        if v == 0.0:  # a constant real table has no axes: its plane says no more than the whole
+            plane.append(whole[-1])
+            continue
         plane.append(_score(axes.project(x), axes.project(y), np.sqrt(v) * farthest))
     return Wasserstein(
         float(np.mean(whole)), float(np.std(whole)), float(np.mean(plane)), float(np.std(plane))
@@ -129,9 +131,9 @@ def _squared(x: Floats, y: Floats) -> Floats:
 
 
 def _score(x: Floats, y: Floats, scale: float) -> float:
-    """1 − W₂ / scale; identical constant tables score 1."""
+    """1 − W₂ / scale, not below 0 (W₂ on a plane can exceed √v · diameter); constants score 1."""
     cost = _squared(x, y)
     distance = float(np.sqrt(max(ot.emd2([], [], cost, numItermax=2_000_000), 0.0)))
     if scale == 0.0:
         return 1.0 if distance == 0.0 else 0.0
-    return 1.0 - distance / scale
+    return max(0.0, 1.0 - distance / scale)

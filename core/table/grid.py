@@ -17,9 +17,9 @@ from core.table.schema import MAX_CATEGORIES, Column, DomainSource, Kind, Schema
 
 __all__ = ["GRID", "as_kind", "grid_of", "schema_of", "with_categories"]
 
-GRID = ("column", "kind", "missing", "from", "to", "scale", "values", "keep", "note")
+GRID = ("column", "kind", "missing", "from", "to", "scale", "values", "keep")
 _SCALES = {"linear": "even", "log": "heavy tail"}
-_KEEP = {DomainSource.DECLARED: "declare public", DomainSource.DROP: "leave out"}
+_KEEP = {DomainSource.DECLARED: "keep", DomainSource.DROP: "leave out"}
 
 
 def grid_of(schema: Schema) -> pd.DataFrame:
@@ -31,10 +31,9 @@ def grid_of(schema: Schema) -> pd.DataFrame:
             "missing": c.missing,
             "from": _bound(c.low, c),
             "to": _bound(c.high, c),
-            "scale": _SCALES[c.scale] if c.kind.numeric else "",
+            "scale": _SCALES[c.scale] if c.kind.numeric else "—",
             "values": f"{len(c.categories)} listed" if c.categories else "",
-            "keep": _KEEP.get(c.source, "declare public"),
-            "note": c.note,
+            "keep": _KEEP.get(c.source, "keep"),
         }
         for c in schema.columns
     ]

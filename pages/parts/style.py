@@ -1,0 +1,25 @@
+"""The little that the theme in config.toml cannot say: less empty space, and the product's name."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+_MARK = """<svg xmlns="http://www.w3.org/2000/svg" width="172" height="32" viewBox="0 0 172 32">
+<rect x="3" y="4" width="17" height="21" rx="3" fill="none" stroke="#0B8BAF" stroke-width="2.4"/>
+<rect x="9" y="9" width="17" height="21" rx="3" fill="#0B8BAF" fill-opacity="0.28"
+ stroke="#0B8BAF" stroke-width="2.4" stroke-dasharray="3.2 2.4"/>
+<text x="36" y="24" font-family="sans-serif" font-size="20" font-weight="600"
+ fill="#2F8FA8">Facsimile</text></svg>"""
+
+_CSS = """<style>
+.block-container {padding-top: 4.5rem; padding-bottom: 3rem;}
+[data-testid="stMetricValue"] {font-size: 1.7rem;}
+h1 {font-size: 2.1rem !important; padding-bottom: 0.2rem !important;}
+h3 {font-size: 1.3rem !important;}
+</style>"""
+
+
+def apply() -> None:
+    """Set the mark and the spacing for this session."""
+    st.logo(_MARK, size="large")
+    st.html(_CSS)

@@ -1,0 +1,80 @@
+"""Small made-up tables whose dependences are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from core.table.schema import Column, Kind, Schema
+
+
+@pytest.fixture(scope="session")
+def schema() -> Schema:
+    return Schema(
+        columns=(
+            Column(name="key", kind=Kind.IDENTIFIER, dtype="int64"),
+            Column(name="age", kind=Kind.INTEGER, low=18, high=90, step=1, dtype="int64"),
+            Column(
+                name="pay",
+                kind=Kind.NUMBER,
+                low=0,
+                high=1e6,
+                scale="log",
+                spikes=(0.0,),
+                missing=True,
+                dtype="float64",
+            ),
+            Column(name="job", kind=Kind.CATEGORY, categories=("a", "b", "c"), missing=True),
+            Column(name="since", kind=Kind.DATETIME, step=86400, dtype="datetime64[us]"),
+            Column(name="rich", kind=Kind.BOOLEAN, categories=("False", "True"), dtype="bool"),
+            Column(name="same", kind=Kind.NUMBER, low=1, high=1, dtype="float64"),
+        ),
+        target="rich",
+    )
+
+
+def make(n: int, seed: int) -> pd.DataFrame:
+    """`job` and `rich` follow `age`; `pay` follows `job` and is 0 for half of the rows."""
+    rng = np.random.default_rng(seed)
+    age = rng.integers(18, 91, n)
+    job = np.where(age < 40, "a", np.where(age < 65, "b", "c")).astype(object)
+    job[rng.random(n) < 0.05] = None
+    pay = np.where(rng.random(n) < 0.5, 0.0, np.round(np.exp(rng.normal(5 + age / 20, 1)), 2))
+    pay[rng.random(n) < 0.1] = np.nan
+    return pd.DataFrame(
+        {
+            "key": np.arange(n),
+            "age": age,
+            "pay": pay,
+            "job": pd.Series(job, dtype="str"),
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D"),
+            "rich": rng.random(n) < 1 / (1 + np.exp((60 - age) / 4)),
+            "same": 1.0,
+        }
+    )
+
+
+def shuffled(frame: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+    """Every column permuted on its own: right margins, no dependence."""
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {name: frame[name].iloc[rng.permutation(len(frame))].array for name in frame}
+    )
+
+
+def collapsed(frame: pd.DataFrame) -> pd.DataFrame:
+    """The first row over and over."""
+    return frame.iloc[np.zeros(len(frame), dtype=int)].reset_index(drop=True)
+
+
+@pytest.fixture(scope="session")
+def tables() -> dict[str, pd.DataFrame]:
+    real = make(1200, 1)
+    return {
+        "real": real,
+        "test": make(600, 2),
+        "fresh": make(1200, 3),
+        "shuffled": shuffled(real),
+        "collapsed": collapsed(real),
+    }

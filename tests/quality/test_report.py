@@ -1,0 +1,198 @@
+"""The whole report: stages, edge tables, ranking of good and bad tables."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from core.quality.metric import METRICS, metric
+from core.quality.report import build_report
+from core.quality.types import Report, load_report
+from core.table.schema import Column, DomainSource, Kind, Schema
+
+KEYS = {
+    "tvd_1way",
+    "tvd_2way",
+    "wscore_pca",
+    "wscore_whole",
+    "prediction_gap",
+    "tstr_auroc",
+    "tstr_auprc",
+    "pmse",
+}
+
+
+@pytest.fixture(scope="module")
+def reports(schema, tables):
+    return {
+        name: build_report(tables["real"], tables[name], schema, test=tables["test"])
+        for name in ("real", "fresh", "shuffled", "collapsed")
+    }
+
+
+def value(report, key):
+    return report.score(key).value
+
+
+def test_it_survives_json(reports, tmp_path):
+    path = tmp_path / "report.json"
+    path.write_text(reports["fresh"].model_dump_json(), encoding="utf-8")
+    assert load_report(path) == reports["fresh"]
+
+
+def test_every_score_declares_itself(reports):
+    report = reports["fresh"]
+    assert {score.key for score in report.scores} == KEYS
+    for score in report.scores:
+        assert score.low <= score.value <= score.high
+        assert score.goal in ("higher", "lower")
+        assert score.meaning.endswith(".") and score.title and score.source
+    assert len({entry.key for entry in METRICS}) == len(METRICS)
+    with pytest.raises(KeyError):
+        metric("beauty")
+
+
+def test_the_same_table_scores_perfect(reports):
+    same = reports["real"]
+    assert value(same, "tvd_1way") == value(same, "tvd_2way") == 0
+    assert value(same, "wscore_pca") == pytest.approx(1)
+    assert value(same, "wscore_whole") == pytest.approx(1)
+    assert value(same, "prediction_gap") == 0
+    assert value(same, "tstr_auroc") == same.score("tstr_auroc").ceiling
+    assert value(same, "pmse") == pytest.approx(0, abs=1e-9)
+
+
+def test_a_collapsed_table_scores_badly_everywhere(reports):
+    good, bad = reports["fresh"], reports["collapsed"]
+    for entry in METRICS:
+        if entry.key in KEYS:
+            a, b = value(good, entry.key), value(bad, entry.key)
+            assert b < a - 0.05 if entry.goal == "higher" else b > a + 0.05, entry.key
+
+
+def test_a_shuffle_hides_from_margins_only(reports):
+    report = reports["shuffled"]
+    assert value(report, "tvd_1way") == pytest.approx(0)
+    assert value(report, "tvd_2way") > 2 * report.score("tvd_2way").ceiling
+    assert value(report, "tstr_auroc") < 0.65 < 0.9 < report.score("tstr_auroc").ceiling
+    assert value(report, "prediction_gap") > 0.3
+
+
+def test_stages_are_saved_early_and_progress_rises(schema, tables):
+    saved, heard = [], []
+    final = build_report(
+        tables["real"].head(200),
+        tables["fresh"].head(200),
+        schema,
+        observe=lambda text, part: heard.append((text, part)),
+        save=saved.append,
+    )
+    first = saved[0]
+    assert first.columns and first.dimension_probability and not first.complete
+    assert first.pairs is None and first.utility is None
+    parts = [len(report.scores) for report in saved]
+    assert parts == sorted(parts)
+    assert saved[-1] == final and final.complete
+    fractions = [part for _, part in heard]
+    assert fractions == sorted(fractions) and fractions[0] == 0 and fractions[-1] == 1
+    assert all(text and text[0].isupper() for text, _ in heard)
+
+
+def test_the_same_seed_gives_the_same_report(schema, tables):
+    a, b = (
+        build_report(tables["real"].head(150), tables["fresh"].head(150), schema, seed=4)
+        for _ in range(2)
+    )
+    assert a == b
+
+
+def test_without_a_test_table_every_fourth_row_is_kept_and_said(schema, tables):
+    report = build_report(tables["real"].head(200), tables["fresh"].head(200), schema)
+    assert any("every fourth real row" in note for note in report.notes)
+    assert report.utility
+
+
+@pytest.mark.parametrize("rows", [1, 3, 8, 20])
+def test_tiny_tables(schema, tables, rows):
+    report = build_report(tables["real"].head(rows), tables["fresh"].head(rows), schema)
+    assert report.complete and report.rows_real == rows
+    for score in report.scores:
+        assert score.value is not None or score.note
+
+
+def test_gaps_on_either_side(schema, tables):
+    real = tables["real"].head(120)
+    hollow = real.assign(job=None, pay=np.nan, since=pd.NaT)
+    for a, b in ((real, hollow), (hollow, real), (hollow, hollow)):
+        report = build_report(a, b, schema)
+        assert report.complete
+        assert report.columns["pay"].missing_synthetic == pytest.approx(b["pay"].isna().mean())
+    assert report.columns["pay"].tvd == 0
+    narrow = build_report(real, real.drop(columns=["pay"]), schema)
+    assert narrow.columns["pay"].missing_synthetic == 1
+
+
+def test_a_category_the_synthetic_table_lacks(schema, tables):
+    real = tables["real"].head(300)
+    synthetic = real.assign(job=real["job"].where(real["job"] != "c", "a"))
+    picture = build_report(real, synthetic, schema).columns["job"]
+    lost = (real["job"] == "c").mean()
+    assert picture.synthetic[picture.labels.index("c")] == 0
+    assert picture.tvd == pytest.approx(lost)  # exactly that share moved to another label
+
+
+def test_no_target_no_utility(schema, tables):
+    bare = schema.model_copy(update={"target": None})
+    report = build_report(tables["real"].head(60), tables["fresh"].head(60), bare)
+    assert report.utility is None and report.target is None
+    assert {score.key for score in report.scores} == KEYS - {"tstr_auroc", "tstr_auprc"}
+
+
+def test_a_numeric_target(schema, tables):
+    report = build_report(
+        tables["real"], tables["fresh"], schema.model_copy(update={"target": "age"})
+    )
+    assert report.score("tstr_r2").value > 0.5
+    assert {row.metric for row in report.utility} == {"R²"}
+
+
+def test_dates_as_text(schema):
+    column = Column(name="d", kind=Kind.DATETIME, dtype="str", date_format="%d.%m.%Y", step=86400)
+    real = pd.DataFrame({"d": ["01.02.2020", "03.02.2020", "31.12.2020"] * 5})
+    picture = build_report(real, real, Schema(columns=(column,))).columns["d"]
+    seconds = pd.Timestamp("2020-02-01").timestamp()
+    assert picture.edges[0] == seconds
+    assert picture.tvd == 0
+
+
+def test_large_tables_are_sampled_and_it_is_said(schema, tables, monkeypatch):
+    monkeypatch.setattr("core.quality.report.TABLE_ROWS", 100)
+    report = build_report(tables["real"], tables["fresh"], schema)
+    assert report.rows_real == 1200
+    assert any("at most 100 rows" in note for note in report.notes)
+
+
+def test_nothing_to_compare_is_said_plainly(schema, tables):
+    with pytest.raises(ValueError, match="at least one real and one synthetic row"):
+        build_report(tables["real"].head(0), tables["fresh"], schema)
+    dropped = Schema(
+        columns=(Column(name="age", kind=Kind.INTEGER, source=DomainSource.DROP),),
+    )
+    with pytest.raises(ValueError, match="No column can be compared"):
+        build_report(tables["real"], tables["fresh"], dropped)
+
+
+def test_reading_a_report_imports_nothing_heavy():
+    code = (
+        "import sys, core.quality.types, core.figures;"
+        "heavy = {'sklearn', 'ot', 'torch', 'scipy', 'plotly'} & set(sys.modules);"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_empty_report_is_a_report():
+    report = Report(rows_real=1, rows_synthetic=1)
+    assert report.score("tvd_1way") is None and report.view == "inside"
