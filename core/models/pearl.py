@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from core.models.parts.condition import DISTANCE, EMBEDDING, condition_block
+from core.models.parts.design import Design
 from core.models.synthesizer import Card, Observe, Setting, register
 from core.privacy.accountant import calibrate, check_budget, guarantee
 from core.privacy.plan import Budget, Phase, Plan
@@ -52,7 +53,8 @@ class PearlSettings(BaseModel):
     """Public settings; none depends on data.
 
     Attributes:
-      steps: generator steps; more cost time, never privacy.
+      steps: generator steps, which cost time and never privacy; 0 follows the noise: past the
+        point where the mismatch is all noise, more steps only learn that noise.
       frequencies: complex frequencies asked for in all (k); groups follow from it.
       batch: latents a step.
       groups_per_step: groups of frequencies compared a step.
@@ -64,7 +66,7 @@ class PearlSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    steps: int = Field(default=3000, ge=10, le=200_000)
+    steps: int = Field(default=0, ge=0, le=200_000)
     frequencies: int = Field(default=10_000, ge=100, le=200_000)
     batch: int = Field(default=1000, ge=32, le=100_000)
     groups_per_step: int = Field(default=48, ge=1, le=10_000)
@@ -108,7 +110,11 @@ class Pearl:
         ),
         settings=(
             _setting(
-                "steps", "Training steps", "More take longer and cost no privacy.", 10, 50_000
+                "steps",
+                "Training steps",
+                "0: as many as the noise deserves. They cost time, never privacy.",
+                0,
+                50_000,
             ),
             _setting(
                 "frequencies", "Frequencies", "How many numbers the fingerprint has.", 100, 1e5
@@ -144,6 +150,10 @@ class Pearl:
             return _phases(codec, scale, share)
 
         final = phases(calibrate(budget, phases))
+        design = Design.of(codec, chosen.frequencies)
+        if chosen.steps == 0:
+            noise = design.noise(final[-1].noise_multiplier, n)
+            chosen = chosen.model_copy(update={"steps": _steps(noise)})
         return Plan(
             model=self.card.id,
             n=n,
@@ -204,6 +214,16 @@ class Pearl:
     def load(self, folder: Path) -> PearlFitted:
         """See `Synthesizer.load`."""
         return PearlFitted.load(folder)
+
+
+def _steps(noise: float) -> int:
+    """Steps before a generator begins to learn the fingerprint's noise; `noise` as in `Design`.
+
+    >>> [_steps(noise) for noise in (0.5, 0.1, 0.018, 0.0)]
+    [150, 540, 3000, 4000]
+    """
+    fewest, most, per_noise = 150, 4000, 54.0
+    return int(min(most, max(fewest, per_noise / max(noise, 1e-9))))
 
 
 def _phases(codec: Codec, scale: float, distance_share: float) -> tuple[Phase, ...]:

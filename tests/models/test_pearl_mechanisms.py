@@ -12,10 +12,10 @@ from core.models.parts.characteristic import (
     Embedding,
     Frequencies,
     PairDistance,
-    embedding_sensitivity,
     split_release,
 )
-from core.models.parts.fingerprint import embedding_mechanism, unconditional
+from core.models.parts.design import Design
+from core.models.parts.fingerprint import unconditional
 from core.table.codec import Codes
 from tests.models.tables import coded
 from tests.mutants import broken_pearl
@@ -40,7 +40,8 @@ def embedding(target: str | None = "ill", groups: int = 5) -> Embedding:
         octaves=(0.5, 16.0),
         generator=torch.Generator().manual_seed(3),
     )
-    return embedding_mechanism(codec, frequencies)
+    design = dataclasses.replace(Design.of(codec, 100), groups=groups)
+    return Embedding(frequencies, design)
 
 
 def mutant(kind: type[Embedding], honest: Embedding) -> Embedding:
@@ -86,15 +87,11 @@ def test_pair_distance_moves_no_more_than_its_sensitivity(seed):
 
 
 def test_sensitivity_by_hand():
-    # 5 columns without the class, 5 groups: 10 pairs and 5 single columns a group, and one count
-    honest = embedding("ill")
-    assert len(honest.frequencies.slots) == 4
-    expected = embedding_sensitivity(
-        4, 5, one_way_weight=honest.one_way_weight, class_weight=honest.class_weight
-    )
-    assert honest.sensitivity == pytest.approx(expected, rel=1e-5)
-    by_hand = 5 * (6 + honest.one_way_weight**2 * 4) + honest.class_weight**2
-    assert expected == pytest.approx(by_hand**0.5)
+    # 4 columns without the class, 5 groups: 6 pairs and 4 single columns a group, and one count
+    design = embedding("ill").design
+    assert design.columns == 4 and design.classes == 2
+    by_hand = 5 * (6 + design.one_way_weight**2 * 4) + design.class_weight**2
+    assert embedding("ill").sensitivity == pytest.approx(by_hand**0.5, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -126,10 +123,10 @@ def test_statistic_is_the_characteristic_function():
     _, codes = coded(40, 5)
     mechanism = embedding()
     flat = mechanism.statistic(codes, torch.ones(40))
-    target = split_release(flat, mechanism, 40)
+    target = split_release(flat, mechanism.design, 40)
     phi = mechanism.frequencies.of_rows(codes.to("cpu")).numpy().astype(complex)  # [40, G, m]
     assert np.abs(np.abs(phi) - 1).max() < 1e-6
-    y = codes.states[:, mechanism.condition]
+    y = codes.states[:, mechanism.design.condition]
     columns = phi.shape[2]
     pairs = [(a, b) for a in range(columns) for b in range(a + 1, columns)]
     for label in range(2):

@@ -24,7 +24,7 @@ class ForgetsTheClassCount(Embedding):
 
     @property
     def sensitivity(self) -> float:
-        return math.sqrt(super().sensitivity ** 2 - self.class_weight**2)
+        return math.sqrt(super().sensitivity ** 2 - self.design.class_weight**2)
 
 
 class DividesByTheRealClass(Embedding):
@@ -35,13 +35,13 @@ class DividesByTheRealClass(Embedding):
 
     def statistic(self, rows: Codes, mask: Tensor) -> Tensor:
         flat = super().statistic(rows, mask)
-        sums, weighted = flat[: -self.classes], flat[-self.classes :]
-        counts = (weighted / self.class_weight).clamp_min(1.0)
-        groups, columns = self.frequencies.groups, len(self.frequencies.slots)
-        pairs = self.classes * groups * columns * (columns - 1)
-        even = len(rows) / self.classes
+        sums, weighted = flat[: -self.design.classes], flat[-self.design.classes :]
+        counts = (weighted / self.design.class_weight).clamp_min(1.0)
+        groups, columns = self.design.groups, self.design.columns
+        pairs = self.design.classes * groups * columns * (columns - 1)
+        even = len(rows) / self.design.classes
         parts = [
-            part.reshape(self.classes, -1) / counts[:, None] * even
+            part.reshape(self.design.classes, -1) / counts[:, None] * even
             for part in (sums[:pairs], sums[pairs:])
         ]
         return torch.cat([*(part.flatten() for part in parts), weighted])

@@ -22,6 +22,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from core.models.parts.design import Design
 from core.models.parts.slots import ColumnSlots
 from core.table.codec import Codes
 
@@ -30,7 +31,6 @@ __all__ = [
     "Frequencies",
     "PairDistance",
     "Target",
-    "embedding_sensitivity",
     "split_release",
 ]
 
@@ -144,31 +144,20 @@ class Embedding:
 
     Attributes:
       frequencies: public.
-      condition: index of the class column among blocks, or None.
-      classes: how many states it has; 1 without a class.
-      one_way_weight: λ > 0.
-      class_weight: w ≥ 0; 0 without a class.
+      design: sizes and weights.
       noise: Gaussian.
 
     Source: PEARL (ICLR 2022) §4.1; Δ for zero-out, φ(⊥) = 0.
     """
 
     frequencies: Frequencies
-    condition: int | None
-    classes: int
-    one_way_weight: float
-    class_weight: float
+    design: Design
     noise: Literal["gaussian"] = "gaussian"
 
     @property
     def sensitivity(self) -> float:
         """Δ₂ under zero-out."""
-        return ROUNDING * embedding_sensitivity(
-            len(self.frequencies.slots),
-            self.frequencies.groups,
-            one_way_weight=self.one_way_weight,
-            class_weight=self.class_weight,
-        )
+        return ROUNDING * self.design.sensitivity
 
     def statistic(self, rows: Codes, mask: Tensor) -> Tensor:
         """Σᵢ mᵢ f(xᵢ): float64 [classes · 2 · G · (m(m-1)/2 + m) + classes].
@@ -176,47 +165,29 @@ class Embedding:
         Layout: see `split_release`.
         """
         frequencies = self.frequencies.to(str(mask.device))
-        columns = len(frequencies.slots)
-        upper = torch.triu_indices(columns, columns, offset=1, device=mask.device)
-        groups = frequencies.groups
-        pairs = torch.zeros(
-            (self.classes, groups, upper.shape[1]), dtype=torch.complex128, device=mask.device
-        )
-        ones = torch.zeros(
-            (self.classes, groups, columns), dtype=torch.complex128, device=mask.device
-        )
-        counts = torch.zeros(self.classes, dtype=torch.float64, device=mask.device)
+        d, where = self.design, mask.device
+        upper = torch.triu_indices(d.columns, d.columns, offset=1, device=where)
+        shape = (d.classes, d.groups)
+        pairs = torch.zeros((*shape, d.pairs), dtype=torch.complex128, device=where)
+        ones = torch.zeros((*shape, d.columns), dtype=torch.complex128, device=where)
+        counts = torch.zeros(d.classes, dtype=torch.float64, device=where)
         for start in range(0, len(rows), ROWS_AT_ONCE):
             part = rows.slice(start, start + ROWS_AT_ONCE).to(str(mask.device))
             present = mask[start : start + ROWS_AT_ONCE]
             # Summed in double precision: what rounding does to the other records' sum must stay
             # far below the rounding allowance of the sensitivity.
             features = frequencies.of_rows(part).to(torch.complex128)  # [b, G, m]
-            for y in range(self.classes):
+            for y in range(d.classes):
                 chosen = present > 0
-                if self.condition is not None:
-                    chosen &= part.states[:, self.condition] == y
+                if d.condition is not None:
+                    chosen &= part.states[:, d.condition] == y
                 mine = features[chosen].permute(1, 2, 0)  # [G, m, b]
                 gram = mine @ mine.transpose(1, 2)  # [G, m, m], no conjugate: frequencies add up
                 pairs[y] += gram[:, upper[0], upper[1]]
                 ones[y] += mine.sum(dim=2)
                 counts[y] += chosen.sum()
-        flat = [torch.view_as_real(pairs), torch.view_as_real(ones) * self.one_way_weight]
-        return torch.cat([*(x.flatten() for x in flat), counts * self.class_weight])
-
-
-def embedding_sensitivity(
-    columns: int, groups: int, *, one_way_weight: float, class_weight: float
-) -> float:
-    """√(G (m(m-1)/2 + λ² m) + w²), the L2 norm of one record's contribution.
-
-    A table of two columns, nine groups: √(9·(1 + 2) + 3²).
-
-    >>> embedding_sensitivity(2, 9, one_way_weight=1.0, class_weight=3.0)
-    6.0
-    """
-    pairs = columns * (columns - 1) / 2
-    return math.sqrt(groups * (pairs + one_way_weight**2 * columns) + class_weight**2)
+        flat = [torch.view_as_real(pairs), torch.view_as_real(ones) * d.one_way_weight]
+        return torch.cat([*(x.flatten() for x in flat), counts * d.class_weight])
 
 
 @dataclass(frozen=True)
@@ -238,32 +209,28 @@ class Target:
         return Target(self.pairs.to(device), self.ones.to(device), self.shares.to(device))
 
 
-def split_release(release: Tensor, mechanism: Embedding, n: int) -> Target:
+def split_release(release: Tensor, design: Design, n: int) -> Target:
     """A release of `Embedding` as a target; post-processing.
 
     Args:
       release: the mechanism's noisy statistic, float64, flat.
+      design: what it was measured by.
       n: number of records (public), the only divisor.
     """
-    columns, groups = len(mechanism.frequencies.slots), mechanism.frequencies.groups
-    pairs = columns * (columns - 1) // 2
+    shape = (design.classes, design.groups)
     sizes = [
-        mechanism.classes * groups * pairs * 2,
-        mechanism.classes * groups * columns * 2,
-        mechanism.classes,
+        math.prod(shape) * design.pairs * 2,
+        math.prod(shape) * design.columns * 2,
+        design.classes,
     ]
     two, one, counts = torch.split(release.double() / n, sizes)
     shares = torch.ones(1)
-    if mechanism.class_weight > 0:
-        positive = (counts / mechanism.class_weight).clamp_min(1.0 / n)
+    if design.class_weight > 0:
+        positive = (counts / design.class_weight).clamp_min(1.0 / n)
         shares = (positive / positive.sum()).float()
-    return Target(
-        torch.view_as_complex(two.reshape(mechanism.classes, groups, pairs, 2)).to(torch.complex64),
-        torch.view_as_complex(one.reshape(mechanism.classes, groups, columns, 2)).to(
-            torch.complex64
-        ),
-        shares,
-    )
+    pairs = torch.view_as_complex(two.reshape(*shape, design.pairs, 2))
+    ones = torch.view_as_complex(one.reshape(*shape, design.columns, 2))
+    return Target(pairs.to(torch.complex64), ones.to(torch.complex64), shares)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ the table survives it.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -16,45 +15,26 @@ from core.models.parts.characteristic import (
     Frequencies,
     PairDistance,
     Target,
-    embedding_sensitivity,
     split_release,
 )
 from core.models.parts.condition import DISTANCE, EMBEDDING, condition_block
 from core.models.parts.conduct import announce, follow
+from core.models.parts.design import Design
 from core.models.parts.slots import ColumnSlots, column_slots
 from core.models.synthesizer import FitEvent, Observe
 from core.privacy.guarded import PrivateTable
 from core.table.codec import Codec
 
-__all__ = ["embedding_mechanism", "released", "take_fingerprint", "target_of", "unconditional"]
+__all__ = ["released", "take_fingerprint", "target_of", "unconditional"]
 
-ONE_WAY_SHARE = 0.3  # of the squared sensitivity, to one-column frequencies
-CLASS_SHARE = 0.01  # of the squared sensitivity, to the class counts
 OCTAVES = (0.5, 16.0)  # spread of the frequencies, in units of 1/distance
 PUBLIC_DISTANCE = 0.15  # assumed mean distance on [0, 1] when none is bought
-GROUPS = (4, 256)  # fewest and most frequencies a column gets
 
 
 def unconditional(codec: Codec) -> tuple[ColumnSlots, ...]:
     """Slots of the columns the generator emits: all but the class."""
     block = condition_block(codec)
     return column_slots(codec, without=None if block is None else block.column.name)
-
-
-def embedding_mechanism(codec: Codec, frequencies: Frequencies) -> Embedding:
-    """The embedding; its weights are functions of public sizes alone."""
-    block = condition_block(codec)
-    columns, groups = len(frequencies.slots), frequencies.groups
-    pairs = columns * (columns - 1) / 2
-    one_way = math.sqrt(ONE_WAY_SHARE / (1 - ONE_WAY_SHARE) * pairs / columns) if pairs else 1.0
-    bare = embedding_sensitivity(columns, groups, one_way_weight=one_way, class_weight=0.0)
-    return Embedding(
-        frequencies,
-        condition=None if block is None else block.index,
-        classes=1 if block is None else len(block.states),
-        one_way_weight=one_way,
-        class_weight=0.0 if block is None else math.sqrt(CLASS_SHARE) * bare,
-    )
 
 
 def take_fingerprint(
@@ -76,10 +56,10 @@ def take_fingerprint(
     if any(phase.name == DISTANCE for phase in table.plan.phases):
         announce(observe, table.plan.phase(DISTANCE))
         distances = _bought_distances(table, slots, device)
-    per_group = len(slots) * (len(slots) + 1) // 2
+    design = Design.of(codec, frequencies)
     drawn = Frequencies.draw(
         slots,
-        min(GROUPS[1], max(GROUPS[0], round(frequencies / per_group))),
+        design.groups,
         distances=distances,
         octaves=OCTAVES,
         generator=torch.Generator().manual_seed(seed),
@@ -90,9 +70,9 @@ def take_fingerprint(
         data = {"step": done, "steps": total, "phase": EMBEDDING, "unit": "rows"}
         follow(observe(FitEvent(kind="progress", data=data)))
 
-    mechanism = embedding_mechanism(codec, drawn)
+    mechanism = Embedding(drawn, design)
     release = table.release(EMBEDDING, mechanism, device=device, tick=tick)
-    target = split_release(release, mechanism, table.n)
+    target = split_release(release, design, table.n)
     phase = table.plan.phase(EMBEDDING)
     return {
         "seed": seed,
@@ -103,7 +83,7 @@ def take_fingerprint(
         "ones": target.ones,
         "shares": target.shares,
         "noise_level": phase.noise_multiplier * mechanism.sensitivity / table.n,
-        "one_way_weight": mechanism.one_way_weight,
+        "one_way_weight": design.one_way_weight,
         "matcher": None,
     }
 

@@ -17,7 +17,6 @@ from torch import Tensor, nn
 
 from core.models.parts.characteristic import Frequencies, Target
 from core.models.parts.mixture import MixtureGenerator
-from core.models.parts.shrinkage import shrink
 
 __all__ = ["FrequencyCritic", "Matcher", "Pace"]
 
@@ -120,8 +119,6 @@ class Matcher:
         self.pace = pace
         self.generator = generator.to(device)
         self.target = target.to(device)
-        goal = shrink(target, frequencies, noise_level=noise_level, one_way_weight=one_way_weight)
-        self.goal = goal.to(device)
         self.noise_level = noise_level
         self.one_way_weight = one_way_weight
         public = frequencies.to(device)
@@ -162,8 +159,9 @@ class Matcher:
         groups = torch.randperm(self.total_groups, generator=self.random, device=self.device)
         groups = groups[: self.pace.groups]
         ones, pairs = self._moments(groups)
-        one = (ones - self.goal.ones[:, groups]).abs().square()  # [C, g, m]
-        two = (pairs - self.goal.pairs[:, groups]).abs().square()  # [C, g, pairs]
+        one = (ones - self.target.ones[:, groups]).abs().square()  # [C, g, m]
+        two = (pairs - self.target.pairs[:, groups]).abs().square()  # [C, g, pairs]
+        mismatch = torch.stack([one.mean(), two.mean() if two.numel() else two.sum()]).detach()
         two_weight, one_weight = self.critic.weights(groups, self.upper)
         loss = (one * one_weight.detach()).sum() + (two * two_weight.detach()).sum()
         self.optimiser.zero_grad(set_to_none=True)
@@ -173,11 +171,7 @@ class Matcher:
         if self.critic.strength > 0:
             self._ascend(one.detach(), two.detach(), one_weight, two_weight)
         self.step_count += 1
-        with torch.no_grad():
-            raw_one = (ones - self.target.ones[:, groups]).abs().square().mean()
-            raw_two = (pairs - self.target.pairs[:, groups]).abs().square()
-            mean_two = raw_two.mean() if raw_two.numel() else torch.zeros_like(raw_one)
-            return torch.stack([raw_one, mean_two])
+        return mismatch
 
     def metrics(self, mismatch: Tensor) -> dict[str, float]:
         """Root mean square mismatch, and what noise alone would leave, in the target's unit."""
@@ -186,8 +180,9 @@ class Matcher:
         return {"single columns": one, "pairs of columns": two, "noise in the fingerprint": floor}
 
     def _ascend(self, one: Tensor, two: Tensor, one_weight: Tensor, two_weight: Tensor) -> None:
-        """Move weight to where the mismatch to the shrunk target, free of most noise, is large."""
-        gain = (one * one_weight).sum() + (two * two_weight).sum()
+        """Move weight to where the mismatch is above the noise, so that noise is not chased."""
+        gain = ((one - self.noise_floor) * one_weight).sum()
+        gain = gain + ((two - self.noise_floor) * two_weight).sum()
         self.critic_optimiser.zero_grad(set_to_none=True)
         (-gain / (one.sum() + two.sum() + 1e-12)).backward()  # type: ignore[no-untyped-call]
         self.critic_optimiser.step()
