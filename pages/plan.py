@@ -182,7 +182,17 @@ def _summary(table: TableRecord, card: Card, epsilon: float, extra: dict[str, ob
         key="budget",
     )
     for phase in plan.phases:
-        st.markdown(f"**{phase.title}** — {phase.what}")
+        noise = (
+            f" Noise: {phase.noise_multiplier:.2f} × what one record can change."
+            if phase.noise_multiplier
+            else " No noise."
+        )
+        st.markdown(f"**{phase.title}** — {phase.what}{noise}")
+    if "steps" in plan.settings:
+        st.markdown(
+            f":material/model_training: Then {plan.settings['steps']:,} training steps that touch "
+            "no private data."
+        )
     seconds = estimate.expected_seconds(shared.store(), table.id, plan)
     st.markdown(
         f":material/timer: {shared.duration(seconds)} on this machine, going by earlier runs."
@@ -218,8 +228,8 @@ def _ledger(table: TableRecord, plan: Plan) -> None:
     spent = [e for e in account.entries if e.kind == "release"]
     if account.limit is None or account.left is None:
         st.caption(
-            f":material/receipt_long: {len(spent)} earlier release(s) of this table in the ledger; "
-            "no limit is set."
+            f":material/receipt_long: Earlier releases of this table in the ledger: {len(spent)}. "
+            + ("No limit is set." if spent else "A limit can be set on the Ledger page first.")
         )
         return
     st.caption(

@@ -113,7 +113,8 @@ def _score(score: dict[str, Any]) -> None:
         delta=f"{score['goal']} is closer{real}",
         delta_color="off",
         delta_arrow="off",
-        help=f"{score['meaning']} Range {score['low']:g} to {score['high']:g}. {score['note']} Source: {score['source']}",
+        help=f"{score['meaning']} Range {score['low']:g} to {score['high']:g}. {score['note']} "
+        f"Source: {score['source']}",
         border=True,
     )
 

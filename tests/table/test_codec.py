@@ -1,4 +1,4 @@
-"""Codec: decode(encode(x)) gives x back up to the stated resolution, and nothing leaves the domain."""
+"""Codec: what is encoded comes back to the stated resolution, and stays in the domain."""
 
 import numpy as np
 import pandas as pd
