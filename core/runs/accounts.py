@@ -122,7 +122,7 @@ def set_limit(
     if known is not None and not limited(known):
         raise LedgerError(
             "A release without a limit was made about these people, so none can be set any more. "
-            "Import the table again under an account of another name to begin afresh."
+            "Nothing was changed. Set the limit of a table before its first release."
         )
     delta = default_delta(table.n) if delta is None else delta
     Ledger(store.engine).register(table.people, epsilon, delta)
