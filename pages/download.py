@@ -144,3 +144,7 @@ def _certificate(run: RunRecord, certificate: dict[str, Any]) -> None:
         with st.popover("Conditions", icon=":material/checklist:"):
             for condition in claim.conditions:
                 st.markdown(f"- {condition}")
+
+
+if __name__ == "__main__":
+    routes.front_door()  # a server that has run no page yet runs this file by itself

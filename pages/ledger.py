@@ -8,7 +8,7 @@ import streamlit as st
 from core.privacy.ledger import Ledger
 from core.runs import service
 from core.runs.records import TableRecord
-from pages.parts import guard, shared
+from pages.parts import guard, routes, shared
 
 
 def render() -> None:
@@ -69,3 +69,7 @@ def _limit(table: TableRecord) -> None:
             with shared.plain_errors():
                 service.set_limit(shared.store(), table.id, epsilon=float(epsilon))
                 st.rerun()
+
+
+if __name__ == "__main__":
+    routes.front_door()  # a server that has run no page yet runs this file by itself

@@ -265,3 +265,7 @@ def _start(table: TableRecord, plan: Plan, extra: dict[str, object]) -> None:
                 confirmation=confirmation,
             )
             routes.go("training", run=run.id)
+
+
+if __name__ == "__main__":
+    routes.front_door()  # a server that has run no page yet runs this file by itself

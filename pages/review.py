@@ -178,3 +178,7 @@ def _utility(report: dict[str, Any]) -> None:
             "baseline": st.column_config.NumberColumn("Guessing", format="%.3f"),
         },
     )
+
+
+if __name__ == "__main__":
+    routes.front_door()  # a server that has run no page yet runs this file by itself

@@ -278,3 +278,7 @@ def _attest(table: TableRecord) -> None:
                 routes.go("plan", table=table.id)
         if not sure:
             st.caption("Tick the box to go on.")
+
+
+if __name__ == "__main__":
+    routes.front_door()  # a server that has run no page yet runs this file by itself

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import runpy
+from pathlib import Path
 from typing import Any, NoReturn
 
 import streamlit as st
@@ -31,6 +33,15 @@ def page(name: str) -> Any:
 def pages() -> list[Any]:
     """All pages, in the order a table travels."""
     return [page(name) for name in ROUTES]
+
+
+def front_door() -> None:
+    """Run app.py, for a page file that the server executed without it.
+
+    Until some session has called `st.navigation`, a server asked for /review runs pages/review.py
+    alone. Going through app.py brings the sign-in, the navigation and the page that was asked for.
+    """
+    runpy.run_path(str(Path(__file__).resolve().parents[2] / "app.py"), run_name="__main__")
 
 
 def go(name: str, **query: str) -> NoReturn:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import streamlit as st
-from streamlit.runtime import get_instance
+from streamlit.runtime import exists, get_instance
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 __all__ = ["free_uploads", "upload_key"]
@@ -22,6 +22,6 @@ def free_uploads() -> None:
     Uses the runtime's upload manager, which has no public door yet; a test watches that it works.
     """
     context = get_script_run_ctx()
-    if context is not None:
+    if context is not None and exists():
         get_instance()._uploaded_file_mgr.remove_session_files(context.session_id)
     st.session_state[_GENERATION] = st.session_state.get(_GENERATION, 0) + 1
