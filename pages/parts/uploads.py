@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import streamlit as st
-from streamlit.runtime import exists, get_instance
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 __all__ = ["free_uploads", "upload_key"]
@@ -19,9 +18,9 @@ def upload_key() -> str:
 def free_uploads() -> None:
     """Drop all uploaded bytes of this session from the server's memory.
 
-    Uses the runtime's upload manager, which has no public door yet; a test watches that it works.
+    Uses the session's upload manager, which has no public door; a test watches that it is there.
     """
     context = get_script_run_ctx()
-    if context is not None and exists():
-        get_instance()._uploaded_file_mgr.remove_session_files(context.session_id)
+    if context is not None:
+        context.uploaded_file_mgr.remove_session_files(context.session_id)
     st.session_state[_GENERATION] = st.session_state.get(_GENERATION, 0) + 1

@@ -61,7 +61,7 @@ def test_one_click_brings_the_sample_table_in(store, show):
     assert not at.exception and not at.error
     (record,) = store.tables()
     assert record.n == 5000 and record.schema.target == "readmitted"
-    assert at.query_params["table"] == [record.id]
+    assert at.query_params["table"] == record.id
     assert at.title[0].value == record.name
 
 
@@ -245,31 +245,22 @@ def test_pages_import_nothing_heavy_and_run_nothing():
     assert done.stdout.strip() == "[]"
 
 
-def test_uploaded_bytes_are_freed(monkeypatch):
-    freed = []
+def test_uploaded_bytes_are_freed(show, monkeypatch):
+    """Against the real upload manager of a session that holds a file."""
+    seen = []
+    real = uploads.free_uploads
 
-    class Manager:
-        def remove_session_files(self, session: str) -> None:
-            freed.append(session)
+    def watched() -> None:
+        context = uploads.get_script_run_ctx()
+        before = uploads.upload_key()
+        real()
+        manager = context.uploaded_file_mgr
+        seen.append((manager.file_storage.get(context.session_id), before, uploads.upload_key()))
 
-    class Runtime:
-        _uploaded_file_mgr = Manager()
-
-    class Context:
-        session_id = "me"
-
-    monkeypatch.setattr(uploads, "exists", lambda: True)
-    monkeypatch.setattr(uploads, "get_instance", Runtime)
-    monkeypatch.setattr(uploads, "get_script_run_ctx", Context)
-    before = uploads.upload_key()
-    uploads.free_uploads()
-    assert freed == ["me"]
-    assert uploads.upload_key() != before
-
-
-def test_the_runtime_still_has_the_door_that_uploads_uses():
-    from streamlit.runtime import Runtime
-    from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
-
-    assert "_uploaded_file_mgr" in Runtime.__init__.__code__.co_names
-    assert hasattr(MemoryUploadedFileManager, "remove_session_files")
+    monkeypatch.setattr(uploads, "free_uploads", watched)
+    at = show("tables")
+    at.file_uploader[0].set_value(("t.csv", b"a,b\n1,2\n3,4\n", "text/csv")).run()
+    assert not at.exception
+    ((left, before, after),) = seen
+    assert not left  # nothing of the session is in the server's memory
+    assert before != after  # and the uploader shows empty
