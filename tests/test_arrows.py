@@ -17,7 +17,9 @@ MAY_IMPORT = {
     "models": {"privacy", "table"},
     "quality": {"privacy", "table"},
     "runs": {"models", "quality", "privacy", "table"},
-    "figures": {"quality", "privacy", "table"},
+    "figure_parts": set(),
+    "figure_words": {"figure_parts"},
+    "figures": {"figure_parts", "figure_words", "quality", "privacy", "table"},
     "cli": {"figures", "runs", "models", "quality", "privacy", "table"},
     "pages": {"figures", "runs", "models", "quality", "privacy", "table"},
 }

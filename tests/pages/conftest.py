@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -30,6 +31,14 @@ class IdleLauncher:
     def pump(self) -> list[str]:
         """Nothing starts."""
         return []
+
+
+@pytest.fixture(autouse=True)
+def main_module() -> Iterator[None]:
+    """A page under test takes the place of __main__; processes spawned later need the real one."""
+    main = sys.modules["__main__"]
+    yield
+    sys.modules["__main__"] = main
 
 
 @pytest.fixture

@@ -366,7 +366,7 @@ def test_a_failure_inside_leaves_nothing_behind(
     def fails(*_: object) -> float:
         raise RuntimeError("power cut")
 
-    monkeypatch.setattr("core.privacy.ledger.renyi", fails)
+    monkeypatch.setattr("core.privacy.accountant.renyi", fails)
     with pytest.raises(RuntimeError, match="power cut"):
         ledger.debit("people", gaussian_plan(0.5), "run")
     monkeypatch.undo()
