@@ -88,7 +88,7 @@ METRICS = (
     ),
     Metric(
         "wscore_pca",
-        "Overall shape in the plane (Wasserstein)",
+        "Shape in a plane (Wasserstein)",
         "",
         "higher",
         0.0,
@@ -99,7 +99,7 @@ METRICS = (
     ),
     Metric(
         "wscore_whole",
-        "Overall shape in all columns (Wasserstein)",
+        "Shape overall (Wasserstein)",
         "",
         "higher",
         0.0,
@@ -132,7 +132,7 @@ METRICS = (
     ),
     Metric(
         "tstr_auprc",
-        "Learning the target: average precision",
+        "Learning the target: AUPRC",
         "",
         "higher",
         0.0,
