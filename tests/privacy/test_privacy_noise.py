@@ -76,7 +76,8 @@ def test_outputs_lie_on_one_grid_whatever_the_data(kind: noise.NoiseKind, offset
     noisy = noise.add(statistic, kind=kind, noise_multiplier=2.0, sensitivity=1.5, records=10**6)
     units = noisy / noise.grid_step(3.0)
     assert np.array_equal(units, np.rint(units))
-    assert len(np.unique(noisy)) == 2000  # and the grid is fine
+    # and the grid is fine: two of 2,000 draws meet about once in a thousand tests, six pairs never
+    assert len(np.unique(noisy)) >= 1995
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "laplace"])
