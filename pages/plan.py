@@ -180,6 +180,7 @@ def _summary(table: TableRecord, card: Card, epsilon: float, extra: dict[str, ob
         figures.budget_figure(plan.model_dump(mode="json")),
         config={"displayModeBar": False},
         key="budget",
+        alt="Share of the budget that each private phase takes.",
     )
     for phase in plan.phases:
         noise = (

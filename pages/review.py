@@ -12,8 +12,6 @@ from core.runs.events import State
 from core.runs.records import RunRecord
 from pages.parts import guard, routes, shared
 
-COLUMNS_A_PAGE = 9
-
 
 def render() -> None:
     """The page."""
@@ -129,25 +127,15 @@ def _columns(report: dict[str, Any]) -> None:
     )
     if order == "worst first":
         names.sort(key=lambda name: -report["columns"][name]["tvd"])
-    pages = list(range(0, len(names), COLUMNS_A_PAGE))
-    start = 0
-    if len(pages) > 1:
-        start = (
-            st.pills(
-                "Columns",
-                pages,
-                default=0,
-                format_func=lambda i: f"{i + 1}–{min(i + COLUMNS_A_PAGE, len(names))}",
-            )
-            or 0
-        )
+    shown = shared.paged(names)  # its buttons stand above the pictures
     places = st.columns(3)
-    for place, name in enumerate(names[start : start + COLUMNS_A_PAGE]):
+    for place, name in enumerate(shown):
         with places[place % 3], st.container(border=True):
             st.markdown(f"**{name}** :gray[distance {report['columns'][name]['tvd']:.3f}]")
             st.plotly_chart(
                 figures.column_figure(report, name),
                 key=f"column_{name}",
+                alt=figures.describe("column", report, name),
                 config={"displayModeBar": False},
             )
 
@@ -156,8 +144,9 @@ def _figure(draw: Any, report: dict[str, Any], kind: str, ready: bool) -> None:
     if not ready:
         st.caption("Not compared yet, or nothing to compare.")
         return
-    st.plotly_chart(draw(report), key=kind)
-    st.caption(figures.describe(kind, report))
+    words = figures.describe(kind, report)
+    st.plotly_chart(draw(report), key=kind, alt=words)
+    st.caption(words)
 
 
 def _utility(report: dict[str, Any]) -> None:

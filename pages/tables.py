@@ -17,8 +17,6 @@ from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, fetch_adult, sample_ta
 from core.table.schema import Column, Kind
 from pages.parts import guard, routes, shared, uploads
 
-PICTURES_A_PAGE = 9
-
 
 def render() -> None:
     """The page."""
@@ -234,26 +232,16 @@ def _categories(table: TableRecord, listed: list[Column]) -> None:
 def _pictures(table: TableRecord) -> None:
     st.caption("Each column as it is in the real table. Only you see these.")
     profiles = [ColumnProfile.model_validate(c) for c in table.profile["columns"]]
-    pages = range(0, len(profiles), PICTURES_A_PAGE)
-    start = 0
-    if len(pages) > 1:
-        start = (
-            st.pills(
-                "Columns",
-                list(pages),
-                default=0,
-                format_func=lambda i: f"{i + 1}–{min(i + PICTURES_A_PAGE, len(profiles))}",
-            )
-            or 0
-        )
+    shown = shared.paged(profiles)  # its buttons stand above the pictures
     places = st.columns(3)
-    for place, profile in enumerate(profiles[start : start + PICTURES_A_PAGE]):
+    for place, profile in enumerate(shown):
         with places[place % 3], st.container(border=True):
             missing = f" · {profile.missing:.0%} missing" if profile.missing else ""
             st.markdown(f"**{profile.name}** :gray[{profile.kind.value}{missing}]")
             st.plotly_chart(
                 figures.profile_figure(profile.model_dump(mode="json")),
                 key=f"profile_{table.id}_{profile.name}",
+                alt=f"How the values of {profile.name} are spread in the real table.",
                 config={"displayModeBar": False},
             )
 

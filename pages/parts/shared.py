@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 import streamlit as st
 
@@ -17,6 +18,8 @@ from core.runs.workspace import Workspace
 from core.table.read import TableReadError
 from core.table.schema import SchemaError
 from pages.parts import routes
+
+T = TypeVar("T")
 
 STATE_BADGES = {
     State.QUEUED: ("Waiting", ":material/schedule:", "gray"),
@@ -132,6 +135,20 @@ def run_label(run: RunRecord) -> str:
     epsilon = "no privacy" if not run.private else f"ε {run.plan.budget.epsilon:g}"
     when = run.created.astimezone().strftime("%d %b %H:%M")
     return f"{run.title} · {epsilon} · {STATE_BADGES[run.state][0].lower()} · {when}"
+
+
+def paged(items: Sequence[T], size: int = 9) -> Sequence[T]:
+    """The items of the page a person chose; all of them when they fit on one."""
+    starts = range(0, len(items), size)
+    if len(starts) < 2:
+        return items
+    start = st.pills(
+        "Columns",
+        list(starts),
+        default=0,
+        format_func=lambda i: f"{i + 1}–{min(i + size, len(items))}",
+    )
+    return items[start or 0 : (start or 0) + size]
 
 
 def duration(seconds: float | None) -> str:
