@@ -71,7 +71,9 @@ def _describe_probability(report: Report) -> str:
 
 
 def _describe_prediction(report: Report) -> str:
-    found = [p for p in report["dimension_prediction"] if p["predictable"]]
+    points = report["dimension_prediction"]
+    # a synthetic column of one value alone teaches nothing: predictable, but without a score
+    found = [p for p in points if p["predictable"] and p["synthetic"] is not None]
     if not found:
         return "No column can be predicted from the others, or it is not measured yet."
     worst = max(found, key=lambda p: abs(p["real"] - p["synthetic"]))

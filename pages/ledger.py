@@ -64,7 +64,9 @@ def _table(table: TableRecord) -> None:
 def _limit(table: TableRecord) -> None:
     with st.popover("Set a limit", icon=":material/vertical_align_top:"):
         st.write("All releases of this table together. It can be set once, before the first.")
-        epsilon = st.number_input("ε for all releases together", 0.1, 100.0, 3.0, 0.5)
+        epsilon = st.number_input(
+            "ε for all releases together", 0.1, 100.0, 3.0, 0.5, key=f"epsilon_{table.id}"
+        )
         if st.button("Set this limit", key=f"limit_{table.id}", type="primary"):
             with shared.plain_errors():
                 service.set_limit(shared.store(), table.id, epsilon=float(epsilon))

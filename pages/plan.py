@@ -46,7 +46,8 @@ def _newest() -> TableRecord | None:
     if not tables:
         return None
     by_id = {table.id: table for table in tables}
-    picked = st.selectbox("Table", list(by_id), format_func=lambda key: by_id[key].name)
+    labels = shared.told_apart({table.id: table.name for table in tables})
+    picked = st.selectbox("Table", list(by_id), format_func=labels.__getitem__)
     return by_id[picked]
 
 

@@ -141,11 +141,12 @@ def _columns(report: dict[str, Any]) -> None:
 
 
 def _figure(draw: Any, report: dict[str, Any], kind: str, ready: bool) -> None:
-    if not ready:
+    figure = draw(report) if ready else None
+    if figure is None:
         st.caption("Not compared yet, or nothing to compare.")
         return
     words = figures.describe(kind, report)
-    st.plotly_chart(draw(report), key=kind, alt=words)
+    st.plotly_chart(figure, key=kind, alt=words)
     st.caption(words)
 
 

@@ -252,7 +252,8 @@ def _attest(table: TableRecord) -> None:
         sure = st.checkbox(
             "I confirm that the bounds, category names and “may be missing” marks above may be "
             "public knowledge.",
-            key=f"attest_{table.id}",
+            # what is declared later was not confirmed: each schema asks for a tick of its own
+            key=f"attest_{table.id}_{abs(hash(table.schema.model_dump_json()))}",
             help="They are not protected by ε. The certificate lists them as its conditions.",
         )
         if st.button(

@@ -105,7 +105,8 @@ def _buttons(run: RunRecord) -> None:
 
 def _resume(run: RunRecord) -> None:
     again = not run.resumable and run.debit is not None
-    label = f"Start again (spends ε = {run.plan.budget.epsilon:g} once more)" if again else "Resume"
+    price = f"spends ε = {run.plan.budget.epsilon:g} once more" if run.private else "not private"
+    label = f"Start again ({price})" if again else "Resume"
     if st.button(label, type="primary", icon=":material/play_arrow:"):
         service.resume(shared.store(), shared.launcher(), run.id, spend_again=again)
         st.rerun(scope="app")
@@ -127,11 +128,11 @@ def _ending(run: RunRecord) -> None:
         st.info(run.message or KEPT[run.state], icon=":material/cancel:")
     elif run.state in KEPT:
         cause = run.error or run.message
-        way = (
-            "Resume goes on from the checkpoint and spends nothing more."
-            if run.resumable
-            else "There is no checkpoint to go on from."
-        )
+        way = "There is no checkpoint to go on from."
+        if run.resumable and run.debit is None:
+            way = "Nothing was spent yet. Resume starts it from the beginning."
+        elif run.resumable:
+            way = "Resume goes on from what was saved and spends nothing more."
         show = st.error if run.state in (State.FAILED, State.LOST) else st.info
         show(f"{cause} {KEPT[run.state]} {way}")
 

@@ -6,12 +6,14 @@ needs a manual. Turning it back checks every cell and names the column that is w
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 from typing import Any
 
 import pandas as pd
 from pydantic import ValidationError
 
+from core.table.infer import date_step
 from core.table.labels import to_labels, to_numbers
 from core.table.schema import MAX_CATEGORIES, Column, DomainSource, Kind, Schema, SchemaError
 
@@ -74,7 +76,10 @@ def with_categories(column: Column, text: str) -> Column:
     Raises:
       SchemaError: nothing is listed, or a category stands twice.
     """
-    listed = tuple(line.strip() for line in text.splitlines() if line.strip())
+    known = {category for category in column.categories or () if category}
+    # a label that is listed already keeps its outer spaces, or its rows would become "OTHER"
+    lines = (line if line in known else line.strip() for line in text.split("\n"))
+    listed = tuple(line for line in lines if line)
     if not listed:
         raise SchemaError(f"'{column.name}' needs at least one category. Nothing was changed.")
     other = column.other if column.other in listed else None
@@ -112,15 +117,24 @@ def as_kind(series: pd.Series[Any], column: Column, kind: Kind) -> Column:
     try:
         numbers = to_numbers(series, column.model_copy(update=bare))
     except (ValueError, TypeError):
-        raise SchemaError(
-            f"Not every value of '{column.name}' reads as {kind.value}. Nothing was changed."
-        ) from None
-    present = numbers[~pd.isna(numbers)]
+        raise _misfit(column, kind) from None
+    absent = pd.isna(numbers)
+    if (absent & series.notna().to_numpy()).any():
+        raise _misfit(column, kind)
+    present = numbers[~absent]
     if not len(present):
         raise SchemaError(f"'{column.name}' has no value to take bounds from. Nothing was changed.")
-    step = {Kind.INTEGER: 1.0, Kind.DATETIME: 86_400.0}.get(kind, 0.0)
+    step = 1.0 if kind is Kind.INTEGER else 0.0
+    if kind is Kind.DATETIME:
+        step = date_step(present)
     bounds = {"low": float(present.min()), "high": float(present.max()), "step": step}
     return _changed(column, {**bare, **bounds})
+
+
+def _misfit(column: Column, kind: Kind) -> SchemaError:
+    return SchemaError(
+        f"Not every value of '{column.name}' reads as {kind.value}. Nothing was changed."
+    )
 
 
 def _sorted(labels: list[str]) -> tuple[str, ...]:
@@ -149,8 +163,11 @@ def _bound(value: float | None, column: Column) -> str:
         return ""
     if column.kind is Kind.DATETIME:
         moment = datetime.fromtimestamp(value, tz=UTC)
-        return moment.strftime("%Y-%m-%d" if value % 86_400 == 0 else "%Y-%m-%d %H:%M:%S")
-    return f"{value:.15g}"
+        if value % 86_400 == 0:
+            return moment.date().isoformat()
+        return moment.replace(tzinfo=None).isoformat(sep=" ")
+    short = f"{value:.15g}"
+    return short if float(short) == value else repr(value)  # an untouched bound must not move
 
 
 def _parse(cell: object, column: Column, side: str) -> float | None:
@@ -160,7 +177,10 @@ def _parse(cell: object, column: Column, side: str) -> float | None:
     try:
         if column.kind is Kind.DATETIME:
             return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
-        return float(text.replace(",", ""))
+        number = float(text.replace(",", ""))
+        if not math.isfinite(number):
+            raise ValueError(text)
+        return number
     except ValueError:
         example = "a date such as 2024-01-31" if column.kind is Kind.DATETIME else "a number"
         raise SchemaError(

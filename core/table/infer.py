@@ -18,7 +18,7 @@ from core.table.dates import DateGuess, guess_date_format
 from core.table.labels import dtype_of, snap, to_labels, to_numbers
 from core.table.schema import MAX_CATEGORIES, Column, DomainSource, Kind, Schema
 
-__all__ = ["infer_column", "infer_schema"]
+__all__ = ["date_step", "infer_column", "infer_schema"]
 
 Series: TypeAlias = "pd.Series[Any]"
 Numbers: TypeAlias = npt.NDArray[np.float64]
@@ -233,16 +233,24 @@ def _dates(present: Series, base: Column, guess: DateGuess) -> Column:
     """A date column, in whole days, hours, minutes, seconds or finer."""
     column = base.model_copy(update={"kind": Kind.DATETIME, "date_format": guess.format})
     seconds = np.unique(to_numbers(present, column))
-    steps = (86400.0, 3600.0, 60.0, 1.0, 0.001)
-    step = next((s for s in steps if np.array_equal(snap(seconds, s), seconds)), 1e-6)
     return column.model_copy(
         update={
             "low": float(seconds[0]),
             "high": float(seconds[-1]),
-            "step": step,
+            "step": date_step(seconds),
             "note": guess.note,
         }
     )
+
+
+def date_step(seconds: Numbers) -> float:
+    """The coarsest of day, hour, minute, second, 1 ms and 1 µs that keeps every date, in seconds.
+
+    Args:
+      seconds: dates as seconds since 1970-01-01, none absent.
+    """
+    steps = (86400.0, 3600.0, 60.0, 1.0, 0.001)
+    return next((s for s in steps if np.array_equal(snap(seconds, s), seconds)), 1e-6)
 
 
 def _worded(counts: pd.Series[Any], base: Column) -> Column:

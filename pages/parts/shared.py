@@ -117,17 +117,35 @@ def chosen_run(*, states: tuple[State, ...] | None = None) -> RunRecord | None:
         return None
     by_id = {run.id: run for run in runs}
     order = list(by_id)
+    labels = told_apart({key: run_label(run) for key, run in by_id.items()})
     picked = st.selectbox(
         "Run",
         order,
         index=order.index(wanted) if wanted is not None else 0,
-        format_func=lambda key: run_label(by_id[key]),
+        format_func=labels.__getitem__,
         help="Every run has a link of its own: the address of this page.",
         label_visibility="collapsed" if len(order) == 1 else "visible",
     )
     if st.query_params.get("run") != picked:
         st.query_params["run"] = picked
     return by_id[picked]
+
+
+def told_apart(labels: dict[str, str]) -> dict[str, str]:
+    """The labels by id, equal ones numbered: a list cannot tell two options of one label apart.
+
+    >>> told_apart({"a": "visits", "b": "visits", "c": "other"})
+    {'a': 'visits', 'b': 'visits (2)', 'c': 'other'}
+    """
+    out: dict[str, str] = {}
+    for key, label in labels.items():
+        number, taken = 1, set(out.values())
+        unique = label
+        while unique in taken:
+            number += 1
+            unique = f"{label} ({number})"
+        out[key] = unique
+    return out
 
 
 def run_label(run: RunRecord) -> str:

@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import math
 import subprocess
 import sys
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.runs.events import State
 from pages.parts import uploads
+from tests.pages.screen import buttons, finish, press, small_report, words
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("tables", "plan", "training", "review", "download", "ledger")
-
-
-def words(at: AppTest) -> str:
-    """Everything the page says."""
-    kinds = (at.markdown, at.caption, at.info, at.warning, at.error, at.success, at.title)
-    return "\n".join(str(element.value) for kind in kinds for element in kind)
-
-
-def buttons(at: AppTest) -> list[str]:
-    return [button.label for button in at.button]
-
-
-def press(at: AppTest, label: str) -> AppTest:
-    return next(b for b in at.button if b.label == label).click().run()
 
 
 @pytest.mark.parametrize(
@@ -147,38 +132,9 @@ def test_training_explains_every_ending(store, start, show, state, said, offered
         assert offered in buttons(at)
 
 
-def finish(store, run, *, report: bool) -> None:
-    """Give a run what a worker would have left."""
-    folder = store.artefact(run.id, "synthetic.parquet").parent
-    frame = pd.DataFrame({"visit_id": ["a"] * 3, "age": [30, 40, 50]})
-    frame.to_parquet(folder / "synthetic.parquet")
-    (folder / "certificate.json").write_text(json.dumps({"relation": "zero-out"}))
-    (folder / "model").mkdir()
-    (folder / "model" / "pearl.json").write_text("{}")
-    if report:
-        score = {
-            "key": "tvd_1way", "title": "Single columns: distance", "value": 0.03, "unit": "",
-            "goal": "lower", "low": 0.0, "high": 1.0, "meaning": "How far.", "source": "us",
-            "spread": None, "ceiling": 0.01, "note": "",
-        }  # fmt: skip
-        column = {
-            "kind": "integer", "scale": "linear", "labels": None, "edges": [0, 50, 100],
-            "real": [0.4, 0.6], "synthetic": [0.5, 0.5], "missing_real": 0.0,
-            "missing_synthetic": 0.0, "outside": 0.0, "tvd": 0.1,
-        }  # fmt: skip
-        text = {
-            "view": "inside", "complete": True, "rows_real": 400, "rows_synthetic": 400,
-            "target": "readmitted", "scores": [score], "columns": {"age": column}, "pca": None,
-            "dimension_probability": [], "dimension_prediction": [], "pairs": None,
-            "utility": None, "notes": [],
-        }  # fmt: skip
-        (folder / "report.json").write_text(json.dumps(text))
-    assert store.set_state(run.id, State.DONE, "Done.")
-
-
 def test_review_waits_for_its_report(store, start, show):
     run = start()
-    finish(store, run, report=False)
+    finish(store, run)
     at = show("review", run=run.id)
     assert not at.exception
     assert "being made" in words(at)
@@ -186,10 +142,11 @@ def test_review_waits_for_its_report(store, start, show):
 
 def test_review_labels_every_score(store, start, show):
     run = start()
-    finish(store, run, report=True)
+    finish(store, run, report=small_report())
     at = show("review", run=run.id)
     assert not at.exception and not at.error
-    (metric,) = at.metric
+    metric, absent = at.metric
+    assert absent.value == "—"
     assert metric.value == "0.030" and "lower is closer" in metric.delta
     assert "real data 0.010" in metric.delta
 
@@ -202,7 +159,7 @@ def test_review_of_an_unfinished_run_points_to_training(start, show):
 
 def test_download_offers_the_reviewed_rows(store, start, show):
     run = start()
-    finish(store, run, report=True)
+    finish(store, run, report=small_report())
     at = show("download", run=run.id)
     assert not at.exception and not at.error
     assert "very rows that were reviewed" in words(at)
@@ -210,7 +167,7 @@ def test_download_offers_the_reviewed_rows(store, start, show):
 
 def test_download_says_when_nothing_is_private(store, start, show):
     run = start(math.inf)
-    finish(store, run, report=True)
+    finish(store, run, report=small_report())
     at = show("download", run=run.id)
     assert not at.exception
     assert "no differential privacy" in at.error[0].value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -67,3 +68,102 @@ def test_a_kind_that_does_not_fit_is_refused(kind):
     column = Column(name="ward", kind=Kind.CATEGORY, categories=("north", "south", "east"))
     with pytest.raises(SchemaError, match="Nothing was changed"):
         as_kind(words, column, kind)
+
+
+def spread(values: object) -> pd.DataFrame:
+    return pd.DataFrame({"x": values})
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.random.default_rng(0).normal(size=300),  # 17 digits
+        np.repeat(1_700_000_000_123_456 + 137 * np.arange(50), 10),  # beyond 15 digits
+        pd.to_datetime("2024-01-01") + pd.to_timedelta(np.arange(300) * 1_234_567_891, unit="us"),
+        pd.to_datetime(["0800-01-02", "1200-02-03", "1999-01-01"] * 50, format="ISO8601"),
+    ],
+    ids=["float", "big integer", "microseconds", "old dates"],
+)
+def test_an_untouched_bound_does_not_move(values):
+    schema = infer_schema(spread(values))
+    assert schema["x"].kind.numeric
+    assert schema_of(grid_of(schema), schema) == schema
+
+
+def test_the_grid_is_plain_cells():
+    grid = grid_of(SCHEMA).set_index("column")
+    assert list(grid.index) == list(SCHEMA.names)
+    assert grid.loc["visit_date", "from"] == "2022-01-03"
+    assert grid.loc["ward", "values"] == "6 listed" and grid.loc["ward", "scale"] == "—"
+    assert grid.loc["cost", "scale"] == "heavy tail"
+    assert set(grid["keep"]) == {"keep"}
+
+
+def test_an_emptied_bound_is_undeclared_and_scale_follows():
+    grid = grid_of(SCHEMA)
+    grid.loc[grid["column"] == "cost", ["to", "scale"]] = ["", "even"]
+    cost = schema_of(grid, SCHEMA)["cost"]
+    assert cost.high is None and cost.scale == "linear" and not cost.declared
+
+
+def test_spikes_outside_the_bounds_go():
+    assert SCHEMA["cost"].spikes == (0.0,)
+    grid = grid_of(SCHEMA)
+    grid.loc[grid["column"] == "cost", "from"] = "1"
+    assert schema_of(grid, SCHEMA)["cost"].spikes == ()
+
+
+@pytest.mark.parametrize("cell", ["nan", "inf", "1e999"])
+def test_a_bound_that_is_no_finite_number_names_its_column(cell):
+    grid = grid_of(SCHEMA)
+    grid.loc[grid["column"] == "age", "to"] = cell
+    with pytest.raises(SchemaError, match="'age', to: write a number"):
+        schema_of(grid, SCHEMA)
+
+
+def test_an_unchanged_list_of_categories_changes_nothing():
+    column = Column(name="x", kind=Kind.CATEGORY, categories=(" a", "b ", "c\u2028d"))
+    assert with_categories(column, "\n".join(column.categories)) == column
+
+
+def test_categories_can_be_added_but_not_twice():
+    column = Column(name="x", kind=Kind.ORDERED, categories=("a", "b"))
+    assert with_categories(column, "a\n b \r\nc").categories == ("a", "b", "c")
+    with pytest.raises(SchemaError, match="twice.*Nothing was changed"):
+        with_categories(column, "a\na")
+
+
+def test_other_stays_when_more_is_merged():
+    column = Column(name="x", kind=Kind.CATEGORY, categories=("a", "b", "OTHER"), other="OTHER")
+    assert with_categories(column, "a\nOTHER").categories == ("a", "OTHER")
+    merged = with_categories(column, "a")  # OTHER cannot be removed while something falls into it
+    assert merged.categories == ("a", "OTHER") and merged.other == "OTHER"
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"), [(["1", "2", "x"], Kind.NUMBER), (["2024-01-01", "soon"], Kind.DATETIME)]
+)
+def test_one_value_that_does_not_read_is_a_refusal_not_a_missing_value(cells, kind):
+    column = Column(name="x", kind=Kind.CATEGORY, categories=tuple(cells))
+    with pytest.raises(SchemaError, match=f"Not every value of 'x' reads as {kind.value}"):
+        as_kind(pd.Series(cells, dtype="str"), column, kind)
+
+
+def test_an_empty_column_has_no_bounds_to_propose():
+    column = Column(name="x", kind=Kind.TEXT)
+    with pytest.raises(SchemaError, match="no value"):
+        as_kind(pd.Series([None, None], dtype="str"), column, Kind.NUMBER)
+
+
+def test_dates_keep_their_time_of_day():
+    column = Column(name="x", kind=Kind.TEXT)
+    for cells, step in [
+        (["2024-01-01", "2024-02-01"], 86_400.0),
+        (["2024-01-01 10:00", "2024-01-03 11:30"], 60.0),
+    ]:
+        assert as_kind(pd.Series(cells, dtype="str"), column, Kind.DATETIME).step == step
+
+
+def test_numbers_as_categories_stand_by_size():
+    column = Column(name="x", kind=Kind.INTEGER, low=2, high=10, step=1, dtype="int64")
+    assert as_kind(pd.Series([10, 9, 2]), column, Kind.ORDERED).categories == ("2", "9", "10")

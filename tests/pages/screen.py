@@ -1,0 +1,109 @@
+"""Reading and using a page under test, and giving runs what a worker would have left."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from safetensors.numpy import save_file
+from streamlit.testing.v1 import AppTest
+
+from core.quality import types
+from core.runs.events import State
+from core.runs.records import RunRecord
+from core.runs.store import RunStore
+
+
+def words(at: AppTest) -> str:
+    """Everything the page says."""
+    kinds = (at.markdown, at.caption, at.info, at.warning, at.error, at.success, at.title)
+    return "\n".join(str(element.value) for kind in kinds for element in kind)
+
+
+def buttons(at: AppTest) -> list[str]:
+    return [button.label for button in at.button]
+
+
+def button(at: AppTest, label: str) -> Any:
+    return next(b for b in at.button if b.label == label)
+
+
+def press(at: AppTest, label: str) -> AppTest:
+    return button(at, label).click().run()
+
+
+def whole(at: AppTest) -> AppTest:
+    """The page, after a look that no fault is on it."""
+    assert not at.exception, [fault.value for fault in at.exception]
+    return at
+
+
+def running(store: RunStore, run: RunRecord) -> None:
+    """The run as a worker holds it; this process stands for the worker."""
+    assert store.claim(run.id, slots=1)
+    assert store.adopt(run.id, os.getpid())
+
+
+def finish(store: RunStore, run: RunRecord, *, report: dict[str, Any] | None = None) -> None:
+    """Give a run what a worker would have left."""
+    folder = store.artefact(run.id, "synthetic.parquet").parent
+    frame = pd.DataFrame({"visit_id": ["a"] * 3, "age": [30, 40, 50], "ward": ["=1+1", "b", "c"]})
+    frame.to_parquet(folder / "synthetic.parquet")
+    (folder / "certificate.json").write_text(json.dumps({"relation": "zero-out"}))
+    (folder / "model").mkdir()
+    (folder / "model" / "pearl.json").write_text("{}")
+    save_file({"w": np.ones(2, np.float32)}, folder / "model" / "pearl.safetensors")
+    if report is not None:
+        (folder / "report.json").write_text(json.dumps(report))
+    store.record(run.id, guarantee=run.plan.guarantee, seconds={"training": 61.0, "report": 1.0})
+    assert store.set_state(run.id, State.DONE, "Done.")
+
+
+def small_report(columns: int = 1, *, complete: bool = True, filled: bool = False) -> dict:
+    """A hand-made report; `filled` measures every part."""
+    score = types.Score(
+        key="tvd_1way", title="Single columns: distance", value=0.03, unit="", goal="lower",
+        low=0, high=1, meaning="How far.", source="us", ceiling=0.01,
+    )  # fmt: skip
+    absent = score.model_copy(
+        update={"key": "b", "title": "Absent", "value": None, "ceiling": None, "unit": "s"}
+    )
+    pictures = {
+        f"c{i}": types.ColumnPicture(
+            kind="integer", edges=[0, 50, 100], real=[0.4, 0.6], synthetic=[0.5, 0.5],
+            missing_real=0, missing_synthetic=0, tvd=i / 100,
+        )
+        for i in range(columns)
+    }  # fmt: skip
+    report = types.Report(
+        complete=complete, rows_real=400, rows_synthetic=300, target="readmitted",
+        scores=[score, absent], columns=pictures, notes=["Measured on a sample."],
+    )  # fmt: skip
+    if filled:
+        report = report.model_copy(update=_parts())
+    return report.model_dump(mode="json")
+
+
+def _parts() -> dict[str, Any]:
+    prediction = types.PredictionPoint(
+        column="age", metric="R²", real=0.6, synthetic=0.5, baseline=0.0, predictable=True
+    )
+    return {
+        "pca": types.Projection(
+            real=[(0, 1), (1, 0)], synthetic=[(0, 0)], explained=(0.5, 0.2), wscore=0.9, spread=0.1
+        ),
+        "dimension_probability": [
+            types.ProbabilityPoint(column="ward", label="x", real=0.2, synthetic=0.3)
+        ],
+        "dimension_prediction": [
+            prediction,
+            prediction.model_copy(update={"column": "bmi", "synthetic": None, "note": "none"}),
+        ],
+        "pairs": types.PairTable(columns=["a", "b"], tvd=[[0.1, 0.2], [0.2, 0.1]]),
+        "utility": [
+            types.UtilityRow(model="trees", metric="AUC", real=0.8, synthetic=0.7, baseline=0.5)
+        ],
+    }

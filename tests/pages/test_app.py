@@ -1,0 +1,159 @@
+"""The whole app: its main line by buttons, its front door, who may open what, no fault anywhere."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from core.runs.events import State
+from pages.parts import guard, uploads
+from tests.pages.screen import button, buttons, finish, press, small_report, whole, words
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = sorted((ROOT / "pages").glob("*.py"))
+PAGES = [path.stem for path in FILES if path.stem != "__init__"]
+
+
+def app(**query: str) -> AppTest:
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30)
+    for key, value in query.items():
+        at.query_params[key] = value
+    return whole(at.run())
+
+
+def test_the_main_line_by_buttons_alone(store):
+    at = whole(press(app(), "Try the sample table"))
+    at = whole(at.checkbox[0].check().run())
+    at = whole(press(at, "Plan a synthetic table"))
+    (table,) = store.tables()
+    assert at.title[0].value == "Plan" and at.query_params == {"table": table.id}
+    at = whole(press(at, "Train — spends ε = 1 of this table's budget"))
+    (run,) = store.runs()
+    assert at.title[0].value == "Training" and at.query_params == {"run": run.id}
+    finish(store, run, report=small_report())
+    at = whole(press(whole(at.run()), "Review"))
+    assert at.title[0].value == "Review" and at.query_params == {"run": run.id}
+    at = whole(press(at, "Download"))
+    assert at.title[0].value == "Download" and at.query_params == {"run": run.id}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_file_run_alone_goes_through_the_app(store, name):
+    at = AppTest.from_file(str(ROOT / "pages" / f"{name}.py"), default_timeout=30)
+    assert whole(at.run()).title[0].value == "Tables"
+
+
+@pytest.mark.parametrize("state", list(State))
+@pytest.mark.parametrize("name", PAGES)
+def test_no_page_breaks_on_a_run_in_any_state(store, start, show, name, state):
+    run = start()
+    if state is State.DONE:
+        finish(store, run, report=small_report())
+    elif state is not State.QUEUED:
+        store.set_state(run.id, state, "What happened.")
+    whole(show(name, run=run.id, table=run.table_id))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_an_address_from_elsewhere_breaks_nothing(table, start, show, name):
+    start()
+    for value in ("../../etc/passwd", "0" * 10, ""):
+        whole(show(name, run=value, table=value))
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if p.stem != "__init__"], ids=lambda p: p.stem)
+def test_page_files_run_nothing_and_guard_first(path):
+    """A cold server may run a page file by itself, without app.py and its sign-in."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    body = tree.body[1:]  # after the docstring
+    plain = (ast.Import, ast.ImportFrom, ast.Assign, ast.FunctionDef)
+    assert all(isinstance(node, plain) for node in body[:-1])
+    assert ast.unparse(body[-1]) == "if __name__ == '__main__':\n    routes.front_door()"
+    public = [n for n in body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")]
+    assert [function.name for function in public] == ["render"]
+    assert ast.unparse(public[0].body[1]).startswith("guard.require(")
+    for node in body:
+        if isinstance(node, ast.FunctionDef):
+            continue
+        calls = [n for n in ast.walk(node) if isinstance(n, ast.Call)]
+        assert all("st." not in ast.unparse(call) for call in calls)
+
+
+# -- who may open what --------------------------------------------------------------------------
+
+SECRETS = {
+    "auth": {"redirect_uri": "x"},
+    "roles": {"steward": ["Ann@x.org"], "reviewer": ["bob@x.org"]},
+}
+
+
+@pytest.fixture
+def signed(show, monkeypatch):
+    """Open a page on a server with sign-in, as somebody."""
+
+    def opened(name: str, email: str | None) -> AppTest:
+        secrets = dict(SECRETS)
+        monkeypatch.setattr(guard, "_configured", lambda: True)
+        user = SimpleNamespace(is_logged_in=email is not None, get=lambda *_: email or "")
+        fake = SimpleNamespace(
+            **{n: getattr(st, n) for n in ("title", "write", "button", "login", "stop", "error")},
+            user=user,
+            secrets=secrets,
+        )
+        monkeypatch.setattr(guard, "st", fake)
+        return whole(show(name))
+
+    return opened
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_without_signing_in_nothing_is_shown(table, signed, name):
+    at = signed(name, None)
+    assert buttons(at) == ["Sign in"] and table.name not in words(at)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_stranger_sees_nothing(table, signed, name):
+    at = signed(name, "eve@x.org")
+    assert "may not open this page" in at.error[0].value
+    assert not at.button and table.name not in words(at)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_reviewers_only_review(table, signed, name):
+    assert bool(signed(name, "bob@x.org").error) is (name != "review")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_stewards_open_every_page_however_their_address_is_spelt(table, signed, name):
+    assert not signed(name, "ann@X.org").error
+
+
+def test_without_secrets_there_is_no_sign_in(store):
+    assert "Sign in" not in buttons(app()) and button(app(), "Try the sample table")
+
+
+# -- uploaded bytes -----------------------------------------------------------------------------
+
+
+def test_uploads_are_freed_through_the_sessions_own_manager(monkeypatch):
+    freed: list[str] = []
+    manager = SimpleNamespace(remove_session_files=freed.append)
+    context = SimpleNamespace(uploaded_file_mgr=manager, session_id="s1")
+    state: dict[str, int] = {}
+    monkeypatch.setattr(uploads, "get_script_run_ctx", lambda: context)
+    monkeypatch.setattr(uploads, "st", SimpleNamespace(session_state=state))
+    before = uploads.upload_key()
+    uploads.free_uploads()
+    assert freed == ["s1"] and uploads.upload_key() != before
+
+
+def test_outside_a_session_there_is_nothing_to_free(monkeypatch):
+    monkeypatch.setattr(uploads, "get_script_run_ctx", lambda: None)
+    monkeypatch.setattr(uploads, "st", SimpleNamespace(session_state={}))
+    uploads.free_uploads()

@@ -1,0 +1,129 @@
+"""Plan: what is shown before anything is spent, and what is spent when asked."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from core.runs import service
+from core.runs.events import State
+from core.table.sample import sample_table
+from core.table.schema import DomainSource
+from pages import plan as page
+from tests.pages.screen import buttons, press, whole, words
+
+
+def numbers(at):
+    return {metric.label: metric.value for metric in at.metric}
+
+
+def started(monkeypatch):
+    """Catch where the page goes."""
+    gone = []
+    monkeypatch.setattr(page.routes, "go", lambda name, **query: gone.append((name, query)))
+    return gone
+
+
+def test_every_phase_is_shown_with_its_noise(table, show):
+    at = whole(show("plan", table=table.id))
+    plan = service.make_plan(table.schema, table.n, model="pearl", epsilon=1.0)
+    said = words(at)
+    for phase in plan.phases:
+        assert phase.title in said and f"{phase.noise_multiplier:.2f}" in said
+    assert f"{plan.guarantee.epsilon_replace:.2f}" == numbers(at)["ε, replace-one"]
+    assert len(at.get("plotly_chart")) == 1
+    assert "No earlier run to judge by" in said and "in the ledger: 0" in said
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 10.0])
+def test_epsilon_changes_plan_meaning_and_price(table, show, epsilon):
+    at = show("plan", table=table.id)
+    before = words(at)
+    at = whole(at.select_slider[0].set_value(epsilon).run())
+    assert float(numbers(at)["ε"]) == pytest.approx(epsilon, rel=0.01)
+    assert f"Train — spends ε = {epsilon:g} of this table's budget" in buttons(at)
+    assert words(at) != before
+
+
+def test_every_epsilon_has_a_meaning():
+    for epsilon in page.EPSILONS:
+        assert next(text for limit, text in page.MEANING if epsilon <= limit)
+
+
+def test_training_starts_as_asked(store, table, show, monkeypatch):
+    gone = started(monkeypatch)
+    at = show("plan", table=table.id)
+    at.text_input[0].set_value("my run")
+    next(n for n in at.number_input if n.label == "Synthetic rows").set_value(123)
+    next(n for n in at.number_input if n.label.startswith("Seed")).set_value(7)
+    at.radio[0].set_value("cpu")
+    at.run()
+    whole(press(at, "Train — spends ε = 1 of this table's budget"))
+    (run,) = store.runs()
+    assert (run.name, run.rows, run.seed, run.device) == ("my run", 123, 7, "cpu")
+    assert run.state is State.QUEUED and run.private and run.confirmation == ""
+    assert gone == [("training", {"run": run.id})]
+
+
+def test_a_run_without_privacy_keeps_the_typed_words(store, table, show, monkeypatch):
+    gone = started(monkeypatch)
+    at = show("plan", table=table.id)
+    at = whole(at.toggle[0].set_value(True).run())
+    assert "Nothing is protected" in at.error[0].value and not at.select_slider
+    for typed in ("yes", "private", ""):
+        at.text_input(key="confirm_not_private").set_value(typed).run()
+        button = next(b for b in at.button if b.label == "Train without differential privacy")
+        assert button.disabled
+    at.text_input(key="confirm_not_private").set_value(" Not Private ").run()
+    whole(press(at, "Train without differential privacy"))
+    (run,) = store.runs()
+    assert not run.private and run.confirmation.strip() == "Not Private"
+    assert math.isinf(run.plan.budget.epsilon) and gone
+
+
+def test_a_wrong_setting_is_a_plain_error(table, show, monkeypatch):
+    def refuse(*_, **__):
+        raise ValueError("steps: input should be greater than 0, not 0")
+
+    monkeypatch.setattr(service, "make_plan", refuse)
+    at = whole(show("plan", table=table.id))
+    assert at.error[0].value.startswith("steps") and "Back to the table" in buttons(at)
+    assert not any(label.startswith("Train") for label in buttons(at))
+
+
+def test_the_way_back_leads_to_the_table(store, table, show, monkeypatch):
+    gone = started(monkeypatch)
+    age = table.schema["age"].model_copy(update={"source": DomainSource.BOUGHT})
+    store.save_schema(table.id, table.schema.replace(age))
+    at = whole(press(show("plan", table=table.id), "Back to the table"))
+    assert "age" in at.error[0].value
+    assert gone == [("tables", {"table": table.id})]
+
+
+def test_the_newest_table_is_offered_without_an_address(store, table, show):
+    other = service.import_frame(store, sample_table(60), name="other", source="test")
+    at = whole(show("plan"))
+    assert at.selectbox[0].options == ["other", table.name]
+    assert f"{other.n:,} rows" in words(at)
+    at = whole(show("plan", table="gone"))
+    assert "old" in at.warning[0].value and at.selectbox[0].options == ["other", table.name]
+
+
+def test_a_limit_is_shown(store, table, show):
+    service.set_limit(store, table.id, epsilon=3.0)
+    assert "Limit ε 3 for this table" in words(whole(show("plan", table=table.id)))
+
+
+def test_earlier_runs_say_how_long_it_takes(store, table, start, show):
+    run = start()
+    store.record(run.id, seconds={"training": 90.0})
+    store.set_state(run.id, State.DONE)
+    assert "1 min 30 s on this machine" in words(whole(show("plan", table=table.id)))
+
+
+def test_two_tables_of_one_name_can_be_told_apart(store, table, show):
+    other = service.import_frame(store, sample_table(60), name=table.name, source="test")
+    at = show("plan")
+    at = whole(at.selectbox[0].select_index(1).run())
+    assert f"{table.n:,} rows" in words(at) and f"{other.n:,} rows" not in words(at)

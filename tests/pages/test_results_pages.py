@@ -1,0 +1,218 @@
+"""Review and Download of finished runs; the ledger."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import zipfile
+
+import pandas as pd
+import pytest
+import streamlit as st
+
+from core.privacy.ledger import Ledger
+from core.runs import service
+from core.runs.accounts import open_account
+from core.runs.events import State
+from core.runs.store import RunStoreError
+from core.table.sample import sample_table
+from pages import review
+from tests.pages.screen import buttons, finish, press, small_report, whole, words
+
+
+@pytest.fixture
+def downloads(monkeypatch):
+    """What each download button would send, by file name."""
+    sent = {}
+    real = st.download_button
+
+    def watched(label, *, data, file_name, **rest):
+        sent[file_name] = data
+        return real(label, data=data, file_name=file_name, **rest)
+
+    monkeypatch.setattr(st, "download_button", watched)
+    return sent
+
+
+# -- review -------------------------------------------------------------------------------------
+
+
+def test_a_full_report_is_drawn_and_described(store, start, show):
+    run = start()
+    finish(store, run, report=small_report(filled=True))
+    at = whole(show("review", run=run.id))
+    charts = at.get("plotly_chart")
+    assert len(charts) == 5  # a column, pairs, plane, probability, prediction
+    assert all(chart.proto.alt for chart in charts)
+    said = words(at)
+    assert "Not compared yet" not in said and "Measured on a sample." in said
+    assert "do not share" in said and "400 real rows against 300 synthetic rows" in said
+    assert at.dataframe[0].value["synthetic"].tolist() == [0.7]
+
+
+def test_a_column_without_a_synthetic_score_breaks_nothing(store, start, show):
+    """As when the synthetic column has one value only: nothing can be learnt from it."""
+    run = start()
+    report = small_report(filled=True)
+    report["dimension_prediction"] = report["dimension_prediction"][1:]
+    finish(store, run, report=report)
+    at = whole(show("review", run=run.id))
+    assert len(at.get("plotly_chart")) == 4 and "nothing to compare" in words(at)
+
+
+def test_a_partial_report_shows_what_is_there(store, start, show):
+    run = start()
+    finish(store, run, report=small_report(columns=0, complete=False))
+    at = whole(show("review", run=run.id))
+    said = words(at)
+    assert "Still comparing" in said and "Not compared yet." in said
+    assert not at.get("plotly_chart")
+
+
+def test_columns_come_nine_at_a_time_worst_first_on_request(store, start, show):
+    run = start()
+    finish(store, run, report=small_report(columns=12))
+    at = whole(show("review", run=run.id))
+    assert len(at.get("plotly_chart")) == 9
+    names = [m.value for m in at.markdown if ":gray[distance" in m.value]
+    assert names[0].startswith("**c0**")
+    order = next(g for g in at.segmented_control if g.label == "Order")
+    at = whole(order.set_value("worst first").run())
+    names = [m.value for m in at.markdown if ":gray[distance" in m.value]
+    assert names[0].startswith("**c11**")
+
+
+def test_review_leads_to_the_download(store, start, show, monkeypatch):
+    run = start()
+    finish(store, run, report=small_report())
+    gone = []
+    monkeypatch.setattr(review.routes, "go", lambda name, **query: gone.append((name, query)))
+    whole(press(show("review", run=run.id), "Download"))
+    assert gone == [("download", {"run": run.id})]
+
+
+# -- download -----------------------------------------------------------------------------------
+
+
+def test_every_file_of_a_done_run(store, start, show, downloads):
+    run = start()
+    finish(store, run)
+    whole(show("download", run=run.id))
+    stem = "clinic-visits-synthetic-epsilon-1"
+    assert set(downloads) == {
+        f"{stem}.csv", f"{stem}.certificate.json", f"{stem}.dictionary.csv", f"{stem}.model.zip"
+    }  # fmt: skip
+    assert json.loads(downloads[f"{stem}.certificate.json"]) == {"relation": "zero-out"}
+    dictionary = pd.read_csv(io.StringIO(downloads[f"{stem}.dictionary.csv"]()))
+    assert dictionary["column"].tolist() == list(run.schema.names)
+    with zipfile.ZipFile(io.BytesIO(downloads[f"{stem}.model.zip"]())) as archive:
+        assert {name.rsplit(".")[-1] for name in archive.namelist()} == {"json", "safetensors"}
+
+
+def test_the_bytes_are_the_reviewed_rows_in_the_asked_form(store, start, show, downloads):
+    run = start()
+    finish(store, run)
+    # the button's number is the number of rows that were reviewed
+    at = whole(show("download", run=run.id))
+    name = "clinic-visits-synthetic-epsilon-1"
+    data = downloads[f"{name}.csv"]()
+    assert data.startswith(b"visit_id,age,ward\na,30,=1+1\n")
+    whole(at.checkbox[0].check().run())
+    assert b"'=1+1" in downloads[f"{name}.csv"]()
+    at = whole(at.radio[0].set_value("parquet").run())
+    assert not at.checkbox
+    assert len(pd.read_parquet(io.BytesIO(downloads[f"{name}.parquet"]()))) == 3
+
+
+def test_names_say_not_private(store, start, show, downloads):
+    run = start(math.inf)
+    finish(store, run)
+    at = whole(show("download", run=run.id))
+    assert downloads and all("not-private" in name for name in downloads)
+    assert "No differential privacy is claimed" in words(at)
+
+
+def test_fresh_rows_are_made_on_request(store, start, show, downloads, monkeypatch, tmp_path):
+    run = start()
+    finish(store, run)
+    asked = []
+
+    def made(_store, run_id, **how):
+        asked.append((run_id, how))
+        path = tmp_path / "fresh.csv"
+        path.write_bytes(b"age\n1\n")
+        return path
+
+    monkeypatch.setattr(service, "generate_rows", made)
+    at = show("download", run=run.id)
+    at = whole(at.number_input[0].set_value(17).run())
+    assert not asked and "very rows" not in words(at)
+    downloads.clear()
+    whole(press(at, "Make 17 fresh rows"))
+    assert asked == [(run.id, {"rows": 17, "format": "csv", "escape_formulas": False})]
+    assert downloads["clinic-visits-synthetic-epsilon-1.csv"]() == b"age\n1\n"
+
+
+def test_fresh_rows_that_fail_are_a_plain_error(store, start, show, monkeypatch):
+    run = start()
+    finish(store, run)
+
+    def failed(*_, **__):
+        raise RunStoreError("The records could not be made; no file is left.")
+
+    monkeypatch.setattr(service, "generate_rows", failed)
+    at = show("download", run=run.id)
+    at.number_input[0].set_value(17).run()
+    at = whole(press(at, "Make 17 fresh rows"))
+    assert "no file is left" in at.error[0].value
+
+
+def test_an_unfinished_run_offers_no_file(store, start, show, downloads):
+    run = start()
+    store.set_state(run.id, State.FAILED, error="x")
+    at = whole(show("download", run=run.id))
+    assert not downloads and buttons(at) == ["Watch training"]
+
+
+# -- ledger -------------------------------------------------------------------------------------
+
+
+def test_releases_and_what_is_left_are_listed(store, table, start, show):
+    service.set_limit(store, table.id, epsilon=3.0)
+    run = start()
+    Ledger(store.engine).debit(table.people, run.plan, run.id)
+    at = whole(show("ledger"))
+    shown = at.dataframe[0].value
+    assert shown["what"].tolist() == ["account opened", "release"]
+    assert shown["ε"].tolist() == ["3", "1"] and shown["run"].tolist()[1] == run.id
+    (bar,) = at.get("progress")
+    assert bar.proto.text.startswith("Limit ε 3; left: ") and 0 < bar.proto.value < 100
+    assert "Set this limit" not in buttons(at)
+
+
+def test_without_a_limit_releases_are_recorded(store, table, start, show):
+    run = start(math.inf)
+    ledger = Ledger(store.engine)
+    open_account(ledger, table.people, table.n)
+    ledger.debit(table.people, run.plan, run.id, allow_non_private=True)
+    at = whole(show("ledger"))
+    assert "No limit is set" in words(at) and "Set this limit" not in buttons(at)
+    assert at.dataframe[0].value["ε"].tolist() == ["no privacy"]
+
+
+def test_limits_of_several_tables_stand_side_by_side(store, table, show):
+    other = service.import_frame(store, sample_table(60), name="other", source="test")
+    at = whole(show("ledger"))
+    at.number_input(key=f"epsilon_{other.id}").set_value(5.0).run()
+    whole(at.button(key=f"limit_{other.id}").click().run())
+    assert service.account(store, other.id).limit == 5.0
+    assert service.account(store, table.id).limit is None
+
+
+def test_a_ledger_changed_from_outside_is_reported(store, table, show):
+    service.set_limit(store, table.id, epsilon=3.0)
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE ledger SET body = replace(body, '3.0', '9.0')")
+    at = whole(press(show("ledger"), "Check that nothing was changed"))
+    assert "changed from outside" in at.error[0].value and not at.success

@@ -1,0 +1,182 @@
+"""Tables: uploads, the grid, categories, the way to the plan, deleting."""
+
+from __future__ import annotations
+
+import gzip
+import io
+
+import pandas as pd
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.runs import service
+from core.table.sample import sample_table
+from core.table.schema import DomainSource, Kind
+from tests.pages.screen import button, buttons, press, running, whole, words
+
+
+def upload(at: AppTest, name: str, data: bytes) -> AppTest:
+    return whole(at.file_uploader[0].set_value((name, data, "application/octet-stream")).run())
+
+
+def edit(at: AppTest, table, column: str, **cells: object) -> AppTest:
+    """Type into the grid."""
+    row = table.schema.names.index(column)
+    key = f"grid_{table.id}_{abs(hash(table.schema.model_dump_json()))}"
+    change = {name.rstrip("_"): cell for name, cell in cells.items()}
+    at.session_state[key] = {"edited_rows": {row: change}, "added_rows": [], "deleted_rows": []}
+    return whole(at.run())
+
+
+def parquet() -> bytes:
+    buffer = io.BytesIO()
+    sample_table(50).astype({"ward": "category"}).to_parquet(buffer)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("visits.csv", sample_table(50).to_csv(index=False).encode()),
+        ("visits.tsv.gz", gzip.compress(sample_table(50).to_csv(index=False, sep="\t").encode())),
+        ("visits.parquet", parquet()),
+    ],
+)
+def test_an_upload_becomes_a_table(store, show, name, data):
+    at = upload(show("tables"), name, data)
+    assert not at.error
+    (record,) = store.tables()
+    assert (record.n, record.name, record.schema.target) == (50, name, None)
+    assert at.title[0].value == name
+    assert len(at.dataframe) == 2  # the grid and the first rows
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("empty.csv", b""),
+        ("header.csv", b"a,b\n"),
+        ("page.csv", b"<!DOCTYPE html><html></html>"),
+        ("picture.png", b"\x89PNG\r\n\x1a\n\x00\x00"),
+        ("broken.parquet", b"PAR1 is not all"),
+        ("broken.xlsx", b"PK\x03\x04 no workbook"),
+        ("broken.csv.gz", b"\x1f\x8b and then nothing"),
+        ("nul.csv", b"a,b\n1,\x00\n"),
+    ],
+)
+def test_a_malformed_upload_leaves_the_page_alive(store, show, name, data):
+    at = upload(show("tables"), name, data)
+    assert len(at.error) == 1, words(at)
+    assert at.error[0].value.strip() and "Traceback" not in at.error[0].value
+    assert not store.tables()
+    at = press(at, "Try the sample table")  # and the way on is open
+    assert not at.error and len(store.tables()) == 1
+
+
+def test_no_network_is_a_plain_error(store, show, monkeypatch):
+    def offline(**_):
+        raise OSError
+
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", offline)
+    at = whole(press(show("tables"), "UCI Adult from OpenML"))
+    assert "network" in at.error[0].value and not store.tables()
+
+
+def test_bounds_typed_into_the_grid_are_kept(store, table, show):
+    at = edit(show("tables", table=table.id), table, "age", from_="0", to="120")
+    assert not at.error
+    age = store.table(table.id).schema["age"]
+    assert (age.low, age.high) == (0.0, 120.0)
+
+
+def test_a_wrong_bound_is_a_plain_error_and_nothing_is_kept(store, table, show):
+    at = edit(show("tables", table=table.id), table, "age", from_="young")
+    assert "age" in at.error[0].value and "Nothing was changed" in at.error[0].value
+    assert store.table(table.id).schema == table.schema
+
+
+def test_a_kind_and_a_left_out_column_are_kept(store, table, show):
+    at = edit(show("tables", table=table.id), table, "earlier_visits", kind="ordered")
+    kept = store.table(table.id)
+    assert kept.schema["earlier_visits"].kind is Kind.ORDERED and not at.error
+    at = edit(at, kept, "readmitted", keep="leave out")
+    kept = store.table(table.id).schema
+    assert kept["readmitted"].source is DomainSource.DROP and kept.target is None
+    assert "readmitted" not in at.selectbox[0].options
+
+
+def test_a_kind_that_does_not_fit_is_refused_in_words(store, table, show):
+    at = edit(show("tables", table=table.id), table, "ward", kind="number")
+    assert "ward" in at.error[0].value
+    assert store.table(table.id).schema == table.schema
+
+
+def test_a_target_is_chosen(store, table, show):
+    at = show("tables", table=table.id)
+    whole(at.selectbox[0].select("ward").run())
+    assert store.table(table.id).schema.target == "ward"
+
+
+def test_categories_are_merged(store, table, show):
+    at = show("tables", table=table.id)
+    at.selectbox(key=f"categories_of_{table.id}").select("ward").run()
+    at.text_area[0].set_value("general\nsurgery").run()
+    whole(press(at, "Keep this list"))
+    assert store.table(table.id).schema["ward"].categories == ("general", "surgery", "OTHER")
+    at = show("tables", table=table.id)
+    at.text_area[0].set_value(" ").run()
+    assert "at least one category" in whole(press(at, "Keep this list")).error[0].value
+
+
+def test_pictures_come_nine_at_a_time(table, show):
+    at = whole(show("tables", table=table.id))
+    assert len(at.get("plotly_chart")) == 9
+    assert all(chart.proto.alt for chart in at.get("plotly_chart"))
+
+
+def test_undeclared_bounds_stop_the_way_to_the_plan(store, table, show):
+    at = edit(show("tables", table=table.id), table, "age", to="")
+    at.checkbox[0].check().run()
+    at = whole(press(at, "Plan a synthetic table"))
+    assert "age" in at.error[0].value
+
+
+def test_tables_are_opened_and_deleted(store, table, show):
+    other = service.import_frame(store, sample_table(60), name="other", source="test")
+    at = whole(show("tables"))
+    assert buttons(at).count("Open") == 2
+    at = at.button(key=f"open_{other.id}").click().run()
+    assert whole(at).title[0].value == "other"
+    at = whole(press(at, "All tables"))
+    assert not at.query_params and at.title[0].value == "Tables"
+    at = whole(at.button(key=f"delete_{other.id}").click().run())
+    assert [t.id for t in store.tables()] == [table.id]
+    assert not other.path.exists()
+
+
+def test_a_table_whose_run_is_running_is_not_deleted(store, table, start, show):
+    running(store, start())
+    at = show("tables")
+    at = whole(at.button(key=f"delete_{table.id}").click().run())
+    assert "running" in at.error[0].value and "Cancel it first" in at.error[0].value
+    assert store.tables()
+
+
+def test_the_same_upload_twice_has_one_account(store, show):
+    data = pd.DataFrame({"a": range(40), "b": ["x", "y"] * 20}).to_csv(index=False).encode()
+    upload(show("tables"), "one.csv", data)
+    upload(show("tables"), "two.csv", data)
+    assert len({t.people for t in store.tables()}) == 1 and len(store.tables()) == 2
+
+
+def test_the_declaration_is_asked_for(table, show):
+    at = show("tables", table=table.id)
+    assert button(at, "Plan a synthetic table").disabled
+    assert "Tick the box to go on." in words(at)
+
+
+def test_a_change_after_the_declaration_asks_for_it_again(table, show):
+    at = show("tables", table=table.id)
+    at.checkbox[0].check().run()
+    at = edit(at, table, "age", from_="0")
+    assert not at.checkbox[0].value and button(at, "Plan a synthetic table").disabled

@@ -1,0 +1,196 @@
+"""Training: a run in every state, what it says and what may be pressed."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from core.models.synthesizer import FitEvent, Wish
+from core.runs import service
+from core.runs.events import RunEvent, State
+from pages import training as page
+from tests.pages.screen import buttons, finish, press, running, small_report, whole, words
+
+
+@pytest.fixture
+def live(store, start):
+    run = start()
+    running(store, run)
+    return run
+
+
+def spent(store, run, *, checkpoint: bool) -> None:
+    """Leave what a worker leaves after its first private access."""
+    store.record(run.id, debit="entry")
+    store.artefact(run.id, "meter.json").write_text("{}")
+    if checkpoint:
+        folder = store.artefact(run.id, "checkpoint")
+        folder.mkdir()
+        (folder / "step.json").write_text("{}")
+
+
+def test_a_running_run_shows_where_it_is(store, live, show):
+    tell = [
+        FitEvent(kind="phase", data={"name": "t", "title": "Training", "private": False}),
+        FitEvent(kind="progress", data={"step": 0, "steps": 200, "phase": "t"}),
+        FitEvent(kind="progress", data={"step": 50, "steps": 200, "phase": "t"}),
+        FitEvent(kind="metrics", data={"step": 25, "mismatch": 2.0, "noise": float("nan")}),
+        FitEvent(kind="metrics", data={"step": 50, "mismatch": 1.0, "noise": 0.5}),
+        FitEvent(kind="preview", data={"rows": [{"age": 30}, {"age": 40}]}),
+        RunEvent(kind="device", data={"device": "cpu", "cpu_percent": 99.6, "memory_mb": 1234.0}),
+    ]
+    for event in tell:
+        store.append(live.id, event)
+    at = whole(show("training", run=live.id))
+    assert buttons(at) == ["Pause", "Cancel"]
+    shown = {metric.label: metric.value for metric in at.metric}
+    assert shown["Processor"] == "100 %" and shown["Memory"] == "1,234 MB"
+    assert shown["Speed"].endswith("steps/s")
+    (bar,) = at.get("progress")
+    assert bar.proto.value == 25 and bar.proto.text.startswith("Training · 25%")
+    assert "left" in bar.proto.text
+    assert len(at.get("vega_lite_chart")) == 1
+    assert at.dataframe[0].value["age"].tolist() == [30, 40]
+
+
+def test_a_run_that_just_began_shows_no_numbers_it_does_not_have(live, show):
+    at = whole(show("training", run=live.id))
+    (bar,) = at.get("progress")
+    assert bar.proto.text == "Starting · 0%"
+    assert {m.label: m.value for m in at.metric}["Speed"] == "—"
+
+
+def test_a_graphics_card_is_named(store, live, show):
+    data = {"device": "cuda", "gpu_percent": 55.0, "gpu_name": "H200", "memory_mb": 1.0}
+    store.append(live.id, RunEvent(kind="device", data=data))
+    at = whole(show("training", run=live.id))
+    assert {m.label: m.value for m in at.metric}["GPU"] == "55 %"
+
+
+@pytest.mark.parametrize(("label", "wish"), [("Pause", Wish.PAUSE), ("Cancel", Wish.CANCEL)])
+def test_wishes_reach_the_worker(store, live, show, label, wish):
+    at = whole(press(show("training", run=live.id), label))
+    assert store.wish(live.id) is wish and not at.error
+    assert len(at.toast) == 1
+
+
+def test_a_queued_run_says_for_whom_it_waits(store, live, start, show):
+    waiting = start()
+    at = whole(show("training", run=waiting.id))
+    assert f"It waits for “{live.title}”" in words(at)
+    assert buttons(at) == ["Cancel", "Open"]
+    whole(press(at, "Cancel"))
+    ended = store.run(waiting.id)
+    assert ended.state is State.CANCELLED
+    assert "Nothing was spent" in words(whole(show("training", run=waiting.id)))
+
+
+@pytest.mark.parametrize("state", [State.PAUSED, State.FAILED, State.LOST])
+def test_with_a_checkpoint_a_run_goes_on_for_nothing(store, start, show, state, monkeypatch):
+    run = start()
+    spent(store, run, checkpoint=True)
+    store.set_state(run.id, state, "It stopped.", error="It broke." if state == "failed" else None)
+    at = whole(show("training", run=run.id))
+    assert buttons(at) == ["Resume", "Give up"]
+    assert "spends nothing more" in words(at)
+    assert ("It broke." if state is State.FAILED else "It stopped.") in words(at)
+    asked = []
+    monkeypatch.setattr(page.service, "resume", lambda *a, **k: asked.append((a[2], k)))
+    whole(press(at, "Resume"))
+    assert asked == [(run.id, {"spend_again": False})]
+
+
+@pytest.mark.parametrize("state", [State.FAILED, State.LOST])
+def test_without_a_checkpoint_going_on_names_its_price(store, start, show, state, monkeypatch):
+    run = start()
+    spent(store, run, checkpoint=False)
+    store.set_state(run.id, state, "It stopped.")
+    at = whole(show("training", run=run.id))
+    label = "Start again (spends ε = 1 once more)"
+    assert buttons(at) == [label, "Give up"]
+    assert "There is no checkpoint to go on from." in at.error[0].value
+    assert "spends nothing" not in words(at)
+    asked = []
+    monkeypatch.setattr(page.service, "resume", lambda *a, **k: asked.append(k))
+    whole(press(at, label))
+    assert asked == [{"spend_again": True}]
+
+
+def test_a_run_that_failed_before_it_spent_says_so(store, start, show):
+    run = start()
+    store.set_state(run.id, State.FAILED, error="No memory.")
+    at = whole(show("training", run=run.id))
+    assert buttons(at) == ["Resume", "Give up"]
+    assert "Nothing was spent yet" in words(at) and "checkpoint" not in words(at).replace(
+        page.KEPT[State.FAILED], ""
+    )
+
+
+def test_a_run_without_privacy_has_no_price_to_name(store, start, show):
+    run = start(math.inf)
+    spent(store, run, checkpoint=False)
+    store.set_state(run.id, State.FAILED, error="It broke.")
+    assert buttons(show("training", run=run.id))[0] == "Start again (not private)"
+
+
+def test_giving_up_says_what_stays_spent(store, start, show):
+    run = start()
+    spent(store, run, checkpoint=True)
+    store.set_state(run.id, State.FAILED, error="It broke.")
+    at = whole(press(show("training", run=run.id), "Give up"))
+    assert store.run(run.id).state is State.CANCELLED
+    assert "What it spent stays spent." in words(at)
+    assert "Resume" not in buttons(at)
+
+
+def test_a_refusal_to_resume_is_a_plain_error(store, start, show, monkeypatch):
+    run = start()
+    store.set_state(run.id, State.PAUSED)
+    at = show("training", run=run.id)
+
+    def refuse(*_, **__):
+        raise service.RunStoreError("A run that is running cannot be resumed.")
+
+    monkeypatch.setattr(page.service, "resume", refuse)
+    assert "cannot be resumed" in whole(press(at, "Resume")).error[0].value
+
+
+def test_a_done_run_leads_on(store, start, show, monkeypatch):
+    run = start()
+    finish(store, run, report=small_report())
+    at = whole(show("training", run=run.id))
+    assert "It took 1 min 2 s." in at.success[0].value
+    gone = []
+    monkeypatch.setattr(page.routes, "go", lambda name, **query: gone.append((name, query)))
+    for label in ("Review", "Download"):
+        whole(press(at, label))
+    assert gone == [("review", {"run": run.id}), ("download", {"run": run.id})]
+
+
+def test_a_run_of_another_address_can_be_opened(store, start, show):
+    first, second = start(), start()
+    at = whole(show("training", run=second.id))
+    at = whole(press(at, "Open"))
+    assert at.query_params["run"] == first.id
+    assert at.selectbox[0].value == first.id
+    at = whole(at.selectbox[0].select(second.id).run())
+    assert at.query_params["run"] == second.id and at.selectbox[0].value == second.id
+
+
+def test_an_old_address_is_explained(start, show):
+    run = start()
+    at = whole(show("training", run="0123456789"))
+    assert "deleted" in at.warning[0].value
+    assert at.query_params["run"] == run.id
+
+
+def test_a_dead_worker_is_seen_as_lost(store, start, show):
+    run = start()
+    assert store.claim(run.id, slots=1)
+    assert store.adopt(run.id, 1)
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE runs SET pid_started = 1.0")
+    at = whole(show("training", run=run.id))
+    assert store.run(run.id).state is State.LOST
+    assert buttons(at) == ["Resume", "Give up"] and "unexpectedly" in at.error[0].value
