@@ -23,6 +23,7 @@ from __future__ import annotations
 import json
 import math
 import secrets
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,7 +31,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from core.models.parts.condition import DISTANCE, EMBEDDING, condition_block
 from core.models.parts.design import Design
-from core.models.synthesizer import Card, Observe, Setting, register
+from core.models.synthesizer import Card, Chart, Observe, Stage, register, setting_of
 from core.privacy.accountant import calibrate, check_budget, guarantee
 from core.privacy.plan import Budget, Phase, Plan
 from core.table.codec import Codec, concat_codes
@@ -77,9 +78,7 @@ class PearlSettings(BaseModel):
     distance_share: float = Field(default=0.0, ge=0.0, le=0.5)
 
 
-def _setting(name: str, label: str, text: str, low: float, high: float) -> Setting:
-    default = PearlSettings.model_fields[name].default
-    return Setting(name=name, label=label, help=text, default=default, low=low, high=high)
+_setting = partial(setting_of, PearlSettings)
 
 
 @register
@@ -103,7 +102,35 @@ class Pearl:
             ("Credit at (1, 1e-5), mean ROC AUC", "0.84"),
             ("Adult, mean L1 error over 2-way marginals", "0.71"),
         ),
-        private_phases=("one release of characteristic functions",),
+        stages=(
+            Stage(
+                name=DISTANCE,
+                title="Typical distance of two records",
+                makes="a scale for the fingerprint",
+                private=True,
+            ),
+            Stage(
+                name=EMBEDDING,
+                title="Fingerprint of the table",
+                makes="noisy sums over columns and pairs",
+                private=True,
+            ),
+            Stage(
+                name="training",
+                title="Training the generator",
+                makes="a generator that matches the fingerprint",
+                private=False,
+            ),
+        ),
+        charts=(
+            Chart(
+                title="How close the synthetic table is to what was measured",
+                caption="Lower is closer. A line that reaches the noise has learned all that the "
+                "measurement knows.",
+                unit="mismatch",
+                series=("single columns", "pairs of columns", "noise in the fingerprint"),
+            ),
+        ),
         soundness=(
             "Noise covers real and imaginary parts, joint with the class, under zero-out; the "
             "pair distance is re-derived for codes in [0, 1] and disjoint pairs."

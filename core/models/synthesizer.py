@@ -25,17 +25,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Card",
+    "Chart",
     "FitCancelled",
     "FitEvent",
     "FitPaused",
     "Fitted",
     "Observe",
     "Setting",
+    "Stage",
     "Synthesizer",
     "Wish",
     "cards",
     "load_fitted",
     "register",
+    "setting_of",
     "synthesizer",
 ]
 
@@ -54,7 +57,7 @@ class FitEvent(BaseModel):
     Kinds and their `data`:
       phase: {"name", "title", "private": bool}: a phase begins.
       progress: {"step", "steps", "phase"}: steps done of steps in all.
-      metrics: {"step", name: float, ...}: values for live charts.
+      metrics: {"step", name: float, ...}: values for live charts; `Card.charts` says which.
       preview: {"rows": list of records}: a few synthetic rows (post-processing, so free).
       note: {"text"}: a plain sentence.
     No event may carry anything computed from real rows except through a released statistic.
@@ -90,6 +93,51 @@ class Setting(BaseModel):
     high: float | None = None
 
 
+def setting_of(
+    settings: type[BaseModel], name: str, label: str, text: str, low: float, high: float
+) -> Setting:
+    """The setting for a field of a model's settings class, with that field's default."""
+    default = settings.model_fields[name].default
+    return Setting(name=name, label=label, help=text, default=default, low=low, high=high)
+
+
+class Stage(BaseModel):
+    """One step of a fit, for the picture of how a model works.
+
+    Attributes:
+      name: of the phase, as fit events and (where private) the plan call it; a private stage whose
+        name the plan does not hold is left out of that plan's run.
+      title: a few words for people.
+      makes: what comes out of it, a few words.
+      private: whether it reads real rows, through noise.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    title: str
+    makes: str
+    private: bool
+
+
+class Chart(BaseModel):
+    """One live chart of the Training page: some of the metrics that a fit reports.
+
+    Attributes:
+      title: a few words for people.
+      caption: how to read it, one or two sentences.
+      unit: label of the vertical axis.
+      series: names of the metrics it draws, as events carry them.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    title: str
+    caption: str
+    unit: str
+    series: tuple[str, ...]
+
+
 class Card(BaseModel):
     """What a model says about itself before anything runs.
 
@@ -105,7 +153,8 @@ class Card(BaseModel):
     weak_at: str
     source: str
     published: tuple[tuple[str, str], ...] = ()
-    private_phases: tuple[str, ...] = ()
+    stages: tuple[Stage, ...] = ()
+    charts: tuple[Chart, ...] = ()
     soundness: str = Field(
         default="", description="how the claim differs from the paper's, and why"
     )
