@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from core.privacy import noise
 from core.privacy.mechanisms import Mechanism, Rows
@@ -22,9 +23,12 @@ from core.table.schema import Domain
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from core.privacy.dpsgd import SampledRelease
+
 __all__ = ["PrivateTable", "UnplannedReleaseError"]
 
 CHUNK_ROWS = 8192
+EXPAND_AT_ONCE = 2**26  # numbers of a table that are laid out once instead of batch by batch
 _ORDER_KEY = 0x5EED  # public: the order of rows may depend on n and on nothing else
 
 
@@ -148,6 +152,53 @@ class PrivateTable:
             source=self.__source,
         )
         return torch.from_numpy(noisy)
+
+    def sampled(
+        self, phase_name: str, *, view: Callable[[Any], Tensor], device: str = "cpu"
+    ) -> SampledRelease:
+        """The runs of a phase that is planned on random batches; nothing is charged yet.
+
+        Args:
+          phase_name: a phase of the plan with a sampling rate and Gaussian noise.
+          view: rows on the device → float32 [b, width], each from its own record and public or
+            released values alone.
+          device: where gradients are computed.
+
+        Raises:
+          UnplannedReleaseError: the plan does not hold this.
+        """
+        import torch
+
+        from core.privacy.dpsgd import SampledRelease
+
+        phase = next((p for p in self.__plan.phases if p.name == phase_name), None)
+        if phase is None or phase.sampling_rate is None or phase.mechanism != "gaussian":
+            raise UnplannedReleaseError(
+                f"The plan has no phase '{phase_name}' of Gaussian noise on random batches. "
+                "Nothing was released."
+            )
+        meter, codes = self.__meter, self.__codes
+        laid_out: list[Tensor] = []  # all rows, once the first run is charged and if they are few
+
+        def gather(chosen: NDArray[np.int64]) -> Tensor:
+            if not laid_out:
+                rows = view(codes.take(chosen).to(device))
+                if self.n * rows.shape[1] <= EXPAND_AT_ONCE:
+                    parts = [view(codes.slice(*chunk).to(device)) for chunk in self._chunks()]
+                    laid_out.append(torch.cat(parts))
+                return rows
+            index = torch.from_numpy(chosen).to(device, non_blocking=True)
+            return laid_out[0].index_select(0, index)
+
+        return SampledRelease(
+            n=self.n,
+            rate=phase.sampling_rate,
+            noise_multiplier=phase.noise_multiplier,
+            gather=gather,
+            charge=lambda: meter.step(phase_name),
+            source=self.__source,
+            device=device,
+        )
 
     def _check(self, phase_name: str, mechanism: Mechanism) -> None:
         """Refuse what the plan does not hold, before anything is charged or computed."""

@@ -1,0 +1,221 @@
+"""Dense: fully connected networks that say, for every record, what its gradient is made of.
+
+The gradient of a linear layer's weight for one record is an outer product g aᵀ of what came back
+(g) and what went in (a). So its norm is ‖g‖·‖a‖, and the sum over a batch with a factor a record is
+one matrix product: no gradient of a single record is ever laid out. The passes below are written
+out by hand, with no autograd, and keep exactly these pairs.
+
+All weights of all stacks lie in one flat vector, weights and biases are views of it: one clip, one
+noise draw, one optimiser step.
+
+Source of the closed form: Goodfellow, "Efficient per-example gradient computations", 2015.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+__all__ = ["Dense", "Layer", "Stack", "Tape", "Use", "Views"]
+
+Views = dict[int, tuple[Tensor, Tensor]]  # start of a layer → weight and bias in some flat vector
+
+_leaky_back = torch.ops.aten.leaky_relu_backward
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One linear layer's place in the flat vector.
+
+    Attributes:
+      inputs, outputs: widths.
+      start: where its weight [outputs, inputs] begins; its bias [outputs] follows.
+    """
+
+    inputs: int
+    outputs: int
+    start: int
+
+    @property
+    def stop(self) -> int:
+        """One past its last parameter."""
+        return self.start + (self.inputs + 1) * self.outputs
+
+    def views(self, flat: Tensor) -> tuple[Tensor, Tensor]:
+        """Weight [outputs, inputs] and bias [outputs] inside a flat vector."""
+        middle = self.start + self.inputs * self.outputs
+        weight = flat[self.start : middle].view(self.outputs, self.inputs)
+        return weight, flat[middle : self.stop]
+
+
+@dataclass(frozen=True)
+class Use:
+    """One use of a layer by every record of a batch: its gradient there is left ⊗ right.
+
+    Attributes:
+      layer: whose weight (and bias) the gradient is of.
+      left: float32 [b, outputs], what came back.
+      right: float32 [b, inputs], what went in.
+      bias: whether the bias took part, with gradient `left`.
+    """
+
+    layer: Layer
+    left: Tensor
+    right: Tensor
+    bias: bool = True
+
+
+@dataclass(frozen=True)
+class Tape:
+    """What a pass kept: the input of each layer, then the output; float32 [b, width] each."""
+
+    values: tuple[Tensor, ...]
+
+    @property
+    def out(self) -> Tensor:
+        """The output, float32 [b, last width]."""
+        return self.values[-1]
+
+
+class Stack:
+    """Linear layers with a leaky ReLU in between; the last layer is linear.
+
+    Args:
+      flat: the vector that holds the parameters.
+      layers: from input to output.
+      slope: of the leaky ReLU below zero, in [0, 1).
+    """
+
+    def __init__(self, flat: Tensor, layers: Sequence[Layer], slope: float):
+        self.layers = tuple(layers)
+        self.slope = slope
+        self._views = [layer.views(flat) for layer in layers]
+        self._turned = [weight.t() for weight, _ in self._views]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Float32 [b, in] → [b, out] under autograd with respect to x; weights are constants."""
+        for i, (weight, bias) in enumerate(self._views):
+            x = functional.linear(x, weight, bias)
+            if i + 1 < len(self._views):
+                x = functional.leaky_relu(x, self.slope)
+        return x
+
+    @torch.no_grad()
+    def run(self, x: Tensor) -> Tape:
+        """Float32 [b, in] → a tape; no autograd."""
+        values = [x]
+        for i, (_, bias) in enumerate(self._views):
+            x = torch.addmm(bias, x, self._turned[i])
+            if i + 1 < len(self._views):
+                functional.leaky_relu_(x, self.slope)
+            values.append(x)
+        return Tape(tuple(values))
+
+    @torch.no_grad()
+    def back(
+        self, tape: Tape, gradient: Tensor, *, to_input: bool = False
+    ) -> tuple[list[Use], Tensor | None]:
+        """Send an output gradient back through a tape.
+
+        Args:
+          tape: of `run`.
+          gradient: float32 [b, out], per record.
+          to_input: whether the gradient of the input is wanted too.
+
+        Returns:
+          One use a layer, from input to output, and float32 [b, in] or None.
+        """
+        uses: list[Use] = []
+        g: Tensor | None = gradient
+        for i in range(len(self.layers) - 1, -1, -1):
+            assert g is not None
+            uses.append(Use(self.layers[i], g, tape.values[i]))
+            if i == 0 and not to_input:
+                g = None
+                break
+            g = torch.mm(g, self._views[i][0])
+            if i:  # the leaky ReLU keeps signs, so its output tells on which side it was
+                g = _leaky_back(g, tape.values[i], self.slope, True)
+        return uses[::-1], g
+
+
+class Dense:
+    """Stacks that share one flat parameter vector.
+
+    Args:
+      widths: of each stack by name, from input to output, at least two each.
+      slope: of the leaky ReLU, in [0, 1).
+      generator: data-free randomness on the CPU for the start: Kaiming-uniform weights, zero bias.
+      device: where the parameters live.
+
+    Attributes:
+      flat: float32 [size], all parameters; a `Parameter`, so that optimisers take it.
+    """
+
+    def __init__(
+        self,
+        widths: Mapping[str, Sequence[int]],
+        *,
+        slope: float = 0.2,
+        generator: torch.Generator | None = None,
+        device: str = "cpu",
+    ):
+        plan = {name: list(_layers(w, name)) for name, w in widths.items()}
+        layers: dict[str, list[Layer]] = {}
+        start = 0
+        for name, pairs in plan.items():
+            layers[name] = []
+            for inputs, outputs in pairs:
+                layers[name].append(Layer(inputs, outputs, start))
+                start = layers[name][-1].stop
+        flat = torch.zeros(start)
+        for layer in (layer for stack in layers.values() for layer in stack):
+            bound = math.sqrt(6.0 / ((1.0 + slope**2) * layer.inputs))
+            weight, _ = layer.views(flat)
+            weight.uniform_(-bound, bound, generator=generator)
+        self.flat = torch.nn.Parameter(flat.to(device))
+        self._stacks = {n: Stack(self.flat.detach(), ls, slope) for n, ls in layers.items()}
+        self._viewed: tuple[Tensor, Views] | None = None
+
+    @property
+    def size(self) -> int:
+        """How many parameters there are."""
+        return len(self.flat)
+
+    def __getitem__(self, name: str) -> Stack:
+        """The stack of that name; KeyError when there is none."""
+        return self._stacks[name]
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """All layers, in the order of the flat vector."""
+        return tuple(layer for stack in self._stacks.values() for layer in stack.layers)
+
+    def views(self, flat: Tensor) -> Views:
+        """Weight and bias of each layer, by its start, inside a flat vector; the last is kept."""
+        if self._viewed is None or self._viewed[0] is not flat:
+            self._viewed = flat, {layer.start: layer.views(flat) for layer in self.layers}
+        return self._viewed[1]
+
+    def load(self, flat: Tensor) -> None:
+        """Take over parameters, in place.
+
+        Raises:
+          ValueError: another number of parameters.
+        """
+        if flat.shape != self.flat.shape:
+            raise ValueError(f"{len(flat)} parameters were given, the networks have {self.size}.")
+        with torch.no_grad():
+            self.flat.copy_(flat)
+
+
+def _layers(widths: Sequence[int], name: str) -> Iterator[tuple[int, int]]:
+    if len(widths) < 2 or min(widths) < 1:
+        raise ValueError(f"Stack '{name}' needs at least two positive widths, got {list(widths)}.")
+    return pairwise(widths)
