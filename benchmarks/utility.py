@@ -32,6 +32,7 @@ from core.table.schema import Column, Kind, Schema
 HEADS = {
     "auroc": "AUROC (4)",
     "auprc": "AUPRC (4)",
+    "accuracy": "accuracy (4)",
     "auroc_logistic": "AUROC log.",
     "tvd_1way": "1-way TVD",
     "tvd_2way": "2-way TVD",
@@ -74,6 +75,7 @@ class Bench:
             out |= {
                 "auroc": mean_score(scores, "AUROC"),
                 "auprc": mean_score(scores, "AUPRC"),
+                "accuracy": mean_score(scores, "Accuracy"),
                 "wscore_pca": moved.plane,
                 "wscore_whole": moved.whole,
                 "prediction_gap": prediction_gap(points, every=True),
@@ -89,7 +91,8 @@ class Bench:
         scores = tstr(Task(features, self.target), real, test, only=only, seed=self.seed)
         out = {"auroc_logistic": scores.get(LOGISTIC, {}).get("AUROC")}
         if not self.fast:
-            out |= {"auroc": mean_score(scores, "AUROC"), "auprc": mean_score(scores, "AUPRC")}
+            names = {"auroc": "AUROC", "auprc": "AUPRC", "accuracy": "Accuracy"}
+            out |= {key: mean_score(scores, name) for key, name in names.items()}
         return out
 
 

@@ -105,8 +105,8 @@ class Pearl:
         stages=(
             Stage(
                 name=DISTANCE,
-                title="Typical distance of two records",
-                makes="a scale for the fingerprint",
+                title="Typical distance",
+                makes="a scale of differences",
                 private=True,
             ),
             Stage(
@@ -115,12 +115,7 @@ class Pearl:
                 makes="noisy sums over columns and pairs",
                 private=True,
             ),
-            Stage(
-                name="training",
-                title="Training the generator",
-                makes="a generator that matches the fingerprint",
-                private=False,
-            ),
+            Stage(name="training", title="Training", makes="a matching generator", private=False),
         ),
         charts=(
             Chart(
@@ -143,15 +138,9 @@ class Pearl:
                 0,
                 50_000,
             ),
-            _setting(
-                "frequencies", "Frequencies", "How many numbers the fingerprint has.", 100, 1e5
-            ),
+            _setting("frequencies", "Frequencies", "Numbers of the fingerprint.", 100, 1e5),
             _setting("batch", "Latents a step", "Larger is smoother and slower.", 32, 10_000),
-            _setting(
-                "groups_per_step", "Groups a step", "Frequency groups compared a step.", 1, 500
-            ),
             _setting("hidden", "Hidden width", "Width of the generator's layers.", 8, 2048),
-            _setting("latent", "Latent width", "Independent directions of variation.", 1, 512),
             _setting("rate", "Learning rate", "Peak rate of Adam.", 1e-5, 0.1),
             _setting("critic", "Critic strength", "How far frequencies are re-weighted.", 0, 2),
             _setting(

@@ -174,9 +174,11 @@ def _pld_epsilon(parts: tuple[_Essence, ...], delta: float, *, two_sided: bool) 
         rho = sum(amount * count for kind, amount, _, count in parts if kind == "zcdp")
         if rho:
             total = total.compose(_zcdp_pld(rho, interval))
-        for kind, amount, rate, count in parts:
-            if kind != "zcdp":
-                total = total.compose(_noise_pld(kind, amount, rate, count, interval, two_sided))
+        with np.errstate(over="ignore"):  # a tail bound that overflows is infinite, hence not used
+            for kind, amount, rate, count in parts:
+                if kind != "zcdp":
+                    more = _noise_pld(kind, amount, rate, count, interval, two_sided)
+                    total = total.compose(more)
     except _TooLargeError:
         return math.inf
     return float(total.get_epsilon_for_delta(delta))

@@ -58,9 +58,7 @@ def _by_layer(uses: Sequence[Use]) -> dict[int, list[Use]]:
 
 
 @torch.no_grad()
-def clipped_sum(
-    uses: Sequence[Use], *, clip_norm: float, mask: Tensor, views: Views
-) -> Tensor:
+def clipped_sum(uses: Sequence[Use], *, clip_norm: float, mask: Tensor, views: Views) -> Tensor:
     """Σᵢ mᵢ ∇ᵢ · min(1, C/‖∇ᵢ‖), the norm taken over all layers together.
 
     Args:

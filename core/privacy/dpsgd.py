@@ -54,7 +54,10 @@ class GradientMechanism(Protocol):
       size: number of parameters; the statistic has one entry more.
     """
 
-    noise: Literal["gaussian"]
+    @property
+    def noise(self) -> Literal["gaussian"]:
+        """Which noise Δ is stated for."""
+        ...
 
     @property
     def sensitivity(self) -> float:

@@ -1,8 +1,8 @@
 """Streams of secret randomness for thousands of small releases: batches and gradient noise.
 
 On the CPU both come from AES-128 in counter mode with a key from the operating system, drawn anew
-for every fit and never kept. Normals are made by Box–Muller with a radius of 54 bits, so their tails
-reach 8.6 standard deviations before they end (a chance of 1e-17 a draw).
+for every fit and never kept. Normals are made by Box–Muller with a radius of 54 bits, so their
+tails reach 8.6 standard deviations before they end (a chance of 1e-17 a draw).
 
 On a GPU noise comes from the device's own Philox generator, seeded by the operating system: it is
 not a cryptographic generator. The privacy statement says so.

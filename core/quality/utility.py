@@ -184,7 +184,8 @@ def tstr(
       seed: of the models that draw at random.
 
     Returns:
-      {"Logistic regression": {"AUROC": …, "AUPRC": …}, …}, or {"Ridge regression": {"R²": …}, …};
+      {"Logistic regression": {"AUROC": …, "AUPRC": …, "Accuracy": …}, …}, or
+      {"Ridge regression": {"R²": …}, …};
       empty when the test rows cannot tell models apart (one class, or fewer than two rows).
     """
     x, y = task.data(train)
@@ -207,7 +208,8 @@ def _scores(fitted: Learner, x: Floats, y: NDArray[np.generic], task: Task) -> d
         return {"R²": max(0.0, float(r2_score(y, fitted.predict(x))))}
     area, precision = auroc(fitted, x, y), auprc(fitted, x, y)
     assert area is not None and precision is not None  # the caller checked for two classes
-    return {"AUROC": area, "AUPRC": precision}
+    right = float((np.asarray(fitted.predict(x)) == y).mean())
+    return {"AUROC": area, "AUPRC": precision, "Accuracy": right}
 
 
 def one_thread() -> AbstractContextManager[object]:
@@ -232,6 +234,7 @@ def utility_rows(
     base = {"R²": 0.0, "AUROC": 0.5}
     if not task.numeric and len(y):
         base["AUPRC"] = float((y == positive_class(y)).mean())
+        base["Accuracy"] = float(np.unique(y, return_counts=True)[1].max() / len(y))
     return [
         UtilityRow(
             model=model,

@@ -81,10 +81,11 @@ def test_tstr_ranks_tables(cells):
     assert area["shuffled"] < 0.65
     assert area["collapsed"] == 0.5  # one class teaches nothing
     rows = utility_rows(task, real=found["real"], synthetic=found["shuffled"], test=tables["test"])
-    assert len(rows) == 8
+    assert len(rows) == 12
     share = (np.bincount(tables["test"].values["rich"]) / 600).min()
     base = {row.metric: row.baseline for row in rows}
-    assert base == {"AUROC": 0.5, "AUPRC": pytest.approx(share)}
+    expected = {"AUROC": 0.5, "AUPRC": share, "Accuracy": 1 - share}
+    assert base == pytest.approx(expected)
 
 
 def test_only_names_the_models_wanted(cells):

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from core.models.synthesizer import FitCancelled, FitEvent, FitPaused, Observe, Wish
+from core.privacy.meter import Meter
 from core.privacy.plan import Phase
 
-__all__ = ["Loop", "announce", "follow", "keep_checkpoint", "run_loop"]
+__all__ = ["Checkpoint", "Loop", "announce", "follow", "keep_checkpoint", "run_loop"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,20 +27,22 @@ class Loop:
     Attributes:
       name, title: of the phase, for people.
       start, steps: steps done before, steps in all.
-      step: does one step; returns values on the device, read only when told of.
+      step: does one step; may return values on the device, read only when told of.
       metrics: those values as named floats; must be functions of releases alone.
-      preview: a few synthetic rows as records.
+      preview: a few synthetic rows as records; none while there is nothing to see.
       keep: writes the checkpoint.
+      private: whether steps read real rows, through noise.
     """
 
     name: str
     title: str
     start: int
     steps: int
-    step: Callable[[], Tensor]
-    metrics: Callable[[Tensor], dict[str, float]]
+    step: Callable[[], Any]
+    metrics: Callable[[Any], dict[str, float]]
     preview: Callable[[], list[dict[str, Any]]]
     keep: Callable[[], None]
+    private: bool = False
     event_seconds: float = 0.5
     preview_seconds: float = 4.0
     checkpoint_seconds: float = 20.0
@@ -52,7 +54,7 @@ def run_loop(loop: Loop, observe: Observe) -> None:
     Raises:
       FitCancelled, FitPaused: the observer's wish, after the checkpoint is written.
     """
-    data = {"name": loop.name, "title": loop.title, "private": False}
+    data = {"name": loop.name, "title": loop.title, "private": loop.private}
     follow(observe(FitEvent(kind="phase", data=data)), loop.keep)
     told = previewed = kept = time.monotonic()
     for step in range(loop.start + 1, loop.steps + 1):
@@ -67,12 +69,43 @@ def run_loop(loop: Loop, observe: Observe) -> None:
         follow(observe(FitEvent(kind="metrics", data=metrics)), loop.keep)
         if now - previewed > loop.preview_seconds or step == loop.steps:
             previewed = now
-            rows = {"rows": loop.preview()}
-            follow(observe(FitEvent(kind="preview", data=rows)), loop.keep)
+            rows = loop.preview()
+            if rows:
+                event = FitEvent(kind="preview", data={"rows": rows})
+                follow(observe(event), loop.keep)
         if now - kept > loop.checkpoint_seconds:
             kept = now
             loop.keep()
     loop.keep()
+
+
+@dataclass
+class Checkpoint:
+    """One file that a fit goes on from, and the meter that must never lag behind it.
+
+    Attributes:
+      file: where it lies.
+      meter: of the guarded table; settled after each write, so that a resumed fit knows exactly
+        how much of every phase is left.
+      state: tensors and plain values; the fit adds to it as it goes.
+    """
+
+    file: Path
+    meter: Meter
+    state: dict[str, Any]
+
+    @classmethod
+    def open(cls, file: Path, meter: Meter, *, resume: bool, fresh: dict[str, Any]) -> Checkpoint:
+        """The kept one when a fit goes on and there is one, else a fresh one."""
+        if resume and file.exists():
+            return cls(file, meter, torch.load(file, weights_only=True, map_location="cpu"))
+        return cls(file, meter, fresh)
+
+    def keep(self, **parts: Any) -> None:
+        """Add parts to the state and write it."""
+        self.state.update(parts)
+        keep_checkpoint(self.state, self.file)
+        self.meter.settle()
 
 
 def announce(observe: Observe, phase: Phase) -> None:
