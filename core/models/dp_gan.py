@@ -60,15 +60,15 @@ class DpGanSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    steps: int = Field(default=3000, ge=1, le=100_000)
-    critic_steps: int = Field(default=5, ge=1, le=200)
+    steps: int = Field(default=2000, ge=1, le=100_000)
+    critic_steps: int = Field(default=10, ge=1, le=200)
     batch: int = Field(default=512, ge=1, le=100_000)
     fakes: int = Field(default=256, ge=16, le=10_000)
     clip_norm: float = Field(default=1.0, gt=0.0, le=100.0)
     hidden: int = Field(default=128, ge=4, le=4096)
     latent: int = Field(default=32, ge=1, le=1024)
     critic_hidden: int = Field(default=128, ge=4, le=4096)
-    rate: float = Field(default=3e-4, gt=0.0, le=1.0)
+    rate: float = Field(default=2e-4, gt=0.0, le=1.0)
     critic_rate: float = Field(default=1e-3, gt=0.0, le=1.0)
     box: float = Field(default=0.1, gt=0.0, le=10.0)
     temperature: float = Field(default=0.7, ge=0.05, le=10.0)

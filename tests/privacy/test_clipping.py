@@ -1,0 +1,148 @@
+"""Closed-form clipped sums are those of Opacus, of plain autograd and of torch.func."""
+
+import math
+import warnings
+
+import pytest
+import torch
+from torch import nn
+
+from core.privacy.clipping import clipped_sum, functional_clipped_sum, squared_norms
+from core.privacy.dense import Dense, Use
+from tests.privacy import nets
+
+CLIPS = (1e-3, 0.5, 1e3, math.inf)  # all, some, none, off
+
+
+def rows(b, seed=1):
+    return torch.randn(b, 3, generator=torch.Generator().manual_seed(seed))
+
+
+def closed(networks, x, clip_norm, mask=None, uses=None):
+    out = torch.full((networks.size,), 7.0)  # whatever was there is overwritten
+    mask = torch.ones(len(x)) if mask is None else mask
+    found = nets.uses(networks)(x) if uses is None else uses
+    factor = clipped_sum(found, clip_norm=clip_norm, mask=mask, views=networks.views(out))
+    return out, factor
+
+
+def by_opacus(networks, x):
+    """Per-sample gradients as Opacus has them, [b, size]."""
+    from opacus.grad_sample import GradSampleModule
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        wrapped = GradSampleModule(nets.module(networks), loss_reduction="sum")
+        nets.loss(wrapped(x)).backward()
+    return torch.cat([p.grad_sample.flatten(1) for p in wrapped.parameters()], dim=1)
+
+
+@pytest.mark.parametrize("clip_norm", CLIPS)
+@pytest.mark.parametrize("b", [1, 2, 64])
+@pytest.mark.parametrize("shape", nets.SHAPES.values())
+def test_sums_are_those_of_opacus(shape, b, clip_norm):
+    networks, x = nets.dense(shape), rows(b)
+    due = nets.clipped(by_opacus(networks, x), clip_norm)
+    assert nets.relative(closed(networks, x, clip_norm)[0], due) <= 1e-5
+
+
+@pytest.mark.parametrize("clip_norm", CLIPS)
+def test_an_empty_batch_sums_to_nothing(clip_norm):
+    networks = nets.dense(nets.SHAPES["deep"])
+    out, factor = closed(networks, rows(0), clip_norm)
+    assert not out.any() and len(factor) == 0
+
+
+def test_factors_and_masks():
+    networks, x = nets.dense(nets.SHAPES["deep"]), rows(6)
+    each = nets.per_record(networks, x)
+    norms = each.norm(dim=1)
+    clip_norm = float(norms.median())
+    mask = torch.tensor([1.0, 0, 1, 1, 0, 1])
+    out, factor = closed(networks, x, clip_norm, mask)
+    torch.testing.assert_close(factor, (clip_norm / norms).clamp(max=1) * mask)
+    assert nets.relative(out, nets.clipped(each, clip_norm, mask)) <= 1e-5
+    torch.testing.assert_close(squared_norms(nets.uses(networks)(x)), norms.square())
+
+
+def test_several_stacks_are_clipped_together():
+    networks = Dense(
+        {"in": (3, 6, 2), "out": (2, 6, 3)}, generator=torch.Generator().manual_seed(3)
+    )
+    x = rows(20)
+    into = networks["in"].run(x)
+    out = networks["out"].run(into.out)
+    decoded, back = networks["out"].back(out, torch.tanh(out.out), to_input=True)
+    uses = networks["in"].back(into, back)[0] + decoded
+    both = nn.Sequential(nets.module(networks, "in"), nets.module(networks, "out"))
+    each = []
+    for row in x:
+        both.zero_grad()
+        nets.loss(both(row.unsqueeze(0))).backward()
+        each.append(torch.cat([p.grad.flatten() for p in both.parameters()]))
+    each = torch.stack(each)
+    for clip_norm in CLIPS:
+        found = closed(networks, x, clip_norm, uses=uses)[0]
+        assert nets.relative(found, nets.clipped(each, clip_norm)) <= 1e-5
+
+
+def test_a_layer_used_several_times_is_exact():
+    """Loss f(x) + f(2x) - f(x²): every layer has three uses a record, and they cancel in part."""
+    networks = nets.dense(nets.SHAPES["deep"])
+    x, uses = rows(20), []
+    for change, sign in ((x, 1.0), (2 * x, 1.0), (x.square(), -1.0)):
+        tape = networks["net"].run(change)
+        uses += networks["net"].back(tape, sign * torch.tanh(tape.out))[0]
+    net = nets.module(networks)
+
+    def loss(call, row):
+        return nets.loss(call(row)) + nets.loss(call(2 * row)) - nets.loss(call(row.square()))
+
+    for clip_norm in CLIPS:
+        due, _ = functional_clipped_sum(net, loss, x, clip_norm=clip_norm, mask=torch.ones(20))
+        assert nets.relative(closed(networks, x, clip_norm, uses=uses)[0], due) <= 1e-5
+
+
+def test_a_gradient_of_an_input_gradient_is_a_use_without_bias():
+    """‖∂f/∂x‖² of a linear f = wx + b has gradient 2w, which leaves the bias alone."""
+    networks = nets.dense((3, 1))
+    layer = networks.layers[0]
+    weight, _ = layer.views(networks.flat.detach())
+    use = Use(layer, torch.full((1, 1), 2.0), weight.clone(), bias=False)
+    out, _ = closed(networks, rows(1), math.inf, uses=[use])
+    torch.testing.assert_close(out, torch.cat([2 * weight.flatten(), torch.zeros(1)]))
+    assert squared_norms([use]).item() == pytest.approx(4 * float(weight.square().sum()))
+
+
+@pytest.mark.parametrize("bad", [math.inf, math.nan, 1e38])
+def test_a_record_without_a_finite_gradient_contributes_exactly_nothing(bad):
+    networks, x = nets.dense(nets.SHAPES["wide"]), rows(5)
+    x[2] = bad
+    mask = torch.ones(5)
+    out, factor = closed(networks, x, 0.5, mask)
+    others = closed(networks, x[[0, 1, 3, 4]], 0.5)[0]
+    assert factor[2] == 0 and torch.isfinite(out).all()
+    torch.testing.assert_close(out, others)
+
+
+def test_the_functional_route_agrees_and_chunks():
+    networks, x = nets.dense(nets.SHAPES["deep"]), rows(11)
+    due = nets.clipped(nets.per_record(networks, x), 0.5)
+    for at_once in (1, 4, 64):
+        found, factor = functional_clipped_sum(
+            nets.module(networks),
+            lambda call, row: nets.loss(call(row)),
+            x,
+            clip_norm=0.5,
+            mask=torch.ones(11),
+            at_once=at_once,
+        )
+        assert nets.relative(found, due) <= 1e-5 and len(factor) == 11
+
+
+def test_layers_that_mix_records_are_refused():
+    net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
+    with pytest.raises((RuntimeError, ValueError)):
+        functional_clipped_sum(
+            net, lambda call, row: call(row).sum(), rows(3), clip_norm=1.0, mask=torch.ones(3)
+        )
