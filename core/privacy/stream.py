@@ -1,8 +1,8 @@
 """Streams of secret randomness for thousands of small releases: batches and gradient noise.
 
 On the CPU both come from AES-128 in counter mode with a key from the operating system, drawn anew
-for every fit and never kept. Normals are made by Box–Muller with a radius of 54 bits, so their
-tails reach 8.6 standard deviations before they end (a chance of 1e-17 a draw).
+for every fit and never kept. Normals are made by Box–Muller from 32-bit words; the rare words that
+make large radii are given 53 bits more, so that tails are neither cut nor coarse.
 
 On a GPU noise comes from the device's own Philox generator, seeded by the operating system: it is
 not a cryptographic generator. The privacy statement says so.
@@ -27,6 +27,8 @@ from core.privacy.noise import NoiseSource
 
 __all__ = ["SecretStream"]
 
+_RARE = 256  # of 2³² words: radii beyond 5.8 standard deviations are refined
+
 
 class SecretStream:
     """Poisson batches and normals from one secret stream.
@@ -44,6 +46,8 @@ class SecretStream:
             seed = int(source.generator().integers(2**62))
             self._bits = AESCounter(key=seed)
         self._generator = np.random.Generator(self._bits)
+        self._radius = self._angle = np.empty(0, dtype=np.float32)
+        self._pairs = np.empty((2, 0), dtype=np.float32)
         self._philox: torch.Generator | None = None
         if device != "cpu":
             self._philox = torch.Generator(device).manual_seed(seed)
@@ -83,19 +87,31 @@ class SecretStream:
         return out.add_(torch.from_numpy(self._normals(len(out))), alpha=std)
 
     def _normals(self, count: int) -> NDArray[np.float32]:
-        """Standard normals, float32 [count], two from each radius and angle."""
+        """Standard normals, float32 [count], two from each radius and angle; overwritten later."""
         half = (count + 1) // 2
-        words = self._bits.random_raw(half + (half + 1) // 2)  # 64 bits a radius, 32 an angle
-        radius = words[:half].view(np.int64).astype(np.float64)  # signed converts faster
-        radius *= 2.0**-64
-        radius += 0.5 + 2.0**-54  # in (0, 1]
+        if self._radius.shape[0] != half:  # kept, because fresh memory costs more than the normals
+            self._radius = np.empty(half, dtype=np.float32)
+            self._angle = np.empty(half, dtype=np.float32)
+            self._pairs = np.empty((2, half), dtype=np.float32)
+        radius, angle, pairs = self._radius, self._angle, self._pairs
+        words = self._bits.random_raw(half).view(np.uint32)  # 32 bits a radius, 32 an angle
+        radius[...] = words[:half]
+        radius += np.float32(0.5)
+        radius *= np.float32(2.0**-32)  # in (0, 1]
         np.log(radius, out=radius)
-        radius *= -2.0
-        np.sqrt(np.maximum(radius, 0.0, out=radius), out=radius)
-        length = radius.astype(np.float32)
-        angle = words[half:].view(np.int32)[:half].astype(np.float32)
+        radius *= np.float32(-2.0)
+        np.sqrt(radius, out=radius)
+        if words[:half].min() < _RARE:
+            self._refine(radius, words[:half])
+        angle[...] = words[half:].view(np.int32)  # signed converts faster
         angle *= np.float32(math.pi * 2.0**-31)
-        both = np.empty((2, half), dtype=np.float32)
-        np.multiply(length, np.cos(angle), out=both[0])
-        np.multiply(length, np.sin(angle), out=both[1])
-        return both.reshape(-1)[:count]
+        np.cos(angle, out=pairs[0])
+        np.sin(angle, out=pairs[1])
+        pairs *= radius
+        return pairs.reshape(-1)[:count]
+
+    def _refine(self, radius: NDArray[np.float32], words: NDArray[np.uint32]) -> None:
+        """Give the largest radii 53 bits more, so that no tail is cut or coarse."""
+        rare = np.flatnonzero(words < _RARE)
+        more = (self._bits.random_raw(len(rare)) >> np.uint64(11)) * 2.0**-53 + 2.0**-54
+        radius[rare] = np.sqrt(-2.0 * np.log((words[rare] + more) * 2.0**-32))

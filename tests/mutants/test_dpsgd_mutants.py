@@ -122,7 +122,7 @@ def auto_encoder():
     )
 
 
-SWAPPED = torch.cat([torch.full((1, 3), 4.0), nets.view(ROWS)[1:]])
+SWAPPED = torch.cat([torch.full((1, 3), 9.0), nets.view(ROWS)[1:]])
 
 
 def others_moved(take_step, parts):

@@ -1,5 +1,7 @@
 """Batches are Poisson samples; normals are normal, to the tails."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -87,6 +89,19 @@ def test_tails_are_there():
         p, k = 2 * stats.norm.sf(edge), int((x > edge).sum())
         chance = min(stats.binom.cdf(k, len(x), p), stats.binom.sf(k - 1, len(x), p))
         assert chance > LUCK, (edge, k, p * len(x))
+
+
+def test_rare_radii_are_refined(monkeypatch):
+    """With every word taken for a rare one the law is the same."""
+    import core.privacy.stream as module
+
+    monkeypatch.setattr(module, "_RARE", 2**32)
+    draws = normals(80_000).reshape(10_000, 8)
+    check_gaussian(draws, 1.0)
+    made = stream()
+    radius, words = np.zeros(4, dtype=np.float32), np.zeros(4, dtype=np.uint32)
+    made._refine(radius, words)  # the rarest word of all
+    assert (radius > math.sqrt(2 * 32 * math.log(2))).all() and np.isfinite(radius).all()
 
 
 def test_both_halves_of_a_pair_are_independent():
