@@ -18,6 +18,7 @@ __all__ = [
     "BLUE",
     "LEGEND",
     "LINE",
+    "PHASES",
     "VERMILION",
     "axis",
     "bars",
@@ -37,6 +38,7 @@ __all__ = [
 Trace = dict[str, Any]
 
 BLUE, VERMILION = "#0072B2", "#D55E00"  # Okabe and Ito's, safe for colour-blind readers
+PHASES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 GRID = "rgba(128,128,128,0.2)"
 LINE = "rgba(128,128,128,0.8)"
 GL_POINTS = 1_000  # beyond this many points browsers draw faster with WebGL

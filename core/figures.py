@@ -16,6 +16,7 @@ from core.figure_parts import (
     BLUE,
     LEGEND,
     LINE,
+    PHASES,
     VERMILION,
     Trace,
     axis,
@@ -51,7 +52,6 @@ __all__ = [
 Report = Mapping[str, Any]
 
 REAL_FILL = "rgba(0,114,178,0.45)"
-PHASES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 HATCHES = ("", "/", "x", ".", "-", "\\", "+")
 NOT_PREDICTABLE = "not predictable even from real rows"
 

@@ -7,14 +7,16 @@ import math
 import streamlit as st
 
 from core import figures
-from core.models.synthesizer import Card, cards
+from core.figure_stages import stages_figure, stages_text
+from core.models.synthesizer import Card, Setting, cards
 from core.privacy.accountant import attacker_best_guess
-from core.privacy.plan import Plan, default_delta
+from core.privacy.plan import Phase, Plan, default_delta
 from core.runs import estimate, service
 from core.runs.records import TableRecord
 from pages.parts import guard, routes, shared
 
 EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 8.0, 10.0)
+FIRST = "pearl"  # the model to try first
 MEANING = (
     (0.5, "Very strong: what a single person contributed is all but invisible."),
     (1.0, "Strong: the usual choice for data about people."),
@@ -31,6 +33,15 @@ def render() -> None:
     table = shared.chosen_table() or _newest()
     if table is None:
         shared.nothing_yet("There is no table to plan for yet.", "Bring in a table", "tables")
+        return
+    if not shared.store().attested(table.id):
+        st.info(
+            "First confirm on the Tables page that this table's bounds and category names may be "
+            "public. ε does not protect them.",
+            icon=":material/fact_check:",
+        )
+        if st.button("Look at the table", type="primary", icon=":material/arrow_back:"):
+            routes.go("tables", table=table.id)
         return
     left, right = st.columns([3, 2], gap="large")
     with left:
@@ -54,20 +65,16 @@ def _newest() -> TableRecord | None:
 def _model() -> Card:
     """The model cards, one chosen."""
     st.subheader("Model", anchor=False)
-    known = {card.id: card for card in cards()}
-    picked = next(iter(known))
-    if len(known) > 1:
-        picked = (
-            st.segmented_control(
-                "Model",
-                list(known),
-                default=picked,
-                format_func=lambda key: known[key].name,
-                label_visibility="collapsed",
-            )
-            or picked
-        )
-    card = known[picked]
+    known = {card.id: card for card in sorted(cards(), key=lambda card: card.id != FIRST)}
+    picked = st.pills(
+        "Model",
+        list(known),
+        default=FIRST,
+        format_func=lambda key: known[key].name,
+        label_visibility="collapsed",
+        key="model",
+    )
+    card = known[picked or FIRST]
     with st.container(border=True):
         st.markdown(f"**{card.name}** — {card.summary}")
         st.markdown(f":material/thumb_up: {card.good_at}  \n:material/thumb_down: {card.weak_at}")
@@ -143,17 +150,27 @@ def _details(table: TableRecord, card: Card) -> dict[str, object]:
         )
         settings = {}
         for setting in card.settings:
-            settings[setting.name] = st.number_input(
-                setting.label,
-                min_value=None if setting.low is None else type(setting.default)(setting.low),
-                max_value=None if setting.high is None else type(setting.default)(setting.high),
-                value=setting.default,
-                help=setting.help,
-                format=None if isinstance(setting.default, int) else "%.4g",
-                key=f"setting_{card.id}_{setting.name}",
-            )
+            settings[setting.name] = _setting(card, setting)
         extra["settings"] = settings
     return extra
+
+
+def _setting(card: Card, setting: Setting) -> float | int | bool:
+    """One advanced setting: a switch or a number."""
+    key = f"setting_{card.id}_{setting.name}"
+    if isinstance(setting.default, bool):
+        return st.toggle(setting.label, setting.default, help=setting.help, key=key)
+    kind = type(setting.default)
+    chosen: float | int = st.number_input(
+        setting.label,
+        min_value=None if setting.low is None else kind(setting.low),
+        max_value=None if setting.high is None else kind(setting.high),
+        value=setting.default,
+        help=setting.help,
+        format=None if kind is int else "%.4g",
+        key=key,
+    )
+    return chosen
 
 
 def _summary(table: TableRecord, card: Card, epsilon: float, extra: dict[str, object]) -> None:
@@ -183,14 +200,17 @@ def _summary(table: TableRecord, card: Card, epsilon: float, extra: dict[str, ob
         key="budget",
         alt="Share of the budget that each private phase takes.",
     )
-    for phase in plan.phases:
-        noise = (
-            f" Noise: {phase.noise_multiplier:.2f} × what one record can change."
-            if phase.noise_multiplier
-            else " No noise."
-        )
-        st.markdown(f"**{phase.title}** — {phase.what}{noise}")
-    if "steps" in plan.settings:
+    dumped = plan.model_dump(mode="json"), [stage.model_dump() for stage in card.stages]
+    st.plotly_chart(
+        stages_figure(dumped[1], dumped[0]),
+        config={"displayModeBar": False},
+        key="stages",
+        alt=stages_text(dumped[1], dumped[0]),
+    )
+    with st.expander("What is released, in words", icon=":material/list:"):
+        for phase in plan.phases:
+            st.markdown(f"**{phase.title}** — {phase.what} {_noise(phase, plan.n)}")
+    if any(not stage.private for stage in card.stages) and "steps" in plan.settings:
         st.markdown(
             f":material/model_training: Then {plan.settings['steps']:,} training steps that touch "
             "no private data."
@@ -203,6 +223,17 @@ def _summary(table: TableRecord, card: Card, epsilon: float, extra: dict[str, ob
     )
     _ledger(table, plan)
     _start(table, plan, extra)
+
+
+def _noise(phase: Phase, n: int) -> str:
+    """How often a phase runs, on how much, with what noise."""
+    times = "Once" if phase.count == 1 else f"{phase.count:,} times"
+    on = "on all rows"
+    if phase.sampling_rate is not None and phase.sampling_rate < 1:
+        on = f"on random batches of about {phase.sampling_rate * n:,.0f} rows"
+    if not phase.noise_multiplier:
+        return f"{times}, {on}. No noise."
+    return f"{times}, {on}. Noise: {phase.noise_multiplier:.2f} × what one record can change."
 
 
 def _numbers(plan: Plan) -> None:

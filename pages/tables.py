@@ -254,6 +254,7 @@ def _attest(table: TableRecord) -> None:
             "public knowledge.",
             # what is declared later was not confirmed: each schema asks for a tick of its own
             key=f"attest_{table.id}_{abs(hash(table.schema.model_dump_json()))}",
+            value=shared.store().attested(table.id),
             help="They are not protected by ε. The certificate lists them as its conditions.",
         )
         if st.button(
@@ -264,6 +265,7 @@ def _attest(table: TableRecord) -> None:
         ):
             with shared.plain_errors():
                 table.schema.domain()
+                shared.store().attest(table.id)
                 routes.go("plan", table=table.id)
         if not sure:
             st.caption("Tick the box to go on.")

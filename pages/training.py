@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from core.models.synthesizer import Card, Chart, cards
 from core.runs import service
 from core.runs.events import State
 from core.runs.records import RunRecord
@@ -66,7 +67,10 @@ def _show(run: RunRecord) -> None:
 def _progress(run: RunRecord) -> None:
     now = service.progress(shared.store(), run.id)
     left = "" if now.eta_seconds is None else f" · about {shared.duration(now.eta_seconds)} left"
-    st.progress(now.fraction, text=f"{now.title or 'Starting'} · {now.fraction:.0%}{left}")
+    st.progress(
+        now.fraction, text=f"{now.title or 'Starting'}{_place(run, now)} · {now.fraction:.0%}{left}"
+    )
+    _spent(run)
     device = shared.store().latest(run.id, "device")
     data = {} if device is None else device.data
     gpu = data.get("gpu_percent")
@@ -82,6 +86,35 @@ def _progress(run: RunRecord) -> None:
     )
     places[3].metric(
         "Memory", f"{data.get('memory_mb', 0):,.0f} MB", help="Memory of the run's own process."
+    )
+
+
+def _card(run: RunRecord) -> Card | None:
+    """The card of the run's model; None when this version does not know it."""
+    return {card.id: card for card in cards()}.get(run.model)
+
+
+def _place(run: RunRecord, now: service.Progress) -> str:
+    """Which stage of how many this is, where a model has several."""
+    card = _card(run)
+    held = {phase.name for phase in run.plan.phases}
+    stages = (
+        [] if card is None else [s.name for s in card.stages if not s.private or s.name in held]
+    )
+    if len(stages) < 2 or now.phase not in stages:
+        return ""
+    return f" (stage {stages.index(now.phase) + 1} of {len(stages)})"
+
+
+def _spent(run: RunRecord) -> None:
+    """ε so far against what the plan holds; all of it was debited at the start."""
+    so_far = service.epsilon_so_far(shared.store(), run.id)
+    if so_far is None:
+        return
+    budget = run.plan.guarantee.epsilon
+    st.caption(
+        f":material/lock: ε released so far: **{min(so_far, budget):.2f}** of {budget:.2f}. "
+        "The ledger was charged for all of it before the first row was read."
     )
 
 
@@ -138,20 +171,27 @@ def _ending(run: RunRecord) -> None:
 
 
 def _charts(run: RunRecord) -> None:
+    """The charts of the model's card, each over its own steps; all metrics where it has none."""
     series = shared.store().series(run.id)
     names = [c for c in series.columns if c not in ("seq", "time", "seconds", "step")]
     if series.empty or not names:
         return
-    st.subheader("How close the synthetic table is to what was measured", anchor=False)
-    st.caption(
-        "Lower is closer. A line that reaches the noise has learned all that the measurement knows."
-    )
-    st.line_chart(
-        series.set_index("step")[names],
-        x_label="training steps",
-        y_label="mismatch",
-        height=260,
-    )
+    card = _card(run)
+    shown = [c for c in (() if card is None else card.charts) if set(c.series) & set(names)]
+    if not shown:
+        shown = [Chart(title="Metrics", caption="", unit="value", series=tuple(names))]
+    places = st.columns(len(shown)) if len(shown) == 2 else [st.container() for _ in shown]
+    for place, chart in zip(places, shown, strict=True):
+        drawn = [name for name in chart.series if name in names]
+        with place:
+            st.subheader(chart.title, anchor=False)
+            st.caption(chart.caption)
+            st.line_chart(
+                series.dropna(subset=drawn, how="all").set_index("step")[drawn],
+                x_label="training steps",
+                y_label=chart.unit,
+                height=260,
+            )
 
 
 def _preview(run: RunRecord) -> None:

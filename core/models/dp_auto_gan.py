@@ -136,18 +136,18 @@ class DpAutoGan:
         ),
         charts=(
             Chart(
-                title="How much of each step is signal",
-                caption="Length of the average step over that of its noise alone, of the "
-                "autoencoder first and then of the critic. It falls as they come to fit.",
+                title="Autoencoder: how much of each step is signal",
+                caption="Length of the average step over that of its noise alone. It falls as "
+                "codes come to hold what they can.",
                 unit="signal over noise",
-                series=("signal above noise",),
+                series=("autoencoder: signal above noise",),
             ),
             Chart(
-                title="Records whose influence was cut back",
-                caption="Share of the real records of a batch that were clipped, itself released "
-                "with noise. 100 % is normal here.",
-                unit="% of records",
-                series=("records clipped, %",),
+                title="Critic: how much of each step is signal",
+                caption="The same for the critic. It falls as generated records come to look "
+                "like real ones.",
+                unit="signal over noise",
+                series=("critic: signal above noise",),
             ),
         ),
         soundness="Encoder and decoder are clipped jointly and both noised; the printed version "
@@ -263,7 +263,7 @@ class DpAutoGan:
                     start=descent.done,
                     steps=settings.encoder_steps,
                     step=descent.step,
-                    metrics=lambda _: descent.metrics(),
+                    metrics=lambda _: _named(AUTOENCODER, descent.metrics()),
                     preview=list,
                     keep=lambda: kept.keep(descent=descent.state_dict()),
                     private=True,
@@ -319,7 +319,7 @@ class DpAutoGan:
                 start=game.done,
                 steps=settings.steps,
                 step=game.step,
-                metrics=lambda _: game.metrics(),
+                metrics=lambda _: _named(CRITIC, game.metrics()),
                 preview=lambda: fitted({}).preview(),
                 keep=lambda: kept.keep(game=game.state_dict()),
                 private=True,
@@ -335,6 +335,11 @@ class DpAutoGan:
         heads, settings, weights, history = read_fitted(folder)
         autoencoder = weights.pop(AUTOENCODER)
         return _fitted(heads, DpAutoGanSettings(**settings), weights, autoencoder, history)
+
+
+def _named(phase: str, metrics: dict[str, float]) -> dict[str, float]:
+    """Metrics of one phase, told apart from the other's."""
+    return {f"{phase}: {name}": value for name, value in metrics.items()}
 
 
 def _generator(settings: DpAutoGanSettings) -> Generator:

@@ -8,8 +8,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +19,7 @@ from core.privacy.plan import Budget, Plan, default_delta
 from core.runs.accounts import Account, account, people_of, set_limit
 from core.runs.events import State
 from core.runs.launcher import LocalLauncher
+from core.runs.progress import Progress, epsilon_so_far, progress
 from core.runs.records import RunRecord, TableRecord
 from core.runs.store import NotFoundError, RunStore, RunStoreError
 from core.runs.workspace import PROJECT_ROOT, Workspace, private_folder
@@ -35,6 +34,7 @@ __all__ = [
     "cancel",
     "certificate",
     "confirm_schema",
+    "epsilon_so_far",
     "generate_rows",
     "import_frame",
     "make_plan",
@@ -163,12 +163,17 @@ def start(
       confirmation: what the steward wrote to allow a run without differential privacy.
 
     Raises:
-      RunStoreError: the plan is not for this table, or a run without differential privacy was not
-        confirmed in words.
+      RunStoreError: the plan is not for this table, its schema was not declared public, or a run
+        without differential privacy was not confirmed in words.
     """
     if not plan.budget.private and not confirmation.strip():
         raise RunStoreError(
             "This run claims no differential privacy. Nothing was started. Confirm it in words."
+        )
+    if not store.attested(table_id):
+        raise RunStoreError(
+            "Nobody has confirmed yet that this table's bounds and category names may be public. "
+            "Nothing was started. Confirm it on the Tables page."
         )
     table = store.table(table_id)
     run = store.create_run(
@@ -242,50 +247,6 @@ def _epsilon_words(run: RunRecord) -> str:
 
 
 # -- watching -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a run is.
-
-    Attributes:
-      phase, title: of the present phase; empty before the first.
-      step, steps: of the present phase's loop; 0 of 0 when it has none.
-      fraction: step / steps, in [0, 1].
-      steps_per_second: in the present phase, or None before it is known.
-      eta_seconds: until the present phase ends at that speed, or None.
-      elapsed_seconds: since the run's start.
-    """
-
-    phase: str
-    title: str
-    step: int
-    steps: int
-    fraction: float
-    steps_per_second: float | None
-    eta_seconds: float | None
-    elapsed_seconds: float
-
-
-def progress(store: RunStore, run_id: str) -> Progress:
-    """How far a run is, from its newest events."""
-    run = store.run(run_id)
-    phase = store.latest(run_id, "phase")
-    newest = store.latest(run_id, "progress")
-    end = run.ended.timestamp() if run.ended is not None else time.time()
-    elapsed = 0.0 if run.started is None else max(0.0, end - run.started.timestamp())
-    name = "" if phase is None else str(phase.data.get("name", ""))
-    title = "" if phase is None else str(phase.data.get("title", name))
-    if phase is None or newest is None or newest.seq < phase.seq:
-        return Progress(name, title, 0, 0, 0.0, None, None, elapsed)
-    step, steps = int(newest.data.get("step", 0)), int(newest.data.get("steps", 0))
-    # a resumed phase begins at the step of its checkpoint: count from its first progress
-    first = store.events(run_id, after=phase.seq, kind="progress", limit=1)[0]
-    done, seconds = step - int(first.data.get("step", 0)), newest.time - first.time
-    speed = done / seconds if done > 0 and seconds > 0 else None
-    eta = max(0.0, (steps - step) / speed) if speed else None
-    fraction = min(1.0, step / steps) if steps else 0.0
-    return Progress(name, title, step, steps, fraction, speed, eta, elapsed)
 
 
 def report(store: RunStore, run_id: str) -> dict[str, Any] | None:

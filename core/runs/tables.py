@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import secrets
 import shutil
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Self
 
 import pandas as pd
@@ -120,6 +123,28 @@ class TableStore:
             connection.execute(update(TableRow).where(TableRow.id == table_id).values(**values))
         return self.table(table_id)
 
+    def attest(self, table_id: str) -> None:
+        """Keep that the steward declared the table's present schema public, and when.
+
+        The statement holds for that schema alone: a changed one has to be attested again.
+        """
+        table = self.table(table_id)
+        statement = {"schema": _digest(table.schema), "time": time.time()}
+        with replacing(self._statement(table)) as file:
+            file.write(json.dumps(statement).encode())
+
+    def attested(self, table_id: str) -> bool:
+        """Whether the steward declared the table's present schema public."""
+        table = self.table(table_id)
+        try:
+            statement = json.loads(self._statement(table).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return False
+        return bool(statement["schema"] == _digest(table.schema))
+
+    def _statement(self, table: TableRecord) -> Path:
+        return table.path.parent / "attested.json"
+
     def load_frame(self, table_id: str) -> pd.DataFrame:
         """All rows of a table, as they were imported."""
         return pd.read_parquet(self.table(table_id).path)
@@ -145,3 +170,7 @@ class TableStore:
             path=self.workspace.tables_dir / row.id / "rows.parquet",
             people=row.people,
         )
+
+
+def _digest(schema: Schema) -> str:
+    return hashlib.sha256(schema.model_dump_json().encode()).hexdigest()

@@ -53,7 +53,9 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunStore]
 @pytest.fixture
 def table(store: RunStore) -> TableRecord:
     record = service.import_frame(store, sample_table(400), name=SAMPLE_NAME, source="test")
-    return declare.change_target(store, record, SAMPLE_TARGET)
+    record = declare.change_target(store, record, SAMPLE_TARGET)
+    store.attest(record.id)
+    return record
 
 
 @pytest.fixture

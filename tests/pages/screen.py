@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.quality import types
 from core.runs.events import State
-from core.runs.records import RunRecord
+from core.runs.records import RunRecord, TableRecord
 from core.runs.store import RunStore
 
 
@@ -39,6 +39,11 @@ def whole(at: AppTest) -> AppTest:
     """The page, after a look that no fault is on it."""
     assert not at.exception, [fault.value for fault in at.exception]
     return at
+
+
+def forget_statement(table: TableRecord) -> None:
+    """The table as it is before the steward declared its schema public."""
+    (table.path.parent / "attested.json").unlink()
 
 
 def running(store: RunStore, run: RunRecord) -> None:

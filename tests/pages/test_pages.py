@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.runs import service
 from core.runs.events import State
-from pages.parts import uploads
-from tests.pages.screen import buttons, finish, press, small_report, words
+from core.runs.store import RunStoreError
+from pages.parts import shared, uploads
+from tests.pages.screen import buttons, finish, forget_statement, press, small_report, words
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("tables", "plan", "training", "review", "download", "ledger")
@@ -59,12 +61,34 @@ def test_a_broken_upload_is_one_plain_error(store, show):
     assert "Try the sample table" in buttons(at)
 
 
-def test_planning_needs_the_declaration(table, show):
+def test_planning_needs_the_declaration(store, table, show, monkeypatch):
+    forget_statement(table)
+    monkeypatch.setattr("pages.tables.routes.go", lambda *_, **__: None)
     at = show("tables", table=table.id)
     plan = next(b for b in at.button if b.label == "Plan a synthetic table")
     assert plan.disabled
     at.checkbox[0].check().run()
-    assert not next(b for b in at.button if b.label == "Plan a synthetic table").disabled
+    next(b for b in at.button if b.label == "Plan a synthetic table").click().run()
+    assert store.attested(table.id)
+
+
+def test_an_address_does_not_lead_past_the_declaration(store, table, show):
+    forget_statement(table)
+    for at in (show("plan", table=table.id), show("plan")):
+        assert "confirm on the Tables page" in at.info[0].value
+        assert buttons(at) == ["Look at the table"] and not at.metric
+    plan = service.make_plan(table.schema, table.n, model="pearl", epsilon=1.0)
+    with pytest.raises(RunStoreError, match="Nobody has confirmed"):
+        service.start(store, shared.launcher(), table_id=table.id, plan=plan)
+
+
+def test_a_declaration_holds_for_one_schema(store, table):
+    assert store.attested(table.id)
+    other = table.schema["age"].model_copy(update={"low": -5.0})
+    store.save_schema(table.id, table.schema.replace(other))
+    assert not store.attested(table.id)
+    store.save_schema(table.id, table.schema)
+    assert store.attested(table.id)
 
 
 def test_the_target_can_be_changed(store, table, show):
@@ -105,6 +129,7 @@ def test_no_privacy_needs_the_typed_words(table, show):
 def test_an_undeclared_column_is_a_plain_error_with_a_way_back(store, table, show):
     age = table.schema["age"].model_copy(update={"low": None})
     store.save_schema(table.id, table.schema.replace(age))
+    store.attest(table.id)
     at = show("plan", table=table.id)
     assert not at.exception
     assert "age" in at.error[0].value

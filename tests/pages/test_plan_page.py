@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from core.models.synthesizer import cards
 from core.runs import service
 from core.runs.events import State
 from core.table.sample import sample_table
@@ -32,7 +33,7 @@ def test_every_phase_is_shown_with_its_noise(table, show):
     for phase in plan.phases:
         assert phase.title in said and f"{phase.noise_multiplier:.2f}" in said
     assert f"{plan.guarantee.epsilon_replace:.2f}" == numbers(at)["ε, replace-one"]
-    assert len(at.get("plotly_chart")) == 1
+    assert len(at.get("plotly_chart")) == 2  # the budget, the stages
     assert "No earlier run to judge by" in said and "in the ledger: 0" in said
 
 
@@ -96,6 +97,7 @@ def test_the_way_back_leads_to_the_table(store, table, show, monkeypatch):
     gone = started(monkeypatch)
     age = table.schema["age"].model_copy(update={"source": DomainSource.BOUGHT})
     store.save_schema(table.id, table.schema.replace(age))
+    store.attest(table.id)
     at = whole(press(show("plan", table=table.id), "Back to the table"))
     assert "age" in at.error[0].value
     assert gone == [("tables", {"table": table.id})]
@@ -103,6 +105,7 @@ def test_the_way_back_leads_to_the_table(store, table, show, monkeypatch):
 
 def test_the_newest_table_is_offered_without_an_address(store, table, show):
     other = service.import_frame(store, sample_table(60), name="other", source="test")
+    store.attest(other.id)
     at = whole(show("plan"))
     assert at.selectbox[0].options == ["other", table.name]
     assert f"{other.n:,} rows" in words(at)
@@ -127,3 +130,27 @@ def test_two_tables_of_one_name_can_be_told_apart(store, table, show):
     at = show("plan")
     at = whole(at.selectbox[0].select_index(1).run())
     assert f"{table.n:,} rows" in words(at) and f"{other.n:,} rows" not in words(at)
+
+
+@pytest.mark.parametrize("model", [card.id for card in cards()])
+def test_every_model_can_be_planned(table, show, model):
+    at = show("plan", table=table.id)
+    at.pills[0].set_value(model).run()
+    at = whole(at)
+    card = next(card for card in cards() if card.id == model)
+    plan = service.make_plan(table.schema, table.n, model=model, epsilon=1.0)
+    said = words(at)
+    assert card.summary in said and len(at.get("plotly_chart")) == 2
+    for phase in plan.phases:
+        assert phase.title in said and f"{phase.noise_multiplier:.2f}" in said
+        assert phase.sampling_rate is None or "random batches" in said
+    free = any(not stage.private for stage in card.stages)
+    assert ("touch no private data" in said.replace("  \n", " ")) == free
+
+
+def test_switches_are_switches(table, show):
+    at = show("plan", table=table.id)
+    at.pills[0].set_value("p3gm").run()
+    switch = next(t for t in at.toggle if t.label == "Uncertain points")
+    switch.set_value(False).run()
+    whole(at)

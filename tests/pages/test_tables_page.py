@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from core.runs import service
 from core.table.sample import sample_table
 from core.table.schema import DomainSource, Kind
-from tests.pages.screen import button, buttons, press, running, whole, words
+from tests.pages.screen import button, buttons, forget_statement, press, running, whole, words
 
 
 def upload(at: AppTest, name: str, data: bytes) -> AppTest:
@@ -170,6 +170,7 @@ def test_the_same_upload_twice_has_one_account(store, show):
 
 
 def test_the_declaration_is_asked_for(table, show):
+    forget_statement(table)
     at = show("tables", table=table.id)
     assert button(at, "Plan a synthetic table").disabled
     assert "Tick the box to go on." in words(at)

@@ -10,6 +10,7 @@ from core.models.synthesizer import FitEvent, Wish
 from core.runs import service
 from core.runs.events import RunEvent, State
 from pages import training as page
+from pages.parts import shared
 from tests.pages.screen import buttons, finish, press, running, small_report, whole, words
 
 
@@ -194,3 +195,44 @@ def test_a_dead_worker_is_seen_as_lost(store, start, show):
     at = whole(show("training", run=run.id))
     assert store.run(run.id).state is State.LOST
     assert buttons(at) == ["Resume", "Give up"] and "unexpectedly" in at.error[0].value
+
+
+def test_a_private_stage_says_where_it_is_and_what_it_has_spent(store, table, show):
+    plan = service.make_plan(table.schema, table.n, model="p3gm", epsilon=1.0)
+    run = service.start(store, shared.launcher(), table_id=table.id, plan=plan)
+    running(store, run)
+    steps = plan.phase("decoder").count
+    for name in ("pca", "em", "decoder"):
+        data = {"name": name, "title": plan.phase(name).title, "private": True}
+        store.append(run.id, FitEvent(kind="phase", data=data))
+    half = {"step": steps // 2, "steps": steps, "phase": "decoder", "unit": "steps"}
+    store.append(run.id, FitEvent(kind="progress", data=half))
+    told = {"step": 10, "signal above noise": 1.0, "records clipped, %": 90.0}
+    store.append(run.id, FitEvent(kind="metrics", data=told))
+    at = whole(show("training", run=run.id))
+    (bar,) = at.get("progress")
+    assert "(stage 3 of 3) · 50%" in bar.proto.text
+    assert len(at.get("vega_lite_chart")) == 2  # one a chart of the card
+    spent = service.epsilon_so_far(store, run.id)
+    assert 0.4 < spent < 0.95 and f"**{spent:.2f}** of 1.00" in words(at)
+
+
+def test_spending_grows_with_stages_and_ends_at_the_plan(store, table):
+    plan = service.make_plan(table.schema, table.n, model="p3gm", epsilon=1.0)
+    run = service.start(store, shared.launcher(), table_id=table.id, plan=plan)
+    assert service.epsilon_so_far(store, run.id) == 0.0
+    seen = []
+    for name in ("pca", "em", "decoder"):
+        data = {"name": name, "title": name, "private": True}
+        store.append(run.id, FitEvent(kind="phase", data=data))
+        count = plan.phase(name).count
+        for step in (count // 2, count):
+            told = {"step": step, "steps": count, "phase": name}
+            store.append(run.id, FitEvent(kind="progress", data=told))
+            seen.append(service.epsilon_so_far(store, run.id))
+    assert seen == sorted(seen) and seen[0] > 0.1
+    assert seen[-1] == pytest.approx(plan.guarantee.epsilon)
+
+
+def test_nothing_is_counted_where_nothing_is_claimed(store, start):
+    assert service.epsilon_so_far(store, start(math.inf).id) is None

@@ -36,9 +36,11 @@ def frame() -> pd.DataFrame:
 
 @pytest.fixture
 def table(store: RunStore, schema: Schema, frame: pd.DataFrame) -> TableRecord:
-    return store.add_table(
+    made = store.add_table(
         frame, name="people", schema=schema, profile={"n": ROWS}, source="test", people="p1"
     )
+    store.attest(made.id)
+    return made
 
 
 @pytest.fixture

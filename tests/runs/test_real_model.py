@@ -24,6 +24,7 @@ def test_sample_table_to_more_rows(store: RunStore) -> None:
     plan = service.make_plan(
         table.schema, table.n, model="pearl", epsilon=1.0, settings=dict(SETTINGS)
     )
+    store.attest(table.id)
     run = service.start(store, LocalLauncher(store), table_id=table.id, plan=plan, rows=120)
     with pytest.raises(NotFoundError, match="no model yet"):
         service.generate_rows(store, run.id, rows=5)
