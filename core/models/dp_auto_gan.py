@@ -300,8 +300,8 @@ class DpAutoGan:
         game = Game(
             generator,
             render,
-            new_critic(heads.width, settings.critic_hidden, kept.state["seed"] + 2, device),
-            table.sampled(CRITIC, view=heads.codec.expand, device=device),
+            new_critic(heads.critic_width, settings.critic_hidden, kept.state["seed"] + 2, device),
+            table.sampled(CRITIC, view=heads.critic_view, device=device),
             pace=Pace(**settings.model_dump(include=set(Pace.__dataclass_fields__))),
             seed=kept.state["seed"] + 3,
             device=device,

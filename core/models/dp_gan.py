@@ -197,8 +197,8 @@ class DpGan:
         game = Game(
             generator,
             partial(heads.relaxed, temperature=settings.temperature),
-            new_critic(heads.width, settings.critic_hidden, kept.state["seed"], device),
-            table.sampled(CRITIC, view=heads.codec.expand, device=device),
+            new_critic(heads.critic_width, settings.critic_hidden, kept.state["seed"], device),
+            table.sampled(CRITIC, view=heads.critic_view, device=device),
             pace=Pace(**settings.model_dump(include=set(Pace.__dataclass_fields__))),
             seed=kept.state["seed"] + 1,
             device=device,

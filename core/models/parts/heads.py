@@ -9,6 +9,8 @@ map of slot probabilities; and drawn records.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -18,6 +20,7 @@ from core.table.codec import Codec, Codes
 
 __all__ = ["Heads"]
 
+WAVES = 8  # what critics see of each number beside its position
 _LARGEST_LOGIT = 30.0  # keeps every exponential finite without a maximum per column
 
 
@@ -32,6 +35,7 @@ class Heads:
       slots: one a modelled column, in file order.
       total: Σ slots, the width of logits.
       width: of the codec's expanded vector.
+      critic_width: of records as critics see them.
     """
 
     def __init__(self, codec: Codec, *, device: str = "cpu"):
@@ -44,7 +48,8 @@ class Heads:
         self._member = functional.one_hot(column, len(self.slots)).float().to(device)  # [S, m]
         starts = torch.tensor([0, *self.counts[:-1]]).cumsum(0)
         self._starts = starts.to(device)
-        self._layout = _layout(codec, self.slots).to(device)  # [S, width]
+        self.critic_width = codec.width + WAVES * codec.numbers
+        self._layout = _layout(codec, self.slots).to(device)  # [S, critic_width]
 
     def view(self, codes: Codes) -> Tensor:
         """Codes on a device → float32 [b, width + m]: the expanded record, then its slots.
@@ -54,6 +59,21 @@ class Heads:
         places = [_slot_of(column, codes) for column in self.slots]
         slots = torch.stack(places, dim=1) + self._starts.to(codes.states.device)
         return torch.cat([self.codec.expand(codes), slots.to(torch.float32)], dim=1)
+
+    def critic_view(self, codes: Codes) -> Tensor:
+        """Codes on a device → float32 [b, critic_width]: the expanded record, then its waves.
+
+        The waves of a number at position v are cos(πkv), k = 1 … 8, and nothing where it is a spike
+        or missing. They show a critic the shape of a distribution, of which it would see little
+        more than the mean in v itself. Each row depends on its record alone.
+        """
+        parts = [self.codec.expand(codes)]
+        for column in self.slots:
+            block = column.block
+            if block.number is not None:
+                on_line = (codes.states[:, block.index] == 0).unsqueeze(1)
+                parts.append(_waves(codes.values[:, block.number]) * on_line)
+        return torch.cat(parts, dim=1)
 
     def split(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """What `view` made → expanded float32 [b, width] and slots int64 [b, m]."""
@@ -74,7 +94,7 @@ class Heads:
         return -self.probabilities(logits).gather(1, slots).log().sum(dim=1)
 
     def relaxed(self, logits: Tensor, *, temperature: float, generator: torch.Generator) -> Tensor:
-        """A record a row in the codec's layout, by straight-through Gumbel-softmax.
+        """A record a row as critics see them, by straight-through Gumbel-softmax.
 
         Forwards it is a drawn record; backwards the gradient is that of the soft one.
 
@@ -84,7 +104,7 @@ class Heads:
           generator: data-free randomness on the logits' device.
 
         Returns:
-          float32 [b, width].
+          float32 [b, critic_width], laid out as `critic_view` does.
         """
         uniform = torch.rand(logits.shape, generator=generator, device=logits.device)
         gumbel = -(-(uniform.clamp(1e-9, 1.0 - 1e-7)).log()).log()
@@ -114,18 +134,25 @@ def _slot_of(column: ColumnSlots, codes: Codes) -> Tensor:
     return torch.where(state == 0, cell, column.cells + state - 1)
 
 
+def _waves(position: Tensor) -> Tensor:
+    """cos(πkv) for k = 1 … WAVES, float32 [b, WAVES], of positions v [b] in [0, 1]."""
+    k = torch.arange(1, WAVES + 1, dtype=torch.float32, device=position.device)
+    return 0.5 * (math.pi * position.to(torch.float32).unsqueeze(1) * k).cos()
+
+
 def _layout(codec: Codec, slots: tuple[ColumnSlots, ...]) -> Tensor:
-    """The linear map from slot probabilities to the expanded vector, float32 [S, width]."""
-    out = torch.zeros(sum(column.count for column in slots), codec.width)
+    """The linear map from slot probabilities to what critics see, float32 [S, critic_width]."""
+    out = torch.zeros(sum(c.count for c in slots), codec.width + WAVES * codec.numbers)
     row = 0
     for column in slots:
         block = column.block
         if block.number is None:
             out[row : row + column.count, block.slice] = torch.eye(column.count)
         else:
-            out[row : row + column.cells, block.start] = torch.as_tensor(
-                column.centres, dtype=torch.float32
-            )
+            centres = torch.as_tensor(column.centres, dtype=torch.float32)
+            out[row : row + column.cells, block.start] = centres
+            first = codec.width + WAVES * block.number
+            out[row : row + column.cells, first : first + WAVES] = _waves(centres)
             if len(block.states) > 1:
                 out[row : row + column.cells, block.start + 1] = 1.0
                 for atom in range(column.atoms):
