@@ -53,7 +53,7 @@ class DpGanSettings(BaseModel):
       hidden, latent: widths of the generator.
       critic_hidden: width of the critic's first hidden layer; the second is half.
       rate, critic_rate: peak learning rates.
-      box: largest absolute weight of the critic.
+      box: largest absolute weight of the critic, as a share of the largest it starts with.
       temperature: of the Gumbel-softmax.
       snapshots: pairs of players kept over the second half, for boosting.
     """
@@ -70,7 +70,7 @@ class DpGanSettings(BaseModel):
     critic_hidden: int = Field(default=128, ge=4, le=4096)
     rate: float = Field(default=2e-4, gt=0.0, le=1.0)
     critic_rate: float = Field(default=1e-3, gt=0.0, le=1.0)
-    box: float = Field(default=0.1, gt=0.0, le=10.0)
+    box: float = Field(default=0.5, gt=0.0, le=100.0)
     temperature: float = Field(default=0.7, ge=0.05, le=10.0)
     snapshots: int = Field(default=32, ge=0, le=1000)
 
@@ -129,7 +129,9 @@ class DpGan:
             _setting("critic_hidden", "Critic width", "Smaller means less noise.", 4, 2048),
             _setting("rate", "Generator rate", "Peak learning rate.", 1e-5, 0.1),
             _setting("critic_rate", "Critic rate", "Peak learning rate.", 1e-5, 0.1),
-            _setting("box", "Critic box", "Largest weight of the critic.", 0.001, 1),
+            _setting(
+                "box", "Critic box", "Largest weight over the largest at the start.", 0.01, 10
+            ),
             _setting("temperature", "Temperature", "Of relaxed categories.", 0.05, 5),
             _setting("snapshots", "Snapshots", "Pairs of players kept for boosting.", 0, 500),
         ),

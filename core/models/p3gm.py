@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["P3gm", "P3gmSettings"]
 
 PCA, EM, DECODER = "pca", "em", "decoder"  # names of the private phases
-AUTOMATIC = {"dimensions": (8, 16), "components": (5, 20)}  # with privacy, without
+AUTOMATIC = {"dimensions": (8, 12), "components": (5, 20)}  # with privacy, without
 
 
 class P3gmSettings(BaseModel):
@@ -135,7 +135,7 @@ class P3gm:
         "and covariances, whose printed sensitivity fails for small groups; decoder and spread "
         "network are clipped jointly.",
         settings=(
-            _setting("dimensions", "Directions kept", "0: 8, or 16 without privacy.", 0, 500),
+            _setting("dimensions", "Directions kept", "0: 8, or 12 without privacy.", 0, 500),
             _setting("components", "Groups", "0: 5, or 20 without privacy.", 0, 100),
             _setting("em_steps", "Steps for the groups", "Each costs budget.", 1, 100),
             _setting("steps", "Decoder steps", "More spread the budget thinner.", 1, 100_000),

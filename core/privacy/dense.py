@@ -176,7 +176,7 @@ class Dense:
                 start = layers[name][-1].stop
         flat = torch.zeros(start)
         for layer in (layer for stack in layers.values() for layer in stack):
-            bound = math.sqrt(6.0 / ((1.0 + slope**2) * layer.inputs))
+            bound = _reach(layer, slope)
             weight, _ = layer.views(flat)
             weight.uniform_(-bound, bound, generator=generator)
         self.flat = torch.nn.Parameter(flat.to(device))
@@ -197,6 +197,14 @@ class Dense:
         """All layers, in the order of the flat vector."""
         return tuple(layer for stack in self._stacks.values() for layer in stack.layers)
 
+    def reach(self) -> Tensor:
+        """Float32 [size], for every parameter the largest absolute weight its layer starts with."""
+        out = torch.empty(self.size)
+        for stack in self._stacks.values():
+            for layer in stack.layers:
+                out[layer.start : layer.stop] = _reach(layer, stack.slope)
+        return out.to(self.flat.device)
+
     def views(self, flat: Tensor) -> Views:
         """Weight and bias of each layer, by its start, inside a flat vector; the last is kept."""
         if self._viewed is None or self._viewed[0] is not flat:
@@ -213,6 +221,11 @@ class Dense:
             raise ValueError(f"{len(flat)} parameters were given, the networks have {self.size}.")
         with torch.no_grad():
             self.flat.copy_(flat)
+
+
+def _reach(layer: Layer, slope: float) -> float:
+    """The Kaiming-uniform bound, which keeps the spread of values from layer to layer."""
+    return math.sqrt(6.0 / ((1.0 + slope**2) * layer.inputs))
 
 
 def _layers(widths: Sequence[int], name: str) -> Iterator[tuple[int, int]]:

@@ -68,7 +68,7 @@ class Pace:
       fakes: generated records a step, of either player.
       rate, critic_rate: peak learning rates.
       clip_norm: of one record's critic gradient, C > 0, or inf.
-      box: largest absolute critic weight.
+      box: largest absolute critic weight, as a share of the largest its layer starts with.
       averaging: decay of the running average of generator weights.
       snapshots: pairs of players kept over the second half, evenly spaced; 0 keeps none.
     """
@@ -119,7 +119,8 @@ class Game:
         self.averaged = [p.detach().clone() for p in self.generator.parameters()]
         self.critic = critic
         with torch.no_grad():
-            critic.flat.clamp_(-pace.box, pace.box)
+            bound = pace.box * critic.reach()
+            critic.flat.clamp_(-bound, bound)
         self.pace = pace
         self.done = 0
         self.snapshots: list[tuple[Tensor, Tensor]] = []  # generator, critic; flat, on the CPU
@@ -136,7 +137,7 @@ class Game:
             rate=pace.critic_rate,
             steps=pace.steps * pace.critic_steps,
             free=self._fake_side,
-            bound=pace.box,
+            bound=bound,
         )
         self._other = torch.zeros(critic.size, device=device)
         self._optimiser = torch.optim.Adam(

@@ -32,7 +32,7 @@ class Descent:
       steps: planned steps in all, ≥ 1.
       averaging: decay of the running average of parameters, in [0, 1); 0 keeps the last ones.
       free: adds a gradient that touches no private data to the released one, in place.
-      bound: largest absolute value of a parameter, or None.
+      bound: float32 [size], largest absolute value of each parameter, or None.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Descent:
         steps: int,
         averaging: float = 0.0,
         free: Callable[[Tensor], None] | None = None,
-        bound: float | None = None,
+        bound: Tensor | None = None,
     ):
         self.networks = networks
         self.mechanism = mechanism

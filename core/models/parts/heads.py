@@ -137,7 +137,7 @@ def _slot_of(column: ColumnSlots, codes: Codes) -> Tensor:
 def _waves(position: Tensor) -> Tensor:
     """cos(πkv) for k = 1 … WAVES, float32 [b, WAVES], of positions v [b] in [0, 1]."""
     k = torch.arange(1, WAVES + 1, dtype=torch.float32, device=position.device)
-    return 0.5 * (math.pi * position.to(torch.float32).unsqueeze(1) * k).cos()
+    return (math.pi * position.to(torch.float32).unsqueeze(1) * k).cos()
 
 
 def _layout(codec: Codec, slots: tuple[ColumnSlots, ...]) -> Tensor:
