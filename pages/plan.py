@@ -7,7 +7,6 @@ import math
 import streamlit as st
 
 from core import figures
-from core.figure_stages import stages_figure, stages_text
 from core.models.synthesizer import Card, Setting, cards
 from core.privacy.accountant import attacker_best_guess
 from core.privacy.plan import Phase, Plan, default_delta
@@ -150,7 +149,9 @@ def _details(table: TableRecord, card: Card) -> dict[str, object]:
         )
         settings = {}
         for setting in card.settings:
-            settings[setting.name] = _setting(card, setting)
+            value = _setting(card, setting)
+            if value != setting.default:  # a model may know a better default for some plans
+                settings[setting.name] = value
         extra["settings"] = settings
     return extra
 
@@ -200,13 +201,7 @@ def _summary(table: TableRecord, card: Card, epsilon: float, extra: dict[str, ob
         key="budget",
         alt="Share of the budget that each private phase takes.",
     )
-    dumped = plan.model_dump(mode="json"), [stage.model_dump() for stage in card.stages]
-    st.plotly_chart(
-        stages_figure(dumped[1], dumped[0]),
-        config={"displayModeBar": False},
-        key="stages",
-        alt=stages_text(dumped[1], dumped[0]),
-    )
+    shared.stages(plan, key="stages")
     with st.expander("What is released, in words", icon=":material/list:"):
         for phase in plan.phases:
             st.markdown(f"**{phase.title}** — {phase.what} {_noise(phase, plan.n)}")

@@ -28,6 +28,8 @@ def render() -> None:
     _head(run, report)
     if not report["complete"]:
         _refresh(run.id, len(report["scores"]))
+    with st.expander("How this table was made", icon=":material/account_tree:"):
+        shared.stages(run.plan, key="stages")
     _scores(report)
     columns, pairs, plane, predict = st.tabs(
         [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from core.models.synthesizer import Card, Chart, cards
+from core.models.synthesizer import Chart
 from core.runs import service
 from core.runs.events import State
 from core.runs.records import RunRecord
@@ -89,14 +89,9 @@ def _progress(run: RunRecord) -> None:
     )
 
 
-def _card(run: RunRecord) -> Card | None:
-    """The card of the run's model; None when this version does not know it."""
-    return {card.id: card for card in cards()}.get(run.model)
-
-
 def _place(run: RunRecord, now: service.Progress) -> str:
     """Which stage of how many this is, where a model has several."""
-    card = _card(run)
+    card = shared.card_of(run.model)
     held = {phase.name for phase in run.plan.phases}
     stages = (
         [] if card is None else [s.name for s in card.stages if not s.private or s.name in held]
@@ -176,7 +171,7 @@ def _charts(run: RunRecord) -> None:
     names = [c for c in series.columns if c not in ("seq", "time", "seconds", "step")]
     if series.empty or not names:
         return
-    card = _card(run)
+    card = shared.card_of(run.model)
     shown = [c for c in (() if card is None else card.charts) if set(c.series) & set(names)]
     if not shown:
         shown = [Chart(title="Metrics", caption="", unit="value", series=tuple(names))]

@@ -48,6 +48,15 @@ TITLES = {
     CRITIC: "Training the critic and the generator",
 }
 
+# What serves better where there is no noise, unless it is set by hand.
+WITHOUT_PRIVACY = {
+    "encoder_steps": 2000,
+    "encoder_rate": 5e-4,
+    "critic_hidden": 256,
+    "clip_norm": 100.0,
+    "box": 1.0,
+}
+
 
 class DpAutoGanSettings(BaseModel):
     """Public settings; none depends on data.
@@ -87,7 +96,7 @@ class DpAutoGanSettings(BaseModel):
     hidden: int = Field(default=128, ge=4, le=4096)
     noise: int = Field(default=32, ge=1, le=1024)
     critic_hidden: int = Field(default=128, ge=4, le=4096)
-    rate: float = Field(default=2e-4, gt=0.0, le=1.0)
+    rate: float = Field(default=1e-4, gt=0.0, le=1.0)
     critic_rate: float = Field(default=1e-3, gt=0.0, le=1.0)
     box: float = Field(default=0.5, gt=0.0, le=100.0)
     temperature: float = Field(default=0.7, ge=0.05, le=10.0)
@@ -181,7 +190,8 @@ class DpAutoGan:
     ) -> Plan:
         """See `Synthesizer.plan`."""
         check_budget(budget, n)
-        chosen = DpAutoGanSettings(**(settings or {}))
+        fitting = {} if budget.private else WITHOUT_PRIVACY
+        chosen = DpAutoGanSettings(**(fitting | (settings or {})))
 
         rate, share = min(1.0, chosen.batch / n), chosen.encoder_share
 
@@ -255,8 +265,7 @@ class DpAutoGan:
             steps=settings.encoder_steps,
             averaging=0.99,
         )
-        if "descent" in kept.state:
-            descent.load_state_dict(kept.state["descent"], charged=table.meter.runs(AUTOENCODER))
+        descent.go_on(kept.state.get("descent"), charged=table.meter.runs(AUTOENCODER))
         if "game" not in kept.state:
             run_loop(
                 Loop(
@@ -308,8 +317,7 @@ class DpAutoGan:
             seed=kept.state["seed"] + 3,
             device=device,
         )
-        if "game" in kept.state:
-            game.load_state_dict(kept.state["game"], charged=table.meter.runs(CRITIC))
+        game.go_on(kept.state.get("game"), charged=table.meter.runs(CRITIC))
 
         def fitted(history: dict[str, torch.Tensor]) -> SlotFitted:
             return _fitted(heads, settings, game.weights(), auto.networks.flat, history)

@@ -189,7 +189,7 @@ class DpGan:
 
         settings = DpGanSettings(**plan.settings)
         heads = Heads(Codec(table.domain), device=device)
-        fresh = {"seed": secrets.randbits(62) if seed is None else seed, "game": None}
+        fresh = {"seed": secrets.randbits(62) if seed is None else seed}
         kept = Checkpoint.open(folder / "dp_gan.pt", table.meter, resume=resume, fresh=fresh)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(kept.state["seed"])
@@ -205,8 +205,7 @@ class DpGan:
             seed=kept.state["seed"] + 1,
             device=device,
         )
-        if kept.state["game"] is not None:
-            game.load_state_dict(kept.state["game"], charged=table.meter.runs(CRITIC))
+        game.go_on(kept.state.get("game"), charged=table.meter.runs(CRITIC))
         run_loop(
             Loop(
                 name=CRITIC,

@@ -43,6 +43,7 @@ __all__ = [
 
 Relation = Literal["zero-out", "replace-one"]
 NOT_PRIVATE = "no differential privacy"
+LARGEST_EPSILON = 100.0
 INTERVAL = 1e-4  # privacy-loss grid; coarser only where ε is large
 _TAIL = 1e-22  # profiles are followed down to here; the rest counts as certain loss
 _TOP = 600.0  # losses beyond this are not gridded: e^ε nears the end of float64
@@ -262,11 +263,16 @@ def guarantee(executed: Sequence[Phase], delta: float, conditions: Sequence[str]
 
 
 def check_budget(budget: Budget, n: int) -> None:
-    """Refuse a δ that would permit publishing whole records.
+    """Refuse a δ that would permit publishing whole records, and an ε that promises nothing.
 
     Raises:
-      ValueError: the budget is private and δ ≥ 1/n.
+      ValueError: the budget is private and δ ≥ 1/n or ε > 100.
     """
+    if budget.private and budget.epsilon > LARGEST_EPSILON:
+        raise ValueError(
+            f"ε = {budget.epsilon:g} promises nothing: above {LARGEST_EPSILON:g} no noise worth "
+            "the name is added. Choose a smaller ε, or ε = ∞, which says so."
+        )
     if budget.private and budget.delta * n >= 1.0:
         raise ValueError(
             f"δ = {budget.delta:g} is too large for {n} records: it must be below 1/n = {1 / n:g}, "

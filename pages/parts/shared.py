@@ -8,7 +8,10 @@ from typing import TypeVar
 
 import streamlit as st
 
+from core.figure_stages import stages_figure, stages_text
+from core.models.synthesizer import Card, cards
 from core.privacy.ledger import LedgerError
+from core.privacy.plan import Plan
 from core.runs import service
 from core.runs.events import State
 from core.runs.launcher import LocalLauncher
@@ -153,6 +156,25 @@ def run_label(run: RunRecord) -> str:
     epsilon = "no privacy" if not run.private else f"ε {run.plan.budget.epsilon:g}"
     when = run.created.astimezone().strftime("%d %b %H:%M")
     return f"{run.title} · {epsilon} · {STATE_BADGES[run.state][0].lower()} · {when}"
+
+
+def card_of(model: str) -> Card | None:
+    """A model's card; None when this version does not know the model."""
+    return {card.id: card for card in cards()}.get(model)
+
+
+def stages(plan: Plan, *, key: str) -> None:
+    """The picture of a plan's stages from the real to the synthetic table."""
+    card = card_of(plan.model)
+    if card is None or not card.stages:
+        return
+    dumped = [stage.model_dump() for stage in card.stages], plan.model_dump(mode="json")
+    st.plotly_chart(
+        stages_figure(*dumped),
+        config={"displayModeBar": False},
+        key=key,
+        alt=stages_text(*dumped),
+    )
 
 
 def paged(items: Sequence[T], size: int = 9) -> Sequence[T]:

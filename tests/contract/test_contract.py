@@ -40,9 +40,15 @@ LEARN: dict[str, dict[str, object]] = {
     "dp_auto_gan": {"steps": 1200, "critic_steps": 10, "batch": 256, "fakes": 128, "hidden": 64,
                     "noise": 16, "critic_hidden": 64, "rate": 3e-4, "box": 1.0, "latent": 6,
                     "encoder_steps": 3000, "encoder_hidden": 32},
-    "p3gm": {"steps": 2000, "batch": 256, "hidden": 64, "dimensions": 4, "weight": 0.3},
+    "p3gm": {"steps": 2000, "batch": 256, "hidden": 64, "dimensions": 8, "weight": 0.3},
 }  # fmt: skip
-LOOSE = {"dp_gan": 2.0, "dp_auto_gan": 2.5, "p3gm": 2.0}  # so few steps come only so close
+# how near the learnt table must come: years between the ill and the well, shares, spread of costs
+NEAR = {
+    "pearl": (5, 0.04, 0.25),
+    "p3gm": (10, 0.1, 0.5),
+    "dp_gan": (14, 0.15, 0.5),
+    "dp_auto_gan": (16, 0.2, 0.5),
+}
 IDS = [card.id for card in cards()]
 N = 400
 
@@ -132,6 +138,44 @@ def test_resumed_fit_releases_nothing_twice_and_claims_the_same(model, wish, sto
     assert len(fitted.sample(10)) == 10
 
 
+class Killed(BaseException):
+    """The process ends here: nothing is written after it."""
+
+
+@pytest.mark.parametrize("model", IDS)
+@pytest.mark.parametrize("at", [0, 40, 300])
+def test_a_fit_goes_on_after_a_kill_and_claims_what_an_undisturbed_one_does(model, at, tmp_path):
+    """Only what lies on disk survives: the checkpoint and the meter as it was written down."""
+    settings = {**QUICK[model], **LONG[model]}
+    plan = synthesizer(model).plan(domain(), N, Budget(epsilon=1, delta=1e-5), settings)
+    last = synthesizer(model).card.stages[-1].name
+    disk: list[str] = []
+    codec, codes = coded(N)
+    meter = Meter(plan, on_charge=lambda m: disk.append(m.to_json()))
+    table = PrivateTable(codes, codec.domain, plan, meter=meter)
+    watcher = Watcher()
+
+    def observe(event):
+        wish = watcher(event)
+        if event.kind == "progress" and event.data["phase"] == last and event.data["step"] > at:
+            raise Killed
+        return wish
+
+    with pytest.raises(Killed):
+        synthesizer(model).fit(table, plan, observe=observe, folder=tmp_path, seed=1)
+    written = Meter.from_json(disk[-1], plan)
+    for phase in plan.phases:
+        assert meter.runs(phase.name) <= written.runs(phase.name)  # nothing is forgotten
+    later = PrivateTable(codes, codec.domain, plan, meter=written)
+    fitted = synthesizer(model).fit(
+        later, plan, observe=Watcher(), folder=tmp_path, seed=1, resume=True
+    )
+    claim = guarantee(later.meter.executed, plan.budget.delta)
+    assert later.meter.executed == plan.phases
+    assert claim.epsilon == plan.guarantee.epsilon
+    assert len(fitted.sample(10)) == 10
+
+
 @pytest.mark.parametrize("model", IDS)
 def test_two_fits_with_one_seed_differ_because_noise_never_repeats(model, tmp_path):
     plan = quick_plan(model)
@@ -149,17 +193,18 @@ def test_learns_the_dependence_without_noise(model, tmp_path):
     settings = {**QUICK[model], **LEARN[model]}
     plan = synthesizer(model).plan(domain(), 4000, Budget(epsilon=math.inf, delta=1e-5), settings)
     fitted = synthesizer(model).fit(door(plan), plan, observe=Watcher(), folder=tmp_path, seed=1)
-    synthetic, real, loose = fitted.sample(4000, seed=1), rows(4000), LOOSE.get(model, 1.0)
+    synthetic, real = fitted.sample(4000, seed=1), rows(4000)
+    years, share, spread = NEAR[model]
     gap = [f.groupby("ill")["age"].mean().diff().iloc[-1] for f in (real, synthetic)]
-    assert gap[1] == pytest.approx(gap[0], abs=5 * loose)  # the ill are 25 years older
+    assert gap[1] == pytest.approx(gap[0], abs=years)  # the ill are 25 years older
     zeros = [(f["cost"] == 0).mean() for f in (real, synthetic)]
-    assert zeros[1] == pytest.approx(zeros[0], abs=0.04 * loose)
+    assert zeros[1] == pytest.approx(zeros[0], abs=share)
     gaps = [f["cost"].isna().mean() for f in (real, synthetic)]
-    assert gaps[1] == pytest.approx(gaps[0], abs=0.03 * loose)
+    assert gaps[1] == pytest.approx(gaps[0], abs=share)
     tail = [
         np.log(f["cost"].dropna()[f["cost"] > 0].astype(float)).std() for f in (real, synthetic)
     ]
-    assert tail[1] == pytest.approx(tail[0], rel=0.25 * loose)
+    assert tail[1] == pytest.approx(tail[0], rel=spread)
 
 
 def test_ids_are_those_of_the_cards():

@@ -43,12 +43,19 @@ def test_a_full_report_is_drawn_and_described(store, start, show):
     finish(store, run, report=small_report(filled=True))
     at = whole(show("review", run=run.id))
     charts = at.get("plotly_chart")
-    assert len(charts) == 5  # a column, pairs, plane, probability, prediction
+    assert len(charts) == 6  # the stages, a column, pairs, plane, probability, prediction
     assert all(chart.proto.alt for chart in charts)
     said = words(at)
     assert "Not compared yet" not in said and "Measured on a sample." in said
     assert "do not share" in said and "400 real rows against 300 synthetic rows" in said
     assert at.dataframe[0].value["synthetic"].tolist() == [0.7]
+
+
+def test_the_review_tells_how_the_table_was_made(store, start, show):
+    run = start()
+    finish(store, run, report=small_report())
+    at = whole(show("review", run=run.id))
+    assert "How this table was made" in [box.label for box in at.expander]
 
 
 def test_a_column_without_a_synthetic_score_breaks_nothing(store, start, show):

@@ -47,3 +47,19 @@ def test_the_newest_run_counts(store, table, planned, ran):
     ran(planned(100), {"training": 10.0})
     ran(planned(100), {"training": 20.0})
     assert expected_seconds(store, table.id, planned(100)) == pytest.approx(20.0)
+
+
+def test_private_phases_scale_with_their_runs_and_batches(store, table, planned, ran):
+    def private(count, rate):
+        phase = planned().phases[0].model_copy(update={"count": count, "sampling_rate": rate})
+        return planned(5).model_copy(update={"phases": (phase,)})
+
+    ran(private(100, 0.1), {"sum": 10.0, "sample": 1.0})
+    assert expected_seconds(store, table.id, private(300, 0.1)) == pytest.approx(31.0)
+    assert expected_seconds(store, table.id, private(100, 0.2)) == pytest.approx(21.0)
+
+
+def test_a_plan_with_other_phases_is_no_guide(store, table, planned, ran):
+    ran(planned(100), {"sum": 10.0})
+    other = planned(100).phases[0].model_copy(update={"name": "else"})
+    assert expected_seconds(store, table.id, planned(100, phases=(other,))) is None

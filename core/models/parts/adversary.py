@@ -222,19 +222,20 @@ class Game:
             "optimiser": self._optimiser.state_dict(),
             "descent": self.descent.state_dict(),
             "random": self._random.get_state(),
-            "done": self.done,
             "snapshots": self.snapshots,
         }
 
-    def load_state_dict(self, state: dict[str, Any], *, charged: int) -> None:
-        """Go on from `state_dict`; see `Descent.load_state_dict` for `charged`."""
+    def go_on(self, state: dict[str, Any] | None, *, charged: int) -> None:
+        """Go on from `state_dict` or from the start; see `Descent.go_on` for `charged`."""
+        self.descent.go_on(None if state is None else state["descent"], charged=charged)
+        self.done = self.descent.done // self.pace.critic_steps
+        if state is None:
+            return
         self.generator.load_state_dict(state["generator"])
         self.averaged = [p.to(self._device) for p in state["averaged"]]
         self._optimiser.load_state_dict(state["optimiser"])
-        self.descent.load_state_dict(state["descent"], charged=charged)
         self._random.set_state(state["random"].cpu())
         self.snapshots = list(state["snapshots"])
-        self.done = self.descent.done // self.pace.critic_steps
 
 
 def _fall(step: int, steps: int) -> float:

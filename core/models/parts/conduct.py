@@ -56,6 +56,7 @@ def run_loop(loop: Loop, observe: Observe) -> None:
     """
     data = {"name": loop.name, "title": loop.title, "private": loop.private}
     follow(observe(FitEvent(kind="phase", data=data)), loop.keep)
+    loop.keep()  # from here on a crash leaves something to go on from
     told = previewed = kept = time.monotonic()
     for step in range(loop.start + 1, loop.steps + 1):
         values = loop.step()

@@ -102,23 +102,26 @@ class Descent:
             "flat": self.networks.flat.detach().cpu(),
             "average": self.average.cpu(),
             "optimiser": self._optimiser.state_dict(),
-            "done": self.done,
             "clipped": self._clipped.cpu(),
         }
 
-    def load_state_dict(self, state: dict[str, Any], *, charged: int) -> None:
-        """Go on from `state_dict`; steps that were charged after it was kept are lost, not redone.
+    def go_on(self, state: dict[str, Any] | None, *, charged: int) -> None:
+        """Go on from `state_dict`, or from the start where none was kept.
+
+        Steps that were charged and not kept are lost and not redone, so that the plan is met.
 
         Args:
-          state: of `state_dict`.
+          state: of `state_dict`, or None.
           charged: runs of the phase that the meter has counted.
         """
+        self.done = charged
+        if state is None:
+            return
         device = self.networks.flat.device
         self.networks.load(state["flat"].to(device))
         self.average = state["average"].to(device)
         self._optimiser.load_state_dict(state["optimiser"])
         self._clipped = state["clipped"].to(device)
-        self.done = max(int(state["done"]), charged)
 
 
 def _pace(step: int, steps: int) -> float:

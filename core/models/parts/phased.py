@@ -113,8 +113,7 @@ class Phased:
             steps=self._settings.steps,
             averaging=AVERAGING,
         )
-        if "descent" in state:
-            descent.load_state_dict(state["descent"], charged=table.meter.runs(DECODER))
+        descent.go_on(state.get("descent"), charged=table.meter.runs(DECODER))
         return descent
 
     def fitted(self, flat: Tensor, state: dict[str, Any]) -> SlotFitted:
