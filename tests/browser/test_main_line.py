@@ -78,7 +78,9 @@ def test_from_an_uploaded_file_to_a_downloaded_one(tmp_path):
         page.get_by_text("The synthetic table is ready").wait_for()
         page.get_by_role("button", name="Review").first.click()
         page.get_by_text("Inside view: shows real data").wait_for(timeout=2 * PATIENCE)
-        expect(page.locator(".js-plotly-plot").locator("visible=true").first).to_be_visible(timeout=PATIENCE)
+        expect(page.locator(".js-plotly-plot").locator("visible=true").first).to_be_visible(
+            timeout=PATIENCE
+        )
         page.get_by_role("button", name="Download").first.click()
         page.get_by_text("These are the very rows that were reviewed").wait_for()
         with page.expect_download() as caught:

@@ -16,7 +16,7 @@ from tests.models.tables import Watcher, coded, domain, door, rows
 
 SMALL_GAME = {
     "critic_steps": 2, "batch": 64, "fakes": 32, "hidden": 16, "latent": 4, "critic_hidden": 16,
-    "snapshots": 3,
+    "snapshots": 3, "rate": 1e-2,
 }  # fmt: skip
 QUICK: dict[str, dict[str, object]] = {
     "pearl": {"steps": 40, "frequencies": 200, "batch": 64, "hidden": 16, "latent": 4},
