@@ -132,6 +132,7 @@ def test_a_killed_worker_is_shown_as_lost_and_resumes(tmp_path):
         os.kill(pid, signal.SIGKILL)
         page.get_by_text("ended without a word").wait_for()
         page.get_by_text("spends nothing more").wait_for()
+        page.wait_for_timeout(2000)  # the page's last look at the live run is over
         page.get_by_role("button", name="Resume").click()
         page.get_by_text("The synthetic table is ready").wait_for(timeout=6 * PATIENCE)
         done = store.run(run)
