@@ -124,8 +124,28 @@ def _plan_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--target", help="the column that others should predict")
     command.add_argument("--schema", type=Path, help="a schema as JSON; inferred when left out")
     command.add_argument("--settings", nargs="+", action="extend", default=[], metavar="NAME=VALUE")
-    command.add_argument("--sensitive", help=argparse.SUPPRESS)
-    command.add_argument("--alpha", type=float, help=argparse.SUPPRESS)
+    command.add_argument(
+        "--sensitive",
+        action="append",
+        metavar="A,B",
+        help="columns whose distribution must not be revealed; again for another group",
+    )
+    command.add_argument("--alpha", type=float, help="level of the tests of tagged columns (.05)")
+    command.add_argument(
+        "--shift",
+        type=float,
+        help="how different tagged columns must be: the share of groups of 128 records that would "
+        "notice, 0 to .99",
+    )
+    command.add_argument(
+        "--certificate",
+        type=float,
+        metavar="EPSILON",
+        help="pay this much ε, for each group and attempt, for a private certificate",
+    )
+    command.add_argument(
+        "--attempts", type=int, default=1, help="begin anew until the check passes; all are paid"
+    )
 
 
 if __name__ == "__main__":

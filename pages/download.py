@@ -9,7 +9,7 @@ import streamlit as st
 from core.runs import export, service
 from core.runs.events import State
 from core.runs.records import RunRecord
-from pages.parts import guard, routes, shared
+from pages.parts import guard, routes, shared, verdicts
 
 
 def render() -> None:
@@ -35,11 +35,27 @@ def render() -> None:
             "This table has no differential privacy. Handle it like the real one.",
             icon=":material/warning:",
         )
+    if not _hidden(run):
+        return
     left, right = st.columns([3, 2], gap="large")
     with left:
         _table(run)
     with right:
         _papers(run)
+
+
+def _hidden(run: RunRecord) -> bool:
+    """Whether hidden distributions allow a download, if need be after a word of confirmation."""
+    groups = verdicts.refused(run)
+    if not groups:
+        return True
+    st.error(
+        f"The check of hidden distributions said no for: {', '.join(groups)}. The table may reveal "
+        "how these columns are spread in the real one. Train again with a stronger shift, or say "
+        "that you accept it.",
+        icon=":material/block:",
+    )
+    return st.toggle("I accept that these distributions may be revealed")
 
 
 def _table(run: RunRecord) -> None:
@@ -116,21 +132,32 @@ def _papers(run: RunRecord) -> None:
         width="stretch",
         on_click="ignore",
     )
-    st.download_button(
-        "Trained model (ZIP)",
-        data=lambda: export.model_zip(shared.store(), run),
-        file_name=export.file_name(run, "model.zip"),
-        icon=":material/deployed_code:",
-        width="stretch",
-        help="Weights and settings. As private as the table: more rows can be drawn from it.",
-        on_click="ignore",
-    )
+    if run.plan.protection is not None and run.plan.protection.shift:
+        st.caption(
+            ":material/deployed_code_alert: The trained model stays here: it holds the hidden "
+            "distributions unshifted, and the shift."
+        )
+    else:
+        st.download_button(
+            "Trained model (ZIP)",
+            data=lambda: export.model_zip(shared.store(), run),
+            file_name=export.file_name(run, "model.zip"),
+            icon=":material/deployed_code:",
+            width="stretch",
+            help="Weights and settings. As private as the table: more rows can be drawn from it.",
+            on_click="ignore",
+        )
     if certificate is not None:
         with st.expander("Read the certificate", icon=":material/verified_user:", expanded=True):
             _certificate(run, certificate)
 
 
 def _certificate(run: RunRecord, certificate: dict[str, Any]) -> None:
+    lmdp = certificate.get("lmdp")
+    if lmdp is not None:
+        words = {True: "granted", False: "refused", None: "not tested with noise"}
+        st.markdown(f"**Hidden distributions (α-LMDP)**: {words[lmdp['granted']]}.")
+        st.caption(lmdp["statement"])
     claim = run.guarantee
     if claim is None or not claim.private:
         st.markdown("**No differential privacy is claimed.**")

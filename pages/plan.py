@@ -12,7 +12,7 @@ from core.privacy.accountant import attacker_best_guess
 from core.privacy.plan import Phase, Plan, default_delta
 from core.runs import estimate, service
 from core.runs.records import TableRecord
-from pages.parts import guard, routes, shared
+from pages.parts import guard, protection, routes, shared
 
 EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 8.0, 10.0)
 FIRST = "pearl"  # the model to try first
@@ -46,9 +46,10 @@ def render() -> None:
     with left:
         card = _model()
         epsilon = _epsilon(table)
+        hidden = protection.choices(table, card, epsilon)
         extra = _details(table, card)
     with right:
-        _summary(table, card, epsilon, extra)
+        _summary(table, card, epsilon, extra | {"hidden": hidden})
 
 
 def _newest() -> TableRecord | None:
@@ -186,6 +187,7 @@ def _summary(table: TableRecord, card: Card, epsilon: float, extra: dict[str, ob
             epsilon=epsilon,
             delta=float(str(extra["delta"])),
             settings=dict(extra["settings"]),  # type: ignore[call-overload]
+            **dict(extra["hidden"]),  # type: ignore[call-overload]
         )
     except ValueError as error:
         st.error(f"{error}", icon=":material/error:")
@@ -210,6 +212,7 @@ def _summary(table: TableRecord, card: Card, epsilon: float, extra: dict[str, ob
             f":material/model_training: Then {plan.settings['steps']:,} training steps that touch "
             "no private data."
         )
+    protection.words(plan)
     seconds = estimate.expected_seconds(shared.store(), table.id, plan)
     st.markdown(
         f":material/timer: {shared.duration(seconds)} on this machine, going by earlier runs."

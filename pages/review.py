@@ -10,7 +10,7 @@ from core import figures
 from core.runs import service
 from core.runs.events import State
 from core.runs.records import RunRecord
-from pages.parts import guard, routes, shared
+from pages.parts import guard, routes, shared, verdicts
 
 
 def render() -> None:
@@ -30,6 +30,7 @@ def render() -> None:
         _refresh(run.id, len(report["scores"]))
     with st.expander("How this table was made", icon=":material/account_tree:"):
         shared.stages(run.plan, key="stages")
+    verdicts.render(run, report)
     _scores(report)
     columns, pairs, plane, predict = st.tabs(
         [

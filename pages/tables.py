@@ -15,7 +15,7 @@ from core.table.profile import ColumnProfile
 from core.table.read import read_table
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, fetch_adult, sample_table
 from core.table.schema import Column, Kind
-from pages.parts import guard, routes, shared, uploads
+from pages.parts import guard, routes, shared, tagging, uploads
 
 
 def render() -> None:
@@ -125,15 +125,18 @@ def _confirm(table: TableRecord) -> None:
         if st.button("All tables", icon=":material/arrow_back:"):
             st.query_params.clear()
             st.rerun()
-    columns, pictures, rows = st.tabs(
+    columns, tags, pictures, rows = st.tabs(
         [
             ":material/edit_note: Columns",
+            ":material/visibility_off: Hidden distributions",
             ":material/bar_chart: Pictures",
             ":material/table_rows: Rows",
         ]
     )
     with columns:
         _columns(table)
+    with tags:
+        tagging.render(table)
     with pictures:
         _pictures(table)
     with rows:

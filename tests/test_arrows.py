@@ -1,4 +1,4 @@
-"""The rooms' arrows: pages, cli → runs → models, quality → privacy → table; figures is a leaf."""
+"""The arrows: pages, cli → runs → models, quality → lmdp → privacy → table; figures is a leaf."""
 
 import ast
 import subprocess
@@ -14,15 +14,27 @@ ROOT = Path(__file__).resolve().parents[1]
 MAY_IMPORT = {
     "table": set(),
     "privacy": {"table"},
-    "models": {"privacy", "table"},
-    "quality": {"privacy", "table"},
-    "runs": {"models", "quality", "privacy", "table"},
+    "lmdp": {"privacy", "table"},
+    "models": {"lmdp", "privacy", "table"},
+    "quality": {"lmdp", "privacy", "table"},
+    "runs": {"models", "quality", "lmdp", "privacy", "table"},
     "figure_parts": set(),
     "figure_words": {"figure_parts"},
     "figure_stages": {"figure_parts"},
+    "figure_lmdp": {"figure_parts"},
     "figures": {"figure_parts", "figure_words", "quality", "privacy", "table"},
     "cli": {"figures", "runs", "models", "quality", "privacy", "table"},
-    "pages": {"figures", "figure_stages", "runs", "models", "quality", "privacy", "table"},
+    "pages": {
+        "figures",
+        "figure_stages",
+        "figure_lmdp",
+        "runs",
+        "models",
+        "quality",
+        "lmdp",
+        "privacy",
+        "table",
+    },
 }
 ROOM_OF_MODULE = {"commands": "cli"}  # the command line's own modules
 SOURCES = sorted([*ROOT.glob("core/**/*.py"), *ROOT.glob("pages/**/*.py"), *ROOT.glob("app.py")])

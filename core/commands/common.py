@@ -22,6 +22,7 @@ __all__ = [
     "claim_of",
     "claim_words",
     "domain_words",
+    "lmdp_words",
     "out_path",
     "print_json",
     "read_frame",
@@ -36,10 +37,6 @@ class CommandError(ValueError):
 
 def read_with_schema(options: argparse.Namespace) -> tuple[pd.DataFrame, Schema]:
     """The rows and their schema, with the target that was asked for."""
-    if options.sensitive is not None or options.alpha is not None:
-        raise CommandError(
-            "α-LMDP (--sensitive, --alpha) is not part of this version; nothing was read"
-        )
     frame = read_frame(options.table)
     schema = infer_schema(frame) if options.schema is None else read_schema(options.schema)
     if set(schema.names) - set(frame.columns):
@@ -49,7 +46,49 @@ def read_with_schema(options: argparse.Namespace) -> tuple[pd.DataFrame, Schema]
         if options.target not in schema.names:
             raise CommandError(f"no column is called '{options.target}'")
         schema = schema.model_copy(update={"target": options.target})
+    if options.sensitive:
+        schema = _tagged(schema, options.sensitive)
+    if not schema.sensitive and (options.alpha, options.shift, options.certificate) != (
+        None,
+        None,
+        None,
+    ):
+        raise CommandError("--alpha, --shift and --certificate need tagged columns: --sensitive")
     return frame, schema
+
+
+def _tagged(schema: Schema, groups: Sequence[str]) -> Schema:
+    """The schema with one sensitive group an option, columns separated by commas."""
+    found = [tuple(name.strip() for name in group.split(",") if name.strip()) for group in groups]
+    for name in (name for group in found for name in group):
+        if name not in schema.names:
+            raise CommandError(f"no column is called '{name}' (--sensitive)")
+    sensitive = {f"group {i}": group for i, group in enumerate(found, start=1)}
+    try:
+        return Schema.model_validate(schema.model_dump() | {"sensitive": sensitive})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise CommandError(first["msg"].removeprefix("Value error, ")) from None
+
+
+def lmdp_words(lmdp: dict[str, Any] | None) -> list[str]:
+    """What is said of tagged columns, one line a group; nothing without tags."""
+    if lmdp is None:
+        return []
+    if not lmdp["verdicts"]:
+        return ["α-LMDP: shifted, not tested (no certificate was paid for)"]
+    lines = []
+    for verdict in lmdp["verdicts"]:
+        found = (
+            f"noisy count {verdict['count']:.0f} of {verdict['groups']} groups, more than "
+            f"{verdict['threshold']:.1f} needed"
+            if "count" in verdict
+            else f"p {verdict['p_two_sample']:.3f} two-sample, {verdict['p_stein']:.3f} Stein"
+        )
+        granted = "granted" if verdict["granted"] else "REFUSED"
+        columns = ", ".join(verdict["columns"])
+        lines.append(f"α-LMDP {granted} for {columns} ({verdict['kind']}: {found})")
+    return lines
 
 
 def read_frame(path: Path) -> pd.DataFrame:

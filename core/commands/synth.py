@@ -20,6 +20,7 @@ from core.commands.common import (
     claim_of,
     claim_words,
     domain_words,
+    lmdp_words,
     out_path,
     print_json,
     read_with_schema,
@@ -28,6 +29,7 @@ from core.models.synthesizer import FitEvent, Wish, synthesizer
 from core.privacy.ledger import Entry, Ledger
 from core.privacy.plan import Plan
 from core.runs.accounts import account_of, limited, open_account, people_of
+from core.runs.keys import shift_key
 from core.runs.pipeline import Job, Outcome, choose_device, execute, limit_threads
 from core.runs.reporter import Pace, Stopwatch, peak_memory_mb
 from core.runs.service import make_plan
@@ -75,6 +77,10 @@ def _plan_for(options: argparse.Namespace, schema: Schema, n: int) -> Plan:
             epsilon=options.epsilon,
             delta=options.delta,
             settings=settings,
+            alpha=0.05 if options.alpha is None else options.alpha,
+            shift=options.shift,
+            certificate=options.certificate,
+            attempts=options.attempts,
         )
     except (ValueError, KeyError) as error:  # a plan touches no row, so its words are plain
         raise CommandError(str(error.args[0] if error.args else error)) from None
@@ -150,6 +156,8 @@ def synth(options: argparse.Namespace) -> int:
     if out != options.out:
         print("the file's name says that it has no differential privacy")
     print(f"{claim_words(claim)}\ndomain: {domain}\nledger: {spent}")
+    for line in lmdp_words(outcome.certificate["lmdp"]):
+        print(line)
     if options.json:
         total = {"total": round(time.monotonic() - began, 3)}
         result = {
@@ -163,7 +171,7 @@ def synth(options: argparse.Namespace) -> int:
             "domain": domain,
             "conditions": outcome.certificate["conditions"],
             "ledger": spent,
-            "lmdp": None,
+            "lmdp": outcome.certificate["lmdp"],
             "out": str(out),
         }
         print_json(claim | result)
@@ -218,6 +226,7 @@ class _Job:
                 device=self._device,
                 folder=Path(folder),
                 inferred=self._options.schema is None,
+                shift_key=shift_key(workspace, people),
             )
             return execute(
                 job,

@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from core.models.synthesizer import Card, Chart, Observe, Stage, register, setting_of
-from core.privacy.accountant import calibrate, check_budget, guarantee
+from core.privacy.accountant import check_budget
 from core.privacy.plan import Budget, Phase, Plan
+from core.privacy.planning import planned
 from core.table.codec import Codec
 from core.table.schema import Domain
 
@@ -159,15 +160,7 @@ class DpGan:
                 ),
             )
 
-        final = phases(calibrate(budget, phases))
-        return Plan(
-            model=self.card.id,
-            n=n,
-            budget=budget,
-            phases=final,
-            guarantee=guarantee(final, budget.delta),
-            settings=chosen.model_dump(),
-        )
+        return planned(self.card.id, n, budget, phases, chosen.model_dump())
 
     def fit(
         self,

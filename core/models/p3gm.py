@@ -28,8 +28,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from core.models.synthesizer import Card, Chart, Observe, Stage, register, setting_of
-from core.privacy.accountant import calibrate, check_budget, guarantee
+from core.privacy.accountant import check_budget
 from core.privacy.plan import Budget, Phase, Plan
+from core.privacy.planning import planned
 from core.privacy.split import noise_for_share
 from core.table.codec import Codec
 from core.table.schema import Domain
@@ -165,15 +166,7 @@ class P3gm:
                 chosen = chosen.model_copy(update={name: automatic})
         projected = chosen.dimensions < Codec(domain).width
         phases = partial(_phases, chosen, n, projected)
-        final = phases(calibrate(budget, phases))
-        return Plan(
-            model=self.card.id,
-            n=n,
-            budget=budget,
-            phases=final,
-            guarantee=guarantee(final, budget.delta),
-            settings=chosen.model_dump(),
-        )
+        return planned(self.card.id, n, budget, phases, chosen.model_dump())
 
     def fit(
         self,

@@ -32,8 +32,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from core.models.parts.condition import DISTANCE, EMBEDDING, condition_block
 from core.models.parts.design import Design
 from core.models.synthesizer import Card, Chart, Observe, Stage, register, setting_of
-from core.privacy.accountant import calibrate, check_budget, guarantee
+from core.privacy.accountant import check_budget
 from core.privacy.plan import Budget, Phase, Plan
+from core.privacy.planning import planned
 from core.table.codec import Codec, concat_codes
 from core.table.schema import Domain
 
@@ -165,19 +166,12 @@ class Pearl:
         def phases(scale: float) -> tuple[Phase, ...]:
             return _phases(codec, scale, share)
 
-        final = phases(calibrate(budget, phases))
+        plan = planned(self.card.id, n, budget, phases, chosen.model_dump())
+        if chosen.steps:
+            return plan
         design = Design.of(codec, chosen.frequencies)
-        if chosen.steps == 0:
-            noise = design.noise(final[-1].noise_multiplier, n)
-            chosen = chosen.model_copy(update={"steps": _steps(noise)})
-        return Plan(
-            model=self.card.id,
-            n=n,
-            budget=budget,
-            phases=final,
-            guarantee=guarantee(final, budget.delta),
-            settings=chosen.model_dump(),
-        )
+        noise = design.noise(plan.phase(EMBEDDING).noise_multiplier, n)
+        return plan.model_copy(update={"settings": plan.settings | {"steps": _steps(noise)}})
 
     def fit(
         self,

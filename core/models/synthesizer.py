@@ -155,6 +155,9 @@ class Card(BaseModel):
     published: tuple[tuple[str, str], ...] = ()
     stages: tuple[Stage, ...] = ()
     charts: tuple[Chart, ...] = ()
+    protects: bool = Field(
+        default=False, description="whether training itself bends tagged columns (α-LMDP)"
+    )
     soundness: str = Field(
         default="", description="how the claim differs from the paper's, and why"
     )
@@ -255,5 +258,7 @@ def synthesizer(model_id: str) -> Synthesizer:
 
 
 def load_fitted(model_id: str, folder: Path) -> Fitted:
-    """The saved model in `folder`."""
-    return synthesizer(model_id).load(folder)
+    """The saved model in `folder`, with the marginal shift that was saved beside it, if any."""
+    from core.lmdp.shift import with_tilts
+
+    return with_tilts(synthesizer(model_id).load(folder), folder)

@@ -98,6 +98,10 @@ class Stack:
         self._views = [layer.views(flat) for layer in layers]
         self._turned = [weight.t() for weight, _ in self._views]
 
+    def weight(self, index: int) -> Tensor:
+        """The weight of a layer, float32 [outputs, inputs], a view of the flat vector."""
+        return self._views[index][0]
+
     def __call__(self, x: Tensor) -> Tensor:
         """Float32 [b, in] → [b, out] under autograd with respect to x; weights are constants."""
         for i, (weight, bias) in enumerate(self._views):
@@ -143,6 +147,38 @@ class Stack:
             if i:  # the leaky ReLU keeps signs, so its output tells on which side it was
                 g = _leaky_back(g, tape.values[i], self.slope, True)
         return uses[::-1], g
+
+    @torch.no_grad()
+    def along(
+        self, tape: Tape, back: Sequence[Use], direction: Tensor, *, to_output: bool = False
+    ) -> tuple[list[Use], Tensor | None]:
+        """The gradient of any function of input gradients, as uses of the layers.
+
+        Let v be the input gradient that `back` found, and let a loss depend on the weights through
+        v alone. Leaky ReLUs are linear around almost every point, so v is a product of the weights
+        and of slopes that stand still, and the gradient of the loss is found by sending ∂loss/∂v
+        forwards through the same slopes, without biases.
+
+        Args:
+          tape: of `run`.
+          back: the uses of `back` on that tape.
+          direction: ∂loss/∂v, float32 [b, in], per record.
+          to_output: whether what arrives behind the last layer is wanted too.
+
+        Returns:
+          One use a layer, none with a bias, and float32 [b, out] or None.
+        """
+        uses: list[Use] = []
+        q = direction
+        for i, use in enumerate(back):
+            uses.append(Use(use.layer, use.left, q, bias=False))
+            last = i + 1 == len(back)
+            if last and not to_output:
+                return uses, None
+            q = torch.mm(q, self._turned[i])
+            if not last:
+                q = _leaky_back(q, tape.values[i + 1], self.slope, True)
+        return uses, q
 
 
 class Dense:

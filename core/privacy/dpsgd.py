@@ -31,11 +31,14 @@ from core.privacy.noise import NoiseSource
 from core.privacy.stream import SecretStream
 
 __all__ = [
+    "COUNT_WEIGHT",
     "ClippedGradient",
     "FunctionalGradient",
     "GradientMechanism",
     "NoisyGradient",
     "SampledRelease",
+    "Uses",
+    "clipped_weight",
 ]
 
 COUNT_WEIGHT = 0.1  # of the clip norm: what being clipped adds to the last coordinate
@@ -91,7 +94,7 @@ def _joint_sensitivity(clip_norm: float) -> float:
     return clip_norm * math.hypot(1.0, COUNT_WEIGHT)
 
 
-def _count(factor: Tensor, mask: Tensor, clip_norm: float) -> Tensor:
+def clipped_weight(factor: Tensor, mask: Tensor, clip_norm: float) -> Tensor:
     """The last coordinate: the weight of each present record that was clipped."""
     weight = COUNT_WEIGHT * clip_norm if math.isfinite(clip_norm) else 0.0
     return (factor < mask).sum() * weight
@@ -129,7 +132,7 @@ class ClippedGradient:
         total = torch.zeros(self.size + 1, device=rows.device) if out is None else out
         views = self.networks.views(total)
         factor = clipped_sum(self.uses(rows), clip_norm=self.clip_norm, mask=mask, views=views)
-        total[-1] = _count(factor, mask, self.clip_norm)
+        total[-1] = clipped_weight(factor, mask, self.clip_norm)
         return total
 
 
@@ -165,7 +168,7 @@ class FunctionalGradient:
         )
         total = torch.empty(self.size + 1, device=rows.device) if out is None else out
         total[:-1] = found
-        total[-1] = _count(factor, mask, self.clip_norm)
+        total[-1] = clipped_weight(factor, mask, self.clip_norm)
         return total
 
 

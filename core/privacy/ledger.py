@@ -104,7 +104,7 @@ class Ledger:
         from core.privacy.accountant import epsilon as compose  # costs 65 MB
         from core.privacy.accountant import renyi
 
-        value, _ = compose(plan.phases, plan.budget.delta)
+        value, _ = compose(plan.charged, plan.budget.delta)
         private = math.isfinite(value)
         with self._locked() as connection:
             known = _entries(connection, people)
@@ -114,7 +114,7 @@ class Ledger:
             account = _account(known)
             if account is None:
                 raise LedgerError("These people have no account. Register one before a run.")
-            rho = renyi(plan.phases, _order(account)) if private else 0.0
+            rho = renyi(plan.charged, _order(account)) if private else 0.0
             if private:
                 _admit(known, epsilon=value, delta=plan.budget.delta, rho=rho)
             elif not allow_non_private:
@@ -160,12 +160,12 @@ class Ledger:
         from core.privacy.accountant import epsilon as compose  # costs 65 MB
         from core.privacy.accountant import renyi
 
-        value, _ = compose(plan.phases, plan.budget.delta)
+        value, _ = compose(plan.charged, plan.budget.delta)
         known = self.entries(people)
         account = _account(known)
         if account is None or not math.isfinite(value):
             return False
-        rho = renyi(plan.phases, _order(account))
+        rho = renyi(plan.charged, _order(account))
         return _admitted(known, epsilon=value, delta=plan.budget.delta, rho=rho)
 
     def verify(self) -> ChainReport:

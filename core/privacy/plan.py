@@ -15,7 +15,16 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 if TYPE_CHECKING:
     from dp_accounting import dp_event
 
-__all__ = ["Budget", "Guarantee", "Phase", "Plan", "default_delta"]
+__all__ = [
+    "Budget",
+    "Guarantee",
+    "Phase",
+    "Plan",
+    "Protection",
+    "certificate_phase",
+    "default_delta",
+    "repeated",
+]
 
 
 def default_delta(n: int) -> float:
@@ -25,20 +34,6 @@ def default_delta(n: int) -> float:
     1e-06
     """
     return min(1e-6, 1.0 / (10 * n))
-
-
-class Budget(BaseModel):
-    """The (ε, δ) a run may spend, under zero-out. ε = inf means no differential privacy."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
-
-    epsilon: float = Field(gt=0.0)
-    delta: float = Field(gt=0.0, lt=1.0)
-
-    @property
-    def private(self) -> bool:
-        """Whether any differential privacy is claimed."""
-        return math.isfinite(self.epsilon)
 
 
 class Phase(BaseModel):
@@ -102,6 +97,84 @@ class Phase(BaseModel):
         return dp_event.SelfComposedDpEvent(self.single_event, self.count)
 
 
+class Budget(BaseModel):
+    """The (ε, δ) a run may spend, under zero-out. ε = inf means no differential privacy.
+
+    Attributes:
+      epsilon, delta: for everything together.
+      reserved: accesses beside the model's own that the budget pays for too.
+      attempts: how often everything may be done over; all of them are paid for beforehand.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+
+    epsilon: float = Field(gt=0.0)
+    delta: float = Field(gt=0.0, lt=1.0)
+    reserved: tuple[Phase, ...] = ()
+    attempts: int = Field(default=1, ge=1, le=20)
+
+    @property
+    def private(self) -> bool:
+        """Whether any differential privacy is claimed."""
+        return math.isfinite(self.epsilon)
+
+
+def repeated(phases: tuple[Phase, ...], attempts: int) -> tuple[Phase, ...]:
+    """The phases, each with `attempts` times its runs."""
+    if attempts == 1:
+        return phases
+    return tuple(p.model_copy(update={"count": p.count * attempts}) for p in phases)
+
+
+class Protection(BaseModel):
+    """α-LMDP: what is promised of the distribution of tagged columns, and how it is shown.
+
+    It is no differential privacy: it says that released columns do not follow the real ones, and
+    nothing about any person.
+
+    Attributes:
+      groups: columns by group name.
+      alpha: level of the tests, in (0, 1/2).
+      shift: how different: the share of groups of 128 unshifted records that must notice the
+        shift, in (0, 1); 0 leaves it to the model.
+      certificate: ε of the private certificate of one group, for one attempt; None for an inside
+        check alone.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    groups: dict[str, tuple[str, ...]] = Field(min_length=1)
+    alpha: float = Field(default=0.05, gt=0.0, lt=0.5)
+    shift: float = Field(default=0.75, ge=0.0, le=0.99)
+    certificate: float | None = Field(default=None, gt=0.0, le=10.0)
+
+    def phases(self, epsilon: float) -> tuple[Phase, ...]:
+        """The private accesses of the certificates; none without one, or without privacy.
+
+        Args:
+          epsilon: of the whole budget, for the shares that people see.
+        """
+        if self.certificate is None or not math.isfinite(epsilon):
+            return ()
+        return tuple(
+            Phase(
+                name=certificate_phase(group),
+                title=f"Certificate for “{group}”",
+                what="How many groups of 128 records tell the released columns "
+                f"{', '.join(names)} from their own, with Laplace noise.",
+                mechanism="laplace",
+                share=min(0.9, self.certificate / epsilon) / len(self.groups),
+                noise_multiplier=1.0 / self.certificate,
+            )
+            for group, names in self.groups.items()
+        )
+
+
+def certificate_phase(group: str) -> str:
+    """Name of the phase that certifies a group."""
+    return f"certificate: {group}"
+
+
 class Guarantee(BaseModel):
     """What is claimed: ε under both neighbouring relations, δ, and on which conditions.
 
@@ -131,8 +204,9 @@ class Plan(BaseModel):
       n: number of records (public).
       budget: what was asked for.
       phases: the private accesses, in order.
-      guarantee: ε of the composed phases under both relations.
+      guarantee: ε of the composed phases of all attempts under both relations.
       settings: the model's public settings (steps, widths, ...), JSON values only.
+      protection: what is promised of tagged columns, or None without tags.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -143,6 +217,7 @@ class Plan(BaseModel):
     phases: tuple[Phase, ...]
     guarantee: Guarantee
     settings: dict[str, Any] = Field(default_factory=dict)
+    protection: Protection | None = None
 
     def phase(self, name: str) -> Phase:
         """The phase of that name; KeyError when the plan holds none."""
@@ -152,11 +227,16 @@ class Plan(BaseModel):
         raise KeyError(name)
 
     @property
+    def charged(self) -> tuple[Phase, ...]:
+        """The phases with the runs of all attempts: what the plan costs."""
+        return repeated(self.phases, self.budget.attempts)
+
+    @property
     def event(self) -> dp_event.DpEvent:
-        """All phases as one accountant event."""
+        """All phases of all attempts as one accountant event."""
         from dp_accounting import dp_event
 
-        return dp_event.ComposedDpEvent([phase.event for phase in self.phases])
+        return dp_event.ComposedDpEvent([phase.event for phase in self.charged])
 
     @property
     def digest(self) -> str:

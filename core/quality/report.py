@@ -19,6 +19,7 @@ from core.quality.marginals import dimension_probability, one_way, pair_mean, tw
 from core.quality.metric import metric
 from core.quality.prediction import dimension_prediction, prediction_gap
 from core.quality.prepare import Cells, Features, sample_rows
+from core.quality.protection import protection_checks
 from core.quality.transport import axes_of, wasserstein_scores
 from core.quality.types import PairTable, Projection, Report, Score
 from core.quality.utility import Task, mean_score, pmse, tstr, utility_rows
@@ -76,6 +77,7 @@ def build_report(
     observe: Observe | None = None,
     save: Save | None = None,
     seed: int = 0,
+    alpha: float = 0.05,
 ) -> Report:
     """Compare a synthetic table with the real one.
 
@@ -88,6 +90,7 @@ def build_report(
       observe: told what is being measured and the fraction done, in [0, 1].
       save: called with the report so far after each stage; single columns come first.
       seed: of subsamples and learners.
+      alpha: level of the tests of tagged columns, in (0, 1/2).
 
     Raises:
       ValueError: a table has no rows, or no column can be compared.
@@ -99,6 +102,10 @@ def build_report(
         raise ValueError("No column can be compared: every one is dropped, text or an identifier.")
     for stage in (_columns, _pairs, _transport, _utility, _prediction):
         stage(build)
+        if stage is _columns and schema.sensitive:
+            build.observe("Testing the tagged columns", 0.08)
+            checks = protection_checks(real, synthetic, schema, alpha=alpha, seed=seed)
+            build.parts["protection"] = checks
         if stage is not _prediction:
             build.publish()
     build.observe("Report finished", 1.0)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = [
     "ColumnPicture",
+    "GroupCheck",
     "PairTable",
     "PredictionPoint",
     "ProbabilityPoint",
@@ -142,6 +143,29 @@ class UtilityRow(_Value):
     baseline: float
 
 
+class GroupCheck(_Value):
+    """Two tests of one group of tagged columns, on real rows without noise.
+
+    Attributes:
+      group, columns: what was tested.
+      alpha: level of the tests.
+      records: real rows that were looked at.
+      two_sample, p_two_sample: MMD² between real and synthetic rows, and its p-value.
+      stein, p_stein: the Stein discrepancy of real rows under a score fitted to synthetic ones.
+      differs: whether both tests reject at `alpha`.
+    """
+
+    group: str
+    columns: tuple[str, ...]
+    alpha: float
+    records: int
+    two_sample: float
+    p_two_sample: float
+    stein: float
+    p_stein: float
+    differs: bool
+
+
 class Report(_Value):
     """Everything the Review page shows. Empty parts are not measured yet (`complete` is False).
 
@@ -160,6 +184,7 @@ class Report(_Value):
     dimension_prediction: list[PredictionPoint] = Field(default_factory=list)
     pairs: PairTable | None = None
     utility: list[UtilityRow] | None = None
+    protection: list[GroupCheck] = Field(default_factory=list)
     notes: list[str] = Field(default_factory=list)
 
     def score(self, key: str) -> Score | None:

@@ -16,7 +16,7 @@ from core.privacy.plan import Guarantee, Phase, Plan
 from core.runs.workspace import PROJECT_ROOT
 from core.table.schema import Column, DomainSource, Kind, Schema
 
-__all__ = ["conditions", "declared", "make_certificate", "product_version"]
+__all__ = ["LMDP_STATEMENT", "conditions", "declared", "make_certificate", "product_version"]
 
 RELATION = (
     "zero-out: two tables are neighbours when one record of the first contributes nothing in the "
@@ -24,6 +24,10 @@ RELATION = (
     "any other) stands beside it."
 )
 NOT_PRIVATE = "no differential privacy"
+LMDP_STATEMENT = (
+    "α-LMDP says that the released columns of a group do not follow the real ones. It does not "
+    "protect individuals: that is what differential privacy does."
+)
 
 
 @cache
@@ -88,6 +92,8 @@ def make_certificate(
     guarantee: Guarantee,
     rows: int,
     debit: Entry,
+    verdicts: Sequence[dict[str, Any]] = (),
+    attempts: int = 1,
 ) -> dict[str, Any]:
     """The certificate as JSON-safe values.
 
@@ -98,6 +104,8 @@ def make_certificate(
       guarantee: from `executed`, never from settings.
       rows: synthetic records made with the run.
       debit: the ledger's entry; its hash also dates the ledger's chain.
+      verdicts: of the tagged groups' certificates, see `core.runs.protect`.
+      attempts: how many were made.
     """
     private = guarantee.private
     return {
@@ -120,6 +128,27 @@ def make_certificate(
         "relation": RELATION if private else NOT_PRIVATE,
         "conditions": list(guarantee.conditions) if private else [NOT_PRIVATE],
         "phases": [phase.model_dump(mode="json") for phase in executed],
-        "lmdp": None,
+        "lmdp": _lmdp(plan, verdicts, attempts),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _lmdp(plan: Plan, verdicts: Sequence[dict[str, Any]], attempts: int) -> dict[str, Any] | None:
+    """What is said of tagged columns; None without tags.
+
+    Under differential privacy how many attempts were made depends on noisy counts alone, so it may
+    be told.
+    """
+    protection = plan.protection
+    if protection is None:
+        return None
+    return {
+        "statement": LMDP_STATEMENT,
+        "alpha": protection.alpha,
+        "groups": {name: list(columns) for name, columns in protection.groups.items()},
+        "shift": protection.shift,
+        "verdicts": list(verdicts),
+        "granted": all(v["granted"] for v in verdicts) if verdicts else None,
+        "attempts_declared": plan.budget.attempts,
+        "attempts_made": attempts,
     }

@@ -5,15 +5,17 @@ Rows are read here only where a change of kind needs a domain to propose.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pandas as pd
 
 from core.runs import service
 from core.runs.records import TableRecord
 from core.runs.store import RunStore
 from core.table.grid import as_kind, schema_of, with_categories
-from core.table.schema import DomainSource, Kind, Schema
+from core.table.schema import DomainSource, Kind, Schema, SchemaError
 
-__all__ = ["change_categories", "change_grid", "change_kind", "change_target"]
+__all__ = ["change_categories", "change_grid", "change_groups", "change_kind", "change_target"]
 
 
 def change_grid(store: RunStore, table: TableRecord, grid: pd.DataFrame) -> TableRecord:
@@ -61,8 +63,40 @@ def change_target(store: RunStore, table: TableRecord, target: str | None) -> Ta
     return store.save_schema(table.id, table.schema.model_copy(update={"target": target}))
 
 
+def change_groups(store: RunStore, table: TableRecord, groups: Mapping[str, str]) -> TableRecord:
+    """Tag columns whose distribution must not be revealed.
+
+    Args:
+      store: where.
+      table: whose columns.
+      groups: name of a group by column; an empty name or no entry leaves a column untagged.
+
+    Raises:
+      SchemaError: a column that is not modelled is tagged; nothing was kept.
+    """
+    sensitive: dict[str, tuple[str, ...]] = {}
+    for column in table.schema.columns:
+        group = (groups.get(column.name) or "").strip()
+        if group and not column.modelled:
+            raise SchemaError(
+                f"'{column.name}' is dropped, text or an identifier, so its distribution is not "
+                "released. It needs no tag."
+            )
+        if group:
+            sensitive[group] = (*sensitive.get(group, ()), column.name)
+    sensitive = dict(sorted(sensitive.items()))
+    return store.save_schema(table.id, table.schema.model_copy(update={"sensitive": sensitive}))
+
+
 def _with_roles(schema: Schema) -> Schema:
-    """The schema without a target that is no longer modelled."""
+    """The schema without a target or tags that are no longer modelled."""
+    groups = {
+        group: tuple(name for name in names if schema[name].modelled)
+        for group, names in schema.sensitive.items()
+    }
+    schema = schema.model_copy(
+        update={"sensitive": {g: names for g, names in groups.items() if names}}
+    )
     if schema.target is not None and not schema[schema.target].modelled:
         return schema.model_copy(update={"target": None})
     kept = {c.name for c in schema.columns if c.source is not DomainSource.DROP}

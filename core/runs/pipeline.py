@@ -1,6 +1,6 @@
 """execute: the straight line from a plan to a synthetic table, for the worker and the command line.
 
-    check → debit → read → encode → PrivateTable → fit → claim → sample → certificate
+    check → debit → read → encode → PrivateTable → fit (→ shift → certify) → claim → sample
 
 Rows are read after the debit and not a moment earlier; the claim is made from what the meter
 counted, never from what was planned.
@@ -19,12 +19,11 @@ import pandas as pd
 
 from core.models.synthesizer import FitCancelled, FitEvent, FitPaused, Observe, Synthesizer, Wish
 from core.privacy.accountant import guarantee
-from core.privacy.guarded import PrivateTable
 from core.privacy.ledger import Entry
-from core.privacy.meter import Meter
 from core.privacy.plan import Guarantee, Phase, Plan
+from core.runs.attempts import fit_attempts
 from core.runs.certificate import conditions, make_certificate
-from core.runs.workspace import private_folder, replacing
+from core.runs.workspace import replacing
 from core.table.codec import Codec
 from core.table.schema import Schema
 
@@ -51,6 +50,7 @@ class Job:
       folder: where checkpoint, model, synthetic table and certificate go.
       resume: whether to go on from the checkpoint in that folder.
       inferred: whether the domain was declared public without a look.
+      shift_key: fixes the marginal shift of tagged columns, see `protect.shift_key`.
     """
 
     table: str
@@ -62,6 +62,7 @@ class Job:
     folder: Path
     resume: bool = False
     inferred: bool = False
+    shift_key: bytes = b""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,49 +133,39 @@ def execute(
     _phase(observe, "read", "Reading and encoding the table")
     names = [column.name for column in codec.domain.modelled]
     codes = codec.encode(load(names))
-    table = PrivateTable(codes, codec.domain, job.plan, meter=_meter(job))
-    del codes  # the table holds the only copy
-    fitted = model.fit(
-        table,
-        job.plan,
-        observe=observe,
-        folder=private_folder(job.folder / "checkpoint"),
-        seed=job.seed,
-        device=job.device,
-        resume=job.resume,
-    )
-    executed = table.meter.executed
+    made = fit_attempts(job, model, codec, codes, observe=observe)
     terms = conditions(job.schema, n=job.plan.n, inferred=job.inferred)
-    claim = guarantee(executed, job.plan.budget.delta, terms)
+    ran = guarantee(made.executed, job.plan.budget.delta, terms)
+    claim = _claim(job.plan, ran) if made.private else ran
     _phase(observe, "sample", "Making the synthetic table", pausable=False)
-    fitted.save(private_folder(job.folder / "model"))
-    synthetic = fitted.sample(job.rows, seed=job.seed)
+    synthetic = made.fitted.sample(job.rows, seed=job.seed)
     certificate = make_certificate(
         table=job.table,
         plan=job.plan,
-        executed=executed,
+        executed=made.executed,
         guarantee=claim,
         rows=len(synthetic),
         debit=entry,
+        verdicts=made.verdicts,
+        attempts=made.used,
     )
     with replacing(job.folder / "synthetic.parquet") as file:
         synthetic.to_parquet(file, index=False)
     with replacing(job.folder / "certificate.json") as file:
         file.write(json.dumps(certificate, indent=1, ensure_ascii=False).encode())
-    return Outcome(synthetic=synthetic, executed=executed, guarantee=claim, certificate=certificate)
+    return Outcome(
+        synthetic=synthetic, executed=made.executed, guarantee=claim, certificate=certificate
+    )
 
 
-def _meter(job: Job) -> Meter:
-    """The meter of this fit: its counts are on disk before each read, and come back on resume."""
-    path = job.folder / "meter.json"
+def _claim(plan: Plan, ran: Guarantee) -> Guarantee:
+    """What may be claimed: where attempts were declared, all of them, however many were needed.
 
-    def keep(meter: Meter) -> None:
-        with replacing(path) as file:
-            file.write(meter.to_json().encode())
-
-    if job.resume and path.exists():
-        return Meter.from_json(path.read_text(encoding="utf-8"), job.plan, on_charge=keep)
-    return Meter(job.plan, on_charge=keep)
+    How many were needed depends on the data; the plan's ε covers every case.
+    """
+    if plan.budget.attempts == 1 or not ran.private:
+        return ran
+    return plan.guarantee.model_copy(update={"conditions": ran.conditions})
 
 
 def _phase(observe: Observe, name: str, title: str, *, pausable: bool = True) -> None:

@@ -20,6 +20,7 @@ from core.runs.accounts import Account, account, people_of, set_limit
 from core.runs.events import State
 from core.runs.launcher import LocalLauncher
 from core.runs.progress import Progress, epsilon_so_far, progress
+from core.runs.protection import protected_plan
 from core.runs.records import RunRecord, TableRecord
 from core.runs.store import NotFoundError, RunStore, RunStoreError
 from core.runs.workspace import PROJECT_ROOT, Workspace, private_folder
@@ -104,6 +105,10 @@ def make_plan(
     epsilon: float,
     delta: float | None = None,
     settings: dict[str, Any] | None = None,
+    alpha: float = 0.05,
+    shift: float | None = None,
+    certificate: float | None = None,
+    attempts: int = 1,
 ) -> Plan:
     """The plan of a model for a schema and n records; touches no data.
 
@@ -114,6 +119,10 @@ def make_plan(
       epsilon: budget under zero-out, > 0; inf turns differential privacy off.
       delta: in (0, 1/n); `default_delta(n)` when None.
       settings: advanced settings by name.
+      alpha: level of the tests that protect tagged columns.
+      shift: how different they must be, see `Protection`; None for the model's default.
+      certificate: ε of each group's private certificate, out of the budget; None for none.
+      attempts: how often the run may begin anew until its check passes; all are paid for.
 
     Raises:
       ValueError: one plain line on what is wrong (SchemaError, or the model's own words).
@@ -128,7 +137,21 @@ def make_plan(
     domain = schema.domain()
     try:
         budget = Budget(epsilon=epsilon, delta=default_delta(n) if delta is None else delta)
-        return synthesizer(model).plan(domain, n, budget, settings)
+        if not domain.sensitive:
+            if certificate is not None or attempts > 1:
+                raise ValueError("A certificate and attempts need tagged columns; none is tagged.")
+            return synthesizer(model).plan(domain, n, budget, settings)
+        return protected_plan(
+            synthesizer(model),
+            domain,
+            n,
+            budget,
+            settings or {},
+            alpha=alpha,
+            shift=shift,
+            certificate=certificate,
+            attempts=attempts,
+        )
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])

@@ -20,10 +20,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pandas as pd
 
+from core.lmdp.errors import ShiftError
 from core.models.synthesizer import FitCancelled, FitEvent, FitPaused, Wish, synthesizer
 from core.privacy.ledger import Entry, Ledger, LedgerError
+from core.privacy.plan import Plan
 from core.runs.accounts import open_account
 from core.runs.events import State
+from core.runs.keys import shift_key
 from core.runs.launcher import LocalLauncher
 from core.runs.pipeline import DeviceError, Find, Job, choose_device, execute, limit_threads
 from core.runs.records import RunRecord
@@ -99,7 +102,7 @@ class _Work:
                 self._end(State.PAUSED, f"Paused. {self._resuming()}")
             except FitCancelled:
                 self._end(State.CANCELLED, f"Cancelled. {self._spent()}")
-            except (SchemaError, DeviceError, RunStoreError, LedgerError) as error:
+            except (SchemaError, DeviceError, RunStoreError, LedgerError, ShiftError) as error:
                 self._end(State.FAILED, self._kept(), error=str(error))
                 return 1
             except Exception as error:
@@ -128,6 +131,7 @@ class _Work:
             device=self.heart.device,
             folder=store.workspace.runs_dir / run.id,
             resume=resume,
+            shift_key=shift_key(store.workspace, run.people),
         )
         self._say("Going on from the checkpoint." if resume else "Fitting.")
         path = store.table(run.table_id).path
@@ -173,7 +177,7 @@ class _Work:
             synthetic = pd.read_parquet(store.artefact(run.id, "synthetic.parquet"))
             save(
                 (self.compare or _standard_report())(
-                    real, synthetic, run.schema, observe=hear, save=save
+                    real, synthetic, run.schema, observe=hear, save=save, **_level(run.plan)
                 )
             )
         except FitCancelled:
@@ -218,6 +222,11 @@ class _Work:
         if self.store.goes_on_free(self.record.id):
             return "Resuming spends nothing more."
         return "There is no checkpoint: a new start spends its budget again."
+
+
+def _level(plan: Plan) -> dict[str, float]:
+    """The level that tagged columns are tested at, where there are any."""
+    return {} if plan.protection is None else {"alpha": plan.protection.alpha}
 
 
 def _standard_report() -> Compare:

@@ -170,6 +170,13 @@ class Schema(BaseModel):
         for role in roles:
             if role is not None and role not in names:
                 raise ValueError(f"no column is called '{role}'")
+        tagged = [c for g in self.sensitive.values() for c in g]
+        if len(set(tagged)) != len(tagged):
+            twice = sorted({name for name in tagged if tagged.count(name) > 1})
+            raise ValueError(f"columns are tagged twice as sensitive: {', '.join(twice)}")
+        empty = [group for group, columns in self.sensitive.items() if not columns]
+        if empty:
+            raise ValueError(f"a sensitive group holds no column: {', '.join(empty)}")
         return self
 
     def __getitem__(self, name: str) -> Column:
@@ -194,7 +201,7 @@ class Schema(BaseModel):
 
         Raises:
           UndeclaredDomainError: bounds or categories are missing; the columns are named.
-          SchemaError: nothing is left to model, or the target is not modelled.
+          SchemaError: nothing is left to model, or the target or a tagged column is not modelled.
         """
         kept = tuple(c for c in self.columns if c.source is not DomainSource.DROP)
         unknown = [c.name for c in kept if not c.declared]
@@ -212,16 +219,27 @@ class Schema(BaseModel):
                 f"The target '{self.target}' is dropped, text or an identifier. "
                 "Choose another target or none."
             )
-        return Domain(columns=kept, target=self.target)
+        for group, columns in self.sensitive.items():
+            lost = [name for name in columns if not self[name].modelled]
+            if lost:
+                raise SchemaError(
+                    f"The sensitive group '{group}' names columns that are dropped, text or "
+                    f"identifiers: {', '.join(lost)}. Untag them; they reveal no distribution."
+                )
+        return Domain(columns=kept, target=self.target, sensitive=self.sensitive)
 
 
 class Domain(BaseModel):
-    """What a model may know for free: the kept columns with their declared domains, the target."""
+    """What a model may know for free: the kept columns with their declared domains, the target.
+
+    `sensitive` names disjoint groups of columns whose joint distribution must not be revealed.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     columns: tuple[Column, ...]
     target: str | None = None
+    sensitive: dict[str, tuple[str, ...]] = Field(default_factory=dict)
 
     @property
     def modelled(self) -> tuple[Column, ...]:

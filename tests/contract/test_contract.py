@@ -24,6 +24,8 @@ QUICK: dict[str, dict[str, object]] = {
     "dp_auto_gan": {"steps": 20, "encoder_steps": 20, "encoder_hidden": 16, "noise": 4,
                     **SMALL_GAME},
     "p3gm": {"steps": 30, "batch": 64, "hidden": 16, "em_steps": 3, "dimensions": 4},
+    "ppem": {"marginal_steps": 15, "steps": 20, "energy_steps": 2, "batch": 64, "fakes": 32,
+             "hidden": 16, "latent": 4, "energy_hidden": 16, "rate": 1e-2},
 }  # fmt: skip
 # long enough to be stopped in the middle
 LONG: dict[str, dict[str, object]] = {
@@ -31,6 +33,7 @@ LONG: dict[str, dict[str, object]] = {
     "dp_gan": {"steps": 600},
     "dp_auto_gan": {"steps": 600},
     "p3gm": {"steps": 2000},
+    "ppem": {"steps": 600},
 }
 # enough to learn the small table when there is no noise
 LEARN: dict[str, dict[str, object]] = {
@@ -41,6 +44,8 @@ LEARN: dict[str, dict[str, object]] = {
                     "noise": 16, "critic_hidden": 64, "rate": 3e-4, "box": 1.0, "latent": 6,
                     "encoder_steps": 3000, "encoder_hidden": 32},
     "p3gm": {"steps": 2000, "batch": 256, "hidden": 64, "dimensions": 8, "weight": 0.3},
+    "ppem": {"marginal_steps": 600, "steps": 1200, "energy_steps": 5, "batch": 128, "fakes": 128,
+             "hidden": 64, "latent": 16, "energy_hidden": 64, "penalty": 0.0},
 }  # fmt: skip
 # how near the learnt table must come: years between the ill and the well, shares, spread of costs
 NEAR = {
@@ -48,6 +53,7 @@ NEAR = {
     "p3gm": (10, 0.1, 0.5),
     "dp_gan": (14, 0.15, 0.5),
     "dp_auto_gan": (16, 0.2, 0.5),
+    "ppem": (14, 0.15, 0.6),
 }
 IDS = [card.id for card in cards()]
 N = 400

@@ -15,6 +15,7 @@ from core.table.schema import Column, Domain, Kind, Schema
 def schema(target: str | None = "ill") -> Schema:
     return Schema(
         target=target,
+        sensitive={"hidden": ("age", "ward"), "more": ("day",)},  # models without α-LMDP ignore it
         columns=(
             Column(name="key", kind=Kind.IDENTIFIER, dtype="int64"),
             Column(name="age", kind=Kind.INTEGER, low=0, high=99, step=1, dtype="int64"),

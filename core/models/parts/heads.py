@@ -106,19 +106,38 @@ class Heads:
         Returns:
           float32 [b, critic_width], laid out as `critic_view` does.
         """
-        uniform = torch.rand(logits.shape, generator=generator, device=logits.device)
-        gumbel = -(-(uniform.clamp(1e-9, 1.0 - 1e-7)).log()).log()
-        pushed = logits.clamp(-_LARGEST_LOGIT, _LARGEST_LOGIT) + gumbel
+        pushed = self._pushed(logits, generator)
         parts = []
         for part in torch.split(pushed, self.counts, dim=1):
             soft = functional.softmax(part / temperature, dim=1)
-            hard = torch.zeros_like(soft).scatter_(1, part.argmax(dim=1, keepdim=True), 1.0)
-            parts.append(hard - soft.detach() + soft)
+            parts.append(_strongest(part) - soft.detach() + soft)
         return torch.cat(parts, dim=1) @ self._layout
+
+    def _pushed(self, logits: Tensor, generator: torch.Generator) -> Tensor:
+        """Logits plus Gumbel noise: the strongest slot of a column is a draw from its softmax."""
+        uniform = torch.rand(logits.shape, generator=generator, device=logits.device)
+        gumbel = -(-(uniform.clamp(1e-9, 1.0 - 1e-7)).log()).log()
+        return logits.clamp(-_LARGEST_LOGIT, _LARGEST_LOGIT) + gumbel
+
+    @torch.no_grad()
+    def chosen(self, logits: Tensor, *, generator: torch.Generator) -> Tensor:
+        """One drawn slot a column, as ones among zeros, float32 [b, S]."""
+        pushed = self._pushed(logits, generator)
+        parts = torch.split(pushed, self.counts, dim=1)
+        return torch.cat([_strongest(part) for part in parts], dim=1)
+
+    def seen(self, slots: Tensor) -> Tensor:
+        """Slots as `chosen` gives them → float32 [b, critic_width], laid out as `critic_view`."""
+        return slots @ self._layout
 
     def draw(self, logits: Tensor, *, generator: torch.Generator) -> Codes:
         """One record a row; `generator` is data-free randomness on the CPU."""
         return draw_codes(self.codec, self.slots, logits, generator=generator)
+
+
+def _strongest(part: Tensor) -> Tensor:
+    """One where a row is largest, zero elsewhere."""
+    return torch.zeros_like(part).scatter_(1, part.argmax(dim=1, keepdim=True), 1.0)
 
 
 def _slot_of(column: ColumnSlots, codes: Codes) -> Tensor:

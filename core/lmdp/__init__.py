@@ -1,0 +1,1 @@
+"""α-LMDP: telling whether released columns follow the real ones, and making sure they do not."""

@@ -1,0 +1,127 @@
+"""The private certificate: a noisy count of groups of real records that notice the difference.
+
+Whether a test rejects depends strongly on single records (its statistic can move by about half the
+number of records), so neither it nor its p-value may leave a private fit. Instead the real records
+are cut by their public position into K groups of 128, each group is tested by itself against
+released records, and the number of groups that reject, which one record moves by at most one, is
+released with Laplace noise. The certificate is granted when the noisy count exceeds a threshold
+that it would exceed with probability at most α if the real columns did follow the released ones.
+
+The groups' test: the MMD between a group and released records, against its distribution over
+groups of released records. It is calibrated on released records alone, which costs nothing; groups
+are rejected at 5 % there, and 6 % is what the threshold allows for (`core.lmdp.level`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from core.lmdp.discrepancy import median_bandwidth
+from core.lmdp.level import GROUP
+from core.lmdp.two_sample import rbf
+from core.lmdp.view import View
+from core.table.codec import Codec, Codes
+
+__all__ = ["NEEDED", "GroupTest", "RejectionCount"]
+
+_AIM = 0.05  # what the calibration aims at; the rest is for its own error
+_REFERENCE = 2048  # released records that groups are compared with
+_CALIBRATION = 2000  # groups of released records
+NEEDED = _REFERENCE + 16_384  # released records that a calibration takes
+
+
+@dataclass(frozen=True)
+class GroupTest:
+    """A calibrated test of a few records against released ones.
+
+    Attributes:
+      view: of the tagged columns.
+      reference: float64 [r, d], released records.
+      bandwidth: of the kernel.
+      limit: statistic above which a group rejects.
+    """
+
+    view: View
+    reference: Tensor
+    bandwidth: float
+    limit: float
+
+    @classmethod
+    def calibrate(
+        cls, codec: Codec, names: Sequence[str], released: Codes, *, seed: int = 0
+    ) -> GroupTest:
+        """Fix the limit on released records, which costs nothing.
+
+        Args:
+          codec: of the whole domain.
+          names: the group's columns.
+          released: NumPy codes of whole records, as many as `NEEDED` to be exact; at least 512.
+          seed: of subsets.
+        """
+        if len(released) < 4 * GROUP:
+            raise ValueError(f"A group test needs {4 * GROUP} released records at least.")
+        random = torch.Generator().manual_seed(seed)
+        order = torch.randperm(len(released), generator=random).numpy()
+        cut = min(_REFERENCE, len(released) // 2)
+        view = View.of(codec, names, released)
+        reference, rest = view(released.take(order[:cut])), view(released.take(order[cut:]))
+        test = cls(view, reference, median_bandwidth(reference), math.inf)
+        near = rbf(rest, reference, bandwidth=test.bandwidth).mean(dim=1)
+        found = []
+        for _ in range(_CALIBRATION):
+            chosen = torch.randperm(len(rest), generator=random)[:GROUP]
+            found.append(test._distance(rest[chosen], near[chosen], torch.ones(GROUP)))
+        limit = float(torch.stack(found).quantile(1.0 - _AIM))
+        return cls(view, reference, test.bandwidth, limit)
+
+    def _distance(self, group: Tensor, near: Tensor, mask: Tensor) -> Tensor:
+        """MMD² between a group and the reference, less a constant."""
+        weights = mask.to(group) / mask.sum().clamp_min(1.0).to(group)
+        within = weights @ rbf(group, group, bandwidth=self.bandwidth) @ weights
+        # records compare with themselves once; a masked group has fewer of them
+        return within - weights.square().sum() - 2.0 * (weights @ near)
+
+    def rejects(self, codes: Codes, mask: Tensor) -> bool:
+        """Whether one group of records, with those masked out that are absent, is told apart."""
+        if not bool(mask.any()):
+            return False
+        points = self.view(codes).cpu()
+        near = rbf(points, self.reference, bandwidth=self.bandwidth).mean(dim=1)
+        return bool(self._distance(points, near, mask.cpu()) > self.limit)
+
+
+@dataclass(frozen=True)
+class RejectionCount:
+    """How many groups of `GROUP` consecutive records are told apart from released ones.
+
+    A `core.privacy.mechanisms.Mechanism`: one record lies in one group, so it moves the count by at
+    most 1.
+
+    Attributes:
+      test: calibrated on released records.
+    """
+
+    test: GroupTest
+    noise: Literal["laplace"] = "laplace"
+
+    @property
+    def sensitivity(self) -> float:
+        """Δ₁ = 1."""
+        return 1.0
+
+    def statistic(self, rows: Any, mask: Tensor) -> Tensor:
+        """Float64 [1]; a last group that is not full is left out.
+
+        Chunks must hold whole groups; `PrivateTable` reads 8,192 rows at a time, which are 64.
+        """
+        count = 0
+        for start in range(0, len(rows) - GROUP + 1, GROUP):
+            stop = start + GROUP
+            count += self.test.rejects(rows.slice(start, stop), mask[start:stop])
+        return torch.tensor([float(count)], dtype=torch.float64)

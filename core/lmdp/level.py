@@ -1,0 +1,54 @@
+"""Level and power of the private certificate, from public numbers alone; needs no tensors."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import optimize, stats
+
+__all__ = ["GROUP", "GROUP_LEVEL", "chance", "groups_of", "threshold"]
+
+GROUP = 128  # real records a group
+GROUP_LEVEL = 0.06  # at most this share of groups rejects when nothing differs
+
+
+def groups_of(n: int) -> int:
+    """K: whole groups of `GROUP` among n records."""
+    return n // GROUP
+
+
+def _exceeds(groups: int, rate: float, epsilon: float, level: float) -> float:
+    """P(Bin(groups, rate) + Laplace(1/epsilon) > level)."""
+    counts = np.arange(groups + 1)
+    weights = stats.binom.pmf(counts, groups, rate)
+    return float(weights @ stats.laplace.sf(level - counts, scale=1.0 / epsilon))
+
+
+def threshold(groups: int, *, epsilon: float, alpha: float) -> float:
+    """The count above which the certificate is granted.
+
+    Args:
+      groups: K ≥ 1.
+      epsilon: of the Laplace release, > 0.
+      alpha: level in (0, 1).
+
+    >>> round(threshold(254, epsilon=0.25, alpha=0.05), 1)
+    26.4
+    """
+    high = groups + 40.0 / epsilon + 1.0
+    return float(
+        optimize.brentq(
+            lambda t: _exceeds(groups, GROUP_LEVEL, epsilon, t) - alpha, -high, high, xtol=1e-6
+        )
+    )
+
+
+def chance(groups: int, *, epsilon: float, alpha: float, rate: float) -> float:
+    """Chance that the certificate is granted when this share of groups rejects.
+
+    >>> round(chance(254, epsilon=0.25, alpha=0.05, rate=0.2), 3)
+    0.996
+    """
+    if groups < 1:
+        return 0.0
+    level = threshold(groups, epsilon=epsilon, alpha=alpha)
+    return _exceeds(groups, rate, epsilon, level)

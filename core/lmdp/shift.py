@@ -1,0 +1,311 @@
+"""The marginal shift: makes any synthesizer's output betray a different marginal of tagged columns.
+
+Each group of tagged columns x′ gets a tilt: a smooth random function f of x′, and records are kept
+with a chance proportional to w(x′) = exp(t·f(x′)), held within a factor ρ of 1 either way. What the
+other columns are given x′ stays as the model learned it, and no value appears that the model would
+not make, or more than ρ² times as often against others. The strength t is found by bisection until
+groups of 128 records of the model's own output tell the shifted records apart as often as asked.
+
+Everything here reads synthetic records and nothing else, so after a private fit it costs nothing.
+
+Whoever knew f could undo the tilt, so f comes from a secret key and neither leaves the workspace.
+One key a table: were each release tilted another way, their average would show the marginal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from core.lmdp.discrepancy import median_bandwidth
+from core.lmdp.errors import ShiftError
+from core.lmdp.level import GROUP
+from core.lmdp.two_sample import rbf
+from core.lmdp.view import View
+from core.table.codec import Codec, Codes, concat_codes
+from core.table.schema import Domain
+
+__all__ = ["Shifted", "Tilt", "find_tilts", "with_tilts"]
+
+LARGEST = 4.0  # ρ: no record is made likelier or rarer by more
+WAVES = 12  # random cosines a tilt is made of
+POOL = 12_000  # synthetic records that a tilt is found on
+_TRIALS = 300  # groups of records that a strength is judged by
+_LEVEL = 0.05
+_STEPS = 14  # of the bisection
+_MOST = 12.0  # strength beyond which nothing more happens
+_ATTEMPTS = 4  # functions tried before giving up
+MOST_AT_ONCE = 100_000  # records asked of the model at a time
+FILE = "shift.json"
+
+
+class Sampler(Protocol):
+    """What draws records: a fitted model."""
+
+    domain: Domain
+
+    def sample(self, rows: int, seed: int | None = None) -> pd.DataFrame:
+        """See `core.models.synthesizer.Fitted`."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """See `core.models.synthesizer.Fitted`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Tilt:
+    """One group's tilt.
+
+    Attributes:
+      group: its name.
+      view: its columns and the frame of x′.
+      frequencies: float64 [waves, d]; phases, amplitudes: float64 [waves].
+      centre, spread: of the wave sum over synthetic records.
+      strength: t ≥ 0.
+      power: share of groups of 128 unshifted records that tell the shifted ones apart.
+    """
+
+    group: str
+    view: View
+    frequencies: Tensor
+    phases: Tensor
+    amplitudes: Tensor
+    centre: float
+    spread: float
+    strength: float
+    power: float
+
+    def weights(self, codes: Codes) -> Tensor:
+        """w(x′) of records, float64 [n], within [1/ρ, ρ]."""
+        return self.log_weights(self.view(codes), self.strength).exp()
+
+    def log_weights(self, points: Tensor, strength: float) -> Tensor:
+        """Logarithms of w of points at some strength, float64 [n]."""
+        return (strength * self.wave(points)).clamp(*_BOUNDS)
+
+    def wave(self, points: Tensor) -> Tensor:
+        """The random function at points, centred and scaled over synthetic records, [n]."""
+        waves = (points @ self.frequencies.t() + self.phases).cos() @ self.amplitudes
+        return (waves - self.centre) / self.spread
+
+
+_BOUNDS = (-math.log(LARGEST), math.log(LARGEST))
+
+
+def find_tilts(
+    codec: Codec,
+    groups: Mapping[str, Sequence[str]],
+    synthetic: Codes,
+    *,
+    power: float,
+    key: bytes,
+) -> tuple[Tilt, ...]:
+    """Tilts that make each group's released marginal differ.
+
+    Args:
+      codec: of the whole domain.
+      groups: disjoint columns by group name.
+      synthetic: NumPy codes of the model's own output, `POOL` records or so.
+      power: share of groups of 128 unshifted records that must notice, in (0.05, 1).
+      key: secret bytes; equal keys give equal functions for equal groups.
+
+    Raises:
+      ShiftError: a group cannot be told apart that often within the bounds.
+    """
+    others = torch.zeros(len(synthetic), dtype=torch.float64)
+    found = []
+    for group, names in groups.items():
+        tilt = _find(codec, group, names, synthetic, others, power=power, key=key)
+        found.append(tilt)
+        others = others + tilt.weights(synthetic).log()
+    return tuple(found)
+
+
+def _find(
+    codec: Codec,
+    group: str,
+    names: Sequence[str],
+    synthetic: Codes,
+    others: Tensor,
+    *,
+    power: float,
+    key: bytes,
+) -> Tilt:
+    """One group's tilt, on top of what `others` (log weights) do already."""
+    judge = _Judge(View.of(codec, names, synthetic), synthetic, others)
+    best = 0.0
+    for attempt in range(_ATTEMPTS):
+        seed = hashlib.sha256(key + f"{sorted(names)}#{attempt}".encode()).digest()
+        tilt = _draw(judge, group, int.from_bytes(seed[:7], "big"))
+        low, high = 0.0, _MOST
+        reached = judge.power(tilt, high)
+        best = max(best, reached)
+        if reached < power:
+            continue
+        for _ in range(_STEPS):
+            middle = (low + high) / 2.0
+            low, high = (low, middle) if judge.power(tilt, middle) >= power else (middle, high)
+        return replace(tilt, strength=high, power=judge.power(tilt, high))
+    raise ShiftError(
+        f"The columns of group '{group}' ({', '.join(names)}) take too few values to be shifted "
+        f"that far: {best:.0%} of groups of {GROUP} records would notice, {power:.0%} were asked "
+        "for. Choose a weaker shift, or tag more columns together."
+    )
+
+
+def _draw(judge: _Judge, group: str, seed: int) -> Tilt:
+    """A random function of about unit spread over the synthetic records, strength 0."""
+    random = torch.Generator().manual_seed(seed)
+    d = judge.points.shape[1]
+    frequencies = torch.randn((WAVES, d), generator=random, dtype=torch.float64)
+    tilt = Tilt(
+        group=group,
+        view=judge.view,
+        frequencies=frequencies / median_bandwidth(judge.points),
+        phases=torch.rand(WAVES, generator=random, dtype=torch.float64) * 2.0 * math.pi,
+        amplitudes=torch.randn(WAVES, generator=random, dtype=torch.float64),
+        centre=0.0,
+        spread=1.0,
+        strength=0.0,
+        power=0.0,
+    )
+    waves = tilt.wave(judge.points)
+    spread = float(waves.std())
+    return replace(tilt, centre=float(waves.mean()), spread=spread if spread > 1e-9 else 1.0)
+
+
+class _Judge:
+    """How well groups of unshifted records tell shifted ones apart, with common random numbers."""
+
+    def __init__(self, view: View, synthetic: Codes, others: Tensor):
+        self.view = view
+        self.points = view(synthetic)
+        self._others = others
+        self._bandwidth = median_bandwidth(self.points)
+        random = torch.Generator().manual_seed(0)
+        n = len(self.points)
+        self._reference = torch.randperm(n, generator=random)[: min(2000, n)]
+        self._near = rbf(self.points, self.points[self._reference], bandwidth=self._bandwidth)
+        self._places = torch.rand((_TRIALS, GROUP), generator=random, dtype=torch.float64)
+        self._plain = [torch.randperm(n, generator=random)[:GROUP] for _ in range(_TRIALS)]
+        self._within = torch.stack([self._inside(chosen) for chosen in self._plain])
+
+    def power(self, tilt: Tilt, strength: float) -> float:
+        """Share of groups of unshifted records that reject the shifted ones at 5 %."""
+        log = tilt.log_weights(self.points, strength) + self._others
+        weights = log.exp()
+        reference = weights[self._reference]
+        near = self._near @ (reference / reference.sum())
+        line = weights.cumsum(dim=0)
+        drawn = torch.searchsorted(line, self._places * line[-1]).clamp_max(len(line) - 1)
+        null = torch.stack([self._inside(chosen) - 2.0 * near[chosen].mean() for chosen in drawn])
+        found = self._within - 2.0 * torch.stack([near[c].mean() for c in self._plain])
+        return float((found > null.quantile(1.0 - _LEVEL)).double().mean())
+
+    def _inside(self, chosen: Tensor) -> Tensor:
+        points = self.points[chosen]
+        return rbf(points, points, bandwidth=self._bandwidth).mean()
+
+
+class Shifted:
+    """A fitted model whose records pass through tilts; itself a `Fitted`.
+
+    Args:
+      inner: the model.
+      codec: of its domain.
+      tilts: one a group.
+      largest: product of weights from which on every record is kept.
+    """
+
+    def __init__(self, inner: Sampler, codec: Codec, tilts: Sequence[Tilt], largest: float):
+        self.domain = inner.domain
+        self.tilts = tuple(tilts)
+        self.inner = inner
+        self._codec = codec
+        self._largest = largest
+
+    @classmethod
+    def around(
+        cls, inner: Sampler, groups: Mapping[str, Sequence[str]], *, power: float, key: bytes
+    ) -> Shifted:
+        """Find tilts for a model on records that it makes; see `find_tilts`."""
+        codec = Codec(inner.domain)
+        synthetic = codec.encode(inner.sample(POOL))
+        tilts = find_tilts(codec, groups, synthetic, power=power, key=key)
+        return cls(inner, codec, tilts, float(_product(tilts, synthetic).max()))
+
+    def sample(self, rows: int, seed: int | None = None) -> pd.DataFrame:
+        """See `Fitted.sample`: records of the model, each kept with its tilts' chance."""
+        if rows < 1:
+            raise ValueError(f"At least one row must be asked for, got {rows}.")
+        random = np.random.default_rng(seed)
+        kept: list[Codes] = []
+        have, share = 0, 0.5
+        while have < rows:
+            count = min(MOST_AT_ONCE, int((rows - have) / share * 1.1) + 64)
+            inner_seed = None if seed is None else int(random.integers(2**62))
+            codes = self._codec.encode(self.inner.sample(count, seed=inner_seed))
+            odds = (_product(self.tilts, codes) / self._largest).numpy()
+            accepted = codes.take(np.flatnonzero(random.random(count) < odds))
+            kept.append(accepted)
+            have += len(accepted)
+            share = max(0.01, len(accepted) / count)
+        return self._codec.decode_codes(concat_codes(kept).slice(0, rows))
+
+    def save(self, folder: Path) -> None:
+        """See `Fitted.save`; the tilts are secret and go beside the model."""
+        self.inner.save(folder)
+        text = {"largest": self._largest, "tilts": [_to_json(tilt) for tilt in self.tilts]}
+        (folder / FILE).write_text(json.dumps(text), encoding="utf-8")
+
+
+def _product(tilts: Sequence[Tilt], codes: Codes) -> Tensor:
+    total = torch.ones(len(codes), dtype=torch.float64)
+    for tilt in tilts:
+        total = total * tilt.weights(codes)
+    return total
+
+
+def _to_json(tilt: Tilt) -> dict[str, Any]:
+    arrays = {name: getattr(tilt, name).tolist() for name in _ARRAYS}
+    plain = {name: getattr(tilt, name) for name in _PLAIN}
+    return {**plain, **arrays, "names": list(tilt.view.names), "frame": list(tilt.view.frame)}
+
+
+_ARRAYS = ("frequencies", "phases", "amplitudes")
+_PLAIN = ("group", "centre", "spread", "strength", "power")
+
+
+def with_tilts(inner: Sampler, folder: Path) -> Sampler:
+    """A loaded model with the tilts that `Shifted.save` left in its folder, if there are any."""
+    file = folder / FILE
+    if not file.exists():
+        return inner
+    text = json.loads(file.read_text(encoding="utf-8"))
+    codec = Codec(inner.domain)
+    tilts = [
+        Tilt(
+            group=tilt["group"],
+            view=View(codec, tilt["names"], tilt["frame"]),
+            frequencies=torch.tensor(tilt["frequencies"], dtype=torch.float64),
+            phases=torch.tensor(tilt["phases"], dtype=torch.float64),
+            amplitudes=torch.tensor(tilt["amplitudes"], dtype=torch.float64),
+            centre=tilt["centre"],
+            spread=tilt["spread"],
+            strength=tilt["strength"],
+            power=tilt["power"],
+        )
+        for tilt in text["tilts"]
+    ]
+    return Shifted(inner, codec, tilts, text["largest"])

@@ -1,0 +1,96 @@
+"""α-LMDP in a run: the shift after a fit, and the certificate.
+
+Under differential privacy nothing here looks at real rows but the certificate's paid release. A run
+that claims none is checked directly.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from core.lmdp.certificate import NEEDED, GroupTest, RejectionCount
+from core.lmdp.inside import inside_check
+from core.lmdp.level import GROUP, groups_of, threshold
+from core.lmdp.shift import Shifted
+from core.models.synthesizer import (
+    FitCancelled,
+    FitEvent,
+    Fitted,
+    Observe,
+    Wish,
+)
+from core.privacy.guarded import PrivateTable
+from core.privacy.plan import Plan, certificate_phase
+from core.table.codec import Codec, Codes
+
+__all__ = ["certify", "check_inside", "shifted"]
+
+Verdict = dict[str, Any]
+
+
+def shifted(fitted: Fitted, plan: Plan, key: bytes, *, observe: Observe) -> Fitted:
+    """The model with its marginal shift; itself where none is planned."""
+    protection = plan.protection
+    if protection is None or not protection.shift:
+        return fitted
+    _say(observe, "shift", "Shifting the tagged columns")
+    return Shifted.around(fitted, protection.groups, power=protection.shift, key=key)
+
+
+def certify(table: PrivateTable, fitted: Fitted, plan: Plan, *, observe: Observe) -> list[Verdict]:
+    """Release each group's certificate and say whether it is granted."""
+    assert plan.protection is not None
+    protection, codec = plan.protection, Codec(fitted.domain)
+    assert protection.certificate is not None
+    _say(observe, "certificate", "Testing the tagged columns, with noise", private=True)
+    released = codec.encode(fitted.sample(NEEDED))
+    groups = groups_of(table.n)
+    level = threshold(groups, epsilon=protection.certificate, alpha=protection.alpha)
+    verdicts = []
+    for group, names in protection.groups.items():
+        mechanism = RejectionCount(GroupTest.calibrate(codec, names, released))
+        count = float(table.release(certificate_phase(group), mechanism)[0])
+        verdicts.append(
+            {
+                "group": group,
+                "columns": list(names),
+                "kind": "private certificate",
+                "granted": count > level,
+                "alpha": protection.alpha,
+                "count": round(count, 2),
+                "groups": groups,
+                "threshold": round(level, 2),
+                "epsilon": protection.certificate,
+                "test": f"kernel two-sample test of {GROUP} real records at a time against "
+                "released ones; the number of rejections is released with Laplace noise",
+            }
+        )
+    return verdicts
+
+
+def check_inside(codec: Codec, plan: Plan, *, real: Codes, released: Codes) -> list[Verdict]:
+    """Test each group directly; only where no differential privacy is claimed."""
+    assert plan.protection is not None and not plan.budget.private
+    alpha, verdicts = plan.protection.alpha, []
+    for group, names in plan.protection.groups.items():
+        check = inside_check(codec, names, real=real, released=released)
+        verdicts.append(
+            {
+                "group": group,
+                "columns": list(names),
+                "kind": "inside check",
+                "granted": check.rejects(alpha),
+                "alpha": alpha,
+                "p_two_sample": check.two_sample.p_value,
+                "p_stein": check.goodness.p_value,
+                "test": f"kernel two-sample test and Stein test of {check.records} real records "
+                "against released ones; both must reject",
+            }
+        )
+    return verdicts
+
+
+def _say(observe: Observe, name: str, title: str, *, private: bool = False) -> None:
+    data = {"name": name, "title": title, "private": private}
+    if observe(FitEvent(kind="phase", data=data)) is Wish.CANCEL:
+        raise FitCancelled

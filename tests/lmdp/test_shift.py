@@ -1,0 +1,110 @@
+"""The marginal shift: strong enough, bounded, leaves the rest alone, and keeps its secret."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from core.lmdp.errors import ShiftError
+from core.lmdp.inside import inside_check
+from core.lmdp.shift import FILE, LARGEST, Shifted, find_tilts, with_tilts
+from tests.lmdp.worlds import CODEC, People, coded
+
+GROUPS = {"one": ("age",), "two": ("ward", "debt")}
+KEY = b"a secret of the tests"
+
+
+@pytest.fixture(scope="module")
+def shifted():
+    return Shifted.around(People(), GROUPS, power=0.75, key=KEY)
+
+
+def test_every_group_is_told_apart_as_often_as_asked(shifted):
+    released = CODEC.encode(shifted.sample(8000, seed=1))
+    for tilt in shifted.tilts:
+        assert tilt.power >= 0.75
+        names = tilt.view.names
+        assert inside_check(CODEC, names, real=coded(4000, 3), released=released).rejects(0.05)
+
+
+def test_strength_is_no_more_than_needed():
+    weak, strong = (
+        find_tilts(CODEC, {"one": ("age",)}, coded(12_000, 1), power=power, key=KEY)[0]
+        for power in (0.3, 0.9)
+    )
+    assert 0.0 < weak.strength < strong.strength
+    assert weak.power == pytest.approx(0.3, abs=0.05)
+
+
+def test_no_record_becomes_much_rarer_or_commoner(shifted):
+    codes = coded(5000, 9)
+    for tilt in shifted.tilts:
+        weights = tilt.weights(codes)
+        assert float(weights.max()) <= LARGEST * (1 + 1e-9)
+        assert float(weights.min()) >= 1 / LARGEST * (1 - 1e-9)
+
+
+def test_what_the_rest_does_given_tagged_columns_is_kept(shifted):
+    """pay = age + 20·[ward is b] + noise, before and after."""
+    before, after = People().sample(20_000, seed=5), shifted.sample(20_000, seed=5)
+    for frame in (before, after):
+        x = np.column_stack([np.ones(len(frame)), frame["age"], frame["ward"] == "b"])
+        slopes = np.linalg.lstsq(x.astype(float), frame["pay"].to_numpy(), rcond=None)[0]
+        assert slopes == pytest.approx([0.0, 1.0, 20.0], abs=1.2)
+    assert abs(before["age"].mean() - after["age"].mean()) > 0.3 or (
+        abs(before["age"].std() - after["age"].std()) > 0.3
+    )
+
+
+def test_values_stay_among_those_the_model_makes(shifted):
+    after = shifted.sample(3000, seed=2)
+    assert after["age"].between(18, 90).all()
+    assert set(after["ward"].dropna()) <= {"a", "b", "c"}
+    assert list(after.columns) == ["age", "ward", "pay", "debt"]
+
+
+def test_one_key_one_shift_another_key_another():
+    codes = coded(12_000, 1)
+    one, again, other = (
+        find_tilts(CODEC, {"one": ("age",)}, codes, power=0.5, key=key)[0]
+        for key in (KEY, KEY, b"another")
+    )
+    assert torch.equal(one.frequencies, again.frequencies)
+    assert not torch.equal(one.frequencies, other.frequencies)
+
+
+def test_two_releases_of_one_table_do_not_average_out():
+    """Under one key the shift points the same way, so a second release adds no way back."""
+    means = []
+    for key in (KEY, KEY):
+        model = Shifted.around(People(), {"one": ("age",)}, power=0.75, key=key)
+        means.append(model.sample(20_000, seed=3)["age"].mean())
+    plain = People().sample(20_000, seed=3)["age"].mean()
+    assert np.sign(means[0] - plain) == np.sign(means[1] - plain)
+
+
+def test_saved_shift_comes_back_and_keeps_seeds(shifted, tmp_path):
+    shifted.save(tmp_path)
+    again = with_tilts(People(), tmp_path)
+    pd.testing.assert_frame_equal(again.sample(500, seed=4), shifted.sample(500, seed=4))
+    assert "frequencies" in json.loads((tmp_path / FILE).read_text())["tilts"][0]
+    assert with_tilts(People(), tmp_path / "elsewhere").__class__ is People
+
+
+def test_no_real_row_is_ever_asked_for(shifted):
+    """It holds a sampler and tilts; nothing it is made from knows the real table."""
+    assert set(vars(shifted)) == {"domain", "tilts", "inner", "_codec", "_largest"}
+
+
+def test_what_cannot_be_shifted_is_refused_in_plain_words():
+    codes = coded(4000, 1)
+    codes.values[:, 0] = 0.5  # one age for all
+    with pytest.raises(ShiftError, match="too few values"):
+        find_tilts(CODEC, {"one": ("age",)}, codes, power=0.5, key=KEY)
+
+
+def test_rows_must_be_asked_for(shifted):
+    with pytest.raises(ValueError, match="At least one row"):
+        shifted.sample(0)

@@ -1,0 +1,114 @@
+"""PPEM beyond the contract: what is planned, what each part learns, and what tags change."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from core.lmdp.inside import inside_check
+from core.models.parts.chain import Chain
+from core.models.ppem import CONDITIONAL, CRITICAL, MARGINAL, STATISTIC, Ppem, PpemSettings
+from core.privacy.dpsgd import ClippedGradient
+from core.privacy.guarded import PrivateTable
+from core.privacy.penalty import PenalisedGradient
+from core.privacy.plan import Budget
+from core.table.codec import Codec
+from core.table.schema import Column, Domain, Kind
+from tests.models.tables import Watcher, coded, domain, door
+
+SMALL = {
+    "marginal_steps": 15, "steps": 15, "energy_steps": 2, "batch": 64, "fakes": 32, "hidden": 16,
+    "latent": 4, "energy_hidden": 16,
+}  # fmt: skip
+N = 400
+
+
+def plan_for(dom, epsilon=1.0, n=N, **settings):
+    return Ppem().plan(dom, n, Budget(epsilon=epsilon, delta=1e-5), {**SMALL, **settings})
+
+
+def test_both_energies_are_counted_and_share_the_budget():
+    plan = plan_for(domain())
+    assert [phase.name for phase in plan.phases] == [MARGINAL, CONDITIONAL]
+    assert [phase.count for phase in plan.phases] == [30, 30]
+    assert plan.phases[0].share == pytest.approx(0.2)
+    assert plan.guarantee.epsilon <= 1.0
+
+
+def test_without_tags_there_is_one_pair_and_no_penalty(tmp_path):
+    plain = Domain(columns=domain().columns)
+    plan = plan_for(plain)
+    assert [phase.name for phase in plan.phases] == [MARGINAL]
+    table = PrivateTable(coded(N)[1], plain, plan)
+    watcher = Watcher()
+    fitted = Ppem().fit(table, plan, observe=watcher, folder=tmp_path, seed=1)
+    assert list(fitted.sample(20).columns) == ["key", "age", "cost", "ward", "day", "ill"]
+    assert not any(STATISTIC in event.data for event in watcher.events)
+
+
+def test_the_penalty_is_clipped_apart_and_counted(tmp_path):
+    chain = Chain(Codec(domain()), PpemSettings(**SMALL), private=True, seed=1)
+    plan = plan_for(domain())
+    table = door(plan)
+    mechanism = chain.marginal(table).descent.mechanism
+    assert isinstance(mechanism, PenalisedGradient)
+    assert mechanism.sensitivity == pytest.approx(math.hypot(1.0 + 2 * 0.25, 0.1))
+    assert isinstance(chain.conditional(table).descent.mechanism, ClippedGradient)
+
+
+def test_the_conditional_generator_never_sees_a_real_record():
+    """What it is given comes from the marginal generator: no gradient of real rows reaches it."""
+    chain = Chain(Codec(domain()), PpemSettings(**SMALL), private=True, seed=1)
+    plan = plan_for(domain())
+    tables = [door(plan, seed=s) for s in (0, 1)]
+    given = []
+    for table in tables:
+        chain.marginal(table)
+        pair = chain.conditional(table)
+        given.append(pair._given(16, torch.Generator().manual_seed(5)))
+    assert torch.equal(given[0], given[1])  # the same for another table
+
+
+def test_the_live_statistic_comes_with_its_critical_value(tmp_path):
+    watcher = Watcher()
+    plan = plan_for(domain())
+    Ppem().fit(door(plan), plan, observe=watcher, folder=tmp_path, seed=1)
+    told = [e.data for e in watcher.events if e.kind == "metrics" and STATISTIC in e.data]
+    assert told
+    assert told[0][CRITICAL] == pytest.approx(3.84, abs=0.01)
+    assert all(math.isfinite(data[STATISTIC]) for data in told)
+
+
+def mixture_table(n, seed):
+    """One column: two hills."""
+    rng = np.random.default_rng(seed)
+    x = np.where(rng.random(n) < 0.5, rng.normal(3, 0.5, n), rng.normal(7, 0.7, n))
+    import pandas as pd
+
+    return pd.DataFrame({"x": x.clip(0, 10)})
+
+
+EASY = Domain(
+    columns=(Column(name="x", kind=Kind.NUMBER, low=0, high=10, dtype="float64"),),
+    sensitive={"g": ("x",)},
+)
+LEARN = {
+    "marginal_steps": 500, "energy_steps": 5, "batch": 128, "fakes": 128, "hidden": 64,
+    "latent": 8, "energy_hidden": 64, "rate": 1e-3,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("penalty", "hidden"), [(0.0, False), (5.0, True)])
+def test_the_check_says_no_without_a_penalty_and_yes_with_one(penalty, hidden, tmp_path):
+    codec = Codec(EASY)
+    codes = codec.encode(mixture_table(4000, 1))
+    plan = Ppem().plan(
+        EASY, 4000, Budget(epsilon=math.inf, delta=1e-5), {**LEARN, "penalty": penalty}
+    )
+    assert [phase.name for phase in plan.phases] == [MARGINAL]
+    table = PrivateTable(codes, EASY, plan)
+    fitted = Ppem().fit(table, plan, observe=Watcher(), folder=tmp_path, seed=3)
+    released = codec.encode(fitted.sample(6000, seed=1))
+    check = inside_check(codec, ("x",), real=codes, released=released)
+    assert check.rejects(0.01) is hidden, check  # batches are random: .05 would fail now and then
