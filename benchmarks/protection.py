@@ -35,9 +35,10 @@ from core.lmdp.inside import inside_check  # noqa: E402
 from core.lmdp.shift import Shifted  # noqa: E402
 from core.models.synthesizer import FitEvent, Wish, synthesizer  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
+from core.privacy.plan import Plan  # noqa: E402
 from core.runs.protect import certify  # noqa: E402
 from core.runs.service import make_plan  # noqa: E402
-from core.table.codec import Codec  # noqa: E402
+from core.table.codec import Codec, Codes  # noqa: E402
 from core.table.infer import infer_schema  # noqa: E402
 from core.table.read import read_table  # noqa: E402
 
@@ -93,6 +94,7 @@ class Trial:
         released = fitted.sample(rows, seed=seed)
         row |= self._judged(released, "")
         assert plan.protection is not None
+        row |= self._checked(codec, codes, released, plan, seed, "unshifted ")
         if plan.protection.shift:
             start = time.perf_counter()
             groups = plan.protection.groups
@@ -103,12 +105,7 @@ class Trial:
             row["shift_seconds"] = time.perf_counter() - start
             row["strength"] = [round(tilt.strength, 2) for tilt in fitted.tilts]
             row |= self._judged(released, "shifted ")
-        other = codec.encode(released)
-        for group, names in plan.protection.groups.items():
-            check = inside_check(codec, names, real=codes, released=other, seed=seed)
-            row[f"{group} p two-sample"] = check.two_sample.p_value
-            row[f"{group} p Stein"] = check.goodness.p_value
-            row[f"{group} both"] = check.rejects(plan.protection.alpha)
+            row |= self._checked(codec, codes, released, plan, seed, "")
         if plan.budget.reserved:
             for verdict in certify(table, fitted, plan, observe=_quiet):
                 row[f"{verdict['group']} certificate"] = (
@@ -116,6 +113,26 @@ class Trial:
                 )
                 row[f"{verdict['group']} granted"] = verdict["granted"]
         return {**row, "fit_seconds": seconds}
+
+    def _checked(
+        self,
+        codec: Codec,
+        codes: Codes,
+        released: pd.DataFrame,
+        plan: Plan,
+        seed: int,
+        label: str,
+    ) -> dict[str, Any]:
+        """Both tests of every group on released rows."""
+        assert plan.protection is not None
+        found: dict[str, Any] = {}
+        other = codec.encode(released)
+        for group, names in plan.protection.groups.items():
+            check = inside_check(codec, names, real=codes, released=other, seed=seed)
+            found[f"{label}{group} p two-sample"] = check.two_sample.p_value
+            found[f"{label}{group} p Stein"] = check.goodness.p_value
+            found[f"{label}{group} both"] = check.rejects(plan.protection.alpha)
+        return found
 
     def _judged(self, released: pd.DataFrame, label: str) -> dict[str, float]:
         if self.bench is None:

@@ -31,11 +31,10 @@ def protected_plan(
     Raises:
       ValueError: the certificate cannot be had, or attempts would leak; one plain line.
     """
-    own = model.card.protects and not budget.private  # a clipped penalty alone may be too weak
     protection = Protection(
         groups=domain.sensitive,
         alpha=alpha,
-        shift=(0.0 if own else DEFAULT_SHIFT) if shift is None else shift,
+        shift=DEFAULT_SHIFT if shift is None else shift,
         certificate=certificate if budget.private else None,
     )
     if attempts > 1 and budget.private and certificate is None:

@@ -30,9 +30,9 @@ def choices(table: TableRecord, card: Card, epsilon: float) -> dict[str, Any]:
     shift = st.select_slider(
         "How different from the real ones?",
         list(SHIFTS),
-        value=0.0 if card.protects and not private else DEFAULT_SHIFT,
+        value=DEFAULT_SHIFT,
         format_func=SHIFTS.__getitem__,
-        key=f"shift_{card.id}_{private}",
+        key="shift",
         help=f"Slightly, clearly, strongly: {GROUP} records of an unshifted table would notice in "
         "40, 75 or 95 of 100 tries. None leaves it to the model's own training (PPEM).",
     )

@@ -1,0 +1,229 @@
+"""Tagged columns in a run: what the plan holds, what is released, and what may be said of it."""
+
+import json
+import math
+import stat
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from core.models.synthesizer import FitEvent, Wish, load_fitted, synthesizer
+from core.privacy.accountant import epsilon, guarantee
+from core.privacy.ledger import Ledger
+from core.privacy.plan import Budget, Plan, Protection, certificate_phase, repeated
+from core.runs import protect, service
+from core.runs.accounts import open_account
+from core.runs.keys import shift_key
+from core.runs.pipeline import Job, execute
+from core.runs.store import RunStore
+from core.runs.workspace import Workspace
+from core.table.infer import infer_schema
+from core.table.sample import sample_table
+from core.table.schema import Schema
+
+N = 1500
+QUICK = {"steps": 30, "batch": 64, "hidden": 16, "em_steps": 3, "dimensions": 4}
+
+
+@pytest.fixture(scope="module")
+def rows() -> pd.DataFrame:
+    return sample_table(N)
+
+
+@pytest.fixture(scope="module")
+def tagged(rows: pd.DataFrame) -> Schema:
+    schema = infer_schema(rows)
+    return schema.model_copy(update={"sensitive": {"ages": ("age",), "stay": ("ward",)}})
+
+
+def planned(schema: Schema, epsilon: float = 1.0, **more) -> Plan:
+    return service.make_plan(schema, N, model="p3gm", epsilon=epsilon, settings=dict(QUICK), **more)
+
+
+class Heard:
+    """An observer that keeps what it hears."""
+
+    def __init__(self) -> None:
+        self.events: list[FitEvent] = []
+
+    def __call__(self, event: FitEvent) -> Wish:
+        self.events.append(event)
+        return Wish.GO_ON
+
+
+def run(rows, schema, plan, folder: Path, *, resume=False, observe=None, tests="p"):
+    with RunStore(Workspace(folder / "home")) as store:
+        ledger = Ledger(store.engine)
+        open_account(ledger, tests, N)
+        job = Job(
+            table="t", plan=plan, schema=schema, rows=N, seed=1, device="cpu",
+            folder=folder / "run", resume=resume, shift_key=b"key",
+        )  # fmt: skip
+        (folder / "run").mkdir(exist_ok=True)
+        outcome = execute(
+            job,
+            lambda names: rows[list(names)],
+            debit=lambda: ledger.debit(tests, plan, "k", allow_non_private=True),
+            observe=observe or Heard(),
+            find=synthesizer,
+        )
+        return outcome, ledger.entries(tests)[-1]
+
+
+def test_certificates_are_phases_that_the_budget_pays_for(tagged):
+    free, paid = planned(tagged), planned(tagged, certificate=0.1)
+    names = [phase.name for phase in paid.phases]
+    assert names[-2:] == [certificate_phase("ages"), certificate_phase("stay")]
+    assert paid.guarantee.epsilon <= 1.0
+    assert paid.guarantee.epsilon > 0.97
+    assert paid.guarantee.epsilon == guarantee(paid.phases, paid.budget.delta).epsilon
+    assert paid.phases[0].noise_multiplier > free.phases[0].noise_multiplier
+    assert [p.noise_multiplier for p in paid.phases[-2:]] == [10.0, 10.0]
+    assert sum(phase.share for phase in paid.phases) == pytest.approx(1.0)
+
+
+def test_attempts_are_all_paid_for_beforehand(tagged):
+    once, thrice = planned(tagged, certificate=0.1), planned(tagged, certificate=0.1, attempts=3)
+    assert thrice.charged == repeated(thrice.phases, 3)
+    assert thrice.guarantee.epsilon <= 1.0
+    assert thrice.guarantee.epsilon == epsilon(thrice.charged, thrice.budget.delta)[0]
+    assert thrice.phases[0].noise_multiplier > once.phases[0].noise_multiplier
+    # one attempt alone costs less than what is claimed
+    assert epsilon(thrice.phases, thrice.budget.delta)[0] < 0.8
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"attempts": 2}, "would reveal what the check saw"),
+        ({"certificate": 0.6}, "No amount of noise"),
+        ({"shift": 1.5}, "shift"),
+        ({"alpha": 0.7}, "alpha"),
+    ],
+)
+def test_what_would_leak_or_cannot_be_had_is_refused(tagged, more, words):
+    with pytest.raises(ValueError, match=words):
+        planned(tagged, **more)
+
+
+def test_a_certificate_needs_tags_and_enough_rows(rows, tagged):
+    plain = tagged.model_copy(update={"sensitive": {}})
+    with pytest.raises(ValueError, match="none is tagged"):
+        planned(plain, certificate=0.1)
+    with pytest.raises(ValueError, match="needs 128 records"):
+        service.make_plan(
+            tagged, 100, model="p3gm", epsilon=1.0, settings=dict(QUICK), certificate=0.1
+        )
+
+
+def test_a_private_run_shifts_and_certifies_what_it_releases(rows, tagged, tmp_path):
+    plan = planned(tagged, epsilon=2.0, certificate=0.5, shift=0.95)
+    heard = Heard()
+    outcome, entry = run(rows, tagged, plan, tmp_path, observe=heard)
+    assert outcome.executed == plan.phases
+    assert outcome.guarantee.epsilon == plan.guarantee.epsilon
+    lmdp = outcome.certificate["lmdp"]
+    assert "does not protect individuals" in lmdp["statement"]
+    assert [v["group"] for v in lmdp["verdicts"]] == ["ages", "stay"]
+    for verdict in lmdp["verdicts"]:
+        assert verdict["granted"] is (verdict["count"] > verdict["threshold"])
+        assert not any(key.startswith("p_") for key in verdict)  # no p-value leaves a private fit
+    titles = [e.data["title"] for e in heard.events if e.kind == "phase"]
+    assert "Shifting the tagged columns" in titles
+    assert "Testing the tagged columns, with noise" in titles
+    # the saved model draws shifted rows too
+    again = load_fitted("p3gm", tmp_path / "run" / "model").sample(N, seed=1)
+    pd.testing.assert_frame_equal(again, outcome.synthetic)
+    assert entry.epsilon == pytest.approx(plan.guarantee.epsilon)
+
+
+def test_a_private_run_without_a_certificate_says_nothing_of_the_real_columns(
+    rows, tagged, tmp_path
+):
+    plan = planned(tagged)
+    outcome, _ = run(rows, tagged, plan, tmp_path)
+    lmdp = outcome.certificate["lmdp"]
+    assert lmdp["verdicts"] == [] and lmdp["granted"] is None
+    assert outcome.executed == plan.phases
+
+
+def test_without_privacy_the_check_is_direct_and_may_say_no(rows, tagged, tmp_path):
+    plan = planned(tagged, epsilon=math.inf, shift=0.95)
+    outcome, _ = run(rows, tagged, plan, tmp_path)
+    verdicts = outcome.certificate["lmdp"]["verdicts"]
+    assert {v["kind"] for v in verdicts} == {"inside check"}
+    assert all(0 < v["p_two_sample"] <= 1 for v in verdicts)
+
+
+def refuse(monkeypatch, until):
+    """Certificates that are refused until that attempt."""
+    honest, seen = protect.certify, []
+
+    def certify(table, fitted, plan, *, observe):
+        seen.append(1)
+        verdicts = honest(table, fitted, plan, observe=observe)
+        return [v | {"granted": len(seen) >= until} for v in verdicts]
+
+    monkeypatch.setattr(protect, "certify", certify)
+    return seen
+
+
+@pytest.mark.parametrize(("until", "made", "granted"), [(2, 2, True), (9, 3, False)])
+def test_attempts_end_when_one_passes_and_the_claim_covers_all(
+    rows, tagged, tmp_path, monkeypatch, until, made, granted
+):
+    seen = refuse(monkeypatch, until)
+    plan = planned(tagged, epsilon=4.0, certificate=0.1, attempts=3)
+    heard = Heard()
+    outcome, entry = run(rows, tagged, plan, tmp_path, observe=heard)
+    assert len(seen) == made
+    assert outcome.executed == repeated(plan.phases, made)
+    assert outcome.guarantee.epsilon == plan.guarantee.epsilon  # however many were needed
+    assert outcome.certificate["lmdp"]["granted"] is granted
+    assert outcome.certificate["lmdp"]["attempts_made"] == made
+    assert entry.epsilon == pytest.approx(plan.guarantee.epsilon)
+    assert sum("Beginning anew" in str(e.data) for e in heard.events) == made - 1
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def test_a_crash_in_the_second_attempt_goes_on_with_it(rows, tagged, tmp_path, monkeypatch):
+    refuse(monkeypatch, 2)
+    plan = planned(tagged, epsilon=4.0, certificate=0.1, attempts=2)
+
+    class Deadly(Heard):
+        def __call__(self, event):
+            super().__call__(event)
+            begun = sum("Beginning anew" in str(e.data) for e in self.events)
+            if begun and event.data.get("name") == "decoder":
+                raise Killed
+            return Wish.GO_ON
+
+    with pytest.raises(Killed):
+        run(rows, tagged, plan, tmp_path, observe=Deadly())
+    verdict = json.loads((tmp_path / "run" / "checkpoint" / "verdict.json").read_text())
+    assert not verdict[0]["granted"]
+    heard = Heard()
+    outcome, _ = run(rows, tagged, plan, tmp_path, resume=True, observe=heard)
+    assert outcome.executed == repeated(plan.phases, 2)  # nothing twice, nothing left out
+    assert outcome.certificate["lmdp"]["attempts_made"] == 2
+
+
+def test_one_secret_a_table_that_only_its_owner_can_read(tmp_path):
+    home = Workspace(tmp_path / "home")
+    one, again, other = (shift_key(home, people) for people in ("a", "a", "b"))
+    assert one == again != other
+    assert len(one) == 32
+    assert stat.S_IMODE((home.home / "shift.key").stat().st_mode) == 0o600
+    assert shift_key(Workspace(tmp_path / "elsewhere"), "a") != one
+
+
+def test_protection_is_part_of_the_plan_and_survives_json(tagged):
+    plan = planned(tagged, certificate=0.1)
+    again = Plan.model_validate_json(plan.model_dump_json())
+    assert again == plan and again.digest == plan.digest
+    assert isinstance(again.protection, Protection)
+    assert plan.budget == Budget.model_validate_json(plan.budget.model_dump_json())
