@@ -45,6 +45,7 @@ _LEVEL = 0.05
 _STEPS = 14  # of the bisection
 _MOST = 12.0  # strength beyond which nothing more happens
 _ATTEMPTS = 4  # functions tried before giving up
+CERTAIN = 0.995  # records whose weight is above this quantile are always kept
 MOST_AT_ONCE = 100_000  # records asked of the model at a time
 FILE = "shift.json"
 
@@ -243,7 +244,8 @@ class Shifted:
         codec = Codec(inner.domain)
         synthetic = codec.encode(inner.sample(POOL))
         tilts = find_tilts(codec, groups, synthetic, power=power, key=key)
-        return cls(inner, codec, tilts, float(_product(tilts, synthetic).max()))
+        largest = _product(tilts, synthetic).quantile(CERTAIN)  # the rarest weights would cost most
+        return cls(inner, codec, tilts, float(largest))
 
     def sample(self, rows: int, seed: int | None = None) -> pd.DataFrame:
         """See `Fitted.sample`: records of the model, each kept with its tilts' chance."""

@@ -23,7 +23,7 @@ from core.table.sample import sample_table
 from core.table.schema import Schema
 
 N = 1500
-QUICK = {"steps": 30, "batch": 64, "hidden": 16, "em_steps": 3, "dimensions": 4}
+QUICK = {"steps": 40, "frequencies": 200, "batch": 64, "hidden": 16}
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,9 @@ def tagged(rows: pd.DataFrame) -> Schema:
 
 
 def planned(schema: Schema, epsilon: float = 1.0, **more) -> Plan:
-    return service.make_plan(schema, N, model="p3gm", epsilon=epsilon, settings=dict(QUICK), **more)
+    return service.make_plan(
+        schema, N, model="pearl", epsilon=epsilon, settings=dict(QUICK), **more
+    )
 
 
 class Heard:
@@ -113,7 +115,7 @@ def test_a_certificate_needs_tags_and_enough_rows(rows, tagged):
         planned(plain, certificate=0.1)
     with pytest.raises(ValueError, match="needs 128 records"):
         service.make_plan(
-            tagged, 100, model="p3gm", epsilon=1.0, settings=dict(QUICK), certificate=0.1
+            tagged, 100, model="pearl", epsilon=1.0, settings=dict(QUICK), certificate=0.1
         )
 
 
@@ -133,7 +135,7 @@ def test_a_private_run_shifts_and_certifies_what_it_releases(rows, tagged, tmp_p
     assert "Shifting the tagged columns" in titles
     assert "Testing the tagged columns, with noise" in titles
     # the saved model draws shifted rows too
-    again = load_fitted("p3gm", tmp_path / "run" / "model").sample(N, seed=1)
+    again = load_fitted("pearl", tmp_path / "run" / "model").sample(N, seed=1)
     pd.testing.assert_frame_equal(again, outcome.synthetic)
     assert entry.epsilon == pytest.approx(plan.guarantee.epsilon)
 
@@ -198,7 +200,7 @@ def test_a_crash_in_the_second_attempt_goes_on_with_it(rows, tagged, tmp_path, m
         def __call__(self, event):
             super().__call__(event)
             begun = sum("Beginning anew" in str(e.data) for e in self.events)
-            if begun and event.data.get("name") == "decoder":
+            if begun and event.data.get("name") == "training":
                 raise Killed
             return Wish.GO_ON
 

@@ -1,0 +1,133 @@
+"""Hidden distributions on every page: tagged, planned, judged, and in the way of a download."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from core.runs import declare, service
+from core.runs.records import TableRecord
+from core.table.schema import SchemaError
+from tests.pages.conftest import IdleLauncher
+from tests.pages.screen import finish, small_report, whole, words
+
+
+@pytest.fixture
+def tagged(store, table) -> TableRecord:
+    record = declare.change_groups(store, table, {"age": "group 1", "ward": "group 2"})
+    store.attest(record.id)
+    return record
+
+
+def run_of(store, table, **more):
+    plan = service.make_plan(table.schema, table.n, model="pearl", epsilon=1.0, **more)
+    return service.start(store, IdleLauncher(), table_id=table.id, plan=plan)
+
+
+def test_tags_are_kept_in_groups_and_pictured(store, table, show):
+    at = whole(show("tables", table=table.id))
+    assert "Nothing is tagged" in words(at)
+    assert "does not protect people" in words(at)
+    key = f"tags_{table.id}_{abs(hash(table.schema.model_dump_json()))}"
+    names = [c.name for c in table.schema.columns if c.modelled]
+    at.session_state[key] = {
+        "edited_rows": {names.index("age"): {"group": "group 1"}},
+        "added_rows": [],
+        "deleted_rows": [],
+    }
+    at = whole(at.run())
+    assert store.table(table.id).schema.sensitive == {"group 1": ("age",)}
+    assert "example of a shift" in words(at)
+
+
+def test_what_is_not_modelled_needs_no_tag(store, table):
+    with pytest.raises(SchemaError, match="needs no tag"):
+        declare.change_groups(store, table, {"visit_id": "group 1"})
+
+
+def test_a_tag_goes_with_its_column(store, tagged):
+    from core.table.grid import grid_of
+
+    grid = grid_of(tagged.schema)
+    grid.loc[grid["column"] == "ward", "keep"] = "leave out"
+    assert declare.change_grid(store, tagged, grid).schema.sensitive == {"group 1": ("age",)}
+
+
+def test_the_plan_offers_shift_and_certificate_and_says_what_it_is_not(tagged, show):
+    at = whole(show("plan", table=tagged.id))
+    said = words(at)
+    assert "group 1" in said and "does not protect people" in said
+    assert "granted with a chance of" in said
+    assert "Certificate for “group 1”" in said
+    labels = [slider.label for slider in at.select_slider]
+    assert "How different from the real ones?" in labels
+    at = whole(next(r for r in at.radio if r.label.startswith("How shall")).set_value(False).run())
+    assert "Certificate for “group 1”" not in words(at)
+    assert "checked for your eyes only" in words(at)
+
+
+def test_without_tags_the_plan_says_nothing_of_them(table, show):
+    assert "Hidden" not in words(whole(show("plan", table=table.id)))
+
+
+def test_a_model_that_does_not_hide_by_itself_says_so_without_a_shift(tagged, show):
+    at = show("plan", table=tagged.id)
+    slider = next(s for s in at.select_slider if s.label.startswith("How different"))
+    assert "does not hide distributions by itself" in words(whole(slider.set_value(0.0).run()))
+
+
+def judged(store, run, *, granted=True, differs=True):
+    report = small_report(1)
+    report["protection"] = [
+        {
+            "group": "group 1", "columns": ["age"], "alpha": 0.05, "records": 200,
+            "two_sample": 0.1, "p_two_sample": 0.001, "stein": 0.2,
+            "p_stein": 0.005 if differs else 0.4, "differs": differs,
+        }
+    ]  # fmt: skip
+    finish(store, run, report=report)
+    lmdp = {
+        "statement": "s",
+        "granted": granted,
+        "verdicts": [
+            {
+                "group": "group 1", "columns": ["age"], "kind": "private certificate",
+                "granted": granted, "count": 3.2, "groups": 3, "threshold": 2.5, "epsilon": 0.1,
+            }
+        ],
+    }  # fmt: skip
+    path = store.artefact(run.id, "certificate.json")
+    path.write_text(json.dumps({"relation": "zero-out", "lmdp": lmdp}))
+
+
+@pytest.mark.parametrize("yes", [True, False])
+def test_review_gives_a_verdict_in_words(store, tagged, show, yes):
+    run = run_of(store, tagged, certificate=0.1)
+    judged(store, run, granted=yes, differs=yes)
+    at = whole(show("review", run=run.id))
+    said = words(at)
+    assert ("Certificate granted" in said) is yes
+    assert ("Certificate refused" in said) is not yes
+    assert ("do not follow the real ones" in said) is yes
+    assert ("may reveal the real ones" in said) is not yes
+    assert "p = 0.001" in said and "do not quote" in said
+
+
+def test_a_refused_certificate_stands_before_the_download(store, tagged, show):
+    run = run_of(store, tagged, certificate=0.1)
+    judged(store, run, granted=False)
+    at = whole(show("download", run=run.id))
+    assert "may reveal" in words(at)
+    assert not at.get("download_button")
+    at = whole(at.toggle[0].set_value(True).run())
+    assert at.get("download_button")
+
+
+def test_the_unshifted_model_is_not_handed_out(store, tagged, show):
+    run = run_of(store, tagged, certificate=0.1)
+    judged(store, run)
+    at = whole(show("download", run=run.id))
+    labels = [b.proto.label for b in at.get("download_button")]
+    assert labels and not any("Trained model" in label for label in labels)
+    assert "trained model stays here" in words(at)
