@@ -8,7 +8,7 @@ from typing import Any
 
 from plotly.graph_objects import Figure
 
-from core.figure_parts import BLUE, VERMILION, axis, edge_ticks, figure, short
+from core.figure_parts import BLUE, VERMILION, axis, edge_ticks, figure, hatched, short
 
 __all__ = ["shift_figure", "verdict_words"]
 
@@ -35,31 +35,37 @@ def shift_figure(column: Mapping[str, Any], *, shift: float = 0.75) -> Figure:
     else:
         labels = [short(str(label)) for label in column["labels"] or ()]
         ticks, names = {"tickvals": list(range(n)), "ticktext": labels}, labels
-    at = list(range(n))
-    shape = "hvh" if names is None else "linear"
-    traces = [
-        {
-            "type": "scatter",
-            "mode": "lines" if names is None else "lines+markers",
-            "name": name,
-            "x": at,
-            "y": values,
-            "line": {"shape": shape, "color": colour, "dash": dash, "width": 2},
-            "hovertemplate": "%{y:.1%}<extra>" + name + "</extra>",
+    listed = names is not None
+    traces = []
+    for label, weights, whole_, colour, dash in (
+        ("would be revealed", counts, total, BLUE, "solid"),
+        ("shifted (an example)", bent, whole, VERMILION, "dash"),
+    ):
+        trace = {
+            "name": label,
+            "x": list(range(n)),
+            "y": [weight / whole_ for weight in weights],
+            "hovertemplate": "%{y:.1%}<extra>" + label + "</extra>",
         }
-        for name, values, colour, dash in (
-            ("would be revealed", [c / total for c in counts], BLUE, "solid"),
-            ("shifted (an example)", [b / whole for b in bent], VERMILION, "dash"),
-        )
-    ]
+        if listed:
+            traces.append(trace | {"type": "bar", "marker": _filled(colour, dash)})
+        else:
+            line = {"shape": "hvh", "color": colour, "dash": dash, "width": 2}
+            traces.append(trace | {"type": "scatter", "mode": "lines", "line": line})
     layout = {
-        "height": 230,
+        "height": 190,
         "margin": dict.fromkeys("lrtb", 8),
-        "legend": {"orientation": "h", "y": 1.15},
+        "showlegend": False,
+        "barmode": "group",
         "xaxis": axis("", showgrid=False, **ticks),
         "yaxis": axis("", tickformat=".0~%", rangemode="tozero"),
     }
     return figure(traces, layout)
+
+
+def _filled(colour: str, dash: str) -> dict[str, Any]:
+    """Full bars, or hatched ones."""
+    return {"color": colour} if dash == "solid" else hatched(colour, "/")
 
 
 def verdict_words(check: Mapping[str, Any]) -> str:
@@ -67,10 +73,10 @@ def verdict_words(check: Mapping[str, Any]) -> str:
     names = ", ".join(check["columns"])
     if check["differs"]:
         return (
-            f"The released {names} do not follow the real ones: two tests on {check['records']:,} "
-            "real rows both tell them apart."
+            f"What is released of {names} does not follow the real table: two tests on "
+            f"{check['records']:,} real rows both tell them apart."
         )
     return (
-        f"The released {names} may reveal the real ones: "
+        f"What is released of {names} may reveal the real table: "
         f"{check['records']:,} real rows do not suffice to tell them apart by both tests."
     )

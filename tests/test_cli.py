@@ -83,6 +83,22 @@ def test_synth_from_file_to_file(
     assert main(["ledger", "verify"]) == 0
 
 
+def test_tagged_columns_are_certified_and_said_so(
+    table: Path, tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.csv"
+    command = ["synth", str(table), "--model", "pearl", "--epsilon", "2", "--json", "--quiet"]
+    command += ["--sensitive", "age,ward", "--sensitive", "sex", "--certificate", "0.5", *FEW]
+    assert main([*command, "--out", str(out)]) == 0
+    spoken = capsys.readouterr().out
+    lmdp = last_line(spoken)["lmdp"]
+    assert lmdp["groups"] == {"group 1": ["age", "ward"], "group 2": ["sex"]}  # type: ignore[index]
+    assert len(lmdp["verdicts"]) == 2  # type: ignore[index]
+    assert spoken.count("α-LMDP granted") + spoken.count("α-LMDP REFUSED") == 2
+    assert last_line(spoken)["epsilon"] == pytest.approx(2.0, rel=0.02)
+    assert (home / "shift.key").exists()
+
+
 def test_without_privacy_the_file_name_says_so(
     table: Path, tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -118,11 +134,23 @@ ERRORS = {
     ),
     "α-LMDP": (
         ["synth", "T", *"--model pearl --epsilon 1 --alpha .05 --out o.csv".split()],
-        "α-LMDP (--sensitive, --alpha) is not part of this version",
+        "--alpha, --shift and --certificate need tagged columns",
     ),
     "sensitive": (
-        ["synth", "T", *"--model pearl --epsilon 1 --sensitive sex --out o.csv".split()],
-        "is not part of this version",
+        ["synth", "T", *"--model pearl --epsilon 1 --sensitive nothing --out o.csv".split()],
+        "no column is called 'nothing' (--sensitive)",
+    ),
+    "tagged twice": (
+        ["synth", "T", *"--model pearl --epsilon 1 --sensitive sex,sex --out o.csv".split()],
+        "tagged twice as sensitive: sex",
+    ),
+    "attempts without a certificate": (
+        [
+            "synth",
+            "T",
+            *"--model pearl --epsilon 1 --sensitive sex --attempts 2 --out o.csv".split(),
+        ],
+        "would reveal what the check saw",
     ),
     "no rows": (
         ["synth", "T", *"--model pearl --epsilon 1 --rows 0 --out o.csv".split()],

@@ -29,12 +29,12 @@ from core.table.codec import Codec, Codes
 
 __all__ = ["InsideCheck", "fitted_stein_test", "inside_check"]
 
-RECORDS = 512  # real records the tests look at
+RECORDS = 1024  # real records the tests look at
 RELEASED = 4  # times as many released ones stand against them
 BLUR = 0.5  # of the median distance: spread of the noise that makes a density of records
 BLURS = 8  # blurred copies that a record's features are averaged over
 FEATURES = 128
-CENTRES, NULL = 1024, 6000  # released records that make the score and the null distribution
+CENTRES, NULL = 1024, 8000  # released records that make the score and the null distribution
 DRAWS = 199
 
 

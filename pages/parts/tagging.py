@@ -70,6 +70,10 @@ def _pictures(table: TableRecord) -> None:
             "closely as privacy allows."
         )
         return
+    st.caption(
+        "Blue: the real column, which a synthetic table would reveal without a tag. Orange, dashed "
+        "or hatched: an example of a shift. The real one is random and kept secret on this machine."
+    )
     profiles = {c["name"]: ColumnProfile.model_validate(c) for c in table.profile["columns"]}
     for group, names in table.schema.sensitive.items():
         st.markdown(f"**{group}** :gray[{len(names)} column{'s' if len(names) > 1 else ''}]")
@@ -83,7 +87,3 @@ def _pictures(table: TableRecord) -> None:
                     alt=f"What would be revealed of {name}, and an example of a shifted {name}.",
                     config={"displayModeBar": False},
                 )
-    st.caption(
-        "Blue: the real column, which a synthetic table would reveal without a tag. Dashed: an "
-        "example of a shift. The real shift is random and kept secret on this machine."
-    )

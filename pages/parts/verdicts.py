@@ -66,8 +66,10 @@ def _group(
         )
     if paid is not None and "count" in paid:
         st.caption(
-            f"Certificate: about {paid['count']:.0f} of {paid['groups']} groups of 128 real rows "
-            f"noticed the difference (with noise); more than {paid['threshold']:.1f} were needed. "
+            f"Certificate: about {min(max(paid['count'], 0), paid['groups']):.0f} of "
+            f"{paid['groups']} groups of 128 real rows noticed the difference (counted with "
+            "noise); more than "
+            f"{paid['threshold']:.1f} were needed. "
             f"It cost ε = {paid['epsilon']:g} and may be shown to others."
         )
     shown = [name for name in names if name in report["columns"]]

@@ -109,8 +109,8 @@ def test_review_gives_a_verdict_in_words(store, tagged, show, yes):
     said = words(at)
     assert ("Certificate granted" in said) is yes
     assert ("Certificate refused" in said) is not yes
-    assert ("do not follow the real ones" in said) is yes
-    assert ("may reveal the real ones" in said) is not yes
+    assert ("does not follow the real table" in said) is yes
+    assert ("may reveal the real table" in said) is not yes
     assert "p = 0.001" in said and "do not quote" in said
 
 
