@@ -71,9 +71,30 @@ def _held(
     phases = {phase["name"]: phase for phase in plan["phases"]}
     return [
         (stage, phases.get(stage["name"]) if stage["private"] else None)
-        for stage in stages
+        for stage in [*stages, *_protection(plan)]
         if not stage["private"] or stage["name"] in phases
     ]
+
+
+def _protection(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What any model's plan adds for hidden distributions."""
+    protection = plan.get("protection")
+    if protection is None:
+        return []
+    found: list[Mapping[str, Any]] = []
+    if protection["shift"]:
+        title, makes = "Shift of hidden columns", "other distributions, by choosing among rows"
+        found.append({"name": "shift", "title": title, "makes": makes, "private": False})
+    for group in protection["groups"]:
+        found.append(
+            {
+                "name": f"certificate: {group}",
+                "title": f"Certificate for “{group}”",
+                "makes": "a noisy yes or no",
+                "private": True,
+            }
+        )
+    return found
 
 
 def _box(

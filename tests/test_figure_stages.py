@@ -55,3 +55,15 @@ def test_arrows_join_boxes():
     arrows = [note for note in figure.layout.annotations if note.showarrow]
     assert len(arrows) == len(stages) + 1
     assert all(arrow.ay > arrow.y for arrow in arrows)
+
+
+def test_hidden_distributions_are_in_the_picture():
+    _, stages, dumped = drawn("pearl")
+    phase = dumped["phases"][-1] | {
+        "name": "certificate: g", "mechanism": "laplace", "noise_multiplier": 10.0, "share": 0.1,
+    }  # fmt: skip
+    dumped["phases"].append(phase)
+    dumped["protection"] = {"groups": {"g": ["age"], "unpaid": ["ill"]}, "shift": 0.75}
+    said = texts(stages_figure(stages, dumped))
+    assert "Shift of hidden columns" in said and "Certificate for “g”" in said
+    assert "unpaid" not in said and "noise 10" in said
