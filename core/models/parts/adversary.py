@@ -14,7 +14,7 @@ from core.privacy.clipping import clipped_sum
 from core.privacy.dense import Dense, Use
 from core.privacy.dpsgd import ClippedGradient, SampledRelease
 
-__all__ = ["Game", "Generator", "Pace", "Render", "new_critic"]
+__all__ = ["Game", "Generator", "Pace", "Render", "fall", "new_critic"]
 
 CRITIC = "critic"  # name of the critic's stack
 
@@ -149,7 +149,7 @@ class Game:
         """`critic_steps` private steps of the critic, then one of the generator."""
         for _ in range(min(self.pace.critic_steps, self.descent.steps - self.descent.done)):
             self.descent.step()
-        self._optimiser.param_groups[0]["lr"] = self.pace.rate * _fall(self.done, self.pace.steps)
+        self._optimiser.param_groups[0]["lr"] = self.pace.rate * fall(self.done, self.pace.steps)
         self._optimiser.zero_grad(set_to_none=True)
         score = self.critic[CRITIC](self._records()).mean()
         (-score).backward()  # type: ignore[no-untyped-call]
@@ -238,6 +238,6 @@ class Game:
         self.snapshots = list(state["snapshots"])
 
 
-def _fall(step: int, steps: int) -> float:
+def fall(step: int, steps: int) -> float:
     """Learning rate over its peak: constant for half of the steps, then down to a tenth."""
     return min(1.0, 0.1 + 1.8 * (1.0 - step / steps))

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from core.models.parts.adversary import fall
 from core.models.parts.descent import Descent
 from core.models.parts.energy import Energy, lipschitz
 from core.models.parts.heads import Heads
@@ -178,7 +179,7 @@ class Pair:
         how = self.how
         for _ in range(min(how.energy_steps, self.descent.steps - self.descent.done)):
             self.descent.step()
-        self._optimiser.param_groups[0]["lr"] = how.rate * _fall(self.done, how.steps)
+        self._optimiser.param_groups[0]["lr"] = how.rate * fall(self.done, how.steps)
         self._optimiser.zero_grad(set_to_none=True)
         given = None if self._given is None else self._given(how.fakes, self._random)
         made = self._make(how.fakes, given)
@@ -304,8 +305,3 @@ class Pair:
         self._random.set_state(state["random"].cpu())
         for stein, bandwidth in zip(self.steins, state["bandwidths"], strict=True):
             stein.bandwidth = bandwidth
-
-
-def _fall(step: int, steps: int) -> float:
-    """Learning rate over its peak: constant for half of the steps, then down to a tenth."""
-    return min(1.0, 0.1 + 1.8 * (1.0 - step / steps))
