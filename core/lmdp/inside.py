@@ -147,7 +147,7 @@ class _SteinFeatures:
         directions = torch.randn(shape, generator=random, dtype=kind)
         return cls(
             centres,
-            BLUR * bandwidth,
+            BLUR * bandwidth * min(1.0, 2.0 / math.sqrt(centres.shape[1])),  # noise grows with √d
             torch.randn(shape, generator=random, dtype=kind) / bandwidth,
             directions / torch.linalg.vector_norm(directions, dim=1, keepdim=True),
             torch.rand(FEATURES, generator=random, dtype=kind) * 2.0 * math.pi,

@@ -57,6 +57,7 @@ WITHOUT_PRIVACY = {
     "energy_steps": 5,
     "batch": 128,
     "fakes": 128,
+    "rate": 5e-4,
     "hidden": 256,
     "energy_hidden": 256,
     "lipschitz": 1.0,
@@ -103,7 +104,7 @@ class PpemSettings(BaseModel):
     hidden: int = Field(default=128, ge=4, le=4096)
     latent: int = Field(default=32, ge=1, le=1024)
     energy_hidden: int = Field(default=64, ge=4, le=4096)
-    rate: float = Field(default=5e-4, gt=0.0, le=1.0)
+    rate: float = Field(default=2e-4, gt=0.0, le=1.0)
     energy_rate: float = Field(default=1e-3, gt=0.0, le=1.0)
     box: float = Field(default=0.5, ge=0.0, le=100.0)
     temperature: float = Field(default=0.7, ge=0.05, le=10.0)
