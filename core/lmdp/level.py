@@ -32,7 +32,7 @@ def threshold(groups: int, *, epsilon: float, alpha: float) -> float:
       alpha: level in (0, 1).
 
     >>> round(threshold(254, epsilon=0.25, alpha=0.05), 1)
-    26.4
+    26.3
     """
     high = groups + 40.0 / epsilon + 1.0
     return float(
