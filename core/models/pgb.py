@@ -266,6 +266,15 @@ class BoostedFitted:
         self.base = base
         self._boosted, self._own, self._kept = boosted, own, kept
 
+    @property
+    def game(self) -> dict[str, Any]:
+        """The game that was played, as `parts.boosting.Boosted` takes it."""
+        return {
+            "rate": self._kept["rate"],
+            "chosen": self._kept["chosen"].tolist(),
+            "normalisers": self._kept["normalisers"].tolist(),
+        }
+
     def sample(self, rows: int, seed: int | None = None) -> pd.DataFrame:
         """See `Fitted.sample`: fresh records of all generators, each kept with its chance."""
         import torch
