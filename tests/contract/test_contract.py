@@ -42,7 +42,7 @@ LEARN: dict[str, dict[str, object]] = {
     "pearl": {"steps": 600, "frequencies": 2000, "batch": 256, "hidden": 64},
     "dp_gan": {"steps": 1200, "critic_steps": 10, "batch": 256, "fakes": 128, "hidden": 64,
                "latent": 16, "critic_hidden": 64, "rate": 3e-4, "box": 1.0},
-    "pgb": {"steps": 1200, "critic_steps": 10, "batch": 256, "fakes": 128, "hidden": 64,
+    "pgb": {"steps": 900, "critic_steps": 10, "batch": 256, "fakes": 128, "hidden": 64,
             "latent": 16, "critic_hidden": 64, "rate": 3e-4, "box": 1.0, "rounds": 200},
     "dp_auto_gan": {"steps": 1200, "critic_steps": 10, "batch": 256, "fakes": 128, "hidden": 64,
                     "noise": 16, "critic_hidden": 64, "rate": 3e-4, "box": 1.0, "latent": 6,
