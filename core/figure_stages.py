@@ -6,6 +6,7 @@ border and say that they touch no real rows. So the picture reads without its co
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -119,7 +120,7 @@ def _costs(phase: Mapping[str, Any], plan: Mapping[str, Any]) -> list[str]:
         return [often, "no noise"]
     spent = f"{100 * phase['share']:.0f} % of the budget"
     if phase["mechanism"] == "zcdp":
-        return [spent, often]
+        return [spent, often, f"random choice, ε₀ = {math.sqrt(8.0 * phase['rho']):.2g}"]
     return [spent, often, f"noise {phase['noise_multiplier']:.3g} × one record"]
 
 

@@ -229,6 +229,9 @@ def _noise(phase: Phase, n: int) -> str:
     on = "on all rows"
     if phase.sampling_rate is not None and phase.sampling_rate < 1:
         on = f"on random batches of about {phase.sampling_rate * n:,.0f} rows"
+    if phase.rho is not None:
+        chance = math.exp(math.sqrt(8.0 * phase.rho))
+        return f"{times}, {on}. One record changes the odds of a choice {chance:.4f}-fold at most."
     if not phase.noise_multiplier:
         return f"{times}, {on}. No noise."
     return f"{times}, {on}. Noise: {phase.noise_multiplier:.2f} × what one record can change."

@@ -107,6 +107,8 @@ def _scores(report: dict[str, Any]) -> None:
 def _score(score: dict[str, Any]) -> None:
     value = score["value"]
     real = "" if score["ceiling"] is None else f" · real data {score['ceiling']:.3f}"
+    if score.get("before") is not None:
+        real += f" · before boosting {score['before']:.3f}"
     unit = f" {score['unit']}" if score["unit"] else ""
     st.metric(
         score["title"],

@@ -31,6 +31,8 @@ def test_every_private_access_is_in_the_picture(model, epsilon):
         stage = next(s for s in stages if s["name"] == phase.name)
         assert stage["private"] and stage["title"] in said
         noise = f"noise {phase.noise_multiplier:.3g}" if math.isfinite(epsilon) else "no noise"
+        if phase.rho is not None:
+            noise = "random choice"
         assert noise in said and noise in stages_text(stages, dumped)
     assert said.index("Real table") < said.index(titles[-1]) < said.index("Synthetic table")
     assert ("touches no real rows" in said) == any(not s["private"] for s in stages)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from core.models.parts.autoencoder import AutoEncoder
     from core.models.parts.conduct import Checkpoint
     from core.models.parts.heads import Heads
+    from core.models.parts.players import Players
     from core.models.parts.sampling import SlotFitted
     from core.privacy.guarded import PrivateTable
 
@@ -193,7 +194,6 @@ class DpAutoGan:
         check_budget(budget, n)
         fitting = {} if budget.private else WITHOUT_PRIVACY
         chosen = DpAutoGanSettings(**(fitting | (settings or {})))
-
         rate, share = min(1.0, chosen.batch / n), chosen.encoder_share
 
         def phase(name: str, scale: float, share: float, count: int) -> Phase:
@@ -338,6 +338,24 @@ class DpAutoGan:
         heads, settings, weights, history = read_fitted(folder)
         autoencoder = weights.pop(AUTOENCODER)
         return _fitted(heads, DpAutoGanSettings(**settings), weights, autoencoder, history)
+
+    def players(self, fitted: SlotFitted) -> Players:
+        """The snapshots of a fit, for boosting; see `core.models.pgb`."""
+        import torch
+
+        from core.models.parts.autoencoder import AutoEncoder
+        from core.models.parts.players import Players
+
+        settings, heads = DpAutoGanSettings(**fitted.settings), fitted.heads
+        generator = _generator(settings)
+        auto = AutoEncoder(heads, hidden=settings.encoder_hidden, latent=settings.latent)
+        auto.networks.load(fitted.weights[AUTOENCODER])
+
+        def emit(flat: Tensor, rows: int, random: torch.Generator) -> Tensor:
+            torch.nn.utils.vector_to_parameters(flat, generator.parameters())
+            return auto.decode(generator(torch.randn((rows, settings.noise), generator=random)))
+
+        return Players.of(fitted, emit, settings.critic_hidden)
 
 
 def _named(phase: str, metrics: dict[str, float]) -> dict[str, float]:

@@ -33,6 +33,7 @@ from core.table.schema import Domain
 
 if TYPE_CHECKING:
     from core.models.parts.heads import Heads
+    from core.models.parts.players import Players
     from core.models.parts.sampling import SlotFitted
     from core.privacy.guarded import PrivateTable
 
@@ -221,6 +222,25 @@ class DpGan:
 
         heads, settings, weights, history = read_fitted(folder)
         return _fitted(heads, DpGanSettings(**settings), weights, history)
+
+    def players(self, fitted: SlotFitted) -> Players:
+        """The snapshots of a fit, for boosting; see `core.models.pgb`."""
+        import torch
+
+        from core.models.parts.adversary import Generator
+        from core.models.parts.players import Players
+
+        settings, heads = DpGanSettings(**fitted.settings), fitted.heads
+        generator = Generator(
+            latent=settings.latent, hidden=(settings.hidden,) * 3, outputs=heads.total
+        )
+
+        def emit(flat: torch.Tensor, rows: int, random: torch.Generator) -> torch.Tensor:
+            torch.nn.utils.vector_to_parameters(flat, generator.parameters())
+            logits: torch.Tensor = generator(torch.randn((rows, settings.latent), generator=random))
+            return logits
+
+        return Players.of(fitted, emit, settings.critic_hidden)
 
 
 def _fitted(

@@ -20,6 +20,7 @@ import numpy as np
 from dp_accounting.pld import pld_pmf
 from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 from numpy.typing import NDArray
+from scipy import optimize
 from scipy.special import log_ndtr
 
 __all__ = ["dominating_pld", "gaussian_profile", "replaced_sampled_profile", "zcdp_profile"]
@@ -48,6 +49,17 @@ def zcdp_profile(eps: Floats, rho: float) -> Floats:
     log_bound = (orders - 1.0) * (rho * orders - eps + np.log1p(-1.0 / orders)) - np.log(orders)
     total_variation = math.sqrt(min(-math.expm1(-rho), rho / 2.0))
     return np.asarray(np.minimum(np.exp(log_bound.min(axis=0).clip(max=0.0)), total_variation))
+
+
+def zcdp_rho(epsilon: float, delta: float) -> float:
+    """The largest ρ whose zCDP bound meets (ε, δ), to one part in 10⁹; ε > 0, δ in (0, 1)."""
+    eps = np.array([epsilon])
+
+    def excess(log_rho: float) -> float:
+        found = float(zcdp_profile(eps, math.exp(log_rho))[0])
+        return math.log(max(found, 1e-300)) - math.log(delta)
+
+    return math.exp(float(optimize.brentq(excess, -40.0, 10.0, xtol=1e-9)) - 1e-8)
 
 
 def replaced_sampled_profile(eps: Floats, sigma: float, rate: float) -> Floats:

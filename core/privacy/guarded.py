@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -18,6 +19,7 @@ from core.privacy.mechanisms import Mechanism, Rows
 from core.privacy.meter import Meter, UnplannedReleaseError
 from core.privacy.noise import NoiseSource, SecureNoise
 from core.privacy.plan import Phase, Plan
+from core.privacy.selection import Scores, Selection, range_of
 from core.table.schema import Domain
 
 if TYPE_CHECKING:
@@ -200,6 +202,41 @@ class PrivateTable:
             device=device,
         )
 
+    def selection(
+        self,
+        phase_name: str,
+        scores: Scores,
+        *,
+        device: str = "cpu",
+        tick: Callable[[int, int], None] | None = None,
+    ) -> Selection:
+        """The runs of a phase of private selections; nothing is charged yet.
+
+        Args:
+          phase_name: a phase of the plan of kind "zcdp", or one without noise.
+          scores: what options are scored by; their sums over all rows stay inside.
+          device: where scores are computed.
+          tick: see `release`.
+
+        Raises:
+          UnplannedReleaseError: the plan does not hold this; nothing was computed.
+        """
+        phase = next((p for p in self.__plan.phases if p.name == phase_name), None)
+        silent = phase is not None and not self.__plan.budget.private
+        if phase is None or (phase.mechanism != "zcdp" and not silent):
+            raise UnplannedReleaseError(
+                f"The plan has no phase '{phase_name}' of private selections. Nothing was released."
+            )
+        meter = self.__meter
+        total = self._sum(_Summed(scores), device=device, tick=tick)
+        return Selection(
+            total.numpy(),
+            n=self.n,
+            epsilon0=range_of(phase),
+            charge=lambda: meter.step(phase_name),
+            source=self.__source,
+        )
+
     def _check(self, phase_name: str, mechanism: Mechanism) -> None:
         """Refuse what the plan does not hold, before anything is charged or computed."""
         phase = next((p for p in self.__plan.phases if p.name == phase_name), None)
@@ -214,7 +251,11 @@ class PrivateTable:
             )
 
     def _sum(
-        self, mechanism: Mechanism, *, device: str, tick: Callable[[int, int], None] | None
+        self,
+        mechanism: Mechanism | _Summed,
+        *,
+        device: str,
+        tick: Callable[[int, int], None] | None,
     ) -> Tensor:
         """The statistic over all rows, float64 on the CPU."""
         import torch
@@ -248,6 +289,18 @@ class PrivateTable:
     __getstate__ = _refuse
     __reduce__ = _refuse
     __reduce_ex__ = _refuse
+
+
+@dataclass(frozen=True)
+class _Summed:
+    """Sums of scores in [0, 1]; what is not finite counts for nothing."""
+
+    inner: Scores
+
+    def statistic(self, rows: Any, mask: Tensor) -> Tensor:
+        found = self.inner.scores(rows).double().nan_to_num(0.0, 0.0, 0.0).clamp(0.0, 1.0)
+        total: Tensor = mask.to(found) @ found
+        return total
 
 
 def _same_kind(phase: Phase, mechanism: Mechanism) -> None:

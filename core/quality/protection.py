@@ -9,7 +9,7 @@ from core.lmdp.inside import inside_check
 from core.quality.prepare import sample_rows
 from core.quality.types import GroupCheck
 from core.table.codec import Codec
-from core.table.schema import Schema
+from core.table.schema import Domain, Schema
 
 __all__ = ["LEAST_ROWS", "protection_checks"]
 
@@ -24,7 +24,7 @@ def protection_checks(
 
     Args:
       real, synthetic: with the schema's columns.
-      schema: names the groups; its domain must be declared.
+      schema: names the groups; the domains of their columns must be declared.
       alpha: level of the tests, in (0, 1/2).
       seed: of subsamples and permutations.
 
@@ -33,7 +33,8 @@ def protection_checks(
     """
     if min(len(real), len(synthetic)) < LEAST_ROWS:
         return []
-    codec = Codec(schema.domain())
+    tagged = tuple(schema[name] for names in schema.sensitive.values() for name in names)
+    codec = Codec(Domain(columns=tagged))
     rng = np.random.default_rng(seed)
     left, right = (
         codec.encode(frame.iloc[sample_rows(len(frame), ROWS, rng)]) for frame in (real, synthetic)

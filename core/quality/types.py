@@ -35,6 +35,7 @@ class Score(_Value):
       value: the measured number; None when it cannot be computed, `note` says why.
       spread: standard deviation over repetitions, where there are any.
       ceiling: the same number measured on real data, where that means something.
+      before: the same number before boosting, where there was any.
       note: what is special about this measurement, in plain words.
     """
 
@@ -49,6 +50,7 @@ class Score(_Value):
     source: str
     spread: float | None = None
     ceiling: float | None = None
+    before: float | None = None
     note: str = ""
 
 

@@ -149,6 +149,10 @@ def execute(
         verdicts=made.verdicts,
         attempts=made.used,
     )
+    base = getattr(made.fitted, "base", None)  # a boosted model knows what it started from
+    if base is not None:
+        with replacing(job.folder / "before.parquet") as file:
+            base.sample(job.rows, seed=job.seed).to_parquet(file, index=False)
     with replacing(job.folder / "synthetic.parquet") as file:
         synthetic.to_parquet(file, index=False)
     with replacing(job.folder / "certificate.json") as file:

@@ -16,7 +16,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
 
@@ -175,9 +175,12 @@ class _Work:
             kept = [column.name for column in run.schema.domain().columns]
             real = pd.read_parquet(store.table(run.table_id).path, columns=kept)
             synthetic = pd.read_parquet(store.artefact(run.id, "synthetic.parquet"))
+            more: dict[str, Any] = _level(run.plan)
+            if store.artefact(run.id, "before.parquet").exists():
+                more["before"] = pd.read_parquet(store.artefact(run.id, "before.parquet"))
             save(
                 (self.compare or _standard_report())(
-                    real, synthetic, run.schema, observe=hear, save=save, **_level(run.plan)
+                    real, synthetic, run.schema, observe=hear, save=save, **more
                 )
             )
         except FitCancelled:

@@ -196,3 +196,22 @@ def test_reading_a_report_imports_nothing_heavy():
 def test_an_empty_report_is_a_report():
     report = Report(rows_real=1, rows_synthetic=1)
     assert report.score("tvd_1way") is None and report.view == "inside"
+
+
+def test_what_stood_before_boosting_stands_beside(schema, tables):
+    real, good, bad = tables["real"], tables["fresh"], tables["collapsed"]
+    report = build_report(real, good, schema, test=tables["test"], before=bad)
+    for key in ("tvd_1way", "tvd_2way"):
+        score = report.score(key)
+        assert score.before > score.value  # it was worse
+    assert report.score("wscore_whole").before < report.score("wscore_whole").value
+    assert report.score("pmse").before is None
+
+
+def test_tagged_columns_are_checked_from_inside(schema, tables):
+    tagged = schema.model_copy(update={"sensitive": {"g": ("age",)}})
+    same = build_report(tables["real"], tables["fresh"], tagged, test=tables["test"])
+    other = build_report(tables["real"], tables["collapsed"], tagged, test=tables["test"])
+    assert [check.columns for check in same.protection] == [("age",)]
+    assert not same.protection[0].differs
+    assert other.protection[0].differs

@@ -35,6 +35,7 @@ class SlotFitted:
 
     Attributes:
       domain: the declared domain it writes.
+      heads, settings, weights, history: as given.
     """
 
     def __init__(
@@ -49,10 +50,10 @@ class SlotFitted:
     ):
         self.domain = heads.codec.domain
         self.history = history or {}
-        self._heads = heads
+        self.heads = heads
         self._model = model
-        self._settings = settings
-        self._weights = weights
+        self.settings = settings
+        self.weights = weights
         self._emit = emit
 
     def sample(self, rows: int, seed: int | None = None) -> pd.DataFrame:
@@ -64,8 +65,8 @@ class SlotFitted:
         with torch.no_grad():
             for start in range(0, rows, ROWS_AT_ONCE):
                 logits = self._emit(min(ROWS_AT_ONCE, rows - start), random)
-                parts.append(self._heads.draw(logits, generator=random))
-        return self._heads.codec.decode_codes(concat_codes(parts))
+                parts.append(self.heads.draw(logits, generator=random))
+        return self.heads.codec.decode_codes(concat_codes(parts))
 
     def preview(self, rows: int = 8) -> list[dict[str, Any]]:
         """A few synthetic records with JSON values, for people to watch."""
@@ -78,14 +79,14 @@ class SlotFitted:
         from safetensors.torch import save_file
 
         folder.mkdir(parents=True, exist_ok=True)
-        for name, tensors in (("weights", self._weights), ("history", self.history)):
+        for name, tensors in (("weights", self.weights), ("history", self.history)):
             if tensors:
                 plain = {k: v.detach().cpu().contiguous() for k, v in tensors.items()}
                 save_file(plain, folder / f"{name}.safetensors")
         text = {
             "model": self._model,
             "domain": self.domain.model_dump(mode="json"),
-            "settings": self._settings,
+            "settings": self.settings,
         }
         (folder / "model.json").write_text(json.dumps(text, ensure_ascii=False), encoding="utf-8")
 

@@ -1,0 +1,184 @@
+"""Boosting: a mixture of many generators' records against a private choice of critics.
+
+Records x drawn from all generators play a mixed strategy φ against the critics. In each round one
+critic is chosen that tells the real table from φ best, by a private selection; then records that
+this critic likes gain weight, φ(x) ∝ exp(η Σ D(x)). The answer is the average of all φ.
+
+Since a record's weight depends on it through the critics alone, the answer is a function that can
+weigh any record: new rows are drawn from the generators and kept in proportion, none twice.
+
+Source: Neunhoeffer, Wu and Dwork, "Private post-GAN boosting", ICLR 2021; Azadi et al.,
+"Discriminator rejection sampling", 2019.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from core.models.parts.players import Players
+from core.privacy.selection import Selection
+from core.table.codec import Codes
+
+__all__ = ["Boosted", "Judge", "Rounds"]
+
+SHARPNESS = 2.0  # of the sigmoid that makes a critic's word a probability, in its own spreads
+REACH = 4.0  # η·T
+REJECTION = 0.25  # power of D/(1 - D): critics are no calibrated probabilities
+TAIL = 0.995  # records whose weight is above this quantile are always kept
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Critics as probabilities that a record is real.
+
+    Attributes:
+      players: whose critics.
+      centres, spreads: float32 [N], of each critic's word on generated records.
+    """
+
+    players: Players
+    centres: Tensor
+    spreads: Tensor
+
+    @classmethod
+    def calibrate(cls, players: Players, seen: Tensor) -> Judge:
+        """Half of the generated records are called real; touches no private data."""
+        words = players.judge(seen)
+        return cls(players, words.median(dim=0).values, words.std(dim=0).clamp_min(1e-6))
+
+    @property
+    def options(self) -> int:
+        """See `core.privacy.selection.Scores`."""
+        return len(self.players)
+
+    def __call__(self, seen: Tensor) -> Tensor:
+        """Float32 [b, w] → probabilities [b, N]."""
+        words = self.players.judge(seen)
+        return torch.sigmoid(SHARPNESS * (words - self.centres) / self.spreads)
+
+    def scores(self, rows: Codes) -> Tensor:
+        """See `core.privacy.selection.Scores`."""
+        return self(self.players.heads.critic_view(rows))
+
+
+@dataclass
+class Rounds:
+    """The game, round by round.
+
+    Attributes:
+      likes: float32 [B, N], what every critic says of every candidate.
+      rate: η > 0.
+      chosen: critics of the rounds so far.
+      normalisers: log Σ_b exp(η Σ D) before each of those rounds.
+    """
+
+    likes: Tensor
+    rate: float
+    chosen: list[int] = field(default_factory=list)
+    normalisers: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._log = self.rate * self.likes[:, self.chosen].double().sum(dim=1)
+        self._value = 0.0
+
+    @classmethod
+    def fresh(cls, likes: Tensor, rounds: int) -> Rounds:
+        """No round played; all rounds together can raise one record by e^`REACH` over another.
+
+        The rate of the regret bound, √(8 ln B / T), reaches ten times as far: it follows the few
+        critics there are into corners where no record of the table lies.
+        """
+        return cls(likes, REACH / rounds)
+
+    def play(self, selection: Selection) -> None:
+        """One private selection and one update of the weights."""
+        log = torch.logsumexp(self._log, dim=0)
+        weights = (self._log - log).exp()
+        own = weights @ self.likes.double()  # [N], what critics say of the mixture
+        critic = selection.select((1.0 - own).numpy())
+        self.chosen.append(critic)
+        self.normalisers.append(float(log))
+        self._log = self._log + self.rate * self.likes[:, critic].double()
+        self._value = float(1.0 - own[critic])
+
+    def metrics(self) -> dict[str, float]:
+        """How the chosen critic sees the mixture, and how many candidates carry it."""
+        weights = (self._log - torch.logsumexp(self._log, dim=0)).exp()
+        return {
+            "mixture called generated, %": 100.0 * self._value,
+            "chosen snapshot": float(self.chosen[-1] + 1) if self.chosen else 0.0,
+            "candidates that carry the mixture, %": 100.0
+            / (len(weights) * float(weights.square().sum())),
+        }
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps beside the candidates."""
+        return {"rate": self.rate, "chosen": self.chosen, "normalisers": self.normalisers}
+
+
+class Boosted:
+    """Draws records of the averaged mixture.
+
+    Args:
+      judge: the critics.
+      rate, chosen, normalisers: of `Rounds`.
+      rejection: whether records are also kept in proportion to D/(1 - D), the
+        geometric mean over the chosen critics, to the power `REJECTION`.
+    """
+
+    def __init__(
+        self,
+        judge: Judge,
+        *,
+        rate: float,
+        chosen: list[int],
+        normalisers: list[float],
+        rejection: bool,
+    ):
+        self.judge = judge
+        self.rejection = rejection
+        self._rate, self._chosen = rate, torch.tensor(chosen, dtype=torch.int64)
+        self._normalisers = torch.tensor(normalisers, dtype=torch.float64)
+        random = torch.Generator().manual_seed(0)
+        words = self.weights(self.candidates(4096, random)[1])
+        self._bound = float(words.quantile(TAIL).clamp_min(1e-300))
+        self.share = float((words / self._bound).clamp(max=1.0).mean())
+
+    def candidates(self, rows: int, random: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Records drawn evenly from all generators: slots [rows, S], and as critics see them."""
+        players = self.judge.players
+        counts = np.bincount(
+            torch.randint(len(players), (rows,), generator=random).numpy(), minlength=len(players)
+        )
+        parts = [players.draw(j, int(c), random) for j, c in enumerate(counts) if c]
+        slots = torch.cat(parts)[torch.randperm(rows, generator=random)]
+        return slots, players.heads.seen(slots)
+
+    def weights(self, seen: Tensor) -> Tensor:
+        """How much more often a record belongs to the mixture than to the candidates, [b]."""
+        likes = self.judge(seen).double()
+        chosen = likes[:, self._chosen]  # [b, T]
+        before = self._rate * (chosen.cumsum(dim=1) - chosen) - self._normalisers
+        found = torch.logsumexp(before, dim=1).exp()
+        if self.rejection:
+            sure = chosen.clamp(1e-4, 1.0 - 1e-4)
+            found = found * (REJECTION * (sure / (1.0 - sure)).log().mean(dim=1)).exp()
+        return found
+
+    def draw(self, rows: int, random: torch.Generator) -> Tensor:
+        """Slots of that many records of the mixture, float32 [rows, S]."""
+        kept: list[Tensor] = []
+        have = 0
+        while have < rows:
+            count = min(16_384, int((rows - have) / max(self.share, 0.01) * 1.1) + 64)
+            slots, seen = self.candidates(count, random)
+            odds = self.weights(seen) / self._bound
+            lucky = torch.rand(count, generator=random, dtype=torch.float64) < odds
+            kept.append(slots[lucky])
+            have += int(lucky.sum())
+        return torch.cat(kept)[:rows]

@@ -1,0 +1,86 @@
+"""Players: the generators and critics that a game kept along the way, all of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from core.models.parts.heads import Heads
+from core.models.parts.sampling import SlotFitted
+
+__all__ = ["Players"]
+
+NUMBERS_AT_ONCE = 2**23  # hidden values held at a time, whatever the number of rows and critics
+SLOPE = 0.2
+
+
+@dataclass(frozen=True)
+class Players:
+    """N generators and N critics.
+
+    Attributes:
+      heads: of the domain.
+      generators: float32 [N, ·], flat parameters.
+      emit: (flat parameters, rows, data-free randomness) → slot logits [rows, S].
+      critics: float32 [N, ·], flat parameters of fully connected networks.
+      widths: of a critic's layers, from records as critics see them to 1.
+    """
+
+    heads: Heads
+    generators: Tensor
+    emit: Callable[[Tensor, int, torch.Generator], Tensor]
+    critics: Tensor
+    widths: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.generators)
+
+    @classmethod
+    def of(
+        cls,
+        fitted: SlotFitted,
+        emit: Callable[[Tensor, int, torch.Generator], Tensor],
+        critic_hidden: int,
+    ) -> Players:
+        """The snapshots that a `parts.adversary.Game` left in a fitted model."""
+        heads, history = fitted.heads, fitted.history
+        widths = (heads.critic_width, critic_hidden, max(1, critic_hidden // 2), 1)
+        return cls(heads, history["generators"], emit, history["critics"], widths)
+
+    @torch.no_grad()
+    def draw(self, index: int, rows: int, random: torch.Generator) -> Tensor:
+        """Records of one generator, as drawn slots (`Heads.chosen`), float32 [rows, S]."""
+        logits = self.emit(self.generators[index], rows, random)
+        return self.heads.chosen(logits, generator=random)
+
+    @torch.no_grad()
+    def judge(self, seen: Tensor) -> Tensor:
+        """What every critic says of records as critics see them, float32 [b, w] → [b, N]."""
+        layers = self._layers(seen.device)
+        rows = max(1, NUMBERS_AT_ONCE // (len(self.critics) * max(self.widths[1:])))
+        return torch.cat([_pass(part, layers) for part in torch.split(seen, rows)])
+
+    def _layers(self, device: torch.device) -> list[tuple[Tensor, Tensor]]:
+        """Weights [N, out, in] and biases [N, out] of each layer."""
+        found, start = [], 0
+        for inputs, outputs in pairwise(self.widths):
+            middle = start + inputs * outputs
+            weight = self.critics[:, start:middle].reshape(-1, outputs, inputs)
+            found.append((weight.to(device), self.critics[:, middle : middle + outputs].to(device)))
+            start = middle + outputs
+        return found
+
+
+def _pass(x: Tensor, layers: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
+    """[b, in] through N networks at once → [b, N]."""
+    h = x.unsqueeze(0).expand(len(layers[0][0]), -1, -1)  # [N, b, in]
+    for i, (weight, bias) in enumerate(layers):
+        h = torch.baddbmm(bias.unsqueeze(1), h, weight.mT)
+        if i + 1 < len(layers):
+            h = functional.leaky_relu(h, SLOPE)
+    return h[:, :, 0].t()

@@ -1,0 +1,333 @@
+"""Private Post-GAN Boosting: the best mixture of all generators that a private GAN went through.
+
+Private phases: those of the base, then T private selections of a critic (`core.privacy.selection`):
+every critic's mean over all records is bounded by 1/n a record, all moves have one sign, so one
+selection has bounded range ε₀ and is ε₀²/8-zCDP, half of what the paper counts per round and
+composed in the same accountant as the base. Which snapshots are kept follows from step counts
+alone. Everything else touches generated records only: the calibration of critics, the weights, the
+constant of rejection sampling.
+
+Without differential privacy each round picks the best critic.
+
+Source: Neunhoeffer, Wu and Dwork, "Private post-GAN boosting", ICLR 2021.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pandas as pd
+from pydantic import BaseModel, ConfigDict, Field
+
+from core.models.dp_auto_gan import DpAutoGan
+from core.models.dp_gan import DpGan
+from core.models.synthesizer import Card, Chart, Observe, Stage, register, setting_of
+from core.privacy.accountant import check_budget
+from core.privacy.curves import zcdp_rho
+from core.privacy.plan import Budget, Phase, Plan
+from core.table.schema import Domain
+
+if TYPE_CHECKING:
+    from core.models.parts.boosting import Boosted, Rounds
+    from core.models.parts.sampling import SlotFitted
+    from core.privacy.guarded import PrivateTable
+
+__all__ = ["Pgb", "PgbSettings"]
+
+BOOST = "boosting"
+TITLE = "Choosing among all generators"
+BASES: tuple[type[DpGan] | type[DpAutoGan], ...] = (DpGan, DpAutoGan)
+
+
+class PgbSettings(BaseModel):
+    """Public settings beside those of the base; none depends on data.
+
+    Attributes:
+      base: 0 for DP-GAN, 1 for DP-auto-GAN.
+      rounds: T, private selections.
+      candidates: r, records of each generator that the game is played with.
+      boost_share: of the budget, for the selections.
+      rejection: 1 to also keep records in proportion to D/(1 - D) of the average critic, 0 not to.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    base: int = Field(default=0, ge=0, le=1)
+    rounds: int = Field(default=400, ge=1, le=10_000)
+    candidates: int = Field(default=64, ge=1, le=10_000)
+    boost_share: float = Field(default=0.15, gt=0.0, lt=1.0)
+    rejection: int = Field(default=1, ge=0, le=1)
+
+
+_setting = partial(setting_of, PgbSettings)
+_base_setting = {setting.name: setting for setting in DpGan.card.settings}
+
+
+@register
+class Pgb:
+    """See the module."""
+
+    card: ClassVar[Card] = Card(
+        id="pgb",
+        name="Private Post-GAN Boosting",
+        summary="Trains a private GAN, keeps its generators along the way, and lets its critics "
+        "choose, privately, the mixture of all of them that is hardest to tell from the table.",
+        good_at="More from the same budget than the last generator of a DP-GAN or DP-auto-GAN.",
+        weak_at="It can only mix what its base has found; slower to draw rows from.",
+        source="Neunhoeffer, Wu and Dwork, ICLR 2021",
+        published=(
+            ("25 Gaussians, high-quality share at ε = 1", "0.031 → 0.044, with rejection 0.053"),
+            ("Titanic, logit ROC AUC at ε = 2", "0.477 → 0.621, with rejection 0.624"),
+        ),
+        stages=(
+            *DpAutoGan.card.stages,  # a DP-GAN has the last of these alone
+            Stage(name=BOOST, title=TITLE, makes="a mixture of generators", private=True),
+        ),
+        charts=(
+            Chart(
+                title="How the chosen critic sees the mixture",
+                caption="Share that the privately chosen critic calls generated. It nears one half "
+                "when no critic can tell the mixture from the table.",
+                unit="% called generated",
+                series=("mixture called generated, %",),
+            ),
+            Chart(
+                title="Candidates that carry the mixture",
+                caption="Effective sample size over the number of candidates: how much of what the "
+                "generators make is still in the mixture.",
+                unit="% of candidates",
+                series=("candidates that carry the mixture, %",),
+            ),
+            Chart(
+                title="Which critic was chosen",
+                caption="The snapshot whose critic tells the table from the mixture best, chosen "
+                "with noise.",
+                unit="snapshot, in order of training",
+                series=("chosen snapshot",),
+            ),
+            *DpGan.card.charts,
+        ),
+        soundness="Scores are means over all n records and move one way, which halves ε per round; "
+        "rejection sampling is calibrated on generated records.",
+        settings=(
+            _setting("base", "Base", "0: DP-GAN. 1: DP-auto-GAN.", 0, 1),
+            _setting("rounds", "Rounds", "Private choices of a critic.", 1, 5000),
+            _setting("candidates", "Candidates", "Records of each generator.", 1, 2000),
+            _setting("boost_share", "Budget for boosting", "Share of ε.", 0.01, 0.9),
+            _setting("rejection", "Rejection sampling", "1 on, 0 off.", 0, 1),
+            *(_base_setting[name] for name in ("steps", "critic_steps", "batch", "snapshots")),
+        ),
+    )
+
+    def plan(
+        self, domain: Domain, n: int, budget: Budget, settings: dict[str, Any] | None = None
+    ) -> Plan:
+        """See `Synthesizer.plan`; settings of the base may be given too."""
+        check_budget(budget, n)
+        own, rest = _parted(settings or {})
+        if rest.get("snapshots") == 0:
+            raise ValueError("Boosting needs snapshots of the game; 0 keeps none.")
+        whole = budget.model_copy(update={"reserved": (_selections(own, budget), *budget.reserved)})
+        made = BASES[own.base]().plan(domain, n, whole, rest)
+        phases = {phase.name: phase for phase in made.phases}
+        last = [BOOST, *(phase.name for phase in budget.reserved)]
+        order = [name for name in phases if name not in last] + last
+        return made.model_copy(
+            update={
+                "model": self.card.id,
+                "budget": budget,
+                "phases": tuple(phases[name] for name in order),
+                "settings": made.settings | own.model_dump(),
+            }
+        )
+
+    def fit(
+        self,
+        table: PrivateTable,
+        plan: Plan,
+        *,
+        observe: Observe,
+        folder: Path,
+        seed: int | None = None,
+        device: str = "cpu",
+        resume: bool = False,
+    ) -> BoostedFitted:
+        """See `Synthesizer.fit`."""
+        import torch
+
+        from core.models.parts.boosting import Judge, Rounds
+        from core.models.parts.conduct import Checkpoint, Loop, announce, run_loop
+
+        own, rest = _parted(plan.settings)
+        fresh = {"seed": secrets.randbits(62) if seed is None else seed}
+        kept = Checkpoint.open(folder / "pgb.pt", table.meter, resume=resume, fresh=fresh)
+        base = BASES[own.base]()
+        fitted = base.fit(
+            table,
+            plan.model_copy(update={"settings": rest}),
+            observe=observe,
+            folder=folder,
+            seed=kept.state["seed"],
+            device=device,
+            resume=resume,
+        )
+        players = base.players(fitted)
+        random = torch.Generator().manual_seed(kept.state["seed"] + 7)
+        pool = torch.cat([players.draw(j, own.candidates, random) for j in range(len(players))])
+        seen = players.heads.seen(pool)
+        judge = Judge.calibrate(players, seen)
+        announce(observe, plan.phase(BOOST))
+        selection = table.selection(BOOST, judge, tick=_ticks(observe))
+        likes = judge(seen)
+        rounds = Rounds.fresh(likes, own.rounds)
+        if "rounds" in kept.state:
+            rounds = Rounds(likes, **kept.state["rounds"])
+
+        def made() -> BoostedFitted:
+            return _fitted(fitted, judge, rounds, own)
+
+        run_loop(
+            Loop(
+                name=BOOST,
+                title=TITLE,
+                start=table.meter.runs(BOOST),
+                steps=own.rounds,
+                step=lambda: rounds.play(selection),
+                metrics=lambda _: rounds.metrics(),
+                preview=lambda: made().preview(),
+                keep=lambda: kept.keep(rounds=rounds.state()),
+                private=True,
+            ),
+            observe,
+        )
+        return made()
+
+    def load(self, folder: Path) -> BoostedFitted:
+        """See `Synthesizer.load`."""
+        from safetensors.torch import load_file
+
+        from core.models.parts.boosting import Judge, Rounds
+
+        text = json.loads((folder / "pgb.json").read_text(encoding="utf-8"))
+        own = PgbSettings(**text["settings"])
+        base = BASES[own.base]()
+        fitted = base.load(folder / "base")
+        found = load_file(folder / "boosting.safetensors")
+        judge = Judge(base.players(fitted), found["centres"], found["spreads"])
+        rounds = Rounds(
+            found["centres"].new_zeros((1, judge.options)),
+            rate=text["rate"],
+            chosen=found["chosen"].tolist(),
+            normalisers=found["normalisers"].tolist(),
+        )
+        return _fitted(fitted, judge, rounds, own)
+
+
+def _parted(settings: dict[str, Any]) -> tuple[PgbSettings, dict[str, Any]]:
+    """Boosting's own settings, and the base's."""
+    own = {name: settings[name] for name in PgbSettings.model_fields if name in settings}
+    rest = {name: value for name, value in settings.items() if name not in own}
+    return PgbSettings(**own), rest
+
+
+def _selections(own: PgbSettings, budget: Budget) -> Phase:
+    """The selections' phase, which alone would cost its share of ε."""
+    private, rho = budget.private, None
+    if private:
+        rho = zcdp_rho(budget.epsilon * own.boost_share, budget.delta) / own.rounds
+    return Phase(
+        name=BOOST,
+        title=TITLE,
+        what="Which critic tells the real table from the mixture best, by the exponential "
+        "mechanism on mean scores of all records.",
+        mechanism="zcdp" if private else "gaussian",
+        rho=rho,
+        share=own.boost_share,
+        noise_multiplier=0.0,
+        count=own.rounds,
+    )
+
+
+class BoostedFitted:
+    """A boosted sequence of generators.
+
+    Attributes:
+      domain: the declared domain it writes.
+      base: what the base would release: its last, averaged generator.
+    """
+
+    def __init__(self, base: SlotFitted, boosted: Boosted, own: PgbSettings, kept: dict[str, Any]):
+        self.domain = base.domain
+        self.base = base
+        self._boosted, self._own, self._kept = boosted, own, kept
+
+    @property
+    def game(self) -> dict[str, Any]:
+        """The game that was played, as `parts.boosting.Boosted` takes it."""
+        return {
+            "rate": self._kept["rate"],
+            "chosen": self._kept["chosen"].tolist(),
+            "normalisers": self._kept["normalisers"].tolist(),
+        }
+
+    def sample(self, rows: int, seed: int | None = None) -> pd.DataFrame:
+        """See `Fitted.sample`: fresh records of all generators, each kept with its chance."""
+        import torch
+
+        from core.models.parts.chain import CERTAIN
+
+        if rows < 1:
+            raise ValueError(f"At least one row must be asked for, got {rows}.")
+        random = torch.Generator().manual_seed(secrets.randbits(63) if seed is None else seed)
+        slots = self._boosted.draw(rows, random)
+        heads = self.base.heads
+        codes = heads.draw((slots - 1.0) * CERTAIN, generator=random)
+        return heads.codec.decode_codes(codes)
+
+    def preview(self, rows: int = 8) -> list[dict[str, Any]]:
+        """A few synthetic records with JSON values, for people to watch."""
+        text = self.sample(rows).to_json(orient="records", date_format="iso")
+        records: list[dict[str, Any]] = json.loads(text)
+        return records
+
+    def save(self, folder: Path) -> None:
+        """See `Fitted.save`: the base in a folder of its own, boosting.safetensors, pgb.json."""
+        from safetensors.torch import save_file
+
+        self.base.save(folder / "base")
+        tensors = {k: v for k, v in self._kept.items() if k != "rate"}
+        save_file(tensors, folder / "boosting.safetensors")
+        text = {"settings": self._own.model_dump(), "rate": self._kept["rate"]}
+        (folder / "pgb.json").write_text(json.dumps(text), encoding="utf-8")
+
+
+def _fitted(base: SlotFitted, judge: Any, rounds: Rounds, own: PgbSettings) -> BoostedFitted:
+    import torch
+
+    from core.models.parts.boosting import Boosted
+
+    boosted = Boosted(judge, **rounds.state(), rejection=bool(own.rejection))
+    kept = {
+        "centres": judge.centres,
+        "spreads": judge.spreads,
+        "chosen": torch.tensor(rounds.chosen, dtype=torch.int64),
+        "normalisers": torch.tensor(rounds.normalisers, dtype=torch.float64),
+        "rate": rounds.rate,
+    }
+    return BoostedFitted(base, boosted, own, kept)
+
+
+def _ticks(observe: Observe) -> Callable[[int, int], None]:
+    from core.models.parts.conduct import follow
+    from core.models.synthesizer import FitEvent
+
+    def tick(done: int, total: int) -> None:
+        data = {"step": done, "steps": total, "phase": BOOST, "unit": "rows"}
+        follow(observe(FitEvent(kind="progress", data=data)))
+
+    return tick

@@ -1,0 +1,160 @@
+"""Boosting: critics in one pass, weights by hand, and a mixture that leaves bad generators out."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from core.models.parts.boosting import REACH, Boosted, Judge, Rounds
+from core.models.parts.heads import Heads
+from core.models.parts.players import Players
+from core.models.pgb import BOOST, Pgb
+from core.privacy.accountant import epsilon
+from core.privacy.dense import Dense
+from core.privacy.plan import Budget
+from tests.models.tables import coded, domain
+
+CODEC, CODES = coded(300)
+HEADS = Heads(CODEC)
+WIDTHS = (HEADS.critic_width, 8, 4, 1)
+AGE = CODEC.block("age")
+
+
+def critic(seed):
+    return Dense({"c": WIDTHS}, generator=torch.Generator().manual_seed(seed))
+
+
+def old_age(sign):
+    """A critic whose word is the age's position, or its opposite."""
+    made = critic(0)
+    with torch.no_grad():
+        made.flat.zero_()
+        for layer, (out, into) in zip(made.layers, ((0, AGE.start), (0, 0), (0, 0)), strict=True):
+            layer.views(made.flat)[0][out, into] = 1.0
+        made.layers[-1].views(made.flat)[0][0, 0] = sign
+    return made.flat.detach().clone()
+
+
+def emit(flat, rows, random):
+    """A generator with one parameter: how old its records are."""
+    slots = HEADS.slots[AGE.index]
+    logits = torch.zeros(rows, HEADS.total)
+    start = sum(s.count for s in HEADS.slots[: AGE.index])
+    places = torch.as_tensor(slots.centres, dtype=torch.float32)
+    logits[:, start : start + slots.cells] = -200.0 * (places - flat[0]) ** 2
+    return logits
+
+
+def players(places, critics=None):
+    critics = [old_age(1.0), old_age(-1.0)] if critics is None else critics
+    return Players(HEADS, torch.tensor(places).unsqueeze(1), emit, torch.stack(critics), WIDTHS)
+
+
+def test_all_critics_at_once_say_what_each_says_alone():
+    made = [critic(seed) for seed in range(5)]
+    seen = HEADS.critic_view(CODES.to("cpu"))
+    together = players([0.5] * 5, [m.flat.detach() for m in made]).judge(seen)
+    for j, one in enumerate(made):
+        assert torch.allclose(together[:, j], one["c"](seen)[:, 0], atol=1e-5)
+
+
+def test_memory_is_bounded_and_the_answer_is_the_same(monkeypatch):
+    import core.models.parts.players as module
+
+    seen = HEADS.critic_view(CODES.to("cpu"))
+    whole = players([0.5, 0.5]).judge(seen)
+    monkeypatch.setattr(module, "NUMBERS_AT_ONCE", 64)
+    assert torch.allclose(players([0.5, 0.5]).judge(seen), whole, atol=1e-6)
+
+
+class Honest:
+    """Selections by the true means, without noise."""
+
+    def __init__(self, judge, codes):
+        self.means = judge.scores(codes.to("cpu")).double().mean(0).numpy()
+
+    def select(self, offsets):
+        return int((self.means + offsets).argmax())
+
+
+def played(places, rounds=200):
+    both = players(places)
+    random = torch.Generator().manual_seed(1)
+    pool = torch.cat([both.draw(j, 200, random) for j in range(len(both))])
+    judge = Judge.calibrate(both, HEADS.seen(pool))
+    game = Rounds.fresh(judge(HEADS.seen(pool)), rounds)
+    selection = Honest(judge, CODES)
+    for _ in range(rounds):
+        game.play(selection)
+    return judge, game
+
+
+def ages(boosted, rows=4000):
+    slots = boosted.draw(rows, torch.Generator().manual_seed(2))
+    random = torch.Generator().manual_seed(3)
+    codes = HEADS.draw((slots - 1.0) * 1e4, generator=random)
+    return HEADS.codec.decode_codes(codes)["age"]
+
+
+def test_the_mixture_leans_to_generators_that_look_like_the_table():
+    real = HEADS.codec.decode_codes(CODES)["age"].mean()  # 47 of 99 years
+    judge, game = played([0.45, 0.95])
+    even = Boosted(judge, rate=0.0, chosen=game.chosen, normalisers=game.normalisers,
+                   rejection=False)  # fmt: skip
+    before, after = ages(even).mean(), ages(Boosted(judge, **game.state(), rejection=False)).mean()
+    assert abs(after - real) < 0.7 * abs(before - real)
+
+
+def test_a_rate_of_nothing_leaves_the_candidates_as_they_are():
+    judge, game = played([0.3, 0.6], rounds=10)
+    size = [math.log(400)] * 10
+    boosted = Boosted(judge, rate=0.0, chosen=game.chosen, normalisers=size, rejection=False)
+    _, seen = boosted.candidates(500, torch.Generator().manual_seed(5))
+    weights = boosted.weights(seen)
+    assert torch.allclose(weights, weights[0].expand_as(weights))
+
+
+def test_weights_are_the_average_of_the_plays_by_hand():
+    judge, game = played([0.3, 0.6], rounds=5)
+    boosted = Boosted(judge, **game.state(), rejection=False)
+    likes, total = game.likes.double(), torch.zeros(len(game.likes), dtype=torch.float64)
+    log = torch.zeros(len(likes), dtype=torch.float64)
+    for j in game.chosen:
+        total += (log - torch.logsumexp(log, 0)).exp()
+        log = log + game.rate * likes[:, j]
+    random = torch.Generator().manual_seed(1)
+    both = judge.players
+    pool = torch.cat([both.draw(j, 200, random) for j in range(2)])
+    assert torch.allclose(boosted.weights(HEADS.seen(pool)), total, rtol=1e-4)
+
+
+def test_no_rounds_together_reach_further_than_they_may():
+    judge, game = played([0.3, 0.6], rounds=50)
+    log = game.rate * game.likes[:, game.chosen].double().sum(1)
+    assert float(log.max() - log.min()) <= REACH * (1 + 1e-9)
+
+
+def test_any_number_of_rows_without_copies_of_a_pool():
+    judge, game = played([0.3, 0.6], rounds=20)
+    boosted = Boosted(judge, **game.state(), rejection=True)
+    slots = boosted.draw(3000, torch.Generator().manual_seed(2))  # the pool holds 400
+    assert len(slots) == 3000
+    assert len(np.unique(slots.numpy(), axis=0)) > 1500
+
+
+def test_base_and_selections_share_one_budget():
+    plan = Pgb().plan(domain(), 2000, Budget(epsilon=1.0, delta=1e-5), {"rounds": 100})
+    assert plan.phases[-1].name == BOOST
+    assert plan.guarantee.epsilon <= 1.0
+    assert plan.guarantee.epsilon > 0.98
+    assert plan.phases[-1].share == pytest.approx(0.15)
+    alone = epsilon(plan.phases[-1:], 1e-5)[0]
+    assert 0.10 < alone <= 0.15 * (1 + 1e-6)
+    auto = Pgb().plan(domain(), 2000, Budget(epsilon=1.0, delta=1e-5), {"base": 1, "rounds": 100})
+    assert [p.name for p in auto.phases] == ["autoencoder", "critic", BOOST]
+
+
+def test_boosting_needs_snapshots():
+    with pytest.raises(ValueError, match="snapshots"):
+        Pgb().plan(domain(), 2000, Budget(epsilon=1.0, delta=1e-5), {"snapshots": 0})
