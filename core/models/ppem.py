@@ -60,7 +60,6 @@ WITHOUT_PRIVACY = {
     "rate": 5e-4,
     "hidden": 256,
     "energy_hidden": 256,
-    "lipschitz": 1.0,
     "box": 0.0,
 }
 
@@ -100,13 +99,13 @@ class PpemSettings(BaseModel):
     penalty: float = Field(default=3.0, ge=0.0, le=1000.0)
     alpha: float = Field(default=0.05, gt=0.0, lt=0.5)
     margin: float = Field(default=10.0, gt=0.0, le=1000.0)
-    lipschitz: float = Field(default=2.0, ge=0.0, le=1000.0)
+    lipschitz: float = Field(default=1.0, ge=0.0, le=1000.0)
     hidden: int = Field(default=128, ge=4, le=4096)
     latent: int = Field(default=32, ge=1, le=1024)
     energy_hidden: int = Field(default=64, ge=4, le=4096)
     rate: float = Field(default=2e-4, gt=0.0, le=1.0)
     energy_rate: float = Field(default=1e-3, gt=0.0, le=1.0)
-    box: float = Field(default=0.5, ge=0.0, le=100.0)
+    box: float = Field(default=1.0, ge=0.0, le=100.0)
     temperature: float = Field(default=0.7, ge=0.05, le=10.0)
 
 
