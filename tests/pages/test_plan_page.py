@@ -142,7 +142,8 @@ def test_every_model_can_be_planned(table, show, model):
     said = words(at)
     assert card.summary in said and len(at.get("plotly_chart")) == 2
     for phase in plan.phases:
-        assert phase.title in said and f"{phase.noise_multiplier:.2f}" in said
+        noise = f"{phase.noise_multiplier:.2f}" if phase.rho is None else "the odds of a choice"
+        assert phase.title in said and noise in said
         assert phase.sampling_rate is None or "random batches" in said
     free = any(not stage.private for stage in card.stages)
     assert ("touch no private data" in said.replace("  \n", " ")) == free

@@ -225,7 +225,7 @@ def test_rows_are_reachable_in_no_public_way() -> None:
         with pytest.raises((TypeError, AttributeError)):
             attempt()
     public = {name for name in dir(door_) if not name.startswith("_")}
-    assert public == {"domain", "meter", "n", "plan", "release", "sampled"}
+    assert public == {"domain", "meter", "n", "plan", "release", "sampled", "selection"}
     assert repr(door_) == f"PrivateTable(n={N}, columns=3)"
     assert door_.n == N and door_.domain == toys.domain()
 
