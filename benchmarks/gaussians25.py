@@ -32,7 +32,8 @@ limit_threads()
 
 import torch  # noqa: E402 - threads are set first
 
-from core.models.parts.boosting import REJECTION, Boosted  # noqa: E402
+from core.models.parts.boosting import REJECTION  # noqa: E402
+from core.models.parts.chain import CERTAIN  # noqa: E402
 from core.models.pgb import BoostedFitted, Pgb  # noqa: E402
 from core.models.synthesizer import FitEvent, Wish  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
@@ -71,35 +72,26 @@ def quality(frame: pd.DataFrame) -> float:
 
 def variants(fitted: BoostedFitted, rows: int, seed: int) -> dict[str, float]:
     """The score of all four."""
-    boosted, heads = fitted._boosted, fitted.base.heads
-    random = torch.Generator().manual_seed(seed)
-
-    def frame(slots: torch.Tensor) -> pd.DataFrame:
-        codes = heads.draw((slots - 1.0) * 1e4, generator=random)
-        return heads.codec.decode_codes(codes)
-
-    def mixture(rejection: bool) -> pd.DataFrame:
-        made = Boosted(boosted.judge, **fitted.game, rejection=rejection)
-        return frame(made.draw(rows, random))
-
     return {
         "last": quality(fitted.base.sample(rows, seed=seed)),
-        "drs": quality(frame(_rejected(fitted, rows, random))),
-        "pgb": quality(mixture(False)),
-        "pgb_drs": quality(mixture(True)),
+        "drs": quality(_rejected(fitted, rows, seed)),
+        "pgb": quality(fitted.variant(rejection=False).sample(rows, seed=seed)),
+        "pgb_drs": quality(fitted.variant(rejection=True).sample(rows, seed=seed)),
     }
 
 
-def _rejected(fitted: BoostedFitted, rows: int, random: torch.Generator) -> torch.Tensor:
+def _rejected(fitted: BoostedFitted, rows: int, seed: int) -> pd.DataFrame:
     """The last generator's records, kept by its own critic."""
-    judge = fitted._boosted.judge
+    judge, heads = fitted.judge, fitted.base.heads
+    random = torch.Generator().manual_seed(seed)
     players, last = judge.players, len(judge.players) - 1
     slots = players.draw(last, 6 * rows, random)
     like = judge(players.heads.seen(slots))[:, last].double().clamp(1e-4, 1 - 1e-4)
     weight = (like / (1.0 - like)) ** REJECTION
     bound = weight.quantile(0.995) if len(weight) < 2**24 else weight.max()
     lucky = torch.rand(len(weight), generator=random, dtype=torch.float64) < weight / bound
-    return slots[lucky][:rows]
+    codes = heads.draw((slots[lucky][:rows] - 1.0) * CERTAIN, generator=random)
+    return heads.codec.decode_codes(codes)
 
 
 def fit(epsilon: float, seed: int, settings: dict[str, Any]) -> BoostedFitted:

@@ -33,6 +33,7 @@ from core.figure_parts import (
     square,
     wrap,
 )
+from core.figure_plane import pca_figure
 from core.figure_words import describe
 
 if TYPE_CHECKING:
@@ -169,33 +170,6 @@ def _steps(real: Sequence[float], synthetic: Sequence[float], bins: Sequence[str
             "hoverinfo": "skip",
         },
     ]
-
-
-def pca_figure(report: Report) -> Figure | None:
-    """Both tables on the real table's first two principal axes, side by side on one scale."""
-    pca = report["pca"]
-    if pca is None:
-        return None
-    data: list[Trace] = []
-    for place, (key, symbol) in enumerate((("real", "circle"), ("synthetic", "diamond"))):
-        x, y = ([dot[i] for dot in pca[key]] for i in (0, 1))
-        hover = [f"{key} row<br>axis 1: {a:.2f}<br>axis 2: {b:.2f}" for a, b in pca[key]]
-        trace = points(key, x, y, hover=hover, symbol=symbol)
-        trace["marker"] |= {"size": 5, "opacity": 0.45, "line": {"width": 0}}
-        data.append(trace | ({"xaxis": "x2", "yaxis": "y2"} if place else {}))
-    first, second = (f"{part:.0%} of the spread" for part in pca["explained"])
-    return figure(
-        data,
-        {
-            "xaxis": axis(f"axis 1 ({first})", domain=[0.0, 0.48]),
-            "yaxis": axis(f"axis 2 ({second})"),
-            "xaxis2": axis(f"axis 1 ({first})", domain=[0.52, 1.0], matches="x", anchor="y2"),
-            "yaxis2": axis("", matches="y", anchor="x2", showticklabels=False),
-            "height": 400,
-            "hovermode": "closest",
-            "legend": LEGEND | {"itemsizing": "constant"},
-        },
-    )
 
 
 def probability_figure(report: Report) -> Figure | None:

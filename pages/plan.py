@@ -7,15 +7,14 @@ import math
 import streamlit as st
 
 from core import figures
-from core.models.synthesizer import Card, Setting, cards
+from core.models.synthesizer import Card
 from core.privacy.accountant import attacker_best_guess
 from core.privacy.plan import Phase, Plan, default_delta
 from core.runs import estimate, service
 from core.runs.records import TableRecord
-from pages.parts import guard, protection, routes, shared
+from pages.parts import guard, models, protection, routes, shared
 
 EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 8.0, 10.0)
-FIRST = "pearl"  # the model to try first
 MEANING = (
     (0.5, "Very strong: what a single person contributed is all but invisible."),
     (1.0, "Strong: the usual choice for data about people."),
@@ -44,12 +43,12 @@ def render() -> None:
         return
     left, right = st.columns([3, 2], gap="large")
     with left:
-        card = _model()
+        choice = models.choose()
         epsilon = _epsilon(table)
-        hidden = protection.choices(table, card, epsilon)
-        extra = _details(table, card)
+        hidden = protection.choices(table, choice.card, epsilon)
+        extra = _details(table, choice)
     with right:
-        _summary(table, card, epsilon, extra | {"hidden": hidden})
+        _summary(table, choice.card, epsilon, extra | {"hidden": hidden})
 
 
 def _newest() -> TableRecord | None:
@@ -60,30 +59,6 @@ def _newest() -> TableRecord | None:
     labels = shared.told_apart({table.id: table.name for table in tables})
     picked = st.selectbox("Table", list(by_id), format_func=labels.__getitem__)
     return by_id[picked]
-
-
-def _model() -> Card:
-    """The model cards, one chosen."""
-    st.subheader("Model", anchor=False)
-    known = {card.id: card for card in sorted(cards(), key=lambda card: card.id != FIRST)}
-    picked = st.pills(
-        "Model",
-        list(known),
-        default=FIRST,
-        format_func=lambda key: known[key].name,
-        label_visibility="collapsed",
-        key="model",
-    )
-    card = known[picked or FIRST]
-    with st.container(border=True):
-        st.markdown(f"**{card.name}** — {card.summary}")
-        st.markdown(f":material/thumb_up: {card.good_at}  \n:material/thumb_down: {card.weak_at}")
-        with st.popover("Published figures and soundness", icon=":material/menu_book:"):
-            for what, figure in card.published:
-                st.markdown(f"- {what}: **{figure}**")
-            st.caption(f"Source: {card.source}. These are the paper's figures, not ours.")
-            st.markdown(f"**What we do differently.** {card.soundness}")
-    return card
 
 
 def _epsilon(table: TableRecord) -> float:
@@ -114,7 +89,7 @@ def _epsilon(table: TableRecord) -> float:
     return float(epsilon)
 
 
-def _details(table: TableRecord, card: Card) -> dict[str, object]:
+def _details(table: TableRecord, choice: models.Choice) -> dict[str, object]:
     """Folded choices: rows, name, device, δ and the model's own settings."""
     extra: dict[str, object] = {}
     with st.expander("Rows, name and device", icon=":material/settings:"):
@@ -148,31 +123,13 @@ def _details(table: TableRecord, card: Card) -> dict[str, object]:
             format="%.1e",
             help="Must be below 1/n. The default is the smaller of one in a million and 1/(10 n).",
         )
-        settings = {}
-        for setting in card.settings:
-            value = _setting(card, setting)
-            if value != setting.default:  # a model may know a better default for some plans
-                settings[setting.name] = value
+        settings = dict(choice.settings)
+        for one in choice.more:
+            value = models.setting(choice.card, one)
+            if value != one.default:  # a model may know a better default for some plans
+                settings[one.name] = value
         extra["settings"] = settings
     return extra
-
-
-def _setting(card: Card, setting: Setting) -> float | int | bool:
-    """One advanced setting: a switch or a number."""
-    key = f"setting_{card.id}_{setting.name}"
-    if isinstance(setting.default, bool):
-        return st.toggle(setting.label, setting.default, help=setting.help, key=key)
-    kind = type(setting.default)
-    chosen: float | int = st.number_input(
-        setting.label,
-        min_value=None if setting.low is None else kind(setting.low),
-        max_value=None if setting.high is None else kind(setting.high),
-        value=setting.default,
-        help=setting.help,
-        format=None if kind is int else "%.4g",
-        key=key,
-    )
-    return chosen
 
 
 def _summary(table: TableRecord, card: Card, epsilon: float, extra: dict[str, object]) -> None:

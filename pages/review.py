@@ -12,6 +12,8 @@ from core.runs.events import State
 from core.runs.records import RunRecord
 from pages.parts import guard, routes, shared, verdicts
 
+NOTHING = 0.001  # of a score: below this boosting made no difference
+
 
 def render() -> None:
     """The page."""
@@ -32,6 +34,7 @@ def render() -> None:
         shared.stages(run.plan, key="stages")
     verdicts.render(run, report)
     _scores(report)
+    _boosting(report)
     columns, pairs, plane, predict = st.tabs(
         [
             ":material/bar_chart: Columns",
@@ -104,11 +107,47 @@ def _scores(report: dict[str, Any]) -> None:
                 _score(score)
 
 
+def _boosting(report: dict[str, Any]) -> None:
+    """What boosting changed: every score that was measured before and after it."""
+    scores = report["scores"]
+    rows = [s for s in scores if s.get("before") is not None and s["value"] is not None]
+    if not rows:
+        return
+    with st.expander("Before and after boosting", icon=":material/compare_arrows:", expanded=True):
+        st.dataframe(
+            [
+                {
+                    "Score": row["title"],
+                    "Before": row["before"],
+                    "After": row["value"],
+                    "Real data": row["ceiling"],
+                    "Better": f"{row['goal']} is closer",
+                    "Boosting": _verdict(row),
+                }
+                for row in rows
+            ],
+            hide_index=True,
+            column_config={
+                name: st.column_config.NumberColumn(format="%.3f")
+                for name in ("Before", "After", "Real data")
+            },
+        )
+        st.caption(
+            "Before: the last generator of the same training. The rows of this table are fresh "
+            "draws of all kept generators, each kept with its chance; none is a repeat."
+        )
+
+
+def _verdict(score: dict[str, Any]) -> str:
+    gain = (score["value"] - score["before"]) * (1 if score["goal"] == "higher" else -1)
+    if abs(gain) < NOTHING:
+        return "no difference"
+    return "closer to real" if gain > 0 else "further away"
+
+
 def _score(score: dict[str, Any]) -> None:
     value = score["value"]
     real = "" if score["ceiling"] is None else f" · real data {score['ceiling']:.3f}"
-    if score.get("before") is not None:
-        real += f" · before boosting {score['before']:.3f}"
     unit = f" {score['unit']}" if score["unit"] else ""
     st.metric(
         score["title"],

@@ -87,10 +87,10 @@ def _plan_for(options: argparse.Namespace, schema: Schema, n: int) -> Plan:
 
 
 def settings_of(pairs: Sequence[str]) -> dict[str, Any]:
-    """NAME=VALUE pairs; values are numbers, true or false.
+    """NAME=VALUE pairs; values are numbers, true, false or a name.
 
-    >>> settings_of(["steps=500", "rate=0.1", "fast=true"])
-    {'steps': 500, 'rate': 0.1, 'fast': True}
+    >>> settings_of(["steps=500", "rate=0.1", "fast=true", "base=ppem"])
+    {'steps': 500, 'rate': 0.1, 'fast': True, 'base': 'ppem'}
     """
     settings: dict[str, Any] = {}
     for pair in pairs:
@@ -98,9 +98,11 @@ def settings_of(pairs: Sequence[str]) -> dict[str, Any]:
         try:
             value = json.loads(text.lower())
         except json.JSONDecodeError:
-            value = None
-        if not name or not equals or not isinstance(value, bool | int | float):
-            raise CommandError(f"--settings takes NAME=NUMBER or NAME=true, not '{pair}'")
+            value = text if text.isidentifier() else None
+        if not name or not equals or not isinstance(value, bool | int | float | str):
+            raise CommandError(
+                f"--settings takes NAME=NUMBER, NAME=true or NAME=WORD, not '{pair}'"
+            )
         settings[name] = value
     return settings
 

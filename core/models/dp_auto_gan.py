@@ -102,7 +102,7 @@ class DpAutoGanSettings(BaseModel):
     critic_rate: float = Field(default=1e-3, gt=0.0, le=1.0)
     box: float = Field(default=0.5, gt=0.0, le=100.0)
     temperature: float = Field(default=0.7, ge=0.05, le=10.0)
-    snapshots: int = Field(default=32, ge=0, le=1000)
+    snapshots: int = Field(default=0, ge=0, le=1000)
 
 
 _setting = partial(setting_of, DpAutoGanSettings)

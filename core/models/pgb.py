@@ -16,39 +16,82 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar
 
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field
 
 from core.models.dp_auto_gan import DpAutoGan
 from core.models.dp_gan import DpGan
-from core.models.synthesizer import Card, Chart, Observe, Stage, register, setting_of
+from core.models.ppem import Ppem
+from core.models.synthesizer import (
+    Card,
+    Chart,
+    Observe,
+    Setting,
+    Stage,
+    Synthesizer,
+    register,
+    setting_of,
+)
 from core.privacy.accountant import check_budget
 from core.privacy.curves import zcdp_rho
 from core.privacy.plan import Budget, Phase, Plan
 from core.table.schema import Domain
 
 if TYPE_CHECKING:
-    from core.models.parts.boosting import Boosted, Rounds
+    from core.models.parts.boosting import Boosted, Judge, Rounds
+    from core.models.parts.players import Players
     from core.models.parts.sampling import SlotFitted
     from core.privacy.guarded import PrivateTable
 
 __all__ = ["Pgb", "PgbSettings"]
 
+
+T = TypeVar("T", Stage, Chart)
 BOOST = "boosting"
 TITLE = "Choosing among all generators"
-BASES: tuple[type[DpGan] | type[DpAutoGan], ...] = (DpGan, DpAutoGan)
+
+
+class Base(Synthesizer, Protocol):
+    """A model that keeps snapshots of a game when its setting `snapshots` says how many."""
+
+    def fit(
+        self,
+        table: PrivateTable,
+        plan: Plan,
+        *,
+        observe: Observe,
+        folder: Path,
+        seed: int | None = None,
+        device: str = "cpu",
+        resume: bool = False,
+    ) -> SlotFitted:
+        """See `Synthesizer.fit`."""
+        ...
+
+    def load(self, folder: Path) -> SlotFitted:
+        """See `Synthesizer.load`."""
+        ...
+
+    def players(self, fitted: SlotFitted) -> Players:
+        """The snapshots of a fit."""
+        ...
+
+
+BASES: dict[str, type[Base]] = {base.card.id: base for base in (DpGan, DpAutoGan, Ppem)}
+Name = Literal["dp_gan", "dp_auto_gan", "ppem"]
 
 
 class PgbSettings(BaseModel):
     """Public settings beside those of the base; none depends on data.
 
     Attributes:
-      base: 0 for DP-GAN, 1 for DP-auto-GAN.
+      base: id of the model that is boosted.
+      snapshots: N, its generators and critics, evenly spaced over the second half of its game.
       rounds: T, private selections.
       candidates: r, records of each generator that the game is played with.
       boost_share: of the budget, for the selections.
@@ -57,11 +100,17 @@ class PgbSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    base: int = Field(default=0, ge=0, le=1)
+    base: Name = "dp_gan"
+    snapshots: int = Field(default=32, ge=2, le=1000)
     rounds: int = Field(default=400, ge=1, le=10_000)
     candidates: int = Field(default=64, ge=1, le=10_000)
     boost_share: float = Field(default=0.15, gt=0.0, lt=1.0)
     rejection: int = Field(default=1, ge=0, le=1)
+
+
+def _each(items: Iterable[T], key: str) -> tuple[T, ...]:
+    """Without repeats, in order: bases share stages and charts."""
+    return tuple({getattr(item, key): item for item in items}.values())
 
 
 _setting = partial(setting_of, PgbSettings)
@@ -77,7 +126,7 @@ class Pgb:
         name="Private Post-GAN Boosting",
         summary="Trains a private GAN, keeps its generators along the way, and lets its critics "
         "choose, privately, the mixture of all of them that is hardest to tell from the table.",
-        good_at="More from the same budget than the last generator of a DP-GAN or DP-auto-GAN.",
+        good_at="More from the same budget than the last generator of its base.",
         weak_at="It can only mix what its base has found; slower to draw rows from.",
         source="Neunhoeffer, Wu and Dwork, ICLR 2021",
         published=(
@@ -85,7 +134,7 @@ class Pgb:
             ("Titanic, logit ROC AUC at ε = 2", "0.477 → 0.621, with rejection 0.624"),
         ),
         stages=(
-            *DpAutoGan.card.stages,  # a DP-GAN has the last of these alone
+            *_each((stage for base in BASES.values() for stage in base.card.stages), "name"),
             Stage(name=BOOST, title=TITLE, makes="a mixture of generators", private=True),
         ),
         charts=(
@@ -110,18 +159,26 @@ class Pgb:
                 unit="snapshot, in order of training",
                 series=("chosen snapshot",),
             ),
-            *DpGan.card.charts,
+            *_each((chart for base in BASES.values() for chart in base.card.charts), "title"),
         ),
         soundness="Scores are means over all n records and move one way, which halves ε per round; "
         "rejection sampling is calibrated on generated records.",
         settings=(
-            _setting("base", "Base", "0: DP-GAN. 1: DP-auto-GAN.", 0, 1),
+            Setting(
+                name="base",
+                label="Base",
+                help="The model whose generators are mixed.",
+                default="dp_gan",
+                choices=tuple((key, base.card.name) for key, base in BASES.items()),
+            ),
+            _setting("snapshots", "Snapshots", "Generators and critics kept.", 2, 500),
             _setting("rounds", "Rounds", "Private choices of a critic.", 1, 5000),
             _setting("candidates", "Candidates", "Records of each generator.", 1, 2000),
             _setting("boost_share", "Budget for boosting", "Share of ε.", 0.01, 0.9),
             _setting("rejection", "Rejection sampling", "1 on, 0 off.", 0, 1),
-            *(_base_setting[name] for name in ("steps", "critic_steps", "batch", "snapshots")),
+            *(_base_setting[name] for name in ("steps", "batch")),
         ),
+        boosts=tuple(BASES),
     )
 
     def plan(
@@ -130,8 +187,6 @@ class Pgb:
         """See `Synthesizer.plan`; settings of the base may be given too."""
         check_budget(budget, n)
         own, rest = _parted(settings or {})
-        if rest.get("snapshots") == 0:
-            raise ValueError("Boosting needs snapshots of the game; 0 keeps none.")
         whole = budget.model_copy(update={"reserved": (_selections(own, budget), *budget.reserved)})
         made = BASES[own.base]().plan(domain, n, whole, rest)
         phases = {phase.name: phase for phase in made.phases}
@@ -232,7 +287,8 @@ def _parted(settings: dict[str, Any]) -> tuple[PgbSettings, dict[str, Any]]:
     """Boosting's own settings, and the base's."""
     own = {name: settings[name] for name in PgbSettings.model_fields if name in settings}
     rest = {name: value for name, value in settings.items() if name not in own}
-    return PgbSettings(**own), rest
+    chosen = PgbSettings(**own)
+    return chosen, rest | {"snapshots": chosen.snapshots}
 
 
 def _selections(own: PgbSettings, budget: Budget) -> Phase:
@@ -267,6 +323,11 @@ class BoostedFitted:
         self._boosted, self._own, self._kept = boosted, own, kept
 
     @property
+    def judge(self) -> Judge:
+        """The critics."""
+        return self._boosted.judge
+
+    @property
     def game(self) -> dict[str, Any]:
         """The game that was played, as `parts.boosting.Boosted` takes it."""
         return {
@@ -274,6 +335,14 @@ class BoostedFitted:
             "chosen": self._kept["chosen"].tolist(),
             "normalisers": self._kept["normalisers"].tolist(),
         }
+
+    def variant(self, *, rejection: bool) -> BoostedFitted:
+        """The same mixture with or without rejection sampling."""
+        from core.models.parts.boosting import Boosted
+
+        own = self._own.model_copy(update={"rejection": int(rejection)})
+        boosted = Boosted(self._boosted.judge, **self.game, rejection=rejection)
+        return BoostedFitted(self.base, boosted, own, self._kept)
 
     def sample(self, rows: int, seed: int | None = None) -> pd.DataFrame:
         """See `Fitted.sample`: fresh records of all generators, each kept with its chance."""

@@ -40,6 +40,7 @@ from core.table.schema import Domain
 
 if TYPE_CHECKING:
     from core.models.parts.pair import Pair
+    from core.models.parts.players import Players
     from core.models.parts.sampling import SlotFitted
     from core.privacy.guarded import PrivateTable
 
@@ -84,6 +85,7 @@ class PpemSettings(BaseModel):
       rate, energy_rate: peak learning rates.
       box: largest absolute energy weight over the largest at the start; 0 for none.
       temperature: of the Gumbel-softmax.
+      snapshots: of the last pair, kept over its second half for boosting.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -107,6 +109,7 @@ class PpemSettings(BaseModel):
     energy_rate: float = Field(default=1e-3, gt=0.0, le=1.0)
     box: float = Field(default=1.0, ge=0.0, le=100.0)
     temperature: float = Field(default=0.7, ge=0.05, le=10.0)
+    snapshots: int = Field(default=0, ge=0, le=1000)
 
 
 _setting = partial(setting_of, PpemSettings)
@@ -273,8 +276,16 @@ class Ppem:
         from core.models.parts.chain import Chain
         from core.models.parts.sampling import read_fitted
 
-        heads, settings, weights, _ = read_fitted(folder)
-        return Chain(heads.codec, PpemSettings(**settings), private=True, seed=0).loaded(weights)
+        heads, settings, weights, history = read_fitted(folder)
+        chain = Chain(heads.codec, PpemSettings(**settings), private=True, seed=0)
+        return chain.loaded(weights, history)
+
+    def players(self, fitted: SlotFitted) -> Players:
+        """The last pair's snapshots, for boosting; see `core.models.pgb`."""
+        from core.models.parts.chain import Chain
+
+        chain = Chain(fitted.heads.codec, PpemSettings(**fitted.settings), private=True, seed=0)
+        return chain.players(fitted)
 
 
 def parts_of(domain: Domain) -> tuple[tuple[str, ...], tuple[str, ...]]:

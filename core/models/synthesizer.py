@@ -81,16 +81,21 @@ class FitPaused(Exception):
 
 
 class Setting(BaseModel):
-    """One advanced setting of a model, for the folded part of the Plan page."""
+    """One advanced setting of a model, for the folded part of the Plan page.
+
+    Attributes:
+      choices: (value, words) pairs where only named values are allowed.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     label: str
     help: str
-    default: float | int | bool
+    default: float | int | bool | str
     low: float | None = None
     high: float | None = None
+    choices: tuple[tuple[str, str], ...] = ()
 
 
 def setting_of(
@@ -162,6 +167,9 @@ class Card(BaseModel):
         default="", description="how the claim differs from the paper's, and why"
     )
     settings: tuple[Setting, ...] = ()
+    boosts: tuple[str, ...] = Field(
+        default=(), description="ids of the models that it wraps, by its setting `base`"
+    )
 
 
 class Fitted(Protocol):

@@ -303,13 +303,27 @@ def calibrate(budget: Budget, make_phases: Callable[[float], tuple[Phase, ...]])
         value, _ = epsilon(make_phases(scale), budget.delta)
         return math.log(max(value, 1e-300) / budget.epsilon)
 
-    exact = epsilon(make_phases(1.0), budget.delta)[1] == "exact Gaussian"
-    return _smallest(excess, 1e-9 if exact else 1e-5)
+    def cheap(scale: float) -> float:
+        """The same by the Rényi bound alone, which takes milliseconds."""
+        value = _rdp_epsilon(tuple(_essence(phase) for phase in make_phases(scale)), budget.delta)
+        return math.log(max(value, 1e-300) / budget.epsilon)
+
+    first = tuple(_essence(phase) for phase in make_phases(1.0))
+    if all(kind == "gaussian" and rate == 1.0 for kind, _, rate, _ in first):
+        return _smallest(excess, 1e-9)
+    try:
+        near = _smallest(cheap, 1e-2)
+    except ValueError:  # the better bound may still find one
+        near = 1.0
+    return _smallest(excess, 1e-5, near=near)
 
 
-def _smallest(excess: Callable[[float], float], tolerance: float) -> float:
-    """The least s with excess(s) ≤ 0, to a relative tolerance; the returned s was evaluated."""
-    (low, above), (high, below) = _bracket(excess)
+def _smallest(excess: Callable[[float], float], tolerance: float, *, near: float = 1.0) -> float:
+    """The least s with excess(s) ≤ 0, to a relative tolerance; the returned s was evaluated.
+
+    `excess` falls with s; the search begins at `near`.
+    """
+    (low, above), (high, below) = _bracket(excess, near)
     while high > low * (1.0 + tolerance):
         middle = _secant(math.log(low), above, math.log(high), below, tolerance)
         value = excess(middle)
@@ -321,18 +335,25 @@ def _smallest(excess: Callable[[float], float], tolerance: float) -> float:
 
 
 def _bracket(
-    excess: Callable[[float], float],
+    excess: Callable[[float], float], near: float
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Neighbouring powers of two around the answer, each with its excess."""
-    scale = 1.0
-    value = excess(scale)
-    factor = 2.0 if value > 0.0 else 0.5
+    """Two scales around the answer, each with its excess.
+
+    Steps as far as a straight line in ln s says and a little further, at most a factor of two.
+    """
+    scale, value = near, excess(near)
+    slope = 1.0  # of -excess in ln s
     while _SCALES[0] < scale < _SCALES[1]:
-        following = scale * factor
+        step = math.log(2.0)
+        if math.isfinite(value):
+            step = min(step, 1.1 * abs(value) / slope + 1e-3)
+        following = scale * math.exp(step if value > 0.0 else -step)
         next_value = excess(following)
         if (value > 0.0) != (next_value > 0.0):
             pair = (scale, value), (following, next_value)
             return pair if value > 0.0 else (pair[1], pair[0])
+        if math.isfinite(value) and math.isfinite(next_value):
+            slope = max(0.05, abs(next_value - value) / step)
         scale, value = following, next_value
     if value > 0.0:
         raise ValueError(

@@ -53,6 +53,12 @@ class Layer:
         weight = flat[self.start : middle].view(self.outputs, self.inputs)
         return weight, flat[middle : self.stop]
 
+    def all_views(self, flats: Tensor) -> tuple[Tensor, Tensor]:
+        """Weights [N, outputs, inputs] and biases [N, outputs] inside N flat vectors [N, ·]."""
+        middle = self.start + self.inputs * self.outputs
+        weights = flats[:, self.start : middle].reshape(-1, self.outputs, self.inputs)
+        return weights, flats[:, middle : self.stop]
+
 
 @dataclass(frozen=True)
 class Use:

@@ -54,6 +54,7 @@ class _Build:
     observe: Observe
     save: Save | None
     parts: dict[str, Any]
+    before: Cells | None = None
     scores: list[Score] = field(default_factory=list)
 
     def publish(self, *, complete: bool = False) -> Report:
@@ -99,13 +100,15 @@ def build_report(
     """
     if not len(real) or not len(synthetic):
         raise ValueError("A report needs at least one real and one synthetic row.")
-    build = _open(real, synthetic, schema, test=test, seed=seed, observe=observe, save=save)
+    build = _open(
+        real, synthetic, schema, test=test, before=before, seed=seed, observe=observe, save=save
+    )
     if not len(build.features):
         raise ValueError("No column can be compared: every one is dropped, text or an identifier.")
     for stage in (_columns, _pairs, _transport, _utility, _prediction):
         stage(build)
-        if stage is _transport and before is not None and len(before):
-            _before(build, real, before, schema)
+        if stage is _transport and build.before is not None:
+            _before(build, build.before)
         if stage is _columns and schema.sensitive:
             build.observe("Testing the tagged columns", 0.08)
             checks = protection_checks(real, synthetic, schema, alpha=alpha, seed=seed)
@@ -122,6 +125,7 @@ def _open(
     schema: Schema,
     *,
     test: pd.DataFrame | None,
+    before: pd.DataFrame | None,
     seed: int,
     observe: Observe | None,
     save: Save | None,
@@ -137,22 +141,27 @@ def _open(
     }
     if max(len(real), len(synthetic)) > TABLE_ROWS:
         parts["notes"].append(f"Measured on random samples of at most {TABLE_ROWS:,} rows a side.")
-    frames = [frame.iloc[sample_rows(len(frame), TABLE_ROWS, rng)] for frame in (real, synthetic)]
-    if test is not None and len(test):
-        frames.append(test.iloc[sample_rows(len(test), TEST_ROWS, rng)])
-    features, cells = Features.fit(schema, *frames)
-    if len(cells) == 3:
-        train, held_out = cells[0], cells[2]
+    most = {"real": TABLE_ROWS, "synthetic": TABLE_ROWS, "test": TEST_ROWS}
+    given = {"real": real, "synthetic": synthetic, "test": test, "before": before}
+    frames = {
+        name: frame.iloc[sample_rows(len(frame), most.get(name, PAIR_ROWS_AT_LEAST), rng)]
+        for name, frame in given.items()
+        if frame is not None and len(frame)
+    }
+    features, found = Features.fit(schema, *frames.values())
+    cells = dict(zip(frames, found, strict=True))
+    if "test" in cells:
+        train, held_out = cells["real"], cells["test"]
     else:
-        train, held_out = _split(cells[0])
+        train, held_out = _split(cells["real"])
         parts["notes"].append(
             "No test table was given: every fourth real row was used for testing. The synthetic "
             "table was learnt from those rows too, so one that copies rows looks too good here."
         )
     return _Build(
         features,
-        cells[0],
-        cells[1],
+        cells["real"],
+        cells["synthetic"],
         train,
         held_out,
         parts["target"] if parts["target"] in features.names else None,
@@ -160,6 +169,7 @@ def _open(
         watch,
         save,
         parts,
+        cells.get("before"),
     )
 
 
@@ -215,13 +225,16 @@ def _transport(build: _Build) -> None:
     features, real, synthetic = build.features, build.real, build.synthetic
     axes = axes_of(features, real, seed=build.seed)
     rng = build.rng(3)
-    dots = [
-        np.round(axes.project(features.encode(cells.take(sample_rows(cells.n, POINTS, rng)))), 4)
-        for cells in (real, synthetic)
-    ]
+    named = {"real": real, "synthetic": synthetic, "before": build.before}
+    dots = {
+        name: np.round(
+            axes.project(features.encode(cells.take(sample_rows(cells.n, POINTS, rng)))), 4
+        ).tolist()
+        for name, cells in named.items()
+        if cells is not None
+    }
     view = Projection(
-        real=dots[0].tolist(),
-        synthetic=dots[1].tolist(),
+        **dots,
         explained=(float(axes.explained[0]), float(axes.explained[1])),
     )
     build.parts["pca"] = view
@@ -238,16 +251,15 @@ def _transport(build: _Build) -> None:
     ]
 
 
-def _before(build: _Build, real: pd.DataFrame, before: pd.DataFrame, schema: Schema) -> None:
-    """The same distances before boosting, put beside those after it."""
+def _before(build: _Build, before: Cells) -> None:
+    """The same figures before boosting, put beside those after it."""
     build.observe("Comparing with the table before boosting", 0.38)
-    rng = build.rng(5)
-    frames = [f.iloc[sample_rows(len(f), PAIR_ROWS_AT_LEAST, rng)] for f in (real, before)]
-    features, (left, right) = Features.fit(schema, *frames)
-    moved = wasserstein_scores(features, left, right, repeats=1, seed=build.seed)
+    features = build.features
+    real = build.real.take(sample_rows(build.real.n, PAIR_ROWS_AT_LEAST, build.rng(5)))
+    moved = wasserstein_scores(features, real, before, repeats=1, seed=build.seed)
     found = {
-        "tvd_1way": _mean(list(one_way(features, left, right).values())),
-        "tvd_2way": pair_mean(two_way(features, left, right)),
+        "tvd_1way": _mean(list(one_way(features, real, before).values())),
+        "tvd_2way": pair_mean(two_way(features, real, before)),
         "wscore_pca": moved.plane,
         "wscore_whole": moved.whole,
     }
@@ -270,6 +282,10 @@ def _utility(build: _Build) -> None:
     real = tstr(task, learn(build.train), test, seed=build.seed)
     build.observe(f"Learning {build.target} from synthetic rows", 0.58)
     synthetic = tstr(task, learn(build.synthetic), test, seed=build.seed)
+    earlier = {}
+    if build.before is not None:
+        build.observe(f"Learning {build.target} from rows before boosting", 0.66)
+        earlier = tstr(task, learn(build.before), test, seed=build.seed)
     both = [name for name in real if name in synthetic]
     real = {name: real[name] for name in both}
     build.parts["utility"] = utility_rows(task, real=real, synthetic=synthetic, test=test)
@@ -277,7 +293,8 @@ def _utility(build: _Build) -> None:
     names = {"tstr_r2": "R²"} if task.numeric else {"tstr_auroc": "AUROC", "tstr_auprc": "AUPRC"}
     for key, name in names.items():
         value, ceiling = mean_score(synthetic, name), mean_score(real, name)
-        build.scores.append(metric(key).score(value, ceiling=ceiling, note=note))
+        score = metric(key).score(value, ceiling=ceiling, note=note)
+        build.scores.append(score.model_copy(update={"before": mean_score(earlier, name)}))
 
 
 def _prediction(build: _Build) -> None:

@@ -87,6 +87,7 @@ class Projection(_Value):
 
     Attributes:
       real, synthetic: at most 1,500 points [x, y] each.
+      before: the same before boosting; none where there was none.
       explained: shares of the real variance on each axis.
       wscore, spread: Wasserstein score on this plane, mean and standard deviation over seeds.
     """
@@ -94,6 +95,7 @@ class Projection(_Value):
     real: list[tuple[float, float]]
     synthetic: list[tuple[float, float]]
     explained: tuple[float, float]
+    before: list[tuple[float, float]] = []
     wscore: float | None = None
     spread: float | None = None
 

@@ -7,13 +7,18 @@ import pytest
 import torch
 
 from core.models.parts.boosting import REACH, Boosted, Judge, Rounds
+from core.models.parts.chain import Chain
+from core.models.parts.energy import as_critics
 from core.models.parts.heads import Heads
-from core.models.parts.players import Players
-from core.models.pgb import BOOST, Pgb
+from core.models.parts.players import Players, unpacked
+from core.models.pgb import BASES, BOOST, Pgb
+from core.models.ppem import PpemSettings
 from core.privacy.accountant import epsilon
 from core.privacy.dense import Dense
+from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Budget
-from tests.models.tables import coded, domain
+from core.table.codec import Codec
+from tests.models.tables import Watcher, coded, domain
 
 CODEC, CODES = coded(300)
 HEADS = Heads(CODEC)
@@ -48,7 +53,8 @@ def emit(flat, rows, random):
 
 def players(places, critics=None):
     critics = [old_age(1.0), old_age(-1.0)] if critics is None else critics
-    return Players(HEADS, torch.tensor(places).unsqueeze(1), emit, torch.stack(critics), WIDTHS)
+    layers = unpacked(torch.stack(critics), WIDTHS)
+    return Players(HEADS, torch.tensor(places).unsqueeze(1), emit, layers)
 
 
 def test_all_critics_at_once_say_what_each_says_alone():
@@ -151,10 +157,70 @@ def test_base_and_selections_share_one_budget():
     assert plan.phases[-1].share == pytest.approx(0.15)
     alone = epsilon(plan.phases[-1:], 1e-5)[0]
     assert 0.10 < alone <= 0.15 * (1 + 1e-6)
-    auto = Pgb().plan(domain(), 2000, Budget(epsilon=1.0, delta=1e-5), {"base": 1, "rounds": 100})
+    auto = Pgb().plan(
+        domain(), 2000, Budget(epsilon=1.0, delta=1e-5), {"base": "dp_auto_gan", "rounds": 100}
+    )
     assert [p.name for p in auto.phases] == ["autoencoder", "critic", BOOST]
 
 
 def test_boosting_needs_snapshots():
     with pytest.raises(ValueError, match="snapshots"):
         Pgb().plan(domain(), 2000, Budget(epsilon=1.0, delta=1e-5), {"snapshots": 0})
+
+
+def test_snapshots_are_kept_for_boosting_alone():
+    budget = Budget(epsilon=1.0, delta=1e-5)
+    for base in BASES.values():
+        assert base().plan(domain(), 2000, budget).settings["snapshots"] == 0
+        plan = Pgb().plan(domain(), 2000, budget, {"base": base.card.id})
+        assert plan.settings["snapshots"] == 32
+
+
+TAGS = ({}, {"g": ("age",)}, {"g": ("age",), "h": ("ward", "ill")})
+SMALL = {"steps": 8, "batch": 64, "fakes": 32, "hidden": 16, "latent": 4, "rounds": 10,
+         "candidates": 16, "snapshots": 2}  # fmt: skip
+OWN = {
+    "dp_gan": {"critic_steps": 2, "critic_hidden": 16},
+    "dp_auto_gan": {"critic_steps": 2, "critic_hidden": 16, "encoder_steps": 8, "noise": 4},
+    "ppem": {"marginal_steps": 8, "energy_steps": 2, "energy_hidden": 16},
+}
+
+
+@pytest.mark.parametrize("base", sorted(BASES))
+@pytest.mark.parametrize("tags", TAGS, ids=["none", "one group", "two groups"])
+def test_any_adversarial_model_can_be_boosted(base, tags, tmp_path):
+    where = domain().model_copy(update={"sensitive": tags})
+    settings = {**SMALL, **OWN[base], "base": base}
+    plan = Pgb().plan(where, 300, Budget(epsilon=1.0, delta=1e-5), settings)
+    table = PrivateTable(CODES, where, plan)
+    fitted = Pgb().fit(table, plan, observe=Watcher(), folder=tmp_path, seed=1)
+    assert {phase.name: table.meter.runs(phase.name) for phase in plan.phases} == {
+        phase.name: phase.count for phase in plan.phases
+    }
+    assert len(fitted.judge.players) == 2
+    fitted.save(tmp_path / "saved")
+    again = Pgb().load(tmp_path / "saved").sample(50, seed=3)
+    assert again.equals(fitted.sample(50, seed=3))
+
+
+@pytest.mark.parametrize("tags", [*TAGS, {"g": ("age",), "h": tuple(
+    column.name for column in domain().modelled if column.name != "age")}])  # fmt: skip
+def test_energies_side_by_side_are_minus_their_sum(tags):
+    codec = Codec(domain().model_copy(update={"sensitive": tags}))
+    made = Chain(codec, PpemSettings(energy_hidden=8), private=True, seed=3)
+    if made.others is None:
+        networks, energies = made._marginal_energies()
+        places = made.tagged.seen_at
+    else:
+        networks, energies = made._conditional_energies(made.others.width)
+        places = torch.cat([made.others.seen_at, made.tagged.seen_at])
+    flats = torch.stack([networks.flat, 1.5 * networks.flat]).detach()
+    critics = as_critics(energies, flats, places)
+    seen = HEADS.critic_view(CODES.to("cpu"))
+    parts = [part for part in (made.others, made.tagged) if part is not None]
+    rows = torch.cat([part.view(CODES.to("cpu")) for part in parts], dim=1)
+    words = Players(HEADS, flats, emit, critics).judge(seen)
+    for j, factor in enumerate((1.0, 1.5)):
+        with torch.no_grad():
+            networks.flat.mul_(factor)
+        assert torch.allclose(words[:, j], -sum(e(rows) for e in energies)[:, 0], atol=1e-4)

@@ -257,9 +257,9 @@ def test_snapshots_fall_in_the_second_half_by_count_alone():
     made = game(torch.randn(16, 5), steps=40, snapshots=5)
     seen = []
     for step in range(1, 41):
-        before = len(made.snapshots)
+        before = len(made.snapshots.pairs)
         made.step()
-        if len(made.snapshots) > before:
+        if len(made.snapshots.pairs) > before:
             seen.append(step)
     assert len(seen) == 5 and seen[0] > 20 and seen[-1] == 40
     history = made.history()

@@ -132,6 +132,28 @@ def test_two_tables_of_one_name_can_be_told_apart(store, table, show):
     assert f"{table.n:,} rows" in words(at) and f"{other.n:,} rows" not in words(at)
 
 
+@pytest.mark.parametrize("base", ["dp_gan", "dp_auto_gan", "ppem"])
+def test_one_switch_boosts_an_adversarial_model(store, table, show, monkeypatch, base):
+    gone = started(monkeypatch)
+    at = show("plan", table=table.id)
+    assert not any(toggle.label.startswith("Boost") for toggle in at.toggle)
+    at.pills[0].set_value(base).run()
+    next(t for t in at.toggle if t.label.startswith("Boost")).set_value(True).run()
+    at = whole(at)
+    assert "Choosing among all generators" in words(at)
+    whole(press(at, "Train — spends ε = 1 of this table's budget"))
+    (run,) = store.runs()
+    assert (run.plan.model, run.plan.settings["base"]) == ("pgb", base) and gone
+
+
+def test_boosting_offers_its_bases(table, show):
+    at = show("plan", table=table.id)
+    at.pills[0].set_value("pgb").run()
+    (bases,) = [g for g in at.button_group if g.label == "Base"]
+    at = whole(bases.set_value(["ppem"]).run())
+    assert "tagged columns" in words(at).lower() or "energy" in words(at)
+
+
 @pytest.mark.parametrize("model", [card.id for card in cards()])
 def test_every_model_can_be_planned(table, show, model):
     at = show("plan", table=table.id)

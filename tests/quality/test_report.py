@@ -206,6 +206,8 @@ def test_what_stood_before_boosting_stands_beside(schema, tables):
         assert score.before > score.value  # it was worse
     assert report.score("wscore_whole").before < report.score("wscore_whole").value
     assert report.score("pmse").before is None
+    assert report.score("tstr_auroc").before < report.score("tstr_auroc").value
+    assert len(report.pca.before) == min(1500, len(bad))
 
 
 def test_tagged_columns_are_checked_from_inside(schema, tables):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from core.models.parts.descent import Descent
+from core.models.parts.snapshots import Snapshots
 from core.privacy.clipping import clipped_sum
 from core.privacy.dense import Dense, Use
 from core.privacy.dpsgd import ClippedGradient, SampledRelease
@@ -123,7 +123,7 @@ class Game:
             critic.flat.clamp_(-bound, bound)
         self.pace = pace
         self.done = 0
-        self.snapshots: list[tuple[Tensor, Tensor]] = []  # generator, critic; flat, on the CPU
+        self.snapshots = Snapshots(pace.snapshots, pace.steps)
         self._render = render
         self._random = torch.Generator(device).manual_seed(seed)
         self._device = device
@@ -161,7 +161,7 @@ class Game:
             torch._foreach_lerp_(
                 self.averaged, [p.detach() for p in self.generator.parameters()], 1.0 - keep
             )
-        self._keep_snapshot()
+        self.snapshots.look(self.done, self.generator, self.critic.flat)
 
     def metrics(self) -> dict[str, float]:
         """What the critic's descent tells."""
@@ -193,21 +193,9 @@ class Game:
         )
         gradient.add_(self._other, alpha=1.0 / len(records))
 
-    def _keep_snapshot(self) -> None:
-        """Keep both players now and then; when follows from the number of steps alone."""
-        if not self.pace.snapshots or self.done * 2 <= self.pace.steps:
-            return
-        every = max(1, math.ceil(self.pace.steps / 2 / self.pace.snapshots))
-        if (self.pace.steps - self.done) % every == 0:
-            flat = nn.utils.parameters_to_vector(self.generator.parameters()).detach()
-            self.snapshots.append((flat.cpu(), self.critic.flat.detach().cpu().clone()))
-
     def history(self) -> dict[str, Tensor]:
-        """The snapshots, "generators" float32 [N, ·] and "critics" float32 [N, ·]; {} when none."""
-        if not self.snapshots:
-            return {}
-        generators, critics = zip(*self.snapshots, strict=True)
-        return {"generators": torch.stack(generators), "critics": torch.stack(critics)}
+        """See `Snapshots.history`."""
+        return self.snapshots.history()
 
     def weights(self) -> dict[str, Tensor]:
         """The generator's averaged weights by name, on the CPU."""
@@ -222,7 +210,7 @@ class Game:
             "optimiser": self._optimiser.state_dict(),
             "descent": self.descent.state_dict(),
             "random": self._random.get_state(),
-            "snapshots": self.snapshots,
+            "snapshots": self.snapshots.pairs,
         }
 
     def go_on(self, state: dict[str, Any] | None, *, charged: int) -> None:
@@ -235,7 +223,7 @@ class Game:
         self.averaged = [p.to(self._device) for p in state["averaged"]]
         self._optimiser.load_state_dict(state["optimiser"])
         self._random.set_state(state["random"].cpu())
-        self.snapshots = list(state["snapshots"])
+        self.snapshots.pairs = list(state["snapshots"])
 
 
 def fall(step: int, steps: int) -> float:

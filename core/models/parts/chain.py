@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from core.models.parts.energy import Energy, shapes
+from core.models.parts.energy import Energy, as_critics, shapes
 from core.models.parts.heads import Heads
 from core.models.parts.pair import Margin, Pair, SplitGenerator
 from core.models.parts.part import Part
+from core.models.parts.players import Players
 from core.models.parts.sampling import SlotFitted
 from core.models.parts.stein import Stein
 from core.privacy.dense import Dense
@@ -83,16 +84,7 @@ class Chain:
 
         Its α-LMDP penalties stand one a tagged group.
         """
-        names = list(self._own)
-        columns = [self.tagged.columns(self._own[name]) for name in names]
-        if len(names) > 1:
-            names.append("together")
-            columns.append(torch.arange(self.tagged.width))
-        widths: dict[str, tuple[int, ...]] = {}
-        for i, column in enumerate(columns):
-            widths |= shapes(f"e{i}", (len(column),), self._settings.energy_hidden)
-        networks = self._networks(widths, 1)
-        energies = [Energy(networks, f"e{i}", [c]) for i, c in enumerate(columns)]
+        networks, energies = self._marginal_energies()
         steins = [
             Stein(self.tagged, self._own[name], energy, alpha=self._settings.alpha)
             for name, energy in zip(self._groups, energies, strict=False)
@@ -117,8 +109,7 @@ class Chain:
         """The pair of the other columns, given tagged ones that the first generator makes."""
         assert self.others is not None and self._first is not None and self._second is not None
         cut, width, others = self.tagged.width, self.others.width, self.others
-        networks = self._networks(shapes("e", (width, cut), self._settings.energy_hidden), 3)
-        columns = [torch.arange(width), torch.arange(width, width + cut)]
+        networks, energies = self._conditional_energies(width)
         teacher = self._generator(0, self.tagged)
         assert teacher is not None
         teacher.load_state_dict(self._pairs[0].weights())
@@ -135,7 +126,7 @@ class Chain:
 
         pair = Pair(
             networks,
-            [Energy(networks, "e", columns)],
+            energies,
             self._second,
             others.heads,
             lambda rows: (rows[:, cut:], rows[:, :cut]),
@@ -148,13 +139,52 @@ class Chain:
         self._pairs = [self._pairs[0], pair]
         return pair
 
+    def _marginal_energies(self) -> tuple[Dense, list[Energy]]:
+        columns = [self.tagged.columns(names) for names in self._own.values()]
+        if len(columns) > 1:
+            columns.append(torch.arange(self.tagged.width))
+        widths: dict[str, tuple[int, ...]] = {}
+        for i, column in enumerate(columns):
+            widths |= shapes(f"e{i}", (len(column),), self._settings.energy_hidden)
+        networks = self._networks(widths, 1)
+        return networks, [Energy(networks, f"e{i}", [c]) for i, c in enumerate(columns)]
+
+    def _conditional_energies(self, own: int) -> tuple[Dense, list[Energy]]:
+        given = self.tagged.width
+        networks = self._networks(shapes("e", (own, given), self._settings.energy_hidden), 3)
+        columns = [torch.arange(own), torch.arange(own, own + given)]
+        return networks, [Energy(networks, "e", columns)]
+
     def fitted(self) -> SlotFitted:
         """What the pairs have learned so far, on the CPU."""
         weights = {f"{i}.{k}": v for i, p in enumerate(self._pairs) for k, v in p.weights().items()}
         chain = Chain(self._codec, self._settings, private=self._private, seed=0)
-        return chain.loaded(weights)
+        return chain.loaded(weights, self._pairs[-1].snapshots.history())
 
-    def loaded(self, weights: dict[str, Tensor]) -> SlotFitted:
+    def players(self, fitted: SlotFitted) -> Players:
+        """The last pair's snapshots; for a chain of its own on the CPU.
+
+        Where two pairs are, all generators draw tagged columns from the first pair as it ended.
+        """
+        self.loaded(fitted.weights)
+        last = self._first if self._second is None else self._second
+        assert last is not None
+        if self.others is None:
+            energies, places = self._marginal_energies()[1], self.tagged.seen_at
+        else:
+            energies = self._conditional_energies(self.others.width)[1]
+            places = torch.cat([self.others.seen_at, self.tagged.seen_at])
+
+        def emit(flat: Tensor, rows: int, random: torch.Generator) -> Tensor:
+            torch.nn.utils.vector_to_parameters(flat, last.parameters())
+            return self._emit(rows, random)
+
+        critics = as_critics(energies, fitted.history["critics"], places)
+        return Players(fitted.heads, fitted.history["generators"], emit, critics)
+
+    def loaded(
+        self, weights: dict[str, Tensor], history: dict[str, Tensor] | None = None
+    ) -> SlotFitted:
         """A model with the weights of `fitted`; for a chain on the CPU."""
         for i, generator in enumerate((self._first, self._second)):
             if generator is not None:
@@ -166,6 +196,7 @@ class Chain:
             settings=self._settings.model_dump(),
             weights=weights,
             emit=self._emit,
+            history=history,
         )
 
     def _emit(self, rows: int, random: torch.Generator) -> Tensor:
@@ -201,4 +232,5 @@ class Chain:
             box=chosen.box,
             strength=chosen.penalty,
             temperature=chosen.temperature,
+            snapshots=chosen.snapshots,
         )

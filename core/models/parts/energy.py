@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from core.privacy.dense import Dense, Tape, Use
 
-__all__ = ["Energy", "Pass", "lipschitz", "shapes"]
+__all__ = ["Energy", "Pass", "as_critics", "lipschitz", "shapes"]
 
 _leaky_back = torch.ops.aten.leaky_relu_backward
 
@@ -124,10 +124,65 @@ class Energy:
         q = _leaky_back(q, hidden, self._joint.slope, True)
         return [first, *self._joint.along(run.tape, made[1:], q)[0]]
 
+    def spread(self, flats: Tensor, places: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Its layers under several parameter vectors, as plain layers of one input.
+
+        Args:
+          flats: float32 [N, ·], each laid out as its `Dense`.
+          places: int64 [w], for each column of the rows, its place in a wider input.
+
+        Returns:
+          Weights [N, out, in] and biases [N, out]; the first layer reads the wider input.
+        """
+        first, bias = [], []
+        for stack, columns in zip(self._first, self._columns, strict=True):
+            own, shift = stack.layers[0].all_views(flats)
+            wide = own.new_zeros((*own.shape[:2], int(places.max()) + 1))
+            wide[:, :, places[columns]] = own
+            first.append(wide)
+            bias.append(shift)
+        joint = [layer.all_views(flats) for layer in self._joint.layers]
+        return [(torch.cat(first, dim=1), torch.cat(bias, dim=1)), *joint]
+
     def _split(self, run: Pass, g: Tensor) -> tuple[Tensor, ...]:
         """The gradient behind each first layer, from that of what they feed."""
         behind = _leaky_back(g, run.tape.values[0], self._joint.slope, True)
         return torch.split(behind, self._widths, dim=1)
+
+
+def as_critics(
+    energies: Sequence[Energy], flats: Tensor, places: Tensor
+) -> tuple[tuple[Tensor, Tensor], ...]:
+    """Minus the sum of energies, as one fully connected network side by side.
+
+    Args:
+      energies, flats, places: see `Energy.spread`; of one `Dense`.
+
+    Returns:
+      Weights [N, out, in] and biases [N, out] of each layer, higher where a record looks real.
+    """
+    each = [energy.spread(flats, places) for energy in energies]
+    layers = []
+    for depth, parts in enumerate(zip(*each, strict=True)):
+        weights, biases = zip(*parts, strict=True)
+        if depth == 0:
+            layers.append((torch.cat(weights, dim=1), torch.cat(biases, dim=1)))
+        elif depth == len(each[0]) - 1:
+            layers.append((-torch.cat(weights, dim=2), -torch.stack(biases).sum(dim=0)))
+        else:
+            layers.append((_diagonal(weights), torch.cat(biases, dim=1)))
+    return tuple(layers)
+
+
+def _diagonal(blocks: Sequence[Tensor]) -> Tensor:
+    """Blocks [N, out, in] along the diagonal of one matrix each, float32 [N, Σ out, Σ in]."""
+    outs, ins = zip(*(block.shape[1:] for block in blocks), strict=True)
+    whole = blocks[0].new_zeros((len(blocks[0]), sum(outs), sum(ins)))
+    row = column = 0
+    for block, out, width in zip(blocks, outs, ins, strict=True):
+        whole[:, row : row + out, column : column + width] = block
+        row, column = row + out, column + width
+    return whole
 
 
 def lipschitz(slope: Tensor, weight: float) -> Tensor:

@@ -18,6 +18,7 @@ from core.models.parts.adversary import fall
 from core.models.parts.descent import Descent
 from core.models.parts.energy import Energy, lipschitz
 from core.models.parts.heads import Heads
+from core.models.parts.snapshots import Snapshots
 from core.models.parts.stein import Stein
 from core.privacy.clipping import clipped_sum
 from core.privacy.dense import Dense, Use
@@ -83,6 +84,7 @@ class Margin:
       strength: λ_α of the α-LMDP penalty; 0 for none.
       temperature: of the Gumbel-softmax.
       averaging: decay of the running average of generator weights.
+      snapshots: pairs of players kept over the second half, for boosting.
     """
 
     steps: int
@@ -98,6 +100,7 @@ class Margin:
     strength: float
     temperature: float
     averaging: float = 0.99
+    snapshots: int = 0
 
 
 Split = Callable[[Tensor], "tuple[Tensor, Tensor | None]"]
@@ -139,6 +142,7 @@ class Pair:
         self.averaged = [p.detach().clone() for p in self.generator.parameters()]
         self.how, self.steins = how, tuple(steins)
         self.done = 0
+        self.snapshots = Snapshots(how.snapshots, how.steps)
         self._heads, self._split, self._given = heads, split, given
         self._random = torch.Generator(device).manual_seed(seed)
         self._device = device
@@ -192,6 +196,7 @@ class Pair:
             torch._foreach_lerp_(
                 self.averaged, [p.detach() for p in self.generator.parameters()], 1.0 - keep
             )
+            self.snapshots.look(self.done, self.generator, self.networks.flat)
             if self.done % 20 == 1:
                 for stein in self.steins:
                     stein.look(rows)
@@ -290,6 +295,7 @@ class Pair:
             "optimiser": self._optimiser.state_dict(),
             "descent": self.descent.state_dict(),
             "random": self._random.get_state(),
+            "snapshots": self.snapshots.pairs,
             "bandwidths": [stein.bandwidth for stein in self.steins],
         }
 
@@ -303,5 +309,6 @@ class Pair:
         self.averaged = [p.to(self._device) for p in state["averaged"]]
         self._optimiser.load_state_dict(state["optimiser"])
         self._random.set_state(state["random"].cpu())
+        self.snapshots.pairs = list(state["snapshots"])
         for stein, bandwidth in zip(self.steins, state["bandwidths"], strict=True):
             stein.bandwidth = bandwidth

@@ -11,7 +11,7 @@ from core.models.parts.heads import WAVES, Heads
 from core.table import part
 from core.table.codec import Codec, Codes
 
-__all__ = ["Part"]
+__all__ = ["Part", "critic_columns"]
 
 
 class Part:
@@ -26,6 +26,7 @@ class Part:
       heads: of these columns alone.
       width: of a record's part as critics see it.
       places: int64 [slots], where each of this part's slots lies among all slots of the domain.
+      seen_at: int64 [width], where each column of its view lies in that of the whole record.
     """
 
     def __init__(self, codec: Codec, names: Sequence[str], *, device: str = "cpu"):
@@ -38,21 +39,28 @@ class Part:
         self.places = torch.cat(
             [torch.arange(starts[b.index], starts[b.index] + counts[b.index]) for b in blocks]
         )
+        self.seen_at = torch.empty(self.width, dtype=torch.int64)
+        for name in names:
+            self.seen_at[self.columns([name])] = critic_columns(codec, [name])
 
     def view(self, codes: Codes) -> Tensor:
         """Codes of whole records → float32 [b, width], the part as critics see it."""
         return self.heads.critic_view(self._part.take(codes))
 
     def columns(self, names: Sequence[str]) -> Tensor:
-        """Where some of the part's columns lie in its view, int64 [·].
+        """Where some of the part's columns lie in its view, int64 [·]; see `critic_columns`."""
+        return critic_columns(self.heads.codec, names)
 
-        First as the codec lays them out, then the waves of their numbers.
-        """
-        codec = self.heads.codec
-        blocks = [codec.block(name) for name in names]
-        found = [torch.arange(b.start, b.start + b.width) for b in blocks]
-        for block in blocks:
-            if block.number is not None:
-                first = codec.width + WAVES * block.number
-                found.append(torch.arange(first, first + WAVES))
-        return torch.cat(found)
+
+def critic_columns(codec: Codec, names: Sequence[str]) -> Tensor:
+    """Where columns lie in a record as critics see it (`Heads.critic_view`), int64 [·].
+
+    First as the codec lays them out, then the waves of their numbers.
+    """
+    blocks = [codec.block(name) for name in names]
+    found = [torch.arange(b.start, b.start + b.width) for b in blocks]
+    for block in blocks:
+        if block.number is not None:
+            first = codec.width + WAVES * block.number
+            found.append(torch.arange(first, first + WAVES))
+    return torch.cat(found)

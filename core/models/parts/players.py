@@ -13,10 +13,13 @@ from torch.nn import functional
 from core.models.parts.heads import Heads
 from core.models.parts.sampling import SlotFitted
 
-__all__ = ["Players"]
+__all__ = ["Layers", "Players", "unpacked"]
 
 NUMBERS_AT_ONCE = 2**23  # hidden values held at a time, whatever the number of rows and critics
 SLOPE = 0.2
+
+
+Layers = tuple[tuple[Tensor, Tensor], ...]  # weights [N, out, in] and biases [N, out]
 
 
 @dataclass(frozen=True)
@@ -27,15 +30,14 @@ class Players:
       heads: of the domain.
       generators: float32 [N, ·], flat parameters.
       emit: (flat parameters, rows, data-free randomness) → slot logits [rows, S].
-      critics: float32 [N, ·], flat parameters of fully connected networks.
-      widths: of a critic's layers, from records as critics see them to 1.
+      critics: of N fully connected networks, from records as critics see them to one number that
+        is higher where a record looks real.
     """
 
     heads: Heads
     generators: Tensor
     emit: Callable[[Tensor, int, torch.Generator], Tensor]
-    critics: Tensor
-    widths: Sequence[int]
+    critics: Layers
 
     def __len__(self) -> int:
         return len(self.generators)
@@ -50,7 +52,7 @@ class Players:
         """The snapshots that a `parts.adversary.Game` left in a fitted model."""
         heads, history = fitted.heads, fitted.history
         widths = (heads.critic_width, critic_hidden, max(1, critic_hidden // 2), 1)
-        return cls(heads, history["generators"], emit, history["critics"], widths)
+        return cls(heads, history["generators"], emit, unpacked(history["critics"], widths))
 
     @torch.no_grad()
     def draw(self, index: int, rows: int, random: torch.Generator) -> Tensor:
@@ -61,19 +63,26 @@ class Players:
     @torch.no_grad()
     def judge(self, seen: Tensor) -> Tensor:
         """What every critic says of records as critics see them, float32 [b, w] → [b, N]."""
-        layers = self._layers(seen.device)
-        rows = max(1, NUMBERS_AT_ONCE // (len(self.critics) * max(self.widths[1:])))
+        layers = [(w.to(seen.device), bias.to(seen.device)) for w, bias in self.critics]
+        widest = max(weight.shape[1] for weight, _ in layers)
+        rows = max(1, NUMBERS_AT_ONCE // (len(self) * widest))
         return torch.cat([_pass(part, layers) for part in torch.split(seen, rows)])
 
-    def _layers(self, device: torch.device) -> list[tuple[Tensor, Tensor]]:
-        """Weights [N, out, in] and biases [N, out] of each layer."""
-        found, start = [], 0
-        for inputs, outputs in pairwise(self.widths):
-            middle = start + inputs * outputs
-            weight = self.critics[:, start:middle].reshape(-1, outputs, inputs)
-            found.append((weight.to(device), self.critics[:, middle : middle + outputs].to(device)))
-            start = middle + outputs
-        return found
+
+def unpacked(flat: Tensor, widths: Sequence[int]) -> Layers:
+    """Layers of N networks from their flat parameters.
+
+    Args:
+      flat: float32 [N, ·], each layer's weight [out, in] and then its bias.
+      widths: from input to output.
+    """
+    found, start = [], 0
+    for inputs, outputs in pairwise(widths):
+        middle = start + inputs * outputs
+        weight = flat[:, start:middle].reshape(-1, outputs, inputs)
+        found.append((weight, flat[:, middle : middle + outputs]))
+        start = middle + outputs
+    return tuple(found)
 
 
 def _pass(x: Tensor, layers: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
