@@ -50,7 +50,8 @@ PAPER = {
 }
 DOMAIN = Domain(
     columns=tuple(
-        Column(name=name, kind=Kind.NUMBER, low=-5, high=5, dtype="float64") for name in "xy"
+        Column(name=name, kind=Kind.NUMBER, low=-5, high=5, step=0.08, dtype="float64")
+        for name in "xy"
     )
 )
 

@@ -4,7 +4,10 @@
         --groups "age,hours-per-week" --models ppem p3gm --epsilon 1 --seeds 3 [--shift 0.6] \
         [--certificate 0.25] [--set penalty=0 steps=500] [--json]
 
-One row a model and seed. Groups are separated by ";" and columns by ",". Each row says, for every
+    python benchmarks/protection.py --binary 8000 --models ppem
+
+One row a model and seed. `--binary` makes a table of 200 yes-or-no columns of which 50 are tagged
+and the last is the target. Groups are separated by ";" and columns by ",". Each row says, for every
 group, the p-values of the two-sample and the Stein test on released rows against real ones, whether
 the private certificate is granted (where it is paid for), and the logistic AUROC on the target
 before and after the shift.
@@ -21,6 +24,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -48,12 +52,27 @@ def settings_of(pairs: list[str]) -> dict[str, Any]:
     return {name: json.loads(value) for name, value in (pair.split("=", 1) for pair in pairs)}
 
 
+def binary_table(rows: int, columns: int = 200, factors: int = 8) -> pd.DataFrame:
+    """Yes-or-no columns c0, c1, … that follow a few hidden factors, with very different shares."""
+    rng = np.random.default_rng(7)
+    hidden = rng.standard_normal((rows, factors))
+    loadings = rng.normal(0.0, 0.8, (factors, columns))
+    odds = hidden @ loadings + rng.normal(-1.0, 1.2, columns)
+    cells = rng.random((rows, columns)) < 1.0 / (1.0 + np.exp(-odds))
+    return pd.DataFrame(cells.astype(int), columns=[f"c{i}" for i in range(columns)])
+
+
 class Trial:
     """One table, its tags and how to judge what is made of it."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
-        self.frame = read_table(options.train).frame
+        if options.binary:
+            whole = binary_table(2 * options.binary)
+            self.frame, test = whole[: options.binary], whole[options.binary :]
+            options.groups, options.target = ",".join(f"c{i}" for i in range(50)), "c199"
+        else:
+            self.frame = read_table(options.train).frame
         schema = infer_schema(self.frame)
         groups = [tuple(group.split(",")) for group in options.groups.split(";") if group]
         self.schema = schema.model_copy(
@@ -64,7 +83,9 @@ class Trial:
         )
         self.bench = None
         if options.target:
-            real, test = read(options.train), read(options.test)
+            real = self.frame
+            if not options.binary:
+                real, test = read(options.train), read(options.test)
             self.bench = Bench(real, test, schema_of(real, options.target), options.target, True, 0)
 
     def run(self, model: str, seed: int) -> dict[str, Any]:
@@ -151,10 +172,11 @@ def _quiet(event: FitEvent) -> Wish:
 def main() -> int:
     """Print one line a run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--train", type=Path, required=True)
+    parser.add_argument("--train", type=Path)
+    parser.add_argument("--binary", type=int, metavar="ROWS", help="a made-up table instead")
     parser.add_argument("--test", type=Path)
     parser.add_argument("--target")
-    parser.add_argument("--groups", required=True)
+    parser.add_argument("--groups")
     parser.add_argument("--models", nargs="+", required=True)
     parser.add_argument("--epsilon", type=float, default=math.inf)
     parser.add_argument("--delta", type=float, default=1e-5)
@@ -165,6 +187,8 @@ def main() -> int:
     parser.add_argument("--set", nargs="*", default=[])
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    if not options.binary and not (options.train and options.groups):
+        parser.error("--train and --groups, or --binary")
     trial = Trial(options)
     for model in options.models:
         for seed in range(options.first, options.first + options.seeds):

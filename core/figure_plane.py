@@ -19,7 +19,7 @@ def pca_figure(report: Mapping[str, Any]) -> Figure | None:
         return None
     panels = [("real", "real", "circle"), ("synthetic", "synthetic", "diamond")]
     if pca.get("before"):
-        panels.insert(1, ("before", "before boosting", "diamond-open"))
+        panels.insert(1, ("before", "before boosting", "square"))
     first, second = (f"{part:.0%} of the spread" for part in pca["explained"])
     width = (1.0 - 0.04 * (len(panels) - 1)) / len(panels)
     data: list[Trace] = []

@@ -26,6 +26,7 @@ EVENTS_PER_LIFE = 2000  # a kind's pace falls so that a long run stays near so m
 WISH_SECONDS = 0.25
 BEAT_SECONDS = 2.0
 PREVIEW_ROWS = 20
+BURST = 64  # metrics of a phase that pass at once: one that is over in a second leaves a curve too
 
 
 class Pace:
@@ -88,6 +89,7 @@ class Reporter:
         self._wish = Wish.GO_ON
         self._wish_pace = Pace(WISH_SECONDS)
         self._private = False
+        self._burst = BURST
         self._superseded = threading.Event()
         self.watch = Stopwatch(store.run(run_id).seconds)
 
@@ -96,12 +98,16 @@ class Reporter:
         if event.kind == "phase":
             self.flush()
             self._private = bool(event.data.get("private"))
+            self._burst = BURST
             self.watch.enter(str(event.data["name"]))
             self._store.record(self._run_id, seconds=self.watch.seconds)
         if event.kind == "preview":
             event = FitEvent(kind="preview", data={"rows": event.data["rows"][:PREVIEW_ROWS]})
         pace = self._paces.get(event.kind)
-        if pace is None or pace.due():
+        early = event.kind == "metrics" and self._burst > 0
+        if early:
+            self._burst -= 1
+        if pace is None or pace.due() or early:
             self._held.pop(event.kind, None)
             self._store.append(self._run_id, event)
         else:

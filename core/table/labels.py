@@ -112,12 +112,16 @@ def from_numbers(values: npt.ArrayLike, column: Column) -> Series:
 
     Args:
       values: float [n], NaN for absent; dates in seconds.
-      column: numeric kind; values snap to multiples of `step` (none when it is 0).
+      column: numeric kind; values snap to whole steps from `low` (none when `step` is 0).
 
     Returns:
       n values of `column.dtype` (or its nullable twin), named after the column.
     """
-    numbers = snap(np.asarray(values, dtype=np.float64), column.step)
+    numbers = np.asarray(values, dtype=np.float64)
+    origin = _origin(column)
+    numbers = snap(numbers - origin, column.step)
+    if origin:
+        numbers = np.round(numbers + origin, MAX_DECIMALS)
     if column.kind is Kind.DATETIME:
         return _from_seconds(numbers, column)
     if column.kind is Kind.INTEGER and column.dtype == "str":
@@ -125,6 +129,15 @@ def from_numbers(values: npt.ArrayLike, column: Column) -> Series:
     if column.dtype == "str":
         return to_labels(pd.Series(numbers)).rename(column.name)
     return _fit(pd.Series(numbers), column.dtype).rename(column.name)
+
+
+def _origin(column: Column) -> float:
+    """A point of the step grid: the low bound, or 0 where the bound is a multiple of the step."""
+    if column.low is None or column.step <= 0:
+        return 0.0
+    low = np.array([column.low])
+    close = np.isclose(snap(low, column.step), low, rtol=0.0, atol=1e-9 * column.step)
+    return 0.0 if bool(close[0]) else column.low
 
 
 def snap(values: Numbers, step: float) -> Numbers:

@@ -221,3 +221,21 @@ def test_line_is_monotone_on_both_sides_of_its_centre():
     line = Line(low=-1000.0, high=50.0, step=0.0, log=True, centre=0.0)
     x = np.linspace(-1000, 50, 501)
     assert (np.diff(line.position(x)) > 0).all()
+
+
+@given(
+    low=st.integers(-500, 500).map(lambda k: k / 100),
+    step=st.sampled_from([0.08, 0.25, 0.3, 5.0, 7.0]),
+    share=st.lists(st.floats(0, 1), min_size=1, max_size=20),
+)
+@settings(max_examples=150, deadline=None)
+def test_steps_count_from_the_low_bound_wherever_it_lies(low, step, share):
+    high = low + 40 * step
+    codec = codec_of(
+        Column(name="x", kind=Kind.NUMBER, low=low, high=high, step=step, dtype="float64")
+    )
+    x = low + np.array(share) * (high - low)
+    back = round_trip(pd.DataFrame({"x": x}), codec)["x"].to_numpy()
+    assert (np.abs(back - x) <= step / 2 + 1e-6).all()
+    assert (back >= low - 1e-9).all() and (back <= high + 1e-9).all()
+    assert np.allclose((back - low) / step, np.rint((back - low) / step), atol=1e-6)

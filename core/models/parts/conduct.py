@@ -19,6 +19,8 @@ from core.privacy.plan import Phase
 
 __all__ = ["Checkpoint", "Loop", "announce", "follow", "keep_checkpoint", "run_loop"]
 
+POINTS = 64  # at least so many points of a curve, however soon a phase is over
+
 
 @dataclass(frozen=True, kw_only=True)
 class Loop:
@@ -62,6 +64,9 @@ def run_loop(loop: Loop, observe: Observe) -> None:
         values = loop.step()
         now = time.monotonic()
         if now - told < loop.event_seconds and step < loop.steps:
+            if step % max(1, loop.steps // POINTS) == 0:
+                metrics = {"step": step, **loop.metrics(values)}
+                follow(observe(FitEvent(kind="metrics", data=metrics)), loop.keep)
             continue
         told = now
         progress = {"step": step, "steps": loop.steps, "phase": loop.name, "unit": "steps"}
