@@ -57,7 +57,7 @@ class DpGanSettings(BaseModel):
       rate, critic_rate: peak learning rates.
       box: largest absolute weight of the critic, as a share of the largest it starts with.
       temperature: of the Gumbel-softmax.
-      snapshots: pairs of players kept over the second half, for boosting.
+      snapshots: pairs of players kept over the last quarter, for boosting.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -1,13 +1,15 @@
 """Private Post-GAN Boosting: the best mixture of all generators that a private GAN went through.
 
 Private phases: those of the base, then T private selections of a critic (`core.privacy.selection`):
-every critic's mean over all records is bounded by 1/n a record, all moves have one sign, so one
+every option's mean over all records is bounded by 1/n a record, all moves have one sign, so one
 selection has bounded range ε₀ and is ε₀²/8-zCDP, half of what the paper counts per round and
 composed in the same accountant as the base. Which snapshots are kept follows from step counts
 alone. Everything else touches generated records only: the calibration of critics, the weights, the
 constant of rejection sampling.
 
-Without differential privacy each round picks the best critic.
+Options are the critics, public questions about one or two columns, and the opposites of both; the
+last two are ours (`parts.boosting` says why). Without differential privacy each round picks the
+best.
 
 Source: Neunhoeffer, Wu and Dwork, "Private post-GAN boosting", ICLR 2021.
 """
@@ -54,6 +56,7 @@ __all__ = ["Pgb", "PgbSettings"]
 T = TypeVar("T", Stage, Chart)
 BOOST = "boosting"
 TITLE = "Choosing among all generators"
+WITHOUT_PRIVACY = {"rounds": 600}
 
 
 class Base(Synthesizer, Protocol):
@@ -91,9 +94,10 @@ class PgbSettings(BaseModel):
 
     Attributes:
       base: id of the model that is boosted.
-      snapshots: N, its generators and critics, evenly spaced over the second half of its game.
+      snapshots: N, its generators and critics, evenly spaced over the last quarter of its game.
       rounds: T, private selections.
       candidates: r, records of each generator that the game is played with.
+      questions: public questions that play beside the learned critics; 0 is the paper's game.
       boost_share: of the budget, for the selections.
       rejection: 1 to also keep records in proportion to D/(1 - D) of the average critic, 0 not to.
     """
@@ -102,8 +106,9 @@ class PgbSettings(BaseModel):
 
     base: Name = "dp_gan"
     snapshots: int = Field(default=32, ge=2, le=1000)
-    rounds: int = Field(default=400, ge=1, le=10_000)
+    rounds: int = Field(default=200, ge=1, le=10_000)
     candidates: int = Field(default=64, ge=1, le=10_000)
+    questions: int = Field(default=1000, ge=0, le=10_000)
     boost_share: float = Field(default=0.15, gt=0.0, lt=1.0)
     rejection: int = Field(default=1, ge=0, le=1)
 
@@ -155,7 +160,7 @@ class Pgb:
             Chart(
                 title="Which critic was chosen",
                 caption="The snapshot whose critic tells the table from the mixture best, chosen "
-                "with noise.",
+                "with noise, when no public question about columns does so better.",
                 unit="snapshot, in order of training",
                 series=("chosen snapshot",),
             ),
@@ -174,6 +179,7 @@ class Pgb:
             _setting("snapshots", "Snapshots", "Generators and critics kept.", 2, 500),
             _setting("rounds", "Rounds", "Private choices of a critic.", 1, 5000),
             _setting("candidates", "Candidates", "Records of each generator.", 1, 2000),
+            _setting("questions", "Public questions", "Beside learned critics.", 0, 5000),
             _setting("boost_share", "Budget for boosting", "Share of ε.", 0.01, 0.9),
             _setting("rejection", "Rejection sampling", "1 on, 0 off.", 0, 1),
             *(_base_setting[name] for name in ("steps", "batch")),
@@ -186,7 +192,8 @@ class Pgb:
     ) -> Plan:
         """See `Synthesizer.plan`; settings of the base may be given too."""
         check_budget(budget, n)
-        own, rest = _parted(settings or {})
+        fitting = {} if budget.private else WITHOUT_PRIVACY
+        own, rest = _parted(fitting | (settings or {}))
         whole = budget.model_copy(update={"reserved": (_selections(own, budget), *budget.reserved)})
         made = BASES[own.base]().plan(domain, n, whole, rest)
         phases = {phase.name: phase for phase in made.phases}
@@ -217,6 +224,7 @@ class Pgb:
 
         from core.models.parts.boosting import Judge, Rounds
         from core.models.parts.conduct import Checkpoint, Loop, announce, run_loop
+        from core.models.parts.questions import Questions
 
         own, rest = _parted(plan.settings)
         fresh = {"seed": secrets.randbits(62) if seed is None else seed}
@@ -235,13 +243,13 @@ class Pgb:
         random = torch.Generator().manual_seed(kept.state["seed"] + 7)
         pool = torch.cat([players.draw(j, own.candidates, random) for j in range(len(players))])
         seen = players.heads.seen(pool)
-        judge = Judge.calibrate(players, seen)
+        questions = Questions(players.heads.codec, own.questions)
+        judge = Judge.calibrate(players, seen, questions)
         announce(observe, plan.phase(BOOST))
         selection = table.selection(BOOST, judge, tick=_ticks(observe))
-        likes = judge(seen)
-        rounds = Rounds.fresh(likes, own.rounds)
+        rounds = Rounds.fresh(judge, seen)
         if "rounds" in kept.state:
-            rounds = Rounds(likes, **kept.state["rounds"])
+            rounds = Rounds(judge, rounds.likes, **kept.state["rounds"])
 
         def made() -> BoostedFitted:
             return _fitted(fitted, judge, rounds, own)
@@ -267,14 +275,18 @@ class Pgb:
         from safetensors.torch import load_file
 
         from core.models.parts.boosting import Judge, Rounds
+        from core.models.parts.questions import Questions
 
         text = json.loads((folder / "pgb.json").read_text(encoding="utf-8"))
         own = PgbSettings(**text["settings"])
         base = BASES[own.base]()
         fitted = base.load(folder / "base")
         found = load_file(folder / "boosting.safetensors")
-        judge = Judge(base.players(fitted), found["centres"], found["spreads"])
+        players = base.players(fitted)
+        questions = Questions(players.heads.codec, own.questions)
+        judge = Judge(players, found["centres"], found["spreads"], questions)
         rounds = Rounds(
+            judge,
             found["centres"].new_zeros((1, judge.options)),
             rate=text["rate"],
             chosen=found["chosen"].tolist(),

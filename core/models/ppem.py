@@ -85,7 +85,7 @@ class PpemSettings(BaseModel):
       rate, energy_rate: peak learning rates.
       box: largest absolute energy weight over the largest at the start; 0 for none.
       temperature: of the Gumbel-softmax.
-      snapshots: of the last pair, kept over its second half for boosting.
+      snapshots: of the last pair, kept over its last quarter for boosting.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

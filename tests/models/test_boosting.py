@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from core.models.parts.boosting import REACH, Boosted, Judge, Rounds
+from core.models.parts.boosting import Boosted, Judge, Rounds
 from core.models.parts.chain import Chain
 from core.models.parts.energy import as_critics
 from core.models.parts.heads import Heads
 from core.models.parts.players import Players, unpacked
+from core.models.parts.questions import Questions
 from core.models.pgb import BASES, BOOST, Pgb
 from core.models.ppem import PpemSettings
 from core.privacy.accountant import epsilon
@@ -84,12 +85,12 @@ class Honest:
         return int((self.means + offsets).argmax())
 
 
-def played(places, rounds=200):
+def played(places, rounds=200, questions=0):
     both = players(places)
     random = torch.Generator().manual_seed(1)
     pool = torch.cat([both.draw(j, 200, random) for j in range(len(both))])
-    judge = Judge.calibrate(both, HEADS.seen(pool))
-    game = Rounds.fresh(judge(HEADS.seen(pool)), rounds)
+    judge = Judge.calibrate(both, HEADS.seen(pool), Questions(CODEC, questions))
+    game = Rounds.fresh(judge, HEADS.seen(pool))
     selection = Honest(judge, CODES)
     for _ in range(rounds):
         game.play(selection)
@@ -135,10 +136,62 @@ def test_weights_are_the_average_of_the_plays_by_hand():
     assert torch.allclose(boosted.weights(HEADS.seen(pool)), total, rtol=1e-4)
 
 
-def test_no_rounds_together_reach_further_than_they_may():
-    judge, game = played([0.3, 0.6], rounds=50)
-    log = game.rate * game.likes[:, game.chosen].double().sum(1)
-    assert float(log.max() - log.min()) <= REACH * (1 + 1e-9)
+def test_every_option_has_its_opposite():
+    judge, _ = played([0.3, 0.6], rounds=1, questions=30)
+    likes = judge(HEADS.critic_view(CODES.to("cpu")))
+    half = judge.options // 2
+    assert likes.shape[1] == judge.options == 2 * (2 + 30)
+    assert torch.allclose(likes[:, :half] + likes[:, half:], torch.ones(1))
+    assert float(likes.min()) >= 0.0 and float(likes.max()) <= 1.0  # the selection's sensitivity
+    assert [judge.snapshot(j) for j in (0, 1, 2, half, half + 1, half + 2)] == [
+        0, 1, None, 0, 1, None,
+    ]  # fmt: skip
+
+
+def test_opposites_bring_back_weight_that_went_too_far():
+    judge, game = played([0.4, 0.6], rounds=1500)
+    real = judge.scores(CODES.to("cpu")).double().mean(0)
+    weights = (game._log - torch.logsumexp(game._log, 0)).exp()
+    gap = (real - weights @ game.likes.double()).abs()
+    assert float(gap.max()) < 0.02
+    even = (real - game.likes.double().mean(0)).abs()
+    assert float(even.max()) > 0.08  # there was something to bring together
+
+
+def test_questions_answer_as_by_hand():
+    questions = Questions(CODEC, 400, seed=3)
+    seen = HEADS.rounded(CODES.to("cpu"))
+    answers = questions(seen)
+    assert answers.shape == (300, 400) and set(answers.unique().tolist()) == {0.0, 1.0}
+    single = Questions(CODEC, 400, seed=3)(seen)
+    assert torch.equal(single, answers)  # public: the same seed asks the same
+    always = len(questions._lows)
+    left, right = questions._pairs
+    assert 0.1 < float((right == always).float().mean()) < 0.4
+    for j in range(0, 400, 37):
+        want = torch.ones(300, dtype=torch.bool)
+        for index in (int(left[j]), int(right[j])):
+            if index == always:
+                continue
+            x = seen[:, questions._places[index]]
+            want &= (x >= questions._lows[index]) & (x < questions._highs[index])
+            if questions._guards[index] >= 0:
+                want &= seen[:, questions._guards[index]] == 1.0
+        assert torch.equal(answers[:, j].bool(), want)
+
+
+def test_no_questions_is_the_game_of_learned_critics():
+    assert Questions(CODEC, 0)(HEADS.critic_view(CODES.to("cpu"))).shape == (300, 0)
+
+
+def test_real_records_are_judged_as_a_generator_could_have_written_them():
+    codes = CODES.to("cpu")
+    rounded = HEADS.rounded(codes)
+    slots = HEADS.view(codes)[:, HEADS.width :].long()
+    hot = torch.zeros(300, HEADS.total).scatter_(1, slots, 1.0)
+    assert torch.equal(rounded, HEADS.seen(hot))
+    gap = (rounded - HEADS.critic_view(codes))[:, : HEADS.width].abs()
+    assert float(gap.max()) <= 0.5 / 64 + 1e-6  # half a cell
 
 
 def test_any_number_of_rows_without_copies_of_a_pool():

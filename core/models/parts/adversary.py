@@ -70,7 +70,7 @@ class Pace:
       clip_norm: of one record's critic gradient, C > 0, or inf.
       box: largest absolute critic weight, as a share of the largest its layer starts with.
       averaging: decay of the running average of generator weights.
-      snapshots: pairs of players kept over the second half, evenly spaced; 0 keeps none.
+      snapshots: pairs of players kept over the last quarter, evenly spaced; 0 keeps none.
     """
 
     steps: int

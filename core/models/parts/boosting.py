@@ -4,6 +4,10 @@ Records x drawn from all generators play a mixed strategy φ against the critics
 critic is chosen that tells the real table from φ best, by a private selection; then records that
 this critic likes gain weight, φ(x) ∝ exp(η Σ D(x)). The answer is the average of all φ.
 
+Beyond the paper, every critic has an opposite, 1 - D, so that weight which went too far comes back
+and the game ends where φ and the table agree; and public questions (`parts.questions`) play beside
+the learned critics, which may be blind to how often things occur.
+
 Since a record's weight depends on it through the critics alone, the answer is a function that can
 weigh any record: new rows are drawn from the generators and kept in proportion, none twice.
 
@@ -21,14 +25,17 @@ import torch
 from torch import Tensor
 
 from core.models.parts.players import Players
+from core.models.parts.questions import Questions
 from core.privacy.selection import Selection
 from core.table.codec import Codes
 
 __all__ = ["Boosted", "Judge", "Rounds"]
 
 SHARPNESS = 2.0  # of the sigmoid that makes a critic's word a probability, in its own spreads
-REACH = 4.0  # η·T
+RATE = 0.04  # η
 REJECTION = 0.25  # power of D/(1 - D): critics are no calibrated probabilities
+SURE = 0.1  # and none is taken to be surer than this
+AT_ONCE = 4096  # records judged at a time
 TAIL = 0.995  # records whose weight is above this quantile are always kept
 
 
@@ -36,34 +43,46 @@ TAIL = 0.995  # records whose weight is above this quantile are always kept
 class Judge:
     """Critics as probabilities that a record is real.
 
+    Option j < N is a learned critic, then come the questions, then the opposites of all of them.
+
     Attributes:
       players: whose critics.
       centres, spreads: float32 [N], of each critic's word on generated records.
+      questions: that play beside them.
     """
 
     players: Players
     centres: Tensor
     spreads: Tensor
+    questions: Questions
 
     @classmethod
-    def calibrate(cls, players: Players, seen: Tensor) -> Judge:
+    def calibrate(cls, players: Players, seen: Tensor, questions: Questions) -> Judge:
         """Half of the generated records are called real; touches no private data."""
         words = players.judge(seen)
-        return cls(players, words.median(dim=0).values, words.std(dim=0).clamp_min(1e-6))
+        centres, spreads = words.median(dim=0).values, words.std(dim=0).clamp_min(1e-6)
+        return cls(players, centres, spreads, questions)
 
     @property
     def options(self) -> int:
         """See `core.privacy.selection.Scores`."""
-        return len(self.players)
+        return 2 * (len(self.players) + len(self.questions))
+
+    def snapshot(self, option: int) -> int | None:
+        """Whose critic an option is, or whose opposite; None for a question."""
+        one = option % (self.options // 2)
+        return one if one < len(self.players) else None
 
     def __call__(self, seen: Tensor) -> Tensor:
-        """Float32 [b, w] → probabilities [b, N]."""
+        """Float32 [b, w] → probabilities [b, options]."""
         words = self.players.judge(seen)
-        return torch.sigmoid(SHARPNESS * (words - self.centres) / self.spreads)
+        learned = torch.sigmoid(SHARPNESS * (words - self.centres) / self.spreads)
+        likes = torch.cat([learned, self.questions(seen)], dim=1)
+        return torch.cat([likes, 1.0 - likes], dim=1)
 
     def scores(self, rows: Codes) -> Tensor:
         """See `core.privacy.selection.Scores`."""
-        return self(self.players.heads.critic_view(rows))
+        return self(self.players.heads.rounded(rows))
 
 
 @dataclass
@@ -71,12 +90,14 @@ class Rounds:
     """The game, round by round.
 
     Attributes:
-      likes: float32 [B, N], what every critic says of every candidate.
+      judge: the critics.
+      likes: float32 [B, options], what every critic says of every candidate.
       rate: η > 0.
       chosen: critics of the rounds so far.
       normalisers: log Σ_b exp(η Σ D) before each of those rounds.
     """
 
+    judge: Judge
     likes: Tensor
     rate: float
     chosen: list[int] = field(default_factory=list)
@@ -84,16 +105,17 @@ class Rounds:
 
     def __post_init__(self) -> None:
         self._log = self.rate * self.likes[:, self.chosen].double().sum(dim=1)
-        self._value = 0.0
+        self._value: float | None = None
 
     @classmethod
-    def fresh(cls, likes: Tensor, rounds: int) -> Rounds:
-        """No round played; all rounds together can raise one record by e^`REACH` over another.
+    def fresh(cls, judge: Judge, seen: Tensor) -> Rounds:
+        """No round played.
 
-        The rate of the regret bound, √(8 ln B / T), reaches ten times as far: it follows the few
-        critics there are into corners where no record of the table lies.
+        Args:
+          judge: the critics.
+          seen: candidates as critics see them, [B, w].
         """
-        return cls(likes, REACH / rounds)
+        return cls(judge, judge(seen), RATE)
 
     def play(self, selection: Selection) -> None:
         """One private selection and one update of the weights."""
@@ -104,17 +126,22 @@ class Rounds:
         self.chosen.append(critic)
         self.normalisers.append(float(log))
         self._log = self._log + self.rate * self.likes[:, critic].double()
-        self._value = float(1.0 - own[critic])
+        if self.judge.snapshot(critic) is not None:
+            self._value = float(1.0 - own[critic])
 
     def metrics(self) -> dict[str, float]:
         """How the chosen critic sees the mixture, and how many candidates carry it."""
         weights = (self._log - torch.logsumexp(self._log, dim=0)).exp()
-        return {
-            "mixture called generated, %": 100.0 * self._value,
-            "chosen snapshot": float(self.chosen[-1] + 1) if self.chosen else 0.0,
-            "candidates that carry the mixture, %": 100.0
-            / (len(weights) * float(weights.square().sum())),
-        }
+        carried = 100.0 / (len(weights) * float(weights.square().sum()))
+        told = {"candidates that carry the mixture, %": carried}
+        snapshots = [self.judge.snapshot(option) for option in self.chosen]
+        learned = [snapshot for snapshot in snapshots if snapshot is not None]
+        if snapshots:
+            told["rounds won by a learned critic, %"] = 100.0 * len(learned) / len(snapshots)
+        if learned and self._value is not None:
+            told["chosen snapshot"] = float(learned[-1] + 1)
+            told["mixture called generated, %"] = 100.0 * self._value
+        return told
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps beside the candidates."""
@@ -161,12 +188,14 @@ class Boosted:
 
     def weights(self, seen: Tensor) -> Tensor:
         """How much more often a record belongs to the mixture than to the candidates, [b]."""
-        likes = self.judge(seen).double()
-        chosen = likes[:, self._chosen]  # [b, T]
+        return torch.cat([self._weigh(part) for part in torch.split(seen, AT_ONCE)])
+
+    def _weigh(self, seen: Tensor) -> Tensor:
+        chosen = self.judge(seen)[:, self._chosen].double()  # [b, T]
         before = self._rate * (chosen.cumsum(dim=1) - chosen) - self._normalisers
         found = torch.logsumexp(before, dim=1).exp()
         if self.rejection:
-            sure = chosen.clamp(1e-4, 1.0 - 1e-4)
+            sure = chosen.clamp(SURE, 1.0 - SURE)
             found = found * (REJECTION * (sure / (1.0 - sure)).log().mean(dim=1)).exp()
         return found
 

@@ -75,6 +75,16 @@ class Heads:
                 parts.append(_waves(codes.values[:, block.number]) * on_line)
         return torch.cat(parts, dim=1)
 
+    def rounded(self, codes: Codes) -> Tensor:
+        """Codes on a device → what critics see of the records after rounding to slots.
+
+        So a real record lies where a generator could have put it. Each row depends on its record
+        alone. Float32 [b, critic_width], laid out as `critic_view` does.
+        """
+        slots = self.view(codes)[:, self.width :].to(torch.int64)
+        hot = torch.zeros((len(slots), self.total), device=slots.device)
+        return self.seen(hot.scatter_(1, slots, 1.0))
+
     def split(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """What `view` made → expanded float32 [b, width] and slots int64 [b, m]."""
         return rows[:, : self.width], rows[:, self.width :].to(torch.int64)

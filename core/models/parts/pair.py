@@ -84,7 +84,7 @@ class Margin:
       strength: λ_α of the α-LMDP penalty; 0 for none.
       temperature: of the Gumbel-softmax.
       averaging: decay of the running average of generator weights.
-      snapshots: pairs of players kept over the second half, for boosting.
+      snapshots: pairs of players kept over the last quarter, for boosting.
     """
 
     steps: int

@@ -10,7 +10,7 @@ __all__ = ["Snapshots"]
 
 
 class Snapshots:
-    """Keeps both players now and then over the second half of a game.
+    """Keeps both players now and then over the last quarter of a game.
 
     When follows from the number of steps alone, never from data.
 
@@ -34,9 +34,9 @@ class Snapshots:
           generator: the module.
           critic: its opponent's flat parameters.
         """
-        if not self._count or done * 2 <= self._steps:
+        if not self._count or done * 4 <= 3 * self._steps:
             return
-        every = max(1, math.ceil(self._steps / 2 / self._count))
+        every = max(1, math.ceil(self._steps / 4 / self._count))
         if (self._steps - done) % every == 0:
             flat = nn.utils.parameters_to_vector(generator.parameters()).detach()
             self.pairs.append((flat.cpu(), critic.detach().cpu().clone()))
