@@ -2,7 +2,9 @@
 
     python benchmarks/gaussians25.py [--runs 10] [--epsilon 1] [--json] [--settings steps=2000]
 
-25 modes on a grid, 1,000 points each, variance 0.0025. Four variants from one fit: what the base
+25 modes on a grid, 1,000 points each, variance 0.0025; the columns are declared with a step of 0.08,
+so that every value has a slot of its own (64 cells otherwise, with which even a perfect generator
+scores .83; with the step it scores .986). Four variants from one fit: what the base
 releases (its last generator, averaged), the same with rejection sampling by the last critic, the
 boosted mixture, and that with rejection sampling. The score is the share of points within the 99 %
 circle of a mode, no mode counted beyond its true share. Medians over runs, beside the paper's.
