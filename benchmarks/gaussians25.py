@@ -2,8 +2,8 @@
 
     python benchmarks/gaussians25.py [--runs 10] [--epsilon 1] [--json] [--settings steps=2000]
 
-25 modes on a grid, 1,000 points each, variance 0.0025; the columns are declared with a step of 0.08,
-so that every value has a slot of its own (64 cells otherwise, with which even a perfect generator
+25 modes on a grid, 1,000 points each, variance 0.0025; columns are declared with a step of 0.08, so
+that every value has a slot of its own (64 cells otherwise, with which even a perfect generator
 scores .83; with the step it scores .986). Four variants from one fit: what the base
 releases (its last generator, averaged), the same with rejection sampling by the last critic, the
 boosted mixture, and that with rejection sampling. The score is the share of points within the 99 %
@@ -34,9 +34,10 @@ limit_threads()
 
 import torch  # noqa: E402 - threads are set first
 
+from core.models.parts.boosted import BoostedFitted  # noqa: E402
 from core.models.parts.boosting import REJECTION  # noqa: E402
 from core.models.parts.chain import CERTAIN  # noqa: E402
-from core.models.pgb import BoostedFitted, Pgb  # noqa: E402
+from core.models.pgb import Pgb  # noqa: E402
 from core.models.synthesizer import FitEvent, Wish  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.plan import Budget  # noqa: E402

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-
-from plotly.graph_objects import Figure
+from typing import TYPE_CHECKING, Any
 
 from core.figure_parts import LEGEND, Trace, axis, figure, points
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 __all__ = ["pca_figure"]
 

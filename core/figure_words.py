@@ -16,7 +16,8 @@ def describe(kind: str, report: Report, name: str | None = None) -> str:
     """A figure in one sentence, for screen readers.
 
     Args:
-      kind: "column" (with `name`), "pca", "probability", "prediction" or "pairs".
+      kind: "column" (with `name`), "pca", "probability", "prediction", "pairs" or
+        "associations".
       report: as for the figure.
       name: the column, for kind "column".
 
@@ -30,6 +31,7 @@ def describe(kind: str, report: Report, name: str | None = None) -> str:
         "probability": _describe_probability,
         "prediction": _describe_prediction,
         "pairs": _describe_pairs,
+        "associations": _describe_associations,
     }
     return sentences[kind](report)
 
@@ -46,6 +48,21 @@ def _describe_column(picture: Trace, name: str) -> str:
         text += f"; missing in {share(picture['missing_real'])} of real and "
         text += f"{share(picture['missing_synthetic'])} of synthetic rows"
     return text + "."
+
+
+def _describe_associations(report: Report) -> str:
+    found = report["associations"]
+    names = found["columns"]
+    pairs = [(i, j) for i in range(len(names)) for j in range(i)]
+    if not pairs:
+        return "There is one column only."
+    gap = {(i, j): abs(found["real"][i][j] - found["synthetic"][i][j]) for i, j in pairs}
+    i, j = max(gap, key=lambda pair: gap[pair])
+    return (
+        f"How strongly columns belong together differs most for {names[j]} and {names[i]}: "
+        f"{found['real'][i][j]:.2f} in the real and {found['synthetic'][i][j]:.2f} in the "
+        "synthetic table (0 none, 1 fully)."
+    )
 
 
 def _describe_pca(report: Report) -> str:

@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from core.figure_pairs import association_figure
 from core.figure_parts import (
     BLUE,
     LEGEND,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 __all__ = [
+    "association_figure",
     "budget_figure",
     "column_figure",
     "describe",

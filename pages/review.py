@@ -35,18 +35,22 @@ def render() -> None:
     verdicts.render(run, report)
     _scores(report)
     _boosting(report)
-    columns, pairs, plane, predict = st.tabs(
+    columns, pairs, plane, predict, exposure = st.tabs(
         [
             ":material/bar_chart: Columns",
             ":material/grid_on: Pairs",
             ":material/scatter_plot: The whole table",
             ":material/online_prediction: Predictions",
+            ":material/person_search: Exposure",
         ]
     )
     with columns:
         _columns(report)
     with pairs:
         _figure(figures.pairs_figure, report, "pairs", bool(report["pairs"]))
+        if report.get("associations"):
+            st.markdown("**How strongly columns belong together**, in each table")
+            _figure(figures.association_figure, report, "associations", True)
     with plane:
         _figure(figures.pca_figure, report, "pca", bool(report["pca"]))
         _figure(
@@ -60,6 +64,55 @@ def render() -> None:
             figures.prediction_figure, report, "prediction", bool(report["dimension_prediction"])
         )
         _utility(report)
+    with exposure:
+        _exposure(report)
+
+
+def _exposure(report: dict[str, Any]) -> None:
+    """What simple attackers reach, beside what they reach without the people's data."""
+    found = report.get("attacks")
+    if not found:
+        st.caption(
+            "Not tested. It takes real rows that the synthesizer never saw, to tell what the "
+            "release gives away from what is true of anyone."
+        )
+        return
+    worst = [attack for attack in found if attack["exposed"]]
+    if worst:
+        st.error(
+            f"{len(worst)} of {len(found)} attacks work better on people of the table than on "
+            "strangers. Someone may be exposed.",
+            icon=":material/person_alert:",
+        )
+    else:
+        st.success(
+            f"None of {len(found)} attacks works better on people of the table than on strangers, "
+            "beyond chance. This shows no leak; only ε proves there is none to find.",
+            icon=":material/shield_person:",
+        )
+    st.dataframe(
+        [
+            {
+                "Attack": attack["title"],
+                "On the table": attack["value"],
+                "Baseline": attack["baseline"],
+                "±": attack["half_width"],
+                "Unit": attack["unit"],
+                "Verdict": "works" if attack["exposed"] else "no better than without",
+                "What it is": attack["meaning"],
+            }
+            for attack in found
+        ],
+        hide_index=True,
+        column_config={
+            name: st.column_config.NumberColumn(format="%.3f")
+            for name in ("On the table", "Baseline", "±")
+        },
+    )
+    st.caption(
+        f"{found[0]['records']:,} rows a side. Baseline: the same attack on people who were not "
+        "in the table, or a coin. ±: 95 % interval of the difference."
+    )
 
 
 def _waiting(run: RunRecord) -> None:

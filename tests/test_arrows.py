@@ -22,7 +22,17 @@ MAY_IMPORT = {
     "figure_words": {"figure_parts"},
     "figure_stages": {"figure_parts"},
     "figure_lmdp": {"figure_parts"},
-    "figures": {"figure_parts", "figure_words", "quality", "privacy", "table"},
+    "figure_pairs": {"figure_parts"},
+    "figure_plane": {"figure_parts"},
+    "figures": {
+        "figure_pairs",
+        "figure_parts",
+        "figure_plane",
+        "figure_words",
+        "quality",
+        "privacy",
+        "table",
+    },
     "cli": {"figures", "runs", "models", "quality", "privacy", "table"},
     "pages": {
         "figures",

@@ -85,7 +85,23 @@ def page(report: Report, title: str) -> str:
         f"<style>{STYLE}</style><body><h1>{html.escape(title)}</h1><p class='stamp'>{STAMP}</p>"
         f"<p>{report.rows_real} real and {report.rows_synthetic} synthetic records.</p>"
         f"<ul>{notes}</ul><table><tr><th>Score</th><th>What it is</th><th>Source</th></tr>{rows}"
-        f"</table>{drawn}</body></html>"
+        f"</table>{_exposure(report)}{drawn}</body></html>"
+    )
+
+
+def _exposure(report: Report) -> str:
+    """The attacks as a table, or nothing when there was no holdout."""
+    if not report.attacks:
+        return ""
+    rows = "".join(
+        f"<tr><td>{html.escape(a.title)}</td><td>{a.value:.3f}</td><td>{a.baseline:.3f}</td>"
+        f"<td>{a.half_width:.3f}</td><td>{'works' if a.exposed else 'no better than without'}</td>"
+        f"<td>{html.escape(a.meaning)}</td></tr>"
+        for a in report.attacks
+    )
+    return (
+        "<h2>Is anyone exposed?</h2><table><tr><th>Attack</th><th>On the table</th>"
+        f"<th>Baseline</th><th>±</th><th>Verdict</th><th>What it is</th></tr>{rows}</table>"
     )
 
 
@@ -95,6 +111,7 @@ def _figures(report: Report) -> Iterator[tuple[str, go.Figure]]:
     parts = (
         ("Both tables on the real one's two main axes", figures.pca_figure(shown)),
         ("Pairs of columns", figures.pairs_figure(shown)),
+        ("How strongly columns belong together", figures.association_figure(shown)),
         ("How often each value occurs", figures.probability_figure(shown)),
         ("How well each column is predicted", figures.prediction_figure(shown)),
     )

@@ -23,7 +23,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar
 
-import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field
 
 from core.models.dp_auto_gan import DpAutoGan
@@ -45,7 +44,7 @@ from core.privacy.plan import Budget, Phase, Plan
 from core.table.schema import Domain
 
 if TYPE_CHECKING:
-    from core.models.parts.boosting import Boosted, Judge, Rounds
+    from core.models.parts.boosted import BoostedFitted
     from core.models.parts.players import Players
     from core.models.parts.sampling import SlotFitted
     from core.privacy.guarded import PrivateTable
@@ -222,6 +221,7 @@ class Pgb:
         """See `Synthesizer.fit`."""
         import torch
 
+        from core.models.parts.boosted import BoostedFitted
         from core.models.parts.boosting import Judge, Rounds
         from core.models.parts.conduct import Checkpoint, Loop, announce, run_loop
         from core.models.parts.questions import Questions
@@ -252,7 +252,7 @@ class Pgb:
             rounds = Rounds(judge, rounds.likes, **kept.state["rounds"])
 
         def made() -> BoostedFitted:
-            return _fitted(fitted, judge, rounds, own)
+            return BoostedFitted(fitted, judge, rounds, own.model_dump())
 
         run_loop(
             Loop(
@@ -272,27 +272,14 @@ class Pgb:
 
     def load(self, folder: Path) -> BoostedFitted:
         """See `Synthesizer.load`."""
-        from safetensors.torch import load_file
-
-        from core.models.parts.boosting import Judge, Rounds
-        from core.models.parts.questions import Questions
+        from core.models.parts.boosted import read_boosted
 
         text = json.loads((folder / "pgb.json").read_text(encoding="utf-8"))
         own = PgbSettings(**text["settings"])
         base = BASES[own.base]()
         fitted = base.load(folder / "base")
-        found = load_file(folder / "boosting.safetensors")
         players = base.players(fitted)
-        questions = Questions(players.heads.codec, own.questions)
-        judge = Judge(players, found["centres"], found["spreads"], questions)
-        rounds = Rounds(
-            judge,
-            found["centres"].new_zeros((1, judge.options)),
-            rate=text["rate"],
-            chosen=found["chosen"].tolist(),
-            normalisers=found["normalisers"].tolist(),
-        )
-        return _fitted(fitted, judge, rounds, own)
+        return read_boosted(folder, fitted, players, own.model_dump(), text["rate"])
 
 
 def _parted(settings: dict[str, Any]) -> tuple[PgbSettings, dict[str, Any]]:
@@ -319,88 +306,6 @@ def _selections(own: PgbSettings, budget: Budget) -> Phase:
         noise_multiplier=0.0,
         count=own.rounds,
     )
-
-
-class BoostedFitted:
-    """A boosted sequence of generators.
-
-    Attributes:
-      domain: the declared domain it writes.
-      base: what the base would release: its last, averaged generator.
-    """
-
-    def __init__(self, base: SlotFitted, boosted: Boosted, own: PgbSettings, kept: dict[str, Any]):
-        self.domain = base.domain
-        self.base = base
-        self._boosted, self._own, self._kept = boosted, own, kept
-
-    @property
-    def judge(self) -> Judge:
-        """The critics."""
-        return self._boosted.judge
-
-    @property
-    def game(self) -> dict[str, Any]:
-        """The game that was played, as `parts.boosting.Boosted` takes it."""
-        return {
-            "rate": self._kept["rate"],
-            "chosen": self._kept["chosen"].tolist(),
-            "normalisers": self._kept["normalisers"].tolist(),
-        }
-
-    def variant(self, *, rejection: bool) -> BoostedFitted:
-        """The same mixture with or without rejection sampling."""
-        from core.models.parts.boosting import Boosted
-
-        own = self._own.model_copy(update={"rejection": int(rejection)})
-        boosted = Boosted(self._boosted.judge, **self.game, rejection=rejection)
-        return BoostedFitted(self.base, boosted, own, self._kept)
-
-    def sample(self, rows: int, seed: int | None = None) -> pd.DataFrame:
-        """See `Fitted.sample`: fresh records of all generators, each kept with its chance."""
-        import torch
-
-        from core.models.parts.chain import CERTAIN
-
-        if rows < 1:
-            raise ValueError(f"At least one row must be asked for, got {rows}.")
-        random = torch.Generator().manual_seed(secrets.randbits(63) if seed is None else seed)
-        slots = self._boosted.draw(rows, random)
-        heads = self.base.heads
-        codes = heads.draw((slots - 1.0) * CERTAIN, generator=random)
-        return heads.codec.decode_codes(codes)
-
-    def preview(self, rows: int = 8) -> list[dict[str, Any]]:
-        """A few synthetic records with JSON values, for people to watch."""
-        text = self.sample(rows).to_json(orient="records", date_format="iso")
-        records: list[dict[str, Any]] = json.loads(text)
-        return records
-
-    def save(self, folder: Path) -> None:
-        """See `Fitted.save`: the base in a folder of its own, boosting.safetensors, pgb.json."""
-        from safetensors.torch import save_file
-
-        self.base.save(folder / "base")
-        tensors = {k: v for k, v in self._kept.items() if k != "rate"}
-        save_file(tensors, folder / "boosting.safetensors")
-        text = {"settings": self._own.model_dump(), "rate": self._kept["rate"]}
-        (folder / "pgb.json").write_text(json.dumps(text), encoding="utf-8")
-
-
-def _fitted(base: SlotFitted, judge: Any, rounds: Rounds, own: PgbSettings) -> BoostedFitted:
-    import torch
-
-    from core.models.parts.boosting import Boosted
-
-    boosted = Boosted(judge, **rounds.state(), rejection=bool(own.rejection))
-    kept = {
-        "centres": judge.centres,
-        "spreads": judge.spreads,
-        "chosen": torch.tensor(rounds.chosen, dtype=torch.int64),
-        "normalisers": torch.tensor(rounds.normalisers, dtype=torch.float64),
-        "rate": rounds.rate,
-    }
-    return BoostedFitted(base, boosted, own, kept)
 
 
 def _ticks(observe: Observe) -> Callable[[int, int], None]:

@@ -87,6 +87,17 @@ METRICS = (
         "2-way marginals, as in P3GM (ICDE 2021); numbers in 16 equal-width bins",
     ),
     Metric(
+        "association_gap",
+        "How columns belong together: difference",
+        "",
+        "lower",
+        0.0,
+        2.0,
+        "How strongly two columns go together, in the real and in the synthetic table; this is the "
+        "mean difference over all pairs.",
+        "Pearson's r, correlation ratio η or Cramér's V, by the kinds of the two columns",
+    ),
+    Metric(
         "wscore_pca",
         "Shape in a plane (Wasserstein)",
         "",

@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from core.quality.association import associations, mean_difference
 from core.quality.columns import column_pictures
+from core.quality.disclosure import attacks
 from core.quality.marginals import dimension_probability, one_way, pair_mean, two_way
 from core.quality.metric import metric
 from core.quality.prediction import dimension_prediction, prediction_gap
 from core.quality.prepare import Cells, Features, sample_rows
 from core.quality.protection import protection_checks
 from core.quality.transport import axes_of, wasserstein_scores
-from core.quality.types import PairTable, Projection, Report, Score
+from core.quality.types import AssociationTable, PairTable, Projection, Report, Score
 from core.quality.utility import Task, mean_score, pmse, tstr, utility_rows
 from core.table.schema import Schema
 
@@ -33,6 +35,7 @@ Save = Callable[[Report], None]
 TABLE_ROWS = 500_000  # rows a side for single columns and pairs
 PAIR_WORK = 100_000_000  # rows × pairs: a few seconds of counting
 PAIR_ROWS_AT_LEAST = 20_000
+ASSOCIATION_ROWS = 50_000  # rows a side
 LEARN_ROWS = 40_000  # rows to learn the target from, and to tell the tables apart with
 TEST_ROWS = 20_000
 POINTS = 1_500  # dots drawn a side
@@ -55,6 +58,7 @@ class _Build:
     save: Save | None
     parts: dict[str, Any]
     before: Cells | None = None
+    holdout: Cells | None = None
     scores: list[Score] = field(default_factory=list)
 
     def publish(self, *, complete: bool = False) -> Report:
@@ -105,7 +109,7 @@ def build_report(
     )
     if not len(build.features):
         raise ValueError("No column can be compared: every one is dropped, text or an identifier.")
-    for stage in (_columns, _pairs, _transport, _utility, _prediction):
+    for stage in (_columns, _pairs, _associations, _transport, _disclosure, _utility, _prediction):
         stage(build)
         if stage is _transport and build.before is not None:
             _before(build, build.before)
@@ -170,6 +174,7 @@ def _open(
         save,
         parts,
         cells.get("before"),
+        cells.get("test"),
     )
 
 
@@ -217,6 +222,44 @@ def _pairs(build: _Build) -> None:
             ceiling=pair_mean(two_way(build.features, real, ceiling)),
             note="" if m > 1 else "There is one column only: this is its own distance.",
         )
+    )
+
+
+def _associations(build: _Build) -> None:
+    build.observe("Comparing how columns belong together", 0.16)
+    features, rng = build.features, build.rng(6)
+    real, synthetic, again = (
+        associations(features, _capped(cells, rows=ASSOCIATION_ROWS, rng=rng))
+        for cells in (build.real, build.synthetic, _resample(build))
+    )
+    build.parts["associations"] = AssociationTable(
+        columns=list(features.names),
+        real=np.round(real, 4).tolist(),
+        synthetic=np.round(synthetic, 4).tolist(),
+    )
+    if len(features) > 1:
+        build.scores.append(
+            metric("association_gap").score(
+                mean_difference(real, synthetic), ceiling=mean_difference(real, again)
+            )
+        )
+
+
+def _disclosure(build: _Build) -> None:
+    if build.holdout is None:
+        build.parts["notes"].append(
+            "Whether anyone is exposed was not tested: that needs real rows that the synthesizer "
+            "never saw, and no such table was given."
+        )
+        return
+    build.observe("Trying to find people of the table", 0.36)
+    build.parts["attacks"] = attacks(
+        build.features,
+        build.real,
+        build.holdout,
+        build.synthetic,
+        target=build.target,
+        seed=build.seed,
     )
 
 

@@ -8,6 +8,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = [
+    "AssociationTable",
+    "Attack",
     "ColumnPicture",
     "GroupCheck",
     "PairTable",
@@ -170,6 +172,37 @@ class GroupCheck(_Value):
     differs: bool
 
 
+class Attack(_Value):
+    """One attack on the people in the table, beside what it reaches without their data.
+
+    Attributes:
+      key, title, meaning, unit: for people.
+      value: how well it works on rows that were learnt from.
+      baseline: on rows that were not, or by chance.
+      half_width: of a 95 % interval around the difference.
+      exposed: whether the value is above the baseline by more than that.
+      records: real rows a side.
+    """
+
+    key: str
+    title: str
+    meaning: str
+    unit: str
+    value: float
+    baseline: float
+    half_width: float
+    exposed: bool
+    records: int
+
+
+class AssociationTable(_Value):
+    """How strongly columns belong together, in both tables; see `core.quality.association`."""
+
+    columns: list[str]
+    real: list[list[float]]
+    synthetic: list[list[float]]
+
+
 class Report(_Value):
     """Everything the Review page shows. Empty parts are not measured yet (`complete` is False).
 
@@ -189,6 +222,8 @@ class Report(_Value):
     pairs: PairTable | None = None
     utility: list[UtilityRow] | None = None
     protection: list[GroupCheck] = Field(default_factory=list)
+    attacks: list[Attack] = Field(default_factory=list)
+    associations: AssociationTable | None = None
     notes: list[str] = Field(default_factory=list)
 
     def score(self, key: str) -> Score | None:

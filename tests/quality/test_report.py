@@ -15,6 +15,7 @@ from core.table.schema import Column, DomainSource, Kind, Schema
 KEYS = {
     "tvd_1way",
     "tvd_2way",
+    "association_gap",
     "wscore_pca",
     "wscore_whole",
     "prediction_gap",
@@ -217,3 +218,21 @@ def test_tagged_columns_are_checked_from_inside(schema, tables):
     assert [check.columns for check in same.protection] == [("age",)]
     assert not same.protection[0].differs
     assert other.protection[0].differs
+
+
+def test_attacks_need_a_holdout_and_find_a_copy(schema, tables):
+    real = tables["real"]
+    with_test = build_report(real, real, schema, test=tables["test"])
+    assert [attack.key for attack in with_test.attacks if attack.exposed][:2] == [
+        "copies", "closest",
+    ]  # fmt: skip
+    without = build_report(real, tables["fresh"], schema)
+    assert without.attacks == [] and any("exposed" in note for note in without.notes)
+
+
+def test_associations_stand_side_by_side(schema, tables):
+    report = build_report(tables["real"], tables["fresh"], schema, test=tables["test"])
+    found = report.associations
+    assert found is not None and len(found.real) == len(found.columns)
+    worse = build_report(tables["real"], tables["collapsed"], schema, test=tables["test"])
+    assert report.score("association_gap").value < worse.score("association_gap").value

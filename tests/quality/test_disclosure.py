@@ -1,0 +1,85 @@
+"""Disclosure: leaks are found, honest tables are not accused, distances are right."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from core.quality.disclosure import LEAST, attacks, distances, exact_copies
+from core.quality.prepare import Features
+from tests.quality.conftest import collapsed, make
+
+
+def found(schema, train, holdout, synthetic, **more):
+    features, cells = Features.fit(schema, train, holdout, synthetic)
+    return {attack.key: attack for attack in attacks(features, *cells, **more)}
+
+
+@pytest.fixture(scope="module")
+def people():
+    return make(600, 1), make(600, 2), make(600, 3)
+
+
+def test_fresh_rows_expose_nobody(schema, people):
+    result = found(schema, *people, target="job")
+    assert set(result) == {"copies", "closest", "ratio", "membership", "attribute"}
+    assert [key for key, attack in result.items() if attack.exposed] == []
+    assert abs(result["membership"].value - 0.5) < 0.06
+
+
+def test_false_alarms_are_rare(schema):
+    alarms = sum(
+        attack.exposed
+        for seed in range(20)
+        for attack in found(
+            schema, make(300, 3 * seed), make(300, 3 * seed + 1), make(300, 3 * seed + 2)
+        ).values()
+    )
+    assert alarms <= 6  # of 80 at one-sided 2.5 %
+
+
+def test_a_copied_table_is_found_by_every_attack(schema, people):
+    train, holdout, _ = people
+    result = found(schema, train, holdout, train, target="job")
+    assert all(attack.exposed for attack in result.values())
+    assert result["copies"].value == 1.0 and result["copies"].baseline < 0.05
+    assert result["closest"].value > 0.95
+    assert result["membership"].value > 0.95
+    assert result["attribute"].value > result["attribute"].baseline + 0.03
+
+
+def test_one_copied_row_in_six_is_found(schema, people):
+    train, holdout, fresh = people
+    mixed = pd.concat([train[:100], fresh[100:]], ignore_index=True)
+    result = found(schema, train, holdout, mixed)
+    assert result["copies"].exposed and result["copies"].value >= 100 / 600
+    assert result["closest"].exposed
+
+
+def test_a_collapsed_table_is_no_leak_of_many(schema, people):
+    train, holdout, _ = people
+    result = found(schema, train, holdout, collapsed(holdout))
+    assert not result["copies"].exposed and not result["membership"].exposed
+
+
+def test_copies_are_counted_as_pandas_counts_them(schema, people):
+    train, _, fresh = people
+    mixed = pd.concat([train[:50], fresh[50:]], ignore_index=True)
+    features, (a, b) = Features.fit(schema, train, mixed)
+    names = list(features.names)
+    merged = train[names].astype(str).drop_duplicates()
+    keys = set(map(tuple, mixed[names].astype(str).to_numpy()))
+    hit = [tuple(row) in keys for row in train[names].astype(str).to_numpy()]
+    assert len(merged) > 500
+    assert exact_copies(features, a, b) == pytest.approx(np.mean(hit))
+
+
+def test_distances_by_brute_force():
+    rng = np.random.default_rng(0)
+    x, others = rng.random((40, 7)), rng.random((30, 7))
+    every = np.sort(np.linalg.norm(x[:, None] - others[None], axis=2), axis=1)
+    assert np.allclose(distances(x, others, 2), every[:, :2])
+
+
+def test_a_tiny_holdout_says_nothing(schema, people):
+    train, holdout, fresh = people
+    assert found(schema, train, holdout[: LEAST - 1], fresh) == {}
