@@ -102,7 +102,7 @@ def fit(epsilon: float, seed: int, settings: dict[str, Any]) -> BoostedFitted:
     """One run of the base and the boosting."""
     frame = points(seed)
     budget = Budget(epsilon=epsilon, delta=1.0 / (2 * len(frame)))
-    plan = Pgb().plan(DOMAIN, len(frame), budget, {"snapshots": 100, **settings})
+    plan = Pgb().plan(DOMAIN, len(frame), budget, settings)
     table = PrivateTable(Codec(DOMAIN).encode(frame), DOMAIN, plan)
     with tempfile.TemporaryDirectory() as folder:
         return Pgb().fit(table, plan, observe=_quiet, folder=Path(folder), seed=seed)

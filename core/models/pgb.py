@@ -55,7 +55,7 @@ __all__ = ["Pgb", "PgbSettings"]
 T = TypeVar("T", Stage, Chart)
 BOOST = "boosting"
 TITLE = "Choosing among all generators"
-WITHOUT_PRIVACY = {"rounds": 600}
+WITHOUT_PRIVACY = {"rounds": 1000}
 
 
 class Base(Synthesizer, Protocol):
@@ -105,8 +105,8 @@ class PgbSettings(BaseModel):
 
     base: Name = "dp_gan"
     snapshots: int = Field(default=32, ge=2, le=1000)
-    rounds: int = Field(default=200, ge=1, le=10_000)
-    candidates: int = Field(default=64, ge=1, le=10_000)
+    rounds: int = Field(default=400, ge=1, le=10_000)
+    candidates: int = Field(default=256, ge=1, le=10_000)
     questions: int = Field(default=1000, ge=0, le=10_000)
     boost_share: float = Field(default=0.15, gt=0.0, lt=1.0)
     rejection: int = Field(default=1, ge=0, le=1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from core.models.parts.boosting import Boosted, Judge, Rounds
+from core.models.parts.boosting import Boosted, Judge, Rounds, rates
 from core.models.parts.chain import Chain
 from core.models.parts.energy import as_critics
 from core.models.parts.heads import Heads
@@ -127,9 +127,9 @@ def test_weights_are_the_average_of_the_plays_by_hand():
     boosted = Boosted(judge, **game.state(), rejection=False)
     likes, total = game.likes.double(), torch.zeros(len(game.likes), dtype=torch.float64)
     log = torch.zeros(len(likes), dtype=torch.float64)
-    for j in game.chosen:
+    for step, j in zip(rates(game.rate, 5).tolist(), game.chosen, strict=True):
         total += (log - torch.logsumexp(log, 0)).exp()
-        log = log + game.rate * likes[:, j]
+        log = log + step * likes[:, j]
     random = torch.Generator().manual_seed(1)
     both = judge.players
     pool = torch.cat([both.draw(j, 200, random) for j in range(2)])

@@ -2,7 +2,7 @@
 
 Records x drawn from all generators play a mixed strategy φ against the critics. In each round one
 critic is chosen that tells the real table from φ best, by a private selection; then records that
-this critic likes gain weight, φ(x) ∝ exp(η Σ D(x)). The answer is the average of all φ.
+this critic likes gain weight, φ(x) ∝ exp(Σ η D(x)). The answer is the average of all φ.
 
 Beyond the paper, every critic has an opposite, 1 - D, so that weight which went too far comes back
 and the game ends where φ and the table agree; and public questions (`parts.questions`) play beside
@@ -32,7 +32,8 @@ from core.table.codec import Codes
 __all__ = ["Boosted", "Judge", "Rounds"]
 
 SHARPNESS = 2.0  # of the sigmoid that makes a critic's word a probability, in its own spreads
-RATE = 0.04  # η
+RATE = 0.4  # η of the first round
+SLOWER = 40  # rounds after which it has halved; after twice as many, a third is left, and so on
 REJECTION = 0.25  # power of D/(1 - D): critics are no calibrated probabilities
 SURE = 0.1  # and none is taken to be surer than this
 AT_ONCE = 4096  # records judged at a time
@@ -92,7 +93,7 @@ class Rounds:
     Attributes:
       judge: the critics.
       likes: float32 [B, options], what every critic says of every candidate.
-      rate: η > 0.
+      rate: η of the first round, ≥ 0; see `rates`.
       chosen: critics of the rounds so far.
       normalisers: log Σ_b exp(η Σ D) before each of those rounds.
     """
@@ -104,7 +105,8 @@ class Rounds:
     normalisers: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._log = self.rate * self.likes[:, self.chosen].double().sum(dim=1)
+        steps = rates(self.rate, len(self.chosen)).float()
+        self._log = (self.likes[:, self.chosen] @ steps).double()
         self._value: float | None = None
 
     @classmethod
@@ -121,11 +123,12 @@ class Rounds:
         """One private selection and one update of the weights."""
         log = torch.logsumexp(self._log, dim=0)
         weights = (self._log - log).exp()
-        own = weights @ self.likes.double()  # [N], what critics say of the mixture
+        own = (weights.float() @ self.likes).double()  # [options], what each says of the mixture
         critic = selection.select((1.0 - own).numpy())
+        step = float(rates(self.rate, len(self.chosen) + 1)[-1])
         self.chosen.append(critic)
         self.normalisers.append(float(log))
-        self._log = self._log + self.rate * self.likes[:, critic].double()
+        self._log = self._log + step * self.likes[:, critic].double()
         if self.judge.snapshot(critic) is not None:
             self._value = float(1.0 - own[critic])
 
@@ -146,6 +149,11 @@ class Rounds:
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps beside the candidates."""
         return {"rate": self.rate, "chosen": self.chosen, "normalisers": self.normalisers}
+
+
+def rates(first: float, rounds: int) -> Tensor:
+    """η of each round, float64 [rounds]: large while the gaps are, then ever smaller."""
+    return first / (1.0 + torch.arange(rounds, dtype=torch.float64) / SLOWER)
 
 
 class Boosted:
@@ -169,7 +177,8 @@ class Boosted:
     ):
         self.judge = judge
         self.rejection = rejection
-        self._rate, self._chosen = rate, torch.tensor(chosen, dtype=torch.int64)
+        self._chosen = torch.tensor(chosen, dtype=torch.int64)
+        self._rates = rates(rate, len(chosen))
         self._normalisers = torch.tensor(normalisers, dtype=torch.float64)
         random = torch.Generator().manual_seed(0)
         words = self.weights(self.candidates(4096, random)[1])
@@ -192,7 +201,8 @@ class Boosted:
 
     def _weigh(self, seen: Tensor) -> Tensor:
         chosen = self.judge(seen)[:, self._chosen].double()  # [b, T]
-        before = self._rate * (chosen.cumsum(dim=1) - chosen) - self._normalisers
+        steps = self._rates * chosen
+        before = steps.cumsum(dim=1) - steps - self._normalisers
         found = torch.logsumexp(before, dim=1).exp()
         if self.rejection:
             sure = chosen.clamp(SURE, 1.0 - SURE)
