@@ -149,8 +149,8 @@ def test_one_switch_boosts_an_adversarial_model(store, table, show, monkeypatch,
 def test_boosting_offers_its_bases(table, show):
     at = show("plan", table=table.id)
     at.pills[0].set_value("pgb").run()
-    (bases,) = [g for g in at.button_group if g.label == "Base"]
-    at = whole(bases.set_value(["ppem"]).run())
+    (bases,) = [g for g in at.segmented_control if g.label == "Base"]
+    at = whole(bases.set_value("ppem").run())
     assert "tagged columns" in words(at).lower() or "energy" in words(at)
 
 
