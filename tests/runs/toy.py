@@ -84,7 +84,9 @@ class Toy:
                 raise RuntimeError(SECRET)
             time.sleep(float(plan.settings["nap"]))
             step += 1
-            checkpoint.write_text(json.dumps({"step": step}))
+            half = checkpoint.with_suffix(".half")  # a kill leaves the old file or the new one
+            half.write_text(json.dumps({"step": step}))
+            half.replace(checkpoint)
             observe(FitEvent(kind="metrics", data={"step": step, "loss": 1.0 / step}))
             wish = observe(
                 FitEvent(kind="progress", data={"step": step, "steps": steps, "phase": "fit"})
