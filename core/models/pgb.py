@@ -221,10 +221,9 @@ class Pgb:
         """See `Synthesizer.fit`."""
         import torch
 
-        from core.models.parts.boosted import BoostedFitted
+        from core.models.parts.boosted import BoostedFitted, questions_for
         from core.models.parts.boosting import Judge, Rounds
         from core.models.parts.conduct import Checkpoint, Loop, announce, run_loop
-        from core.models.parts.questions import Questions
 
         own, rest = _parted(plan.settings)
         fresh = {"seed": secrets.randbits(62) if seed is None else seed}
@@ -243,7 +242,7 @@ class Pgb:
         random = torch.Generator().manual_seed(kept.state["seed"] + 7)
         pool = torch.cat([players.draw(j, own.candidates, random) for j in range(len(players))])
         seen = players.heads.seen(pool)
-        questions = Questions(players.heads.codec, own.questions)
+        questions = questions_for(players, own.model_dump())
         judge = Judge.calibrate(players, seen, questions)
         announce(observe, plan.phase(BOOST))
         selection = table.selection(BOOST, judge, tick=_ticks(observe))

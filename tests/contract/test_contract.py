@@ -43,7 +43,8 @@ LEARN: dict[str, dict[str, object]] = {
     "dp_gan": {"steps": 1200, "critic_steps": 10, "batch": 256, "fakes": 128, "hidden": 64,
                "latent": 16, "critic_hidden": 64, "rate": 3e-4, "box": 1.0},
     "pgb": {"steps": 900, "critic_steps": 10, "batch": 256, "fakes": 128, "hidden": 64,
-            "latent": 16, "critic_hidden": 64, "rate": 3e-4, "box": 1.0, "rounds": 200},
+            "latent": 16, "critic_hidden": 64, "rate": 3e-4, "box": 1.0, "rounds": 200,
+            "snapshots": 16, "candidates": 256},
     "dp_auto_gan": {"steps": 1200, "critic_steps": 10, "batch": 256, "fakes": 128, "hidden": 64,
                     "noise": 16, "critic_hidden": 64, "rate": 3e-4, "box": 1.0, "latent": 6,
                     "encoder_steps": 3000, "encoder_hidden": 32},
@@ -57,7 +58,7 @@ NEAR = {
     "p3gm": (10, 0.1, 0.5),
     "dp_gan": (14, 0.15, 0.5),
     "dp_auto_gan": (16, 0.2, 0.5),
-    "ppem": (14, 0.15, 0.6),
+    "ppem": (14, 0.2, 0.6),
     "pgb": (14, 0.15, 0.5),
 }
 IDS = [card.id for card in cards()]

@@ -16,7 +16,7 @@ from core.models.parts.players import Players
 from core.models.parts.questions import Questions
 from core.models.parts.sampling import SlotFitted
 
-__all__ = ["BoostedFitted", "read_boosted"]
+__all__ = ["BoostedFitted", "questions_for", "read_boosted"]
 
 
 class BoostedFitted:
@@ -76,6 +76,15 @@ class BoostedFitted:
         (folder / "pgb.json").write_text(json.dumps(text), encoding="utf-8")
 
 
+def questions_for(players: Players, settings: dict[str, Any]) -> Questions:
+    """The public questions of a game: at most one for four candidates.
+
+    More would bend a small pool to its own accidents.
+    """
+    pool = len(players) * int(settings["candidates"])
+    return Questions(players.heads.codec, min(int(settings["questions"]), pool // 4))
+
+
 def read_boosted(
     folder: Path, base: SlotFitted, players: Players, settings: dict[str, Any], rate: float
 ) -> BoostedFitted:
@@ -83,7 +92,7 @@ def read_boosted(
     from safetensors.torch import load_file
 
     found = load_file(folder / "boosting.safetensors")
-    questions = Questions(players.heads.codec, settings["questions"])
+    questions = questions_for(players, settings)
     judge = Judge(players, found["centres"], found["spreads"], questions)
     rounds = Rounds(
         judge,
