@@ -35,6 +35,7 @@ limit_threads()
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier  # noqa: E402
 from sklearn.metrics import accuracy_score  # noqa: E402
 
+from core.commands.synth import settings_of  # noqa: E402
 from core.models.synthesizer import FitEvent, Wish, synthesizer  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.plan import Budget  # noqa: E402
@@ -126,11 +127,6 @@ class Trial:
             out[f"{name} ROC AUC"] = utility.auroc(model, x_test, y_test)
             out[f"{name} PR AUC"] = utility.auprc(model, x_test, y_test)
         return out | {TVD: pair_mean(two_way(features, real, fake))}
-
-
-def settings_of(pairs: list[str]) -> dict[str, Any]:
-    """NAME=VALUE pairs."""
-    return {name: json.loads(value) for name, value in (pair.split("=", 1) for pair in pairs)}
 
 
 def _quiet(event: FitEvent) -> Wish:

@@ -34,9 +34,9 @@ limit_threads()
 
 import torch  # noqa: E402 - threads are set first
 
+from core.commands.synth import settings_of  # noqa: E402
 from core.models.parts.boosted import BoostedFitted  # noqa: E402
 from core.models.parts.boosting import REJECTION  # noqa: E402
-from core.models.parts.chain import CERTAIN  # noqa: E402
 from core.models.pgb import Pgb  # noqa: E402
 from core.models.synthesizer import FitEvent, Wish  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
@@ -94,8 +94,7 @@ def _rejected(fitted: BoostedFitted, rows: int, seed: int) -> pd.DataFrame:
     weight = (like / (1.0 - like)) ** REJECTION
     bound = weight.quantile(0.995) if len(weight) < 2**24 else weight.max()
     lucky = torch.rand(len(weight), generator=random, dtype=torch.float64) < weight / bound
-    codes = heads.draw((slots[lucky][:rows] - 1.0) * CERTAIN, generator=random)
-    return heads.codec.decode_codes(codes)
+    return heads.codec.decode_codes(heads.written(slots[lucky][:rows], generator=random))
 
 
 def fit(epsilon: float, seed: int, settings: dict[str, Any]) -> BoostedFitted:
@@ -122,7 +121,7 @@ def main() -> int:
     parser.add_argument("--settings", nargs="*", default=[])
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    settings = {k: json.loads(v) for k, v in (pair.split("=") for pair in options.settings)}
+    settings = settings_of(options.settings)
     result = {}
     for kind, epsilon in (("private", options.epsilon), ("non_private", math.inf)):
         if options.only not in (None, kind):

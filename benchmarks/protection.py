@@ -35,6 +35,7 @@ limit_threads()
 
 from utility import Bench, read, schema_of  # noqa: E402 - threads are set before torch
 
+from core.commands.synth import settings_of  # noqa: E402
 from core.lmdp.inside import inside_check  # noqa: E402
 from core.lmdp.shift import Shifted  # noqa: E402
 from core.models.synthesizer import FitEvent, Wish, synthesizer  # noqa: E402
@@ -45,11 +46,6 @@ from core.runs.service import make_plan  # noqa: E402
 from core.table.codec import Codec, Codes  # noqa: E402
 from core.table.infer import infer_schema  # noqa: E402
 from core.table.read import read_table  # noqa: E402
-
-
-def settings_of(pairs: list[str]) -> dict[str, Any]:
-    """NAME=VALUE pairs."""
-    return {name: json.loads(value) for name, value in (pair.split("=", 1) for pair in pairs)}
 
 
 def binary_table(rows: int, columns: int = 200, factors: int = 8) -> pd.DataFrame:

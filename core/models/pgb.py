@@ -96,7 +96,7 @@ class PgbSettings(BaseModel):
       snapshots: N, its generators and critics, evenly spaced over the last quarter of its game.
       rounds: T, private selections.
       candidates: r, records of each generator that the game is played with.
-      questions: public questions that play beside the learned critics; 0 is the paper's game.
+      questions: public questions that play beside the learned critics; 0 asks none.
       boost_share: of the budget, for the selections.
       rejection: 1 to also keep records in proportion to D/(1 - D) of the average critic, 0 not to.
     """
@@ -297,8 +297,8 @@ def _selections(own: PgbSettings, budget: Budget) -> Phase:
     return Phase(
         name=BOOST,
         title=TITLE,
-        what="Which critic tells the real table from the mixture best, by the exponential "
-        "mechanism on mean scores of all records.",
+        what="Which critic or public question about columns tells the real table from the "
+        "mixture best, by the exponential mechanism on mean scores of all records.",
         mechanism="zcdp" if private else "gaussian",
         rho=rho,
         share=own.boost_share,

@@ -11,7 +11,6 @@ import pandas as pd
 import torch
 
 from core.models.parts.boosting import Boosted, Judge, Rounds
-from core.models.parts.chain import CERTAIN
 from core.models.parts.players import Players
 from core.models.parts.questions import Questions
 from core.models.parts.sampling import SlotFitted
@@ -50,8 +49,7 @@ class BoostedFitted:
         random = torch.Generator().manual_seed(secrets.randbits(63) if seed is None else seed)
         slots = self._mixture.draw(rows, random)
         heads = self.base.heads
-        codes = heads.draw((slots - 1.0) * CERTAIN, generator=random)
-        return heads.codec.decode_codes(codes)
+        return heads.codec.decode_codes(heads.written(slots, generator=random))
 
     def preview(self, rows: int = 8) -> list[dict[str, Any]]:
         """A few synthetic records with JSON values, for people to watch."""

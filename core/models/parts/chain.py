@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from core.models.parts.energy import Energy, as_critics, shapes
-from core.models.parts.heads import Heads
+from core.models.parts.heads import CERTAIN, Heads
 from core.models.parts.pair import Margin, Pair, SplitGenerator
 from core.models.parts.part import Part
 from core.models.parts.players import Players
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from core.models.ppem import PpemSettings
 
 __all__ = ["Chain"]
-
-CERTAIN = 1e4  # a logit that leaves no other slot a chance
 
 
 class Chain:

@@ -21,6 +21,7 @@ from core.table.codec import Codec, Codes
 __all__ = ["Heads"]
 
 WAVES = 8  # what critics see of each number beside its position
+CERTAIN = 1e4  # a logit that leaves no other slot a chance
 _LARGEST_LOGIT = 30.0  # keeps every exponential finite without a maximum per column
 
 
@@ -143,6 +144,10 @@ class Heads:
     def draw(self, logits: Tensor, *, generator: torch.Generator) -> Codes:
         """One record a row; `generator` is data-free randomness on the CPU."""
         return draw_codes(self.codec, self.slots, logits, generator=generator)
+
+    def written(self, slots: Tensor, *, generator: torch.Generator) -> Codes:
+        """Slots as `chosen` gives them → codes; `generator` places numbers inside their cells."""
+        return self.draw((slots - 1.0) * CERTAIN, generator=generator)
 
 
 def _strongest(part: Tensor) -> Tensor:

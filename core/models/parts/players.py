@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from core.models.parts.heads import Heads
 from core.models.parts.sampling import SlotFitted
+from core.privacy.dense import Layer
 
 __all__ = ["Layers", "Players", "unpacked"]
 
@@ -78,10 +79,9 @@ def unpacked(flat: Tensor, widths: Sequence[int]) -> Layers:
     """
     found, start = [], 0
     for inputs, outputs in pairwise(widths):
-        middle = start + inputs * outputs
-        weight = flat[:, start:middle].reshape(-1, outputs, inputs)
-        found.append((weight, flat[:, middle : middle + outputs]))
-        start = middle + outputs
+        layer = Layer(inputs, outputs, start)
+        found.append(layer.all_views(flat))
+        start = layer.stop
     return tuple(found)
 
 
