@@ -24,6 +24,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -33,13 +34,12 @@ from core.runs.pipeline import limit_threads
 limit_threads()
 
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier  # noqa: E402
-from sklearn.metrics import accuracy_score  # noqa: E402
 
 from core.commands.synth import settings_of  # noqa: E402
 from core.models.synthesizer import FitEvent, Wish, synthesizer  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.plan import Budget  # noqa: E402
-from core.quality import utility  # noqa: E402
+from core.quality import learners, utility  # noqa: E402
 from core.quality.marginals import pair_mean, two_way  # noqa: E402
 from core.quality.prepare import Features  # noqa: E402
 from core.table.codec import Codec  # noqa: E402
@@ -48,7 +48,7 @@ from core.table.read import read_table  # noqa: E402
 from core.table.schema import Schema  # noqa: E402
 
 MODELS = {
-    "logit": utility.logistic,
+    "logit": learners.logistic,
     "forest": lambda seed: RandomForestClassifier(random_state=seed, n_jobs=1),
     "boosting": lambda seed: HistGradientBoostingClassifier(random_state=seed),
 }
@@ -122,10 +122,12 @@ class Trial:
         x_test, y_test = task.data(other)
         out = {}
         for name, new in MODELS.items():
-            model = utility.fit(new(seed), x, y)
-            out[f"{name} accuracy"] = float(accuracy_score(y_test, model.predict(x_test)))
-            out[f"{name} ROC AUC"] = utility.auroc(model, x_test, y_test)
-            out[f"{name} PR AUC"] = utility.auprc(model, x_test, y_test)
+            model = learners.fit(new(seed), x, y)
+            labels = np.unique(y_test)
+            scores = utility.ask(model, x_test, y_test, labels).scores(labels)
+            out[f"{name} accuracy"] = scores["Accuracy"]
+            out[f"{name} ROC AUC"] = scores["AUROC"]
+            out[f"{name} PR AUC"] = scores["AUPRC"]
         return out | {TVD: pair_mean(two_way(features, real, fake))}
 
 

@@ -22,11 +22,13 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from core.quality.learners import LOGISTIC
 from core.quality.marginals import one_way, pair_mean, two_way
 from core.quality.prediction import dimension_prediction, prediction_gap
 from core.quality.prepare import Features
+from core.quality.propensity import propensity
 from core.quality.transport import wasserstein_scores
-from core.quality.utility import LOGISTIC, Task, mean_score, pmse, tstr
+from core.quality.utility import Task, mean_score, tstr
 from core.table.schema import Column, Kind, Schema
 
 HEADS = {
@@ -79,7 +81,7 @@ class Bench:
                 "wscore_pca": moved.plane,
                 "wscore_whole": moved.whole,
                 "prediction_gap": prediction_gap(points, every=True),
-                "pmse": pmse(features, real, fake)[0],
+                "pmse": propensity(features, real, fake).pmse,
                 "copies": exact_copies(self.real, synthetic),
             }
         return out | {"seconds": time.perf_counter() - start}

@@ -123,6 +123,12 @@ def _plan_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--delta", type=float, help="min(1e-6, 1/(10 n)) when left out")
     command.add_argument("--target", help="the column that others should predict")
     command.add_argument("--schema", type=Path, help="a schema as JSON; inferred when left out")
+    command.add_argument(
+        "--keep-out",
+        type=float,
+        metavar="SHARE",
+        help="share of records kept out of training, by their place in the file, 0 to .5",
+    )
     command.add_argument("--settings", nargs="+", action="extend", default=[], metavar="NAME=VALUE")
     command.add_argument(
         "--sensitive",

@@ -81,7 +81,7 @@ def _epsilon(table: TableRecord) -> float:
         value=1.0,
     )
     words = next(text for limit, text in MEANING if epsilon <= limit)
-    guess = attacker_best_guess(epsilon, default_delta(table.n))
+    guess = attacker_best_guess(epsilon, default_delta(table.training_n))
     st.markdown(
         f"{words}  \nSomeone who would bet 50 : 50 on whether a person's record was used can, "
         f"after seeing the result, be right at most **{guess:.0%}** of the time."
@@ -94,7 +94,11 @@ def _details(table: TableRecord, choice: models.Choice) -> dict[str, object]:
     extra: dict[str, object] = {}
     with st.expander("Rows, name and device", icon=":material/settings:"):
         extra["rows"] = st.number_input(
-            "Synthetic rows", 1, 10_000_000, table.n, help="More can be made later, for free."
+            "Synthetic rows",
+            1,
+            10_000_000,
+            table.training_n,
+            help="More can be made later, for free.",
         )
         extra["name"] = st.text_input("Name of this run (optional)", max_chars=80)
         extra["device"] = st.radio(
@@ -118,8 +122,8 @@ def _details(table: TableRecord, choice: models.Choice) -> dict[str, object]:
         extra["delta"] = st.number_input(
             "δ: chance that the promise fails altogether",
             min_value=1e-12,
-            max_value=1.0 / table.n * 0.999,
-            value=default_delta(table.n),
+            max_value=1.0 / table.training_n * 0.999,
+            value=default_delta(table.training_n),
             format="%.1e",
             help="Must be below 1/n. The default is the smaller of one in a million and 1/(10 n).",
         )
@@ -139,7 +143,7 @@ def _summary(table: TableRecord, card: Card, epsilon: float, extra: dict[str, ob
     try:
         plan = service.make_plan(
             table.schema,
-            table.n,
+            table.training_n,
             model=card.id,
             epsilon=epsilon,
             delta=float(str(extra["delta"])),
@@ -152,7 +156,7 @@ def _summary(table: TableRecord, card: Card, epsilon: float, extra: dict[str, ob
             routes.go("tables", table=table.id)
     if plan is None:
         return
-    st.caption(f"{table.name}: {table.n:,} rows, target {table.schema.target or 'none'}.")
+    st.caption(f"{table.name}: {table.training_n:,} rows, target {table.schema.target or 'none'}.")
     _numbers(plan)
     st.plotly_chart(
         figures.budget_figure(plan.model_dump(mode="json")),
@@ -178,6 +182,11 @@ def _summary(table: TableRecord, card: Card, epsilon: float, extra: dict[str, ob
     )
     _ledger(table, plan)
     _start(table, plan, extra)
+
+
+def _kept(table: TableRecord) -> str:
+    kept = table.n - table.training_n
+    return f" to train on, {kept:,} kept out for review" if kept else ""
 
 
 def _noise(phase: Phase, n: int) -> str:

@@ -11,11 +11,14 @@ from core import figures
 from core.runs import declare, service
 from core.runs.records import TableRecord
 from core.table.grid import grid_of
+from core.table.holdout import SHARES
 from core.table.profile import ColumnProfile
 from core.table.read import read_table
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, fetch_adult, sample_table
 from core.table.schema import Column, Kind
 from pages.parts import guard, routes, shared, tagging, uploads
+
+ENOUGH_TO_SPARE = 2_000  # rows from which a tenth is kept out unless the steward says otherwise
 
 
 def render() -> None:
@@ -80,6 +83,8 @@ def _bring_in(name: str, source: str, read: Callable[[], pd.DataFrame], target: 
         record = service.import_frame(shared.store(), frame, name=name, source=source)
         if target is not None and target in record.columns:
             record = declare.change_target(shared.store(), record, target)
+        if record.n >= ENOUGH_TO_SPARE:
+            record = declare.change_holdout(shared.store(), record, SHARES[1])
         status.update(label=f"{name} is in", state="complete")
     if record is not None:
         st.query_params["table"] = record.id
@@ -160,6 +165,7 @@ def _columns(table: TableRecord) -> None:
         with shared.plain_errors():
             declare.change_target(shared.store(), table, target)
             st.rerun()
+    _holdout(table)
     grid = grid_of(table.schema)
     edited = st.data_editor(
         grid,
@@ -178,6 +184,25 @@ def _columns(table: TableRecord) -> None:
     if listed:
         with st.expander("Edit a list of categories", icon=":material/list:"):
             _categories(table, listed)
+
+
+def _holdout(table: TableRecord) -> None:
+    """How many rows stay out of training, to judge the result by."""
+    share = st.segmented_control(
+        "Rows kept out of training, to judge the result by",
+        SHARES,
+        default=min(SHARES, key=lambda one: abs(one - table.schema.holdout)),
+        format_func=lambda one: f"{one:.0%}" if one else "none",
+        required=True,
+        key=f"holdout_{table.id}",
+        help="Chosen by their place in the file, never by what they hold. With them Review can "
+        "say whether the synthetic rows are closer to the people learnt from than to strangers. "
+        "A fifth is usual; small tables can spare less.",
+    )
+    if share is not None and share != table.schema.holdout:
+        with shared.plain_errors():
+            declare.change_holdout(shared.store(), table, share)
+            st.rerun()
 
 
 def _grid_config() -> dict[str, object]:

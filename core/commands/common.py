@@ -46,6 +46,10 @@ def read_with_schema(options: argparse.Namespace) -> tuple[pd.DataFrame, Schema]
         if options.target not in schema.names:
             raise CommandError(f"no column is called '{options.target}'")
         schema = schema.model_copy(update={"target": options.target})
+    if options.keep_out is not None:
+        if not 0.0 <= options.keep_out <= 0.5:
+            raise CommandError(f"--keep-out must lie in 0 to 0.5, not {options.keep_out:g}")
+        schema = schema.model_copy(update={"holdout": options.keep_out})
     if options.sensitive:
         schema = _tagged(schema, options.sensitive)
     if not schema.sensitive and (options.alpha, options.shift, options.certificate) != (

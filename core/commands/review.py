@@ -15,6 +15,7 @@ from core.quality.report import build_report
 from core.quality.types import Report, Score
 from core.runs.pipeline import limit_threads
 from core.runs.workspace import replacing
+from core.table.holdout import held_out
 from core.table.infer import infer_schema
 
 __all__ = ["review"]
@@ -42,6 +43,9 @@ def review(options: argparse.Namespace) -> int:
         if options.target not in schema.names:
             raise CommandError(f"no column is called '{options.target}'")
         schema = schema.model_copy(update={"target": options.target})
+    if test is None and schema.holdout:
+        kept = held_out(len(real), schema.holdout)
+        real, test = real[~kept], real[kept]
     lacking = [name for name in schema.names if name not in real.columns]
     if lacking or not set(schema.names) & set(synthetic.columns):
         raise CommandError("the two tables have no columns in common that the schema names")

@@ -35,6 +35,7 @@ from core.runs.reporter import Pace, Stopwatch, peak_memory_mb
 from core.runs.service import make_plan
 from core.runs.store import RunStore
 from core.runs.workspace import Workspace
+from core.table.holdout import held_out, training_count
 from core.table.schema import Schema
 from core.table.write import write_csv, write_parquet
 
@@ -48,7 +49,7 @@ NOT_PRIVATE = "not-private"
 def plan(options: argparse.Namespace) -> int:
     """What a run would spend; spends nothing."""
     frame, schema = read_with_schema(options)
-    made = _plan_for(options, schema, len(frame))
+    made = _plan_for(options, schema, training_count(len(frame), schema.holdout))
     claim, domain = claim_of(made.guarantee), domain_words(options)
     print(f"{made.model} on {made.n} records: {claim_words(claim)}")
     for phase in made.phases:
@@ -140,12 +141,13 @@ def synth(options: argparse.Namespace) -> int:
     console = _Console(quiet=options.quiet)
     console.watch.enter("table")
     frame, schema = read_with_schema(options)
+    people = people_of(frame)  # of all records: what is kept out today may be trained on tomorrow
+    frame = frame[~held_out(len(frame), schema.holdout)]
     plan = _plan_for(options, schema, len(frame))
     limit_threads()
     device = choose_device(options.device)
     with RunStore(Workspace.default()) as store:
         ledger = Ledger(store.engine)
-        people = people_of(frame)
         job = _Job(options, frame=frame, schema=schema, plan=plan, device=device)
         outcome = job.execute(store.workspace, ledger=ledger, people=people, console=console)
         spent = _ledger_words(ledger, people, plan.budget.delta)

@@ -55,7 +55,7 @@ __all__ = ["Pgb", "PgbSettings"]
 T = TypeVar("T", Stage, Chart)
 BOOST = "boosting"
 TITLE = "Choosing among all generators"
-WITHOUT_PRIVACY = {"rounds": 1000}
+WITHOUT_PRIVACY = {"rounds": 1000, "candidates": 1024}
 
 
 class Base(Synthesizer, Protocol):

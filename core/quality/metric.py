@@ -41,6 +41,7 @@ class Metric:
         value: float | None,
         *,
         spread: float | None = None,
+        half_width: float | None = None,
         ceiling: float | None = None,
         note: str = "",
     ) -> Score:
@@ -56,6 +57,7 @@ class Metric:
             meaning=self.meaning,
             source=self.source,
             spread=spread,
+            half_width=half_width,
             ceiling=ceiling,
             note=note,
         )
@@ -85,6 +87,39 @@ METRICS = (
         "Total variation distance between the joint distributions of two columns, averaged over "
         "all pairs: it sees whether columns still belong together.",
         "2-way marginals, as in P3GM (ICDE 2021); numbers in 16 equal-width bins",
+    ),
+    Metric(
+        "tvd_3way",
+        "Three columns at a time: distance",
+        "",
+        "lower",
+        0.0,
+        1.0,
+        "Total variation distance between the joint distributions of three columns, averaged: "
+        "it sees what pairs hide.",
+        "3-way marginals, at most 200 of them; numbers in 16 equal-width bins",
+    ),
+    Metric(
+        "nist",
+        "Three columns at a time: NIST score",
+        "points",
+        "higher",
+        0.0,
+        1000.0,
+        "The same as the score of the NIST challenge: 1000 points are the same table, 0 nothing "
+        "in common.",
+        "NIST Differential Privacy Synthetic Data Challenge 2019: 1000 · (1 − distance)",
+    ),
+    Metric(
+        "range_error",
+        "Counting rows in boxes: error",
+        "",
+        "lower",
+        0.0,
+        1.0,
+        "A thousand questions of the kind: what share of rows is between 30 and 50 years old "
+        "and works in one of these jobs? This is the mean error of the answers.",
+        "PEARL (ICLR 2022): 1,000 range queries of three columns",
     ),
     Metric(
         "association_gap",
@@ -120,6 +155,38 @@ METRICS = (
         f"{_AUTO_GAN} §4: 1 − W₂ / largest distance, 2,000 rows a side, mean of 3 draws",
     ),
     Metric(
+        "pca_3way",
+        "Strongest directions: distance",
+        "",
+        "lower",
+        0.0,
+        1.0,
+        "Total variation distance on the first three principal axes together, ten bins each: "
+        "where rows crowd when all columns are looked at together.",
+        "DP-auto-GAN (ICLR 2020 submission) §4, k-way PCA marginal with k = 3",
+    ),
+    Metric(
+        "sliced",
+        "Shape from all sides (sliced Wasserstein)",
+        "",
+        "higher",
+        0.0,
+        1.0,
+        "How little the synthetic rows must be moved to become the real ones, seen from many "
+        "random directions; it uses every row and so also serves millions.",
+        "Bonneel et al. 2015: 1 − √d · SW₂ / largest distance, 64 directions",
+    ),
+    Metric(
+        "mmd",
+        "Any difference at all (MMD)",
+        "",
+        "lower",
+        0.0,
+        2.0,
+        "Squared kernel distance between the two tables; 0 only when every distribution agrees.",
+        "Gretton et al. 2012, as in PEARL (ICLR 2022); 1,000 rows a side, median bandwidth",
+    ),
+    Metric(
         "prediction_gap",
         "Predicting each column: gap",
         "",
@@ -153,6 +220,17 @@ METRICS = (
         "Train on synthetic, test on real; P3GM (ICDE 2021) §VI",
     ),
     Metric(
+        "tstr_ten",
+        "Learning the target, ten kinds: AUROC",
+        "",
+        "higher",
+        0.0,
+        1.0,
+        "Ten kinds of classifiers learn the target from synthetic rows and are tested on real "
+        "rows.",
+        "PEARL (ICLR 2022) §6: ten scikit-learn classifiers",
+    ),
+    Metric(
         "tstr_r2",
         "Learning the target: R²",
         "",
@@ -173,6 +251,28 @@ METRICS = (
         "A logistic regression tries to tell real from synthetic rows: 0 means it cannot, 0.25 "
         "that it always can (with equally many rows of each).",
         "Snoke et al. 2018",
+    ),
+    Metric(
+        "pmse_ratio",
+        "Told apart by a simple model (ratio)",
+        "times",
+        "lower",
+        0.0,
+        1e6,
+        "The same number over what a resampling of the real table itself would show: 1 is ideal, "
+        "2 is a second sample of as many people; in large tables every small difference counts.",
+        "Snoke et al. 2018, pMSE ratio",
+    ),
+    Metric(
+        "tree_auroc",
+        "Told apart by trees: AUROC",
+        "",
+        "lower",
+        0.5,
+        1.0,
+        "Boosted trees learn to tell real from synthetic rows and are tested on fresh ones: 0.5 "
+        "is a coin. A hard test: hardly any private table passes it.",
+        "Classifier two-sample test, Lopez-Paz and Oquab 2017",
     ),
 )
 

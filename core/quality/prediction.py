@@ -19,15 +19,18 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.metrics import f1_score, r2_score
 
+from core.quality.learners import Learner, fit, logistic, one_thread
 from core.quality.prepare import Cells, Features, sample_rows
 from core.quality.types import PredictionPoint
-from core.quality.utility import Learner, Task, fit, logistic, one_thread
+from core.quality.utility import Task
 
 __all__ = ["dimension_prediction", "prediction_gap"]
 
 Floats = NDArray[np.float64]
 TRAIN_ROWS = 8_000
 TEST_ROWS = 8_000
+RESAMPLES = 20
+RESAMPLED_ROWS = 2_000
 # A real-trained score this little above guessing counts as "not predictable". R² starts at 0, F1 at
 # what the commonest label scores, often near 1: there a small gain is already much of what is left.
 MARGINS = {"R²": 0.05, "F1": 0.02}
@@ -86,8 +89,11 @@ def _point(task: Task, real: Cells, synthetic: Cells, test: Cells, seed: int) ->
     x_test, y_test = task.data(test)
     found: list[float | None] = [None, None]
     baseline, note = 0.0, "The real test rows hold one value here, so nothing can be measured."
+    band = None
     if len(np.unique(y_test)) > 1:
-        found = [_trained(task, train, x_test, y_test, seed) for train in (real, synthetic)]
+        guesses = [_guess(task, train, x_test, seed) for train in (real, synthetic)]
+        found = [_score(task, y_test, guess) for guess in guesses]
+        band = _half_width(task, y_test, guesses, seed)
         baseline = 0.0 if task.numeric else _majority(y_test)
         note = "Even the real table does not predict this column; left out of the gap."
         if found[0] is not None and found[0] >= baseline + MARGINS[metric]:
@@ -99,20 +105,39 @@ def _point(task: Task, real: Cells, synthetic: Cells, test: Cells, seed: int) ->
         synthetic=found[1],
         baseline=baseline,
         predictable=not note,
+        half_width=band,
         note=note,
     )
 
 
-def _trained(
-    task: Task, train: Cells, x_test: Floats, y_test: NDArray[np.generic], seed: int
-) -> float:
+def _guess(task: Task, train: Cells, x_test: Floats, seed: int) -> NDArray[np.generic]:
     model: Learner = logistic(seed)
     if task.numeric:
         model = HistGradientBoostingRegressor(max_iter=60, random_state=seed)
     guess = fit(model, *task.data(train), numeric=task.numeric).predict(x_test)
+    return np.asarray(guess)
+
+
+def _score(task: Task, y: NDArray[np.generic], guess: NDArray[np.generic]) -> float:
     if task.numeric:
-        return max(0.0, float(r2_score(y_test, guess)))
-    return float(f1_score(y_test, guess, average="weighted"))
+        return max(0.0, float(r2_score(y, guess)))
+    return float(f1_score(y, guess, average="weighted"))
+
+
+def _half_width(
+    task: Task, y: NDArray[np.generic], guesses: list[NDArray[np.generic]], seed: int
+) -> float:
+    """Of a 95 % interval of the difference of the two scores, by bootstrap of the test rows."""
+    rng, size = np.random.default_rng(seed), min(len(y), RESAMPLED_ROWS)
+    gaps = []
+    for _ in range(RESAMPLES):
+        rows = rng.integers(len(y), size=size)
+        if len(np.unique(y[rows])) > 1:
+            a, b = (_score(task, y[rows], guess[rows]) for guess in guesses)
+            gaps.append(a - b)
+    if len(gaps) < 2:
+        return 0.0
+    return float(1.96 * np.std(gaps, ddof=1) * np.sqrt(size / len(y)))
 
 
 def _majority(y: NDArray[np.generic]) -> float:

@@ -11,6 +11,7 @@ __all__ = [
     "AssociationTable",
     "Attack",
     "ColumnPicture",
+    "Density",
     "GroupCheck",
     "PairTable",
     "PredictionPoint",
@@ -36,6 +37,7 @@ class Score(_Value):
       key, title, unit, goal, low, high, meaning, source: from the metric's declaration.
       value: the measured number; None when it cannot be computed, `note` says why.
       spread: standard deviation over repetitions, where there are any.
+      half_width: half the width of a 95 % interval by bootstrap, where a point could mislead.
       ceiling: the same number measured on real data, where that means something.
       before: the same number before boosting, where there was any.
       note: what is special about this measurement, in plain words.
@@ -51,6 +53,7 @@ class Score(_Value):
     meaning: str
     source: str
     spread: float | None = None
+    half_width: float | None = None
     ceiling: float | None = None
     before: float | None = None
     note: str = ""
@@ -102,6 +105,20 @@ class Projection(_Value):
     spread: float | None = None
 
 
+class Density(_Value):
+    """Shares of rows on a grid over the first two principal axes of the real table.
+
+    Attributes:
+      x, y: edges of the cells, one more than there are cells.
+      real, synthetic: shares [cells of y][cells of x], in [0, 1].
+    """
+
+    x: list[float]
+    y: list[float]
+    real: list[list[float]]
+    synthetic: list[list[float]]
+
+
 class ProbabilityPoint(_Value):
     """Share of rows with a label, real against synthetic."""
 
@@ -120,6 +137,7 @@ class PredictionPoint(_Value):
         be measured.
       baseline: score of guessing without looking at the other columns.
       predictable: whether real-trained prediction beats guessing; others are left out of the gap.
+      half_width: half the width of a 95 % interval of the difference, by bootstrap of test rows.
       note: why a score is absent.
     """
 
@@ -129,6 +147,7 @@ class PredictionPoint(_Value):
     synthetic: float | None
     baseline: float
     predictable: bool
+    half_width: float | None = None
     note: str = ""
 
 
@@ -217,6 +236,7 @@ class Report(_Value):
     scores: list[Score] = Field(default_factory=list)
     columns: dict[str, ColumnPicture] = Field(default_factory=dict)
     pca: Projection | None = None
+    density: Density | None = None
     dimension_probability: list[ProbabilityPoint] = Field(default_factory=list)
     dimension_prediction: list[PredictionPoint] = Field(default_factory=list)
     pairs: PairTable | None = None

@@ -8,44 +8,46 @@ guessing does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.ensemble import (
-    AdaBoostClassifier,
-    GradientBoostingClassifier,
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-)
-from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import average_precision_score, r2_score, roc_auc_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from core.quality.learners import (
+    LOGISTIC,
+    Learner,
+    class_scores,
+    classifiers,
+    fit,
+    more_classifiers,
+    one_thread,
+    positive_class,
+    regressors,
+)
 from core.quality.prepare import HOT_LABELS, Cells, Features
 from core.quality.types import UtilityRow
 
-__all__ = ["LOGISTIC", "Task", "classifiers", "logistic", "pmse", "tstr", "utility_rows"]
+__all__ = [
+    "Answers",
+    "Task",
+    "answers",
+    "ask",
+    "half_width",
+    "mean_score",
+    "scores_of",
+    "ten_auroc",
+    "tstr",
+    "utility_rows",
+]
 
 Floats = NDArray[np.float64]
-LOGISTIC = "Logistic regression"
+Scores = dict[str, dict[str, float]]
 BOOSTED_CLASSES = 10  # gradient boosters grow a tree per class and round: minutes beyond this
-
-
-class Learner(Protocol):
-    """What scikit-learn's estimators share."""
-
-    classes_: NDArray[np.generic]
-
-    def fit(self, x: Floats, y: NDArray[np.generic]) -> Learner: ...  # noqa: D102
-    def predict(self, x: Floats) -> Floats: ...  # noqa: D102
-    def predict_proba(self, x: Floats) -> Floats: ...  # noqa: D102
+FOUR_OF_TEN = (LOGISTIC, "AdaBoost", "Gradient boosting")  # of the four, those among the ten
+RESAMPLES = 60
+RESAMPLED_ROWS = 4_000
 
 
 @dataclass(frozen=True)
@@ -76,94 +78,113 @@ class Task:
         return x if x.shape[1] else np.zeros((kept.n, 1)), y
 
 
-def logistic(seed: int = 0) -> Learner:
-    """Logistic regression on standardised coordinates."""
-    # Scaled inputs converge in well under 1,000 steps; without scaling lbfgs stops early.
-    return make_pipeline(  # type: ignore[no-any-return]
-        StandardScaler(), LogisticRegression(max_iter=2000, random_state=seed)
-    )
+@dataclass(frozen=True)
+class Answers:
+    """What one fitted model says of the real test rows.
 
-
-def classifiers(seed: int = 0) -> dict[str, Learner]:
-    """The four classifiers of the protocol, unfitted.
-
-    Source: P3GM (ICDE 2021) §VI for kinds and settings.
+    Attributes:
+      truth: the target [n].
+      guess: the predicted target [n].
+      support: how much speaks for each class present in `truth`, [n, classes]; empty for numbers.
     """
-    return {
-        LOGISTIC: logistic(seed),
-        "AdaBoost": AdaBoostClassifier(random_state=seed),
-        "Gradient boosting": GradientBoostingClassifier(
-            max_features="sqrt",
-            max_depth=8,
-            min_samples_leaf=50,
-            min_samples_split=200,
-            random_state=seed,
-        ),
-        "Histogram boosting": HistGradientBoostingClassifier(random_state=seed),
-    }
+
+    truth: NDArray[np.generic]
+    guess: NDArray[np.generic]
+    support: Floats
+
+    def take(self, rows: NDArray[np.int64]) -> Answers:
+        """The answers on these rows; the columns of `support` stay those of all rows."""
+        return Answers(self.truth[rows], self.guess[rows], self.support[rows])
+
+    def scores(self, labels: NDArray[np.generic]) -> dict[str, float]:
+        """R² for numbers, else AUROC, AUPRC and accuracy.
+
+        Args:
+          labels: the classes in `support`; at least two of them stand in `truth`.
+        """
+        if not len(labels):
+            return {"R²": max(0.0, float(r2_score(self.truth, self.guess)))}
+        found, counts = np.unique(self.truth, return_counts=True)
+        rare = positive_class(self.truth)
+        column = {label: self.support[:, i] for i, label in enumerate(labels.tolist())}
+        if len(found) == 2:
+            area = float(roc_auc_score(self.truth == rare, column[rare]))
+        else:
+            areas = [roc_auc_score(self.truth == one, column[one]) for one in found.tolist()]
+            area = float(np.average(areas, weights=counts))
+        return {
+            "AUROC": area,
+            "AUPRC": float(average_precision_score(self.truth == rare, column[rare])),
+            "Accuracy": float((self.guess == self.truth).mean()),
+        }
 
 
-def regressors(seed: int = 0) -> dict[str, Learner]:
-    """Regressors for a numeric target, unfitted."""
-    return {
-        "Ridge regression": make_pipeline(StandardScaler(), Ridge()),
-        "Histogram boosting": HistGradientBoostingRegressor(random_state=seed),
-    }
+def answers(
+    task: Task,
+    train: Cells,
+    test: Cells,
+    *,
+    only: tuple[str, ...] | None = None,
+    ten: bool = False,
+    seed: int = 0,
+) -> dict[str, Answers]:
+    """What models trained on `train` say of real test rows, by the model's name.
 
+    Args:
+      task: what to predict from what.
+      train: rows to learn from.
+      test: real rows to predict.
+      only: names of the models to use, all by default.
+      ten: the further seven kinds that complete the ten, instead of the four.
+      seed: of the models that draw at random.
 
-def fit(model: Learner, x: Floats, y: NDArray[np.generic], *, numeric: bool = False) -> Learner:
-    """The model fitted, or a constant guess where fewer than two values teach nothing.
-
-    Classes with a single row are left out while two others remain.
+    Returns:
+      Nothing when the test rows cannot tell models apart (one class, or fewer than two rows).
     """
-    if len(y) == 0:
-        x, y = np.zeros((1, x.shape[1])), np.zeros(1, dtype=y.dtype)
-    if not numeric and len(y) > 1:
-        # A class with a single row cannot be stratified by the boosters' early stopping.
-        _, place, counts = np.unique(y, return_inverse=True, return_counts=True)
-        if (counts >= 2).sum() >= 2:
-            kept = counts[place] >= 2
-            x, y = x[kept], y[kept]
-    if len(np.unique(y)) < 2:
-        model = DummyRegressor() if numeric else DummyClassifier(strategy="prior")
-    return model.fit(x, y)
-
-
-def positive_class(y: NDArray[np.generic]) -> int:
-    """The rarer of the classes present; the first in code order on a tie."""
-    labels, counts = np.unique(y, return_counts=True)
-    return int(labels[counts.argmin()])
-
-
-def class_scores(model: Learner, x: Floats) -> Callable[[int], Floats]:
-    """Predict once; then the probability [n] of any class, 0 for one the model never saw."""
-    p = model.predict_proba(x)  # [n, classes seen]
-    place = {int(label): i for i, label in enumerate(model.classes_)}
-    return lambda label: p[:, place[label]] if label in place else np.zeros(len(x))
-
-
-def auroc(model: Learner, x: Floats, y: NDArray[np.generic]) -> float | None:
-    """Area under the ROC curve: of the rarer class of two, else one-vs-rest weighted by class size.
-
-    None when the test rows hold one class only.
-    """
-    labels, counts = np.unique(y, return_counts=True)
+    x, y = task.data(train)
+    x_test, y_test = task.data(test)
+    labels = np.unique(y_test)
     if len(labels) < 2:
-        return None
-    score = class_scores(model, x)
-    if len(labels) == 2:
-        rare = positive_class(y)
-        return float(roc_auc_score(y == rare, score(rare)))
-    areas = [roc_auc_score(y == label, score(int(label))) for label in labels]
-    return float(np.average(areas, weights=counts))
+        return {}
+    if task.numeric:
+        models = regressors(seed)
+        labels = labels[:0]
+    else:
+        models = more_classifiers(seed) if ten else classifiers(seed)
+        if not ten and len(np.unique(y)) > BOOSTED_CLASSES:
+            models = {name: models[name] for name in (LOGISTIC, "AdaBoost")}
+    found = {}
+    with one_thread():
+        for name, model in models.items():
+            if only is not None and name not in only:
+                continue
+            fitted = fit(model, x, y, numeric=task.numeric)
+            found[name] = ask(fitted, x_test, y_test, labels)
+    return found
 
 
-def auprc(model: Learner, x: Floats, y: NDArray[np.generic]) -> float | None:
-    """Average precision for the rarest class; None when the test rows hold one class only."""
-    if len(np.unique(y)) < 2:
-        return None
-    rare = positive_class(y)
-    return float(average_precision_score(y == rare, class_scores(model, x)(rare)))
+def ask(model: Learner, x: Floats, y: NDArray[np.generic], labels: NDArray[np.generic]) -> Answers:
+    """What a fitted model says of the rows x [n, width] whose target is y [n].
+
+    Args:
+      model: fitted.
+      x, y: the test rows.
+      labels: the classes in y, ascending; empty for a number.
+    """
+    support = np.zeros((len(y), 0))
+    if len(labels):
+        score = class_scores(model, x)
+        support = np.stack([score(int(one)) for one in labels.tolist()], axis=1)
+    return Answers(y, np.asarray(model.predict(x)), support)
+
+
+def ten_auroc(task: Task, train: Cells, test: Cells, *, seed: int = 0) -> float | None:
+    """Mean AUROC of ten kinds of classifiers; None where the test rows hold one class."""
+    scores = {
+        **tstr(task, train, test, only=FOUR_OF_TEN, seed=seed),
+        **scores_of(task, answers(task, train, test, ten=True, seed=seed)),
+    }
+    return mean_score(scores, "AUROC")
 
 
 def tstr(
@@ -173,60 +194,61 @@ def tstr(
     *,
     only: tuple[str, ...] | None = None,
     seed: int = 0,
-) -> dict[str, dict[str, float]]:
+) -> Scores:
     """Scores on real test rows of models trained on `train`, by model, then by metric.
-
-    Args:
-      task: what to predict from what.
-      train: rows to learn from.
-      test: real rows to predict.
-      only: names of the models to use, all by default.
-      seed: of the models that draw at random.
 
     Returns:
       {"Logistic regression": {"AUROC": …, "AUPRC": …, "Accuracy": …}, …}, or
-      {"Ridge regression": {"R²": …}, …};
-      empty when the test rows cannot tell models apart (one class, or fewer than two rows).
+      {"Ridge regression": {"R²": …}, …}; empty as for `answers`, which see.
     """
-    x, y = task.data(train)
-    x_test, y_test = task.data(test)
-    if len(np.unique(y_test)) < 2:
-        return {}
-    models = regressors(seed) if task.numeric else classifiers(seed)
-    if not task.numeric and len(np.unique(y)) > BOOSTED_CLASSES:
-        models = {name: models[name] for name in (LOGISTIC, "AdaBoost")}
-    with one_thread():
-        return {
-            name: _scores(fit(model, x, y, numeric=task.numeric), x_test, y_test, task)
-            for name, model in models.items()
-            if only is None or name in only
-        }
+    return scores_of(task, answers(task, train, test, only=only, seed=seed))
 
 
-def _scores(fitted: Learner, x: Floats, y: NDArray[np.generic], task: Task) -> dict[str, float]:
-    if task.numeric:
-        return {"R²": max(0.0, float(r2_score(y, fitted.predict(x))))}
-    area, precision = auroc(fitted, x, y), auprc(fitted, x, y)
-    assert area is not None and precision is not None  # the caller checked for two classes
-    right = float((np.asarray(fitted.predict(x)) == y).mean())
-    return {"AUROC": area, "AUPRC": precision, "Accuracy": right}
+def scores_of(task: Task, found: Mapping[str, Answers]) -> Scores:
+    """Every model's scores."""
+    return {name: one.scores(_labels(task, one)) for name, one in found.items()}
 
 
-def one_thread() -> AbstractContextManager[object]:
-    """Learn on one thread within the block.
+def half_width(task: Task, found: Mapping[str, Answers], metric: str, *, seed: int = 0) -> float:
+    """Half the width of a 95 % interval of the mean score over models, in the metric's unit.
 
-    On tables of this size a second thread gains little, and when other processes keep the cores
-    busy, threads that wait for each other make boosting more than ten times slower.
+    By bootstrap: the test rows are drawn anew with replacement, the same for every model. What the
+    choice of training rows adds is not in it.
+    Source: Efron and Tibshirani, "An introduction to the bootstrap", 1993 (standard error).
     """
-    limits: AbstractContextManager[object] = threadpool_limits(limits=1)
-    return limits
+    if not found:
+        return 0.0
+    n = len(next(iter(found.values())).truth)
+    size, rng = min(n, RESAMPLED_ROWS), np.random.default_rng(seed)
+    means = []
+    for _ in range(RESAMPLES):
+        rows = rng.integers(n, size=size)
+        drawn = [one.take(rows) for one in found.values()]
+        if len(np.unique(drawn[0].truth)) < 2:
+            continue  # a draw without the rarer class has no score
+        means.append(
+            np.mean(
+                [
+                    one.scores(_labels(task, all_)).get(metric, np.nan)
+                    for one, all_ in zip(drawn, found.values(), strict=True)
+                ]
+            )
+        )
+    if len(means) < 2:
+        return 0.0
+    # Fewer rows were drawn than there are: errors shrink with the root of their number.
+    return float(1.96 * np.std(means, ddof=1) * np.sqrt(size / n))
+
+
+def _labels(task: Task, one: Answers) -> NDArray[np.generic]:
+    return one.truth[:0] if task.numeric else np.unique(one.truth)
 
 
 def utility_rows(
     task: Task,
     *,
-    real: dict[str, dict[str, float]],
-    synthetic: dict[str, dict[str, float]],
+    real: Scores,
+    synthetic: Scores,
     test: Cells,
 ) -> list[UtilityRow]:
     """Real-trained and synthetic-trained scores side by side, with what guessing scores."""
@@ -248,24 +270,7 @@ def utility_rows(
     ]
 
 
-def mean_score(scores: dict[str, dict[str, float]], metric: str) -> float | None:
+def mean_score(scores: Scores, metric: str) -> float | None:
     """Mean of one metric over the models that report it; None when none does."""
     found = [metrics[metric] for metrics in scores.values() if metric in metrics]
     return float(np.mean(found)) if found else None
-
-
-def pmse(features: Features, real: Cells, synthetic: Cells) -> tuple[float, float]:
-    """Propensity mean squared error and the AUROC of telling the two tables apart.
-
-    A logistic regression predicts which table a row is from; pMSE = mean((p − c)²), c the
-    synthetic share of rows. 0 is indistinguishable, c(1 − c) fully distinguishable. Being linear,
-    it cannot see a column shuffle.
-    Source: Snoke et al. 2018, "General and specific utility measures for synthetic data".
-    """
-    x = np.concatenate([features.encode(real), features.encode(synthetic)])
-    y = np.repeat([0, 1], [real.n, synthetic.n])
-    if len(np.unique(y)) < 2:
-        return 0.0, 0.5
-    with one_thread():
-        p = class_scores(fit(logistic(), x, y), x)(1)
-    return float(np.mean((p - y.mean()) ** 2)), float(roc_auc_score(y, p))

@@ -78,7 +78,13 @@ def conditions(schema: Schema, *, n: int, inferred: bool = False) -> tuple[str, 
     how = "inferred from the table and declared public" if inferred else "declared public"
     domains = "; ".join(declared(column) for column in schema.columns)
     return (
-        f"The number of records, {n}, is public.",
+        f"The number of records, {n}, is public."
+        + (
+            f" Beside them {schema.holdout:.0%} of the file's records, chosen by their place in "
+            "it, were kept out of training."
+            if schema.holdout
+            else ""
+        ),
         "The guarantee protects one record; a person with several records gets less.",
         f"Conditional on these declared domains ({how}): {domains}.",
     )

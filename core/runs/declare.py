@@ -15,7 +15,14 @@ from core.runs.store import RunStore
 from core.table.grid import as_kind, schema_of, with_categories
 from core.table.schema import DomainSource, Kind, Schema, SchemaError
 
-__all__ = ["change_categories", "change_grid", "change_groups", "change_kind", "change_target"]
+__all__ = [
+    "change_categories",
+    "change_grid",
+    "change_groups",
+    "change_holdout",
+    "change_kind",
+    "change_target",
+]
 
 
 def change_grid(store: RunStore, table: TableRecord, grid: pd.DataFrame) -> TableRecord:
@@ -61,6 +68,11 @@ def change_categories(store: RunStore, table: TableRecord, name: str, text: str)
 def change_target(store: RunStore, table: TableRecord, target: str | None) -> TableRecord:
     """Name the target column, or none."""
     return store.save_schema(table.id, table.schema.model_copy(update={"target": target}))
+
+
+def change_holdout(store: RunStore, table: TableRecord, share: float) -> TableRecord:
+    """Keep a share of the records out of training, in [0, ½], chosen by their place in the file."""
+    return store.save_schema(table.id, table.schema.model_copy(update={"holdout": share}))
 
 
 def change_groups(store: RunStore, table: TableRecord, groups: Mapping[str, str]) -> TableRecord:

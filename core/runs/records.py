@@ -9,6 +9,7 @@ from typing import Any
 
 from core.privacy.plan import Guarantee, Plan
 from core.runs.events import State
+from core.table.holdout import training_count
 from core.table.schema import Schema
 
 __all__ = ["RunRecord", "TableRecord"]
@@ -41,6 +42,11 @@ class TableRecord:
     profile: dict[str, Any]
     path: Path
     people: str
+
+    @property
+    def training_n(self) -> int:
+        """Number of records that are trained on: all but the holdout (public)."""
+        return training_count(self.n, self.schema.holdout)
 
 
 @dataclass(frozen=True, kw_only=True)

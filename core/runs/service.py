@@ -114,7 +114,7 @@ def make_plan(
 
     Args:
       schema: its domain must be declared.
-      n: number of records (public), ≥ 1.
+      n: number of records to train on (public), ≥ 1: `TableRecord.training_n`.
       model: registry id.
       epsilon: budget under zero-out, > 0; inf turns differential privacy off.
       delta: in (0, 1/n); `default_delta(n)` when None.
@@ -203,7 +203,7 @@ def start(
         table_id,
         plan,
         schema=table.schema,
-        rows=table.n if rows is None else rows,
+        rows=table.training_n if rows is None else rows,
         seed=seed,
         device=device,
         name=name,

@@ -31,6 +31,7 @@ from core.runs.process import holder_gone
 from core.runs.records import RunRecord, TableRecord
 from core.runs.tables import NotFoundError, RunStoreError
 from core.runs.workspace import private_folder
+from core.table.holdout import training_count
 from core.table.schema import Schema
 
 __all__ = ["NotFoundError", "RunStore", "RunStoreError", "TableRecord"]
@@ -66,10 +67,11 @@ class RunStore(Journal, Artefacts):
         Raises:
           RunStoreError: the plan is for another number of records, or rows < 1.
         """
-        table = self.table(table_id)
-        if plan.n != table.n:
+        trained = training_count(self.table(table_id).n, schema.holdout)
+        if plan.n != trained:
             raise RunStoreError(
-                f"The plan is for {plan.n} records, the table has {table.n}. Make a new plan."
+                f"The plan is for {plan.n} records, the table has {trained} to train on. Make a "
+                "new plan."
             )
         if rows < 1:
             raise RunStoreError("Ask for at least one synthetic record.")

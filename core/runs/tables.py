@@ -7,6 +7,7 @@ import json
 import secrets
 import shutil
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -19,6 +20,7 @@ from core.runs.database import TableRow, create_tables, open_engine
 from core.runs.events import json_safe
 from core.runs.records import TableRecord
 from core.runs.workspace import Workspace, private_folder, replacing
+from core.table.holdout import held_out
 from core.table.schema import Schema
 
 __all__ = ["NotFoundError", "RunStoreError", "TableStore"]
@@ -148,6 +150,23 @@ class TableStore:
     def load_frame(self, table_id: str) -> pd.DataFrame:
         """All rows of a table, as they were imported."""
         return pd.read_parquet(self.table(table_id).path)
+
+    def load_split(
+        self, table_id: str, holdout: float, *, columns: Sequence[str] | None = None
+    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """The rows that are trained on and those kept out, each in file order.
+
+        Args:
+          table_id: which table.
+          holdout: share of rows kept out, see `core.table.holdout`.
+          columns: only these; all by default.
+        """
+        wanted = None if columns is None else list(columns)
+        frame = pd.read_parquet(self.table(table_id).path, columns=wanted)
+        kept = held_out(len(frame), holdout)
+        if not kept.any():
+            return frame, frame.iloc[:0]
+        return frame[~kept].reset_index(drop=True), frame[kept].reset_index(drop=True)
 
     def _drop_table(self, table_id: str) -> None:
         """Remove a table's rows from disk and its records, and those of its runs, at once."""

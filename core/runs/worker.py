@@ -134,16 +134,20 @@ class _Work:
             shift_key=shift_key(store.workspace, run.people),
         )
         self._say("Going on from the checkpoint." if resume else "Fitting.")
-        path = store.table(run.table_id).path
         outcome = execute(
             job,
-            lambda names: pd.read_parquet(path, columns=list(names)),
+            lambda names: self._rows(names)[0],
             debit=self._debit,
             observe=self.reporter,
             find=self.find,
         )
         store.record(run.id, guarantee=outcome.guarantee)
         self._say("The synthetic table is ready; making the report.")
+
+    def _rows(self, names: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """The rows that are trained on and the holdout, as the run's schema splits them."""
+        run = self.record
+        return self.store.load_split(run.table_id, run.schema.holdout, columns=names)
 
     def _debit(self) -> Entry:
         """Pay for the plan; a key that paid already, before a pause or a crash, pays no more."""
@@ -173,9 +177,11 @@ class _Work:
             if self.reporter.phase("report", "Comparing with the real table") is Wish.CANCEL:
                 raise FitCancelled
             kept = [column.name for column in run.schema.domain().columns]
-            real = pd.read_parquet(store.table(run.table_id).path, columns=kept)
+            real, held = self._rows(kept)
             synthetic = pd.read_parquet(store.artefact(run.id, "synthetic.parquet"))
             more: dict[str, Any] = _level(run.plan)
+            if len(held):
+                more["test"] = held
             if store.artefact(run.id, "before.parquet").exists():
                 more["before"] = pd.read_parquet(store.artefact(run.id, "before.parquet"))
             save(

@@ -148,7 +148,9 @@ class Column(BaseModel):
 
 
 class Schema(BaseModel):
-    """A table's columns in file order, its target, entity key and sensitive groups.
+    """A table's columns in file order, its target, entity key, sensitive groups and holdout.
+
+    `holdout` is the share of records kept out of training, in [0, ½]; see `core.table.holdout`.
 
     Raises (pydantic.ValidationError, a ValueError): duplicate names, or a role naming no column.
     """
@@ -159,6 +161,7 @@ class Schema(BaseModel):
     target: str | None = None
     entity_key: str | None = None
     sensitive: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    holdout: float = Field(default=0.0, ge=0.0, le=0.5)
 
     @model_validator(mode="after")
     def _roles(self) -> Self:

@@ -65,7 +65,7 @@ def choices(table: TableRecord, card: Card, epsilon: float) -> dict[str, Any]:
 
 def _certificate(table: TableRecord, epsilon: float, shift: float) -> float | None:
     """The ε of each group's certificate, or None."""
-    groups = groups_of(table.n)
+    groups = groups_of(table.training_n)
     if not groups:
         st.caption(
             f"A private certificate needs {GROUP} rows at least. You will see the inside check."

@@ -15,13 +15,22 @@ from core.table.schema import Column, DomainSource, Kind, Schema
 KEYS = {
     "tvd_1way",
     "tvd_2way",
+    "tvd_3way",
+    "nist",
+    "range_error",
     "association_gap",
+    "pca_3way",
+    "sliced",
+    "mmd",
     "wscore_pca",
     "wscore_whole",
     "prediction_gap",
     "tstr_auroc",
     "tstr_auprc",
+    "tstr_ten",
     "pmse",
+    "pmse_ratio",
+    "tree_auroc",
 }
 
 
@@ -101,6 +110,17 @@ def test_stages_are_saved_early_and_progress_rises(schema, tables):
     assert all(text and text[0].isupper() for text, _ in heard)
 
 
+def test_long_tables_get_a_first_look_at_a_few_rows(schema, tables, monkeypatch):
+    monkeypatch.setattr("core.quality.report.FIRST_LOOK_ROWS", 150)
+    saved = []
+    build_report(tables["real"].head(400), tables["fresh"].head(300), schema, save=saved.append)
+    first = saved[0]
+    assert first.columns and not first.complete and not first.scores
+    assert "A first look at 150 rows" in first.notes[0]
+    assert (first.rows_real, first.rows_synthetic) == (400, 300)
+    assert all("first look" not in note for report in saved[1:] for note in report.notes)
+
+
 def test_the_same_seed_gives_the_same_report(schema, tables):
     a, b = (
         build_report(tables["real"].head(150), tables["fresh"].head(150), schema, seed=4)
@@ -148,7 +168,7 @@ def test_no_target_no_utility(schema, tables):
     bare = schema.model_copy(update={"target": None})
     report = build_report(tables["real"].head(60), tables["fresh"].head(60), bare)
     assert report.utility is None and report.target is None
-    assert {score.key for score in report.scores} == KEYS - {"tstr_auroc", "tstr_auprc"}
+    assert {score.key for score in report.scores} == KEYS - {"tstr_auroc", "tstr_auprc", "tstr_ten"}
 
 
 def test_a_numeric_target(schema, tables):
@@ -169,7 +189,7 @@ def test_dates_as_text(schema):
 
 
 def test_large_tables_are_sampled_and_it_is_said(schema, tables, monkeypatch):
-    monkeypatch.setattr("core.quality.report.TABLE_ROWS", 100)
+    monkeypatch.setattr("core.quality.build.TABLE_ROWS", 100)
     report = build_report(tables["real"], tables["fresh"], schema)
     assert report.rows_real == 1200
     assert any("at most 100 rows" in note for note in report.notes)

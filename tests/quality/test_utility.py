@@ -4,22 +4,27 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
+from core.quality.learners import (
+    LOGISTIC,
+    classifiers,
+    fit,
+    logistic,
+    more_classifiers,
+)
 from core.quality.prediction import _majority, dimension_prediction, prediction_gap
 from core.quality.prepare import Features
 from core.quality.types import PredictionPoint
 from core.quality.utility import (
-    LOGISTIC,
     Task,
-    auprc,
-    auroc,
-    classifiers,
-    fit,
-    logistic,
+    answers,
+    ask,
+    half_width,
     mean_score,
-    pmse,
+    ten_auroc,
     tstr,
     utility_rows,
 )
+from tests.quality.conftest import make
 
 
 class Fixed:
@@ -30,29 +35,36 @@ class Fixed:
     def predict_proba(self, x):
         return np.column_stack([1 - x[:, 0], x[:, 0]])
 
+    def predict(self, x):
+        return (x[:, 0] > 0.5).astype(int)
+
+
+def judged(x, y):
+    labels = np.unique(y)
+    return ask(Fixed(), x, y, labels).scores(labels)
+
 
 def test_auroc_by_counting_pairs():
     x = np.array([[0.9], [0.8], [0.3], [0.2], [0.1]])
     y = np.array([1, 0, 1, 0, 0])
     # Rarer class 1 at .9 and .3 against .8, .2, .1: 3 + 2 of 6 pairs in order.
-    assert auroc(Fixed(), x, y) == pytest.approx(5 / 6)
+    assert judged(x, y)["AUROC"] == pytest.approx(5 / 6)
     # Precision 1/1 at the first hit, 2/3 at the second, recall ½ each.
-    assert auprc(Fixed(), x, y) == pytest.approx(0.5 * 1 + 0.5 * 2 / 3)
-    assert auroc(Fixed(), x, np.ones(5)) is None
+    assert judged(x, y)["AUPRC"] == pytest.approx(0.5 * 1 + 0.5 * 2 / 3)
 
 
 def test_the_rarer_class_is_positive_even_when_it_is_class_0():
     x = np.array([[0.1], [0.8], [0.9]])
     y = np.array([0, 1, 1])
-    assert auroc(Fixed(), x, y) == 1
-    assert auprc(Fixed(), x, y) == 1
+    assert judged(x, y)["AUROC"] == 1
+    assert judged(x, y)["AUPRC"] == 1
 
 
 def test_a_class_never_seen_scores_zero_and_several_are_weighted():
     x = np.array([[1.0], [1.0], [0.0], [0.5]])
     y = np.array([1, 1, 0, 2])
     # One-vs-rest: class 1 perfect (1), class 0 perfect (1), class 2 unseen, constant 0 (½).
-    assert auroc(Fixed(), x, y) == pytest.approx((2 * 1 + 1 * 1 + 1 * 0.5) / 4)
+    assert judged(x, y)["AUROC"] == pytest.approx((2 * 1 + 1 * 1 + 1 * 0.5) / 4)
 
 
 @pytest.fixture(scope="module")
@@ -119,13 +131,30 @@ def test_a_class_with_one_row_is_left_out():
     assert fit(logistic(), x[:2], np.array([0, 1])).classes_.tolist() == [0, 1]
 
 
-def test_pmse_finds_shifted_rows_and_not_shuffled_ones(cells):
+def test_ten_kinds_learn_what_is_there_and_nothing_from_a_shuffle(cells):
     features, tables = cells
-    same, blind = pmse(features, tables["real"], tables["real"])
-    assert same == pytest.approx(0, abs=1e-9)
-    assert blind == pytest.approx(0.5)
-    assert pmse(features, tables["real"], tables["shuffled"])[0] < 1e-6
-    assert pmse(features, tables["real"], tables["collapsed"])[0] > 0.1
+    task = Task(features, "rich")
+    assert len({*classifiers(), *more_classifiers()} - {"Histogram boosting"}) == 10
+    good = ten_auroc(task, tables["real"], tables["test"])
+    assert good > 0.85
+    assert abs(ten_auroc(task, tables["shuffled"], tables["test"]) - 0.5) < 0.1
+    none = tables["test"].take(np.array([], dtype=int))
+    assert ten_auroc(task, tables["real"], none) is None
+
+
+def test_the_band_of_a_score_covers_what_other_test_rows_say(schema):
+    train, pool = make(800, 50), make(12_000, 51)
+    features, (learn, tests) = Features.fit(schema, train, pool)
+    task, found = Task(features, "rich"), []
+    band = None
+    for start in range(0, 12_000, 600):
+        test = tests.take(np.arange(start, start + 600))
+        said = answers(task, learn, test, only=(LOGISTIC,))
+        labels = np.unique(said[LOGISTIC].truth)
+        found.append(said[LOGISTIC].scores(labels)["AUROC"])
+        band = band or half_width(task, said, "AUROC")
+    # The spread over twenty fresh sets of test rows is what the band claims to know from one.
+    assert 0.5 < band / (1.96 * np.std(found, ddof=1)) < 2.0
 
 
 def test_dimension_prediction_drops_what_real_rows_cannot_predict(cells):
