@@ -10,7 +10,7 @@ from core.figure_parts import LEGEND, Trace, axis, figure, points
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-__all__ = ["pca_figure"]
+__all__ = ["density_figure", "pca_figure"]
 
 
 def pca_figure(report: Mapping[str, Any]) -> Figure | None:
@@ -18,9 +18,11 @@ def pca_figure(report: Mapping[str, Any]) -> Figure | None:
     pca = report["pca"]
     if pca is None:
         return None
-    panels = [("real", "real", "circle"), ("synthetic", "synthetic", "diamond")]
+    panels = [("synthetic", "synthetic", "diamond")]
+    if pca["real"]:
+        panels.insert(0, ("real", "real", "circle"))
     if pca.get("before"):
-        panels.insert(1, ("before", "before boosting", "square"))
+        panels.insert(-1, ("before", "before boosting", "square"))
     first, second = (f"{part:.0%} of the spread" for part in pca["explained"])
     width = (1.0 - 0.04 * (len(panels) - 1)) / len(panels)
     data: list[Trace] = []
@@ -46,3 +48,38 @@ def pca_figure(report: Mapping[str, Any]) -> Figure | None:
         "legend": LEGEND | {"itemsizing": "constant"},
     }
     return figure(data, layout)
+
+
+def density_figure(report: Mapping[str, Any]) -> Figure | None:
+    """Where on the plane the synthetic table has too few or too many rows: one signed heat map."""
+    found = report.get("density")
+    if found is None:
+        return None
+    x, y = ([(a + b) / 2 for a, b in zip(e, e[1:], strict=False)] for e in (found["x"], found["y"]))
+    rows = list(zip(found["real"], found["synthetic"], strict=True))
+    gap = [[b - a for a, b in zip(*row, strict=True)] for row in rows]
+    most = max(1e-4, *(abs(value) for line in gap for value in line))
+    trace: Trace = {
+        "type": "heatmap",
+        "x": x,
+        "y": y,
+        "z": gap,
+        "zmin": -most,
+        "zmax": most,
+        # blue: rows that are missing there; orange: rows that are too many
+        "colorscale": [
+            [0.0, "rgba(0,114,178,0.95)"],
+            [0.5, "rgba(127,127,127,0.03)"],
+            [1.0, "rgba(213,94,0,0.95)"],
+        ],
+        "colorbar": {
+            "title": {"text": "too few … too many"},
+            "tickformat": "+.1%",
+            "thickness": 10,
+            "outlinewidth": 0,
+        },
+        "customdata": [list(zip(*row, strict=True)) for row in rows],
+        "hovertemplate": "real %{customdata[0]:.2%} of rows here<br>synthetic "
+        "%{customdata[1]:.2%}<extra></extra>",
+    }
+    return figure([trace], {"xaxis": axis("axis 1"), "yaxis": axis("axis 2"), "height": 400})

@@ -16,7 +16,7 @@ def describe(kind: str, report: Report, name: str | None = None) -> str:
     """A figure in one sentence, for screen readers.
 
     Args:
-      kind: "column" (with `name`), "pca", "probability", "prediction", "pairs" or
+      kind: "column" (with `name`), "pca", "density", "probability", "prediction", "pairs" or
         "associations".
       report: as for the figure.
       name: the column, for kind "column".
@@ -31,13 +31,16 @@ def describe(kind: str, report: Report, name: str | None = None) -> str:
         "probability": _describe_probability,
         "prediction": _describe_prediction,
         "pairs": _describe_pairs,
+        "density": _describe_density,
         "associations": _describe_associations,
     }
     return sentences[kind](report)
 
 
 def _describe_column(picture: Trace, name: str) -> str:
-    names = picture["labels"] or spans(picture["edges"], picture["kind"])
+    names = picture["labels"] or spans(picture["edges"] or [], picture["kind"])
+    if not picture["real"]:
+        return f"{name}: shares of synthetic rows; nothing of the real table is shown."
     text = f"{name}: distance between real and synthetic {picture['tvd']:.3f} (0 is the same)"
     if names:
         gaps = [abs(a - b) for a, b in zip(picture["real"], picture["synthetic"], strict=True)]
@@ -54,6 +57,8 @@ def _describe_associations(report: Report) -> str:
     found = report["associations"]
     names = found["columns"]
     pairs = [(i, j) for i in range(len(names)) for j in range(i)]
+    if not found["real"]:
+        return "How strongly columns belong together in the synthetic table (0 none, 1 fully)."
     if not pairs:
         return "There is one column only."
     gap = {(i, j): abs(found["real"][i][j] - found["synthetic"][i][j]) for i, j in pairs}
@@ -67,11 +72,25 @@ def _describe_associations(report: Report) -> str:
 
 def _describe_pca(report: Report) -> str:
     pca = report["pca"]
+    if pca is not None and not pca["real"]:
+        return "Synthetic rows on their own two principal axes."
     if pca is None or pca["wscore"] is None:
         return "Real and synthetic rows on two principal axes; the score is not measured yet."
     return (
         f"Real and synthetic rows on two principal axes that hold {sum(pca['explained']):.0%} of "
         f"the spread; Wasserstein score {pca['wscore']:.3f} (1 is the same)."
+    )
+
+
+def _describe_density(report: Report) -> str:
+    found = report["density"]
+    if found is None:
+        return "Densities are not measured yet."
+    cells = zip(found["real"], found["synthetic"], strict=True)
+    gaps = [abs(a - b) for real, made in cells for a, b in zip(real, made, strict=True)]
+    return (
+        "Where the synthetic table has too few (blue) or too many (orange) rows on two principal "
+        f"axes; the largest difference is {share(max(gaps))} of rows in one cell."
     )
 
 

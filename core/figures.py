@@ -12,13 +12,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from core.figure_pairs import association_figure
+from core.figure_column import column_figure
+from core.figure_pairs import association_figure, pairs_figure
 from core.figure_parts import (
     BLUE,
     LEGEND,
     LINE,
     PHASES,
-    VERMILION,
     Trace,
     axis,
     bars,
@@ -34,7 +34,7 @@ from core.figure_parts import (
     square,
     wrap,
 )
-from core.figure_plane import pca_figure
+from core.figure_plane import density_figure, pca_figure
 from core.figure_words import describe
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ __all__ = [
     "association_figure",
     "budget_figure",
     "column_figure",
+    "density_figure",
     "describe",
     "pairs_figure",
     "pca_figure",
@@ -54,124 +55,8 @@ __all__ = [
 
 Report = Mapping[str, Any]
 
-REAL_FILL = "rgba(0,114,178,0.45)"
 HATCHES = ("", "/", "x", ".", "-", "\\", "+")
 NOT_PREDICTABLE = "not predictable even from real rows"
-
-
-def column_figure(report: Report, name: str) -> Figure:
-    """One column, real against synthetic: share of rows per bin or label, missing apart.
-
-    Raises:
-      KeyError: the report holds no column of that name.
-    """
-    picture = report["columns"][name]
-    if picture["labels"] is not None:
-        labels = list(picture["labels"])
-        return figure(*_state_bars(labels, picture, picture["real"], picture["synthetic"]))
-    return _histogram(picture)
-
-
-def _state_bars(
-    labels: list[str], picture: Trace, real: Sequence[float], synthetic: Sequence[float]
-) -> tuple[list[Trace], Trace]:
-    """Two horizontal bars per label, "missing" last."""
-    real, synthetic = list(real), list(synthetic)
-    if picture["missing_real"] or picture["missing_synthetic"]:
-        labels = [*labels, "missing"]
-        real.append(picture["missing_real"])
-        synthetic.append(picture["missing_synthetic"])
-    hover = [
-        f"<b>{label}</b><br>real: {share(a)} of rows<br>synthetic: {share(b)} of rows"
-        for label, a, b in zip(labels, real, synthetic, strict=True)
-    ]
-    at = list(range(len(labels)))
-    ticks = {"tickvals": at, "ticktext": [short(label) for label in labels]}
-    layout: Trace = {
-        "barmode": "group",
-        "bargap": 0.25,
-        "xaxis": axis("share of rows", tickformat=".0%", rangemode="tozero"),
-        "yaxis": axis("", autorange="reversed", showgrid=False, **ticks),
-        "height": 110 + 30 * len(labels),
-        "hovermode": "closest",
-    }
-    return [bars("real", at, real, hover), bars("synthetic", at, synthetic, hover)], layout
-
-
-def _histogram(picture: Trace) -> Figure:
-    """Bins as filled steps (real) under an outline (synthetic); atoms and missing in a strip apart.
-
-    An atom such as the exact 0 of an amount would dwarf every bin, so it has its own scale.
-    """
-    edges, kind = picture["edges"], picture["kind"]
-    atoms = [i for i in range(len(edges) - 1) if edges[i] == edges[i + 1]]
-    whole = [i for i in range(len(edges) - 1) if i not in atoms]
-    names = spans(edges, kind)
-    states, state_layout = _state_bars(
-        [names[i] for i in atoms],
-        picture,
-        [picture["real"][i] for i in atoms],
-        [picture["synthetic"][i] for i in atoms],
-    )
-    if not whole:
-        return figure(states, state_layout)
-    shown = {key: [picture[key][i] for i in whole] for key in ("real", "synthetic")}
-    bins = [names[i] for i in whole]
-    ends = [edges[i] for i in whole] + [edges[whole[-1] + 1]]
-    data = _steps(shown["real"], shown["synthetic"], bins)
-    layout: Trace = {
-        "bargap": 0.0,
-        "xaxis": axis("", showgrid=False, **edge_ticks(ends, kind)),
-        "yaxis": axis("share of rows", tickformat=".1~%", rangemode="tozero"),
-        "height": 340,
-        "hovermode": "x",
-    }
-    count = len(states[0]["y"])
-    if not count:
-        return figure(data, layout)
-    strip = min(0.4, 0.14 + 0.11 * count)  # of the figure's height
-    for trace in states:
-        trace |= {"xaxis": "x2", "yaxis": "y2", "showlegend": False}
-    return figure(
-        [*data, *states],
-        layout
-        | {
-            "height": 340 + 50 * count,
-            "barmode": "group",
-            "yaxis": layout["yaxis"] | {"domain": [strip + 0.14, 1.0]},
-            "xaxis2": state_layout["xaxis"] | {"anchor": "y2"},
-            "yaxis2": state_layout["yaxis"] | {"anchor": "x2", "domain": [0.0, strip]},
-        },
-    )
-
-
-def _steps(real: Sequence[float], synthetic: Sequence[float], bins: Sequence[str]) -> list[Trace]:
-    """Real bins as filled bars at 0, 1, 2, …; synthetic ones as an outline over them."""
-    hover = [
-        f"<b>{name}</b><br>real: {share(a)} of rows<br>synthetic: {share(b)} of rows"
-        for name, a, b in zip(bins, real, synthetic, strict=True)
-    ]
-    at = [-0.5, *(x - 0.5 for x in range(len(bins))), len(bins) - 0.5, len(bins) - 0.5]
-    return [
-        {
-            "type": "bar",
-            "name": "real",
-            "x": list(range(len(bins))),
-            "y": list(real),
-            "marker": {"color": REAL_FILL, "line": {"width": 0}},
-            "hovertext": hover,
-            "hovertemplate": "%{hovertext}<extra></extra>",
-        },
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "name": "synthetic",
-            "x": at,
-            "y": [0.0, *synthetic, synthetic[-1], 0.0],
-            "line": {"shape": "hv", "color": VERMILION, "width": 2},
-            "hoverinfo": "skip",
-        },
-    ]
 
 
 def probability_figure(report: Report) -> Figure | None:
@@ -226,46 +111,6 @@ def prediction_figure(report: Report) -> Figure | None:
             notes += name_points(trace, [p["column"] for p in kept])
     layout = square("learnt from real rows", "learnt from synthetic rows", low=-0.03, high=1.04)
     return figure([diagonal(0.0, 1.0), *data], layout | {"annotations": notes})
-
-
-def pairs_figure(report: Report) -> Figure | None:
-    """Heat map of the distance between the joint distributions of every two columns."""
-    pairs = report["pairs"]
-    if pairs is None:
-        return None
-    names, tvd = pairs["columns"], pairs["tvd"]
-    at = list(range(len(names)))
-    ticks = {"tickvals": at, "ticktext": [short(name, 18) for name in names]}
-    trace: Trace = {
-        "type": "heatmap",
-        "x": at,
-        "y": at,
-        "z": tvd,
-        "zmin": 0.0,
-        "zmax": max(0.1, *(value for row in tvd for value in row)),
-        # Faint to full in one hue, so that near zero is the page's own colour in both themes.
-        "colorscale": [
-            [0.0, "rgba(213,94,0,0.03)"],
-            [0.25, "rgba(213,94,0,0.45)"],
-            [1.0, "rgba(213,94,0,0.95)"],
-        ],
-        "xgap": 1,
-        "ygap": 1,
-        "colorbar": {"title": {"text": "distance"}, "thickness": 10, "outlinewidth": 0},
-        "hovertext": [[_pair(a, b) for b in names] for a in names],
-        "hovertemplate": "%{hovertext}<br>distance %{z:.3f} (0 same, 1 nothing in common)"
-        "<extra></extra>",
-    }
-    layout = {
-        "xaxis": axis("", showgrid=False, tickangle=-45, **ticks),
-        "yaxis": axis("", showgrid=False, autorange="reversed", **ticks),
-        "height": max(320, 130 + 28 * len(names)),
-    }
-    return figure([trace], layout)
-
-
-def _pair(a: str, b: str) -> str:
-    return f"<b>{a}</b> alone" if a == b else f"<b>{a}</b> with <b>{b}</b>"
 
 
 def budget_figure(plan: Mapping[str, Any]) -> Figure:

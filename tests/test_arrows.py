@@ -22,9 +22,11 @@ MAY_IMPORT = {
     "figure_words": {"figure_parts"},
     "figure_stages": {"figure_parts"},
     "figure_lmdp": {"figure_parts"},
+    "figure_column": {"figure_parts"},
     "figure_pairs": {"figure_parts"},
     "figure_plane": {"figure_parts"},
     "figures": {
+        "figure_column",
         "figure_pairs",
         "figure_parts",
         "figure_plane",

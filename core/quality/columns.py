@@ -8,16 +8,12 @@ from numpy.typing import NDArray
 from core.quality.marginals import tvd
 from core.quality.prepare import Cells, Feature, Features
 from core.quality.types import ColumnPicture
-from core.table.codec import Line
-from core.table.schema import Column, Kind
+from core.table.bins import MAX_LABELS, OTHER, edges_of
+from core.table.schema import Kind
 
 __all__ = ["column_pictures"]
 
 Floats = NDArray[np.float64]
-
-MAX_BINS = 30
-MAX_LABELS = 20
-OTHER = "(other)"
 
 
 def column_pictures(features: Features, real: Cells, synthetic: Cells) -> dict[str, ColumnPicture]:
@@ -81,7 +77,8 @@ def _numeric(feature: Feature, real: Floats, synthetic: Floats) -> ColumnPicture
     present = real[~np.isnan(real)]
     shown = synthetic[~np.isnan(synthetic)]
     span = present if len(present) else shown
-    edges, atoms = _edges(feature.column, span)
+    low, high = (float(span.min()), float(span.max())) if len(span) else (np.nan, np.nan)
+    edges, atoms = edges_of(feature.column, low, high)
     outside = (shown < edges[0]) | (shown > edges[-1]) if len(edges) else np.zeros(0, dtype=bool)
     return ColumnPicture(
         kind=feature.column.kind.value,
@@ -94,41 +91,6 @@ def _numeric(feature: Feature, real: Floats, synthetic: Floats) -> ColumnPicture
         outside=float(outside.sum() / max(len(synthetic), 1)),
         tvd=_distance(feature, real, synthetic),
     )
-
-
-def _edges(column: Column, present: Floats) -> tuple[Floats, Floats]:
-    """Bin edges over the values present, and the atoms drawn as bins of zero width.
-
-    Log-scale columns get edges evenly spaced on the column's own scale, and each declared spike a
-    bin of its own (the edge twice), so that neither the spike nor the tail hides the other. Whole
-    steps are never cut: bins of a stepped column are a whole number of steps wide.
-    """
-    if not len(present):
-        return np.zeros(0), np.zeros(0)
-    low, high = float(present.min()), float(present.max())
-    if low == high:
-        return np.array([low, high]), np.array([low])
-    if column.scale == "log":
-        return _log_edges(column, low, high)
-    if column.step > 0:
-        steps = round((high - low) / column.step) + 1
-        width = column.step * max(1, int(np.ceil(steps / MAX_BINS)))
-        bins = int(np.ceil(steps * column.step / width - 1e-9))
-        # Centred on whole numbers; a day's bar starts on the day.
-        start = low if column.kind is Kind.DATETIME else low - column.step / 2
-        edges = start + width * np.arange(bins + 1)
-        return edges.astype(np.float64), np.zeros(0)
-    return np.linspace(low, high, MAX_BINS + 1), np.zeros(0)
-
-
-def _log_edges(column: Column, low: float, high: float) -> tuple[Floats, Floats]:
-    bounded = column.model_copy(update={"low": low, "high": high})
-    line = Line.of(bounded)
-    atoms = np.array(sorted({spike for spike in column.spikes if low <= spike <= high}))
-    edges = line.value(np.linspace(0.0, 1.0, MAX_BINS + 1))
-    edges[0], edges[-1] = low, high
-    edges = np.unique(np.concatenate([edges, atoms]))  # snapping to steps merges the finest bins
-    return np.sort(np.concatenate([edges, atoms])), atoms
 
 
 def _shares(values: Floats, edges: Floats, atoms: Floats) -> list[float]:

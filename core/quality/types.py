@@ -69,10 +69,13 @@ class ColumnPicture(_Value):
         of at most 20), then the rest together.
       edges: numeric kinds: bin edges, one more than there are shares; dates in seconds since
         1970-01-01. Bins may have zero width: an atom such as the exact 0 of an amount.
-      real, synthetic: share of rows per label or bin, in [0, 1].
+      real, synthetic: share of rows per label or bin, in [0, 1]; `real` is empty where nothing of
+        the real table may be shown.
       missing_real, missing_synthetic: share of rows without a value.
       outside: share of synthetic rows beyond the real range (drawn in the end bins).
-      tvd: 1-way total variation distance.
+      tvd: 1-way total variation distance; None where `real` is empty.
+      noise: half the width of a 95 % interval around each real share, which was released with
+        noise; None for exact shares.
     """
 
     kind: str
@@ -81,17 +84,18 @@ class ColumnPicture(_Value):
     edges: list[float] | None = None
     real: list[float]
     synthetic: list[float]
-    missing_real: float
+    missing_real: float | None
     missing_synthetic: float
     outside: float = 0.0
-    tvd: float
+    tvd: float | None
+    noise: float | None = None
 
 
 class Projection(_Value):
-    """Both tables on the first two principal axes of the real one.
+    """Both tables on the first two principal axes of the real one (outside: of the synthetic one).
 
     Attributes:
-      real, synthetic: at most 1,500 points [x, y] each.
+      real, synthetic: at most 1,500 points [x, y] each; `real` is empty outside.
       before: the same before boosting; none where there was none.
       explained: shares of the real variance on each axis.
       wscore, spread: Wasserstein score on this plane, mean and standard deviation over seeds.
@@ -215,7 +219,10 @@ class Attack(_Value):
 
 
 class AssociationTable(_Value):
-    """How strongly columns belong together, in both tables; see `core.quality.association`."""
+    """How strongly columns belong together, in both tables; see `core.quality.association`.
+
+    `real` is empty outside.
+    """
 
     columns: list[str]
     real: list[list[float]]
@@ -225,10 +232,11 @@ class AssociationTable(_Value):
 class Report(_Value):
     """Everything the Review page shows. Empty parts are not measured yet (`complete` is False).
 
-    Made from real rows without noise: for eyes inside the organisation only (`view`).
+    `view` is "inside" when it was made from real rows without noise, for eyes inside the
+    organisation only; "outside" when nothing in it was but what a plan paid for.
     """
 
-    view: Literal["inside"] = "inside"
+    view: Literal["inside", "outside"] = "inside"
     complete: bool = False
     rows_real: int
     rows_synthetic: int

@@ -15,6 +15,7 @@ from core.models.synthesizer import FitEvent, Fitted, Observe, Synthesizer, load
 from core.privacy.guarded import PrivateTable
 from core.privacy.meter import Meter
 from core.privacy.plan import Phase, Plan
+from core.runs.overlay import release_overlay
 from core.runs.workspace import private_folder, replacing
 from core.table.codec import Codec, Codes
 
@@ -92,6 +93,8 @@ class _Attempt:
             resume=job.resume,
         )
         fitted = protect.shifted(fitted, job.plan, job.shift_key, observe=observe)
+        if self._number == 1:
+            release_overlay(table, job.plan, self._codec, job.folder, observe=observe)
         fitted.save(private_folder(saved))
         if job.plan.protection is None:
             return fitted, []

@@ -14,7 +14,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-__all__ = ["EventRow", "RunRow", "TableRow", "create_tables", "open_engine"]
+__all__ = ["EventRow", "NoteRow", "RunRow", "TableRow", "create_tables", "open_engine"]
 
 BUSY_MS = 15_000  # how long a writer waits for another one before it gives up
 
@@ -87,6 +87,23 @@ class EventRow(Base):
     time: Mapped[float] = mapped_column(Float(53))
     kind: Mapped[str]
     data: Mapped[dict[str, Any]] = mapped_column(JSON)
+
+
+class NoteRow(Base):
+    """One thing a person said about a run or a table; rows are added and never changed."""
+
+    __tablename__ = "notes"
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    table_id: Mapped[str] = mapped_column(ForeignKey("tables.id", ondelete="CASCADE"), index=True)
+    run_id: Mapped[str | None] = mapped_column(
+        ForeignKey("runs.id", ondelete="CASCADE"), index=True
+    )
+    time: Mapped[float] = mapped_column(Float(53))
+    author: Mapped[str]
+    kind: Mapped[str]
+    about: Mapped[str]
+    text: Mapped[str] = mapped_column(Text)
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:

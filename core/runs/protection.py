@@ -47,7 +47,7 @@ def protected_plan(
             f"A private certificate needs {GROUP} records at least and the table has {n}. "
             "Choose the inside check."
         )
-    reserved = protection.phases(budget.epsilon)
+    reserved = (*budget.reserved, *protection.phases(budget.epsilon))
     budget = budget.model_copy(update={"reserved": reserved, "attempts": attempts})
     if model.card.protects:
         settings = {"alpha": alpha, **settings}

@@ -19,6 +19,7 @@ from core.privacy.plan import Budget, Plan, default_delta
 from core.runs.accounts import Account, account, people_of, set_limit
 from core.runs.events import State
 from core.runs.launcher import LocalLauncher
+from core.runs.overlay import review_phase
 from core.runs.progress import Progress, epsilon_so_far, progress
 from core.runs.protection import protected_plan
 from core.runs.records import RunRecord, TableRecord
@@ -48,6 +49,9 @@ __all__ = [
     "start",
 ]
 
+View = Literal["inside", "outside"]
+
+OUTSIDE = "outside.json"  # artefact: the report for people outside
 GENERATE_SECONDS = 1800  # sampling takes seconds; a process that needs longer hangs
 
 
@@ -109,6 +113,7 @@ def make_plan(
     shift: float | None = None,
     certificate: float | None = None,
     attempts: int = 1,
+    review: float | None = None,
 ) -> Plan:
     """The plan of a model for a schema and n records; touches no data.
 
@@ -123,20 +128,24 @@ def make_plan(
       shift: how different they must be, see `Protection`; None for the model's default.
       certificate: ε of each group's private certificate, out of the budget; None for none.
       attempts: how often the run may begin anew until its check passes; all are paid for.
+      review: share of the budget that buys histograms for people outside, in (0, ½]; None for none.
 
     Raises:
       ValueError: one plain line on what is wrong (SchemaError, or the model's own words).
       KeyError: no such model.
     """
-    bought = [c.name for c in schema.columns if c.source is DomainSource.BOUGHT]
-    if bought:
+    unpaid = [c.name for c in schema.columns if c.source is DomainSource.BOUGHT]
+    if unpaid:
         raise SchemaError(
-            f"Buying a domain with budget is not part of this version: {', '.join(bought)}. "
+            f"Buying a domain with budget is not part of this version: {', '.join(unpaid)}. "
             "Declare these columns' bounds or categories public, or drop them."
         )
     domain = schema.domain()
     try:
         budget = Budget(epsilon=epsilon, delta=default_delta(n) if delta is None else delta)
+        if review is not None and budget.private:
+            bought = review_phase(domain, budget, review, attempts=attempts)
+            budget = budget.model_copy(update={"reserved": (bought,)})
         if not domain.sensitive:
             if certificate is not None or attempts > 1:
                 raise ValueError("A certificate and attempts need tagged columns; none is tagged.")
@@ -272,9 +281,15 @@ def _epsilon_words(run: RunRecord) -> str:
 # -- watching -----------------------------------------------------------------------------------
 
 
-def report(store: RunStore, run_id: str) -> dict[str, Any] | None:
-    """The run's report (`core.quality.report.Report` as a dict), or None while there is none."""
-    return _read_json(store.artefact(run_id, "report.json"))
+def report(store: RunStore, run_id: str, view: View = "inside") -> dict[str, Any] | None:
+    """The run's report (`core.quality.types.Report` as a dict), or None while there is none.
+
+    Args:
+      store: where.
+      run_id: whose.
+      view: "inside" shows real data without noise; "outside" shows none, or what was paid for.
+    """
+    return _read_json(store.artefact(run_id, "report.json" if view == "inside" else OUTSIDE))
 
 
 def certificate(store: RunStore, run_id: str) -> dict[str, Any] | None:

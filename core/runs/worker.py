@@ -14,16 +14,14 @@ import os
 import shutil
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
 
 from core.lmdp.errors import ShiftError
 from core.models.synthesizer import FitCancelled, FitEvent, FitPaused, Wish, synthesizer
 from core.privacy.ledger import Entry, Ledger, LedgerError
-from core.privacy.plan import Plan
 from core.runs.accounts import open_account
 from core.runs.events import State
 from core.runs.keys import shift_key
@@ -31,16 +29,12 @@ from core.runs.launcher import LocalLauncher
 from core.runs.pipeline import DeviceError, Find, Job, choose_device, execute, limit_threads
 from core.runs.records import RunRecord
 from core.runs.reporter import Heartbeat, Reporter, ignore_hangup, peak_memory_mb
+from core.runs.reporting import Compare, make_reports
 from core.runs.store import RunStore, RunStoreError
-from core.runs.workspace import Workspace, replacing
+from core.runs.workspace import Workspace
 from core.table.schema import SchemaError
 
-if TYPE_CHECKING:
-    from core.quality.types import Report
-
 __all__ = ["main"]
-
-Compare: TypeAlias = "Callable[..., Report]"
 
 NOT_MINE = 3  # exit status when another process holds the run
 
@@ -162,11 +156,6 @@ class _Work:
     def _report(self) -> None:
         """Compare with the real table; what goes wrong here never costs the synthetic table."""
         run, store = self.record, self.store
-        target = store.artefact(run.id, "report.json")
-
-        def save(report: Report) -> None:
-            with replacing(target) as file:
-                file.write(report.model_dump_json().encode())
 
         def hear(stage: str, fraction: float) -> None:
             step = {"step": round(100 * fraction), "steps": 100, "phase": stage}
@@ -176,19 +165,7 @@ class _Work:
         try:
             if self.reporter.phase("report", "Comparing with the real table") is Wish.CANCEL:
                 raise FitCancelled
-            kept = [column.name for column in run.schema.domain().columns]
-            real, held = self._rows(kept)
-            synthetic = pd.read_parquet(store.artefact(run.id, "synthetic.parquet"))
-            more: dict[str, Any] = _level(run.plan)
-            if len(held):
-                more["test"] = held
-            if store.artefact(run.id, "before.parquet").exists():
-                more["before"] = pd.read_parquet(store.artefact(run.id, "before.parquet"))
-            save(
-                (self.compare or _standard_report())(
-                    real, synthetic, run.schema, observe=hear, save=save, **more
-                )
-            )
+            make_reports(store, run, observe=hear, compare=self.compare)
         except FitCancelled:
             self._end(State.DONE, "Done. The report was stopped before it was complete.")
         except Exception as error:
@@ -231,18 +208,6 @@ class _Work:
         if self.store.goes_on_free(self.record.id):
             return "Resuming spends nothing more."
         return "There is no checkpoint: a new start spends its budget again."
-
-
-def _level(plan: Plan) -> dict[str, float]:
-    """The level that tagged columns are tested at, where there are any."""
-    return {} if plan.protection is None else {"alpha": plan.protection.alpha}
-
-
-def _standard_report() -> Compare:
-    """Imported late: it is heavy, and a fit should not wait for it."""
-    from core.quality.report import build_report
-
-    return build_report
 
 
 def _clear(store: RunStore, run_id: str) -> None:

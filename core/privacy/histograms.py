@@ -1,0 +1,139 @@
+"""Histograms of single columns, released together once: what people outside may see of real rows.
+
+Every column is cut in public bins (`core.table.bins`, over the declared bounds and labels). A
+record lies in exactly one bin of each of m columns, so zeroing it out moves the counts of m bins by
+one: Δ₂ = √m. One Gaussian covers all columns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from core.table.bins import MAX_LABELS, edges_of
+from core.table.codec import Block, Codec
+
+__all__ = ["Histograms"]
+
+_ROOM = 1e-6  # positions are float32: a value on an edge belongs to the bin to its right
+
+
+@dataclass(frozen=True)
+class _Bins:
+    """Public bins of one column; the last is "missing" where that may be.
+
+    Attributes:
+      block: the column's place in the codes.
+      edges: of a numeric column, an atom's edge twice; empty for a list.
+      size: how many bins there are.
+      of_state: for each state, its bin, or -1 where the value decides.
+      inner: positions between bins of some width, ascending.
+      of_place: for each stretch between them, its bin.
+    """
+
+    block: Block
+    edges: tuple[float, ...]
+    size: int
+    of_state: tuple[int, ...]
+    inner: tuple[float, ...]
+    of_place: tuple[int, ...]
+
+    def index(self, codes: Any) -> Tensor:
+        """Codes as tensors, b records → int64 [b], each in 0 … size - 1."""
+        state = codes.states[:, self.block.index]
+        found = torch.tensor(self.of_state, device=state.device)[state]
+        if self.block.number is None or not self.of_place:
+            return found
+        value = codes.values[:, self.block.number].contiguous()
+        inner = torch.tensor(self.inner, device=value.device, dtype=value.dtype)
+        place = torch.bucketize(value, inner, right=True)
+        by_value = torch.tensor(self.of_place, device=value.device)[place]
+        return torch.where(found < 0, by_value, found)
+
+
+def _bins(block: Block) -> _Bins:
+    column, missing = block.column, block.missing_state is not None
+    if block.number is None:
+        labels = len(column.categories or ())
+        shown = min(labels, MAX_LABELS + (labels > MAX_LABELS))
+        of_state = [min(i, MAX_LABELS) for i in range(labels)] + [shown] * missing
+        return _Bins(block, (), shown + missing, tuple(of_state), (), ())
+    line = block.line
+    edges, _ = edges_of(column, line.low, line.high)
+    bins = len(edges) - 1
+    wide = [i for i in range(bins) if edges[i] < edges[i + 1]]
+    inner = line.position(np.array([edges[i] for i in wide[1:]])) - _ROOM
+    of_state = [-1 if wide else 0]
+    for spike in column.spikes:
+        atom = [i for i in range(bins) if edges[i] == edges[i + 1] == spike]
+        at = int(np.clip(np.searchsorted(edges, spike, side="right") - 1, 0, bins - 1))
+        of_state.append(atom[0] if atom else at)
+    of_state += [bins] * missing
+    return _Bins(
+        block,
+        tuple(float(edge) for edge in edges),
+        bins + missing,
+        tuple(of_state),
+        tuple(float(place) for place in inner),
+        tuple(wide),
+    )
+
+
+@dataclass(frozen=True)
+class Histograms:
+    """Counts of every bin of some columns.
+
+    Attributes:
+      bins: one entry a column.
+    """
+
+    bins: tuple[_Bins, ...]
+    noise: Literal["gaussian"] = "gaussian"
+
+    @classmethod
+    def of(cls, codec: Codec, names: Sequence[str]) -> Histograms:
+        """Of the columns of these names, at least one, all of them modelled.
+
+        Raises:
+          ValueError: no column.
+          KeyError: a column that is not modelled.
+        """
+        if not names:
+            raise ValueError("There is no column whose histogram could be shown.")
+        return cls(tuple(_bins(codec.block(name)) for name in names))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns, in order."""
+        return tuple(one.block.column.name for one in self.bins)
+
+    @property
+    def sensitivity(self) -> float:
+        """Δ₂ = √m under zero-out, for m columns."""
+        return math.sqrt(len(self.bins))
+
+    def statistic(self, rows: Any, mask: Tensor) -> Tensor:
+        """Float64 [sum of sizes]: counts of the first column's bins, then of the second's.
+
+        `rows` may be NumPy codes or tensors.
+        """
+        if not isinstance(rows.states, Tensor):
+            rows = rows.to("cpu")
+        weights = mask.to(torch.float64)
+        return torch.cat(
+            [torch.bincount(one.index(rows), weights, minlength=one.size) for one in self.bins]
+        )
+
+    def split(self, counts: Sequence[float]) -> dict[str, list[float]]:
+        """A statistic, or its release, by column."""
+        found, start = {}, 0
+        for one in self.bins:
+            found[one.block.column.name] = [float(x) for x in counts[start : start + one.size]]
+            start += one.size
+        return found
