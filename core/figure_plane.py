@@ -33,7 +33,8 @@ def pca_figure(report: Mapping[str, Any]) -> Figure | None:
         trace = points(name, x, y, hover=hover, symbol=symbol)
         trace["marker"] |= {"size": 5, "opacity": 0.45, "line": {"width": 0}}
         start = place * (width + 0.04)
-        title, domain = f"axis 1 ({first})", [start, start + width]
+        title = "axis 1" if place else f"axis 1 ({first})"
+        domain = [start, start + width]
         if place == 0:
             layout |= {"xaxis": axis(title, domain=domain), "yaxis": axis(f"axis 2 ({second})")}
         else:
@@ -73,7 +74,7 @@ def density_figure(report: Mapping[str, Any]) -> Figure | None:
             [1.0, "rgba(213,94,0,0.95)"],
         ],
         "colorbar": {
-            "title": {"text": "too few … too many"},
+            "title": {"text": "too few … too many", "side": "right"},
             "tickformat": "+.1%",
             "thickness": 10,
             "outlinewidth": 0,

@@ -39,7 +39,7 @@ def describe(kind: str, report: Report, name: str | None = None) -> str:
 
 def _describe_column(picture: Trace, name: str) -> str:
     names = picture["labels"] or spans(picture["edges"] or [], picture["kind"])
-    if not picture["real"]:
+    if picture["missing_real"] is None:
         return f"{name}: shares of synthetic rows; nothing of the real table is shown."
     text = f"{name}: distance between real and synthetic {picture['tvd']:.3f} (0 is the same)"
     if names:

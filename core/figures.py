@@ -105,6 +105,8 @@ def prediction_figure(report: Report) -> Figure | None:
         real, synthetic = ([p[key] for p in kept] for key in ("real", "synthetic"))
         trace = points(title, real, synthetic, hover=hover, symbol=symbol)
         trace["marker"]["line"]["color"] = trace["marker"]["color"]
+        bands = [p.get("half_width") or 0.0 for p in kept]
+        trace["error_y"] = {"array": bands, "color": LINE, "thickness": 1, "width": 0}
         if kept:
             data.append(trace)
         if title != NOT_PREDICTABLE:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import streamlit as st
 
-from core.runs import export, service
+from core.runs import export, reviews, service
 from core.runs.events import State
 from core.runs.records import RunRecord
 from pages.parts import guard, routes, shared, verdicts
@@ -35,7 +35,7 @@ def render() -> None:
             "This table has no differential privacy. Handle it like the real one.",
             icon=":material/warning:",
         )
-    if not _hidden(run):
+    if not _hidden(run) or not _approved(run):
         return
     left, right = st.columns([3, 2], gap="large")
     with left:
@@ -56,6 +56,22 @@ def _hidden(run: RunRecord) -> bool:
         icon=":material/block:",
     )
     return st.toggle("I accept that these distributions may be revealed")
+
+
+def _approved(run: RunRecord) -> bool:
+    """Whether the reviews that the steward asked for are there."""
+    waits = reviews.missing(shared.store(), table_id=run.table_id, run_id=run.id)
+    if waits:
+        st.error(f"This table waits for its review. {waits}", icon=":material/block:")
+        if st.button("Go to its review", icon=":material/visibility:"):
+            routes.go("review", run=run.id)
+    picked = reviews.picked(shared.store(), run.table_id)
+    if picked is not None and picked[0] != run.id:
+        st.info(
+            f"Another run of this table was picked for release by {picked[1]}.",
+            icon=":material/trophy:",
+        )
+    return not waits
 
 
 def _table(run: RunRecord) -> None:

@@ -15,6 +15,7 @@ from core.runs.records import TableRecord
 from pages.parts import guard, models, protection, routes, shared
 
 EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 8.0, 10.0)
+REVIEW_SHARES = (0.0, 0.02, 0.05, 0.1, 0.2)
 MEANING = (
     (0.5, "Very strong: what a single person contributed is all but invisible."),
     (1.0, "Strong: the usual choice for data about people."),
@@ -45,7 +46,7 @@ def render() -> None:
     with left:
         choice = models.choose()
         epsilon = _epsilon(table)
-        hidden = protection.choices(table, choice.card, epsilon)
+        hidden = protection.choices(table, choice.card, epsilon) | _outside(epsilon)
         extra = _details(table, choice)
     with right:
         _summary(table, choice.card, epsilon, extra | {"hidden": hidden})
@@ -87,6 +88,22 @@ def _epsilon(table: TableRecord) -> float:
         f"after seeing the result, be right at most **{guess:.0%}** of the time."
     )
     return float(epsilon)
+
+
+def _outside(epsilon: float) -> dict[str, float]:
+    """What people outside the house may see of real shares, and what that costs."""
+    if not math.isfinite(epsilon):
+        return {}
+    share = st.select_slider(
+        "For people outside: real shares with noise, out of the same ε",
+        REVIEW_SHARES,
+        value=0.0,
+        format_func=lambda one: f"{one:.0%} of the budget" if one else "none",
+        key="review_share",
+        help="Without it a report for outside shows synthetic rows alone. With it, each column's "
+        "real shares are released once, with noise, and may be shown to anyone.",
+    )
+    return {"review": float(share)} if share else {}
 
 
 def _details(table: TableRecord, choice: models.Choice) -> dict[str, object]:

@@ -263,5 +263,6 @@ def test_review_writes_one_file_that_needs_no_network(
     found = last_line(capsys.readouterr().out)
     assert found["report"]["complete"] is True  # type: ignore[index]
     text = out.read_text(encoding="utf-8")
-    assert "Inside only" in text and "<h2>age</h2>" in text
+    assert "INSIDE ONLY" in text and "<h3>age</h3>" in text
     assert "<script src=" not in text and "Plotly.newPlot" in text
+    assert len(text) < 5_000_000

@@ -23,6 +23,28 @@ def sign_in() -> None:
     st.stop()
 
 
+def person() -> str:
+    """The signed-in person's name or address; "" without sign-in."""
+    if not _configured():
+        return ""
+    return str(st.user.get("name") or st.user.get("email") or "")
+
+
+def steward() -> bool:
+    """Whether this person is a steward; without sign-in whoever is at this machine is."""
+    return not _configured() or "steward" in _roles()
+
+
+def _roles() -> set[str]:
+    roles = st.secrets.get("roles", {})
+    address = str(st.user.get("email", "")).lower()
+    return {
+        role
+        for role in ("steward", "reviewer")
+        if address in {name.lower() for name in roles.get(role, [])}
+    }
+
+
 def require(role: Role) -> None:
     """Begin a page: stop unless the person has the role. Reviewers see, stewards also do.
 
@@ -31,12 +53,7 @@ def require(role: Role) -> None:
     sign_in()
     if not _configured():
         return
-    roles = st.secrets.get("roles", {})
-    address = str(st.user.get("email", "")).lower()
-    stewards = {name.lower() for name in roles.get("steward", [])}
-    reviewers = {name.lower() for name in roles.get("reviewer", [])}
-    allowed = stewards if role == "steward" else stewards | reviewers
-    if address in allowed:
+    if _roles() & ({"steward"} if role == "steward" else {"steward", "reviewer"}):
         return
     st.error(
         "Your account may not open this page. Nothing was shown or changed. "

@@ -1,0 +1,141 @@
+"""What a report says in plain sentences: what was kept, what was lost, who is exposed.
+
+The limits below are rules of thumb for people who have two minutes; the figures and scores behind
+each sentence are on the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+__all__ = ["Finding", "findings"]
+
+Report = Mapping[str, Any]
+Kind = Literal["kept", "lost", "safe", "exposed", "unknown"]
+
+CLOSE = 0.05  # total variation: at most one row in twenty lies elsewhere
+FAR = 0.10
+TOGETHER = 0.2  # an association worth naming
+CHANGED = 0.15  # … and a change of it
+MOST_OF_IT = 0.9  # of what can be learnt above guessing
+NAMED = 3  # columns or pairs that a sentence names
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One sentence.
+
+    Attributes:
+      kind: what it says.
+      text: for people.
+      about: key of the figure that shows it.
+    """
+
+    kind: Kind
+    text: str
+    about: str
+
+
+def findings(report: Report) -> list[Finding]:
+    """The sentences that the measured parts of a report allow, in reading order."""
+    return [*_columns(report), *_together(report), *_learning(report), *_people(report)]
+
+
+def _columns(report: Report) -> Iterator[Finding]:
+    found = {name: p["tvd"] for name, p in report["columns"].items() if p["tvd"] is not None}
+    if not found:
+        return
+    close = [name for name, value in found.items() if value <= CLOSE]
+    far = sorted((name for name in found if found[name] > FAR), key=lambda name: -found[name])
+    if close:
+        whole = "All" if len(close) == len(found) else f"{len(close)} of"
+        yield Finding(
+            "kept", f"{whole} {len(found)} columns have nearly the real shares.", "columns"
+        )
+    if far:
+        words = _listed([f"{name} ({found[name]:.0%} of rows elsewhere)" for name in far])
+        yield Finding("lost", f"Shares differ clearly in {words}.", "columns")
+
+
+def _together(report: Report) -> Iterator[Finding]:
+    table = report["associations"]
+    if table is None or not table["real"]:
+        return
+    names = table["columns"]
+    strong, gone, invented = 0, [], []
+    for i in range(len(names)):
+        for j in range(i):
+            real, made = table["real"][i][j], table["synthetic"][i][j]
+            gap = abs(real - made)
+            strong += abs(real) >= TOGETHER
+            if gap >= CHANGED and abs(real) >= TOGETHER and abs(made) < abs(real):
+                gone.append((gap, f"{names[j]} with {names[i]} ({real:.2f} → {made:.2f})"))
+            elif gap >= CHANGED and abs(made) >= TOGETHER:
+                invented.append((gap, f"{names[j]} with {names[i]} ({real:.2f} → {made:.2f})"))
+    if strong:
+        kept = strong - len(gone)
+        if kept:
+            text = f"{kept} of {strong} pairs of columns that belong together still do."
+            yield Finding("kept", text, "associations")
+    if gone:
+        words = _listed([text for _, text in sorted(gone, reverse=True)])
+        yield Finding("lost", f"Belonging together became weaker: {words}.", "associations")
+    if invented:
+        words = _listed([text for _, text in sorted(invented, reverse=True)])
+        yield Finding("lost", f"Belonging together was made up: {words}.", "associations")
+
+
+def _learning(report: Report) -> Iterator[Finding]:
+    scores = {score["key"]: score for score in report["scores"]}
+    for key, guess in (("tstr_auroc", 0.5), ("tstr_r2", 0.0)):
+        score = scores.get(key)
+        if score is None or score["value"] is None or score["ceiling"] is None:
+            continue
+        room = score["ceiling"] - guess
+        if room <= CLOSE:
+            continue
+        part = max(0.0, min(1.0, (score["value"] - guess) / room))
+        yield Finding(
+            "kept" if part >= MOST_OF_IT else "lost",
+            f"A model that learns {report['target']} from synthetic rows reaches {part:.0%} of "
+            "what one reaches that learns from real rows, counted from guessing.",
+            "utility",
+        )
+    points = [p for p in report["dimension_prediction"] if p["predictable"]]
+    weak = [
+        (p["real"] - p["synthetic"], p["column"])
+        for p in points
+        if p["synthetic"] is not None and p["real"] - p["synthetic"] > FAR
+    ]
+    if weak:
+        words = _listed([name for _, name in sorted(weak, reverse=True)])
+        text = f"Other columns say less than they should about {words}."
+        yield Finding("lost", text, "prediction")
+
+
+def _people(report: Report) -> Iterator[Finding]:
+    if not report["complete"] and not report["attacks"]:
+        return
+    if not report["attacks"]:
+        text = "Attacks were not tried: no rows were kept out of training to compare with."
+        yield Finding("unknown", text, "exposure")
+        return
+    works = [attack["title"].lower() for attack in report["attacks"] if attack["exposed"]]
+    if works:
+        yield Finding("exposed", f"Works better than on strangers: {_listed(works)}.", "exposure")
+        return
+    many = len(report["attacks"])
+    text = f"None of {many} attacks works better on people of the table than on strangers."
+    yield Finding("safe", text, "exposure")
+
+
+def _listed(words: Sequence[str]) -> str:
+    """The first few, and how many more.
+
+    >>> _listed(["a", "b", "c", "d", "e"])
+    'a, b, c and 2 more'
+    """
+    rest = len(words) - NAMED
+    return ", ".join(words[:NAMED]) + (f" and {rest} more" if rest > 0 else "")

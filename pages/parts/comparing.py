@@ -1,0 +1,160 @@
+"""Runs side by side: a table to sort, a curve across ε, small multiples, and the pick."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import streamlit as st
+
+from core import figure_compare, figures
+from core.runs import reviews, service
+from core.runs.events import State
+from core.runs.records import RunRecord
+from core.runs.reviews import Decision
+from core.runs.service import View
+from pages.parts import guard, shared, viewing
+
+PICTURES = {
+    "Two main axes": ("pca", figures.pca_figure),
+    "Too few or too many rows": ("density", figures.density_figure),
+    "Pairs of columns": ("pairs", figures.pairs_figure),
+    "Belonging together": ("associations", figures.association_figure),
+    "Predictions": ("prediction", figures.prediction_figure),
+}
+FIRST = 4  # runs that are compared when none were named
+
+
+def render(run: RunRecord) -> None:
+    """Compare runs of the table that `run` was made from."""
+    runs = [r for r in shared.store().runs(run.table_id) if r.state is State.DONE]
+    view: View = "inside" if viewing.may_look_inside(run.table_id) else "outside"
+    viewing.stamp(view)
+    by_id = {r.id: r for r in runs}
+    wanted = [i for i in st.query_params.get("runs", "").split(",") if i in by_id]
+    labels = shared.told_apart({key: shared.run_label(r) for key, r in by_id.items()})
+    chosen = st.multiselect(
+        f"Runs of {run.table_name}",
+        list(by_id),
+        default=wanted or list(by_id)[:FIRST],
+        format_func=labels.__getitem__,
+    )
+    st.query_params["runs"] = ",".join(chosen)
+    found = [(by_id[i], service.report(shared.store(), i, view)) for i in chosen]
+    ready = [(one, report) for one, report in found if report is not None]
+    if len(ready) < 2:
+        st.caption("Choose two finished runs or more. Others of this table show here when done.")
+    if not ready:
+        return
+    _table(ready)
+    _curve(ready)
+    _pictures(ready, labels)
+    _pick([one for one, _ in ready], labels)
+
+
+def _table(found: list[tuple[RunRecord, dict[str, Any]]]) -> None:
+    titles: dict[str, str] = {}
+    rows = []
+    for one, report in found:
+        given = reviews.verdicts(shared.store(), one.id)
+        row: dict[str, Any] = {
+            "Run": one.title,
+            "Model": one.model,
+            "ε": one.plan.budget.epsilon if one.private else math.inf,
+            "Approved by": sum(v.decision is Decision.APPROVE for v in given),
+            "Changes asked": sum(v.decision is Decision.CHANGES for v in given),
+        }
+        if report["attacks"]:
+            row["Attacks that work"] = sum(a["exposed"] for a in report["attacks"])
+        for score in report["scores"]:
+            arrow = "↑" if score["goal"] == "higher" else "↓"
+            name = f"{arrow} {score['title']}"
+            titles[name] = score["meaning"]
+            row[name] = score["value"]
+        rows.append(row)
+    config = {
+        name: st.column_config.NumberColumn(name, format="%.4g", help=meaning)
+        for name, meaning in titles.items()
+    }
+    st.dataframe(rows, hide_index=True, column_config=config)
+    st.caption("Click a heading to sort. ↑ higher is closer to the real table, ↓ lower is.")
+
+
+def _curve(found: list[tuple[RunRecord, dict[str, Any]]]) -> None:
+    titles = {s["key"]: s["title"] for _, report in found for s in report["scores"]}
+    if not titles:
+        return
+    st.subheader("What ε bought", anchor=False)
+    order = [k for k in ("tstr_auroc", "tstr_r2") if k in titles]
+    order += [k for k in titles if k not in order]
+    key = st.selectbox("Score", order, format_func=titles.__getitem__)
+    points, goal = [], "higher"
+    for one, report in found:
+        score = next((s for s in report["scores"] if s["key"] == key), None)
+        if score is None or score["value"] is None:
+            continue
+        goal = score["goal"]
+        points.append(
+            {
+                "title": one.title,
+                "model": one.model,
+                "epsilon": one.plan.budget.epsilon if one.private else math.inf,
+                "value": score["value"],
+                "ceiling": score["ceiling"],
+            }
+        )
+    if not points:
+        st.caption("None of these runs has that score.")
+        return
+    title = f"{titles[key]} ({goal} is closer)"
+    words = figure_compare.tradeoff_words(points, titles[key], goal)
+    st.plotly_chart(figure_compare.tradeoff_figure(points, title), key="tradeoff", alt=words)
+    st.caption(f"{words} Dotted: the same score of real data.")
+
+
+def _pictures(found: list[tuple[RunRecord, dict[str, Any]]], labels: dict[str, str]) -> None:
+    st.subheader("Side by side", anchor=False)
+    columns = [f"Column: {name}" for name in found[0][1]["columns"]]
+    what = st.selectbox("Picture", [*PICTURES, *columns])
+    places = st.columns(min(3, len(found)))
+    for i, (one, report) in enumerate(found):
+        with places[i % len(places)]:
+            st.markdown(f"**{labels[one.id]}**")
+            if what in PICTURES:
+                key, draw = PICTURES[what]
+                figure = draw(report)
+                words = figures.describe(key, report) if figure is not None else ""
+            else:
+                name = what.removeprefix("Column: ")
+                figure = None
+                if name in report["columns"]:
+                    figure = figures.column_figure(report, name)
+                    words = figures.describe("column", report, name)
+            if figure is None:
+                st.caption("Not compared.")
+                continue
+            st.plotly_chart(
+                figure, key=f"multiple_{one.id}", alt=words, config={"displayModeBar": False}
+            )
+
+
+def _pick(runs: list[RunRecord], labels: dict[str, str]) -> None:
+    st.subheader("The one to release", anchor=False)
+    table = runs[0].table_id
+    now = reviews.picked(shared.store(), table)
+    if now is not None and now[0] in labels:
+        st.success(f"{labels[now[0]]}, picked by {now[1]}.", icon=":material/trophy:")
+    if not guard.steward():
+        return
+    by_id = {run.id: run for run in runs}
+    with st.form("pick_form"):
+        chosen = st.radio("Pick a run", list(by_id), format_func=labels.__getitem__)
+        name = guard.person() or st.text_input(
+            "Your name", st.session_state.get("my_name", ""), max_chars=120, key="name_pick"
+        )
+        sent = st.form_submit_button("Pick this run", icon=":material/trophy:")
+    if sent and chosen is not None:
+        with shared.plain_errors():
+            reviews.pick(shared.store(), table_id=table, run_id=chosen, author=name)
+            st.session_state["my_name"] = name
+            st.rerun()

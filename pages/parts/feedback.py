@@ -1,0 +1,191 @@
+"""What people say of a run: comments beside figures, verdicts, and what a download needs."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.runs import reviews
+from core.runs.records import RunRecord
+from core.runs.reviews import Comment, Decision, Rule
+from core.runs.store import RunStoreError
+from pages.parts import guard, shared
+
+TITLES = {
+    "": "the whole run",
+    "pca": "two main axes",
+    "density": "too few or too many rows",
+    "pairs": "pairs of columns",
+    "associations": "belonging together",
+    "probability": "how often values occur",
+    "prediction": "predictions",
+    "utility": "learning the target",
+    "exposure": "exposure",
+}
+
+
+def title(about: str) -> str:
+    """A figure's name for people.
+
+    >>> title("column:age"), title("pca")
+    ('age', 'two main axes')
+    """
+    return TITLES.get(about, about.removeprefix("column:"))
+
+
+def pin(run: RunRecord, about: str) -> None:
+    """The comments on one figure, and the button to add one."""
+    found = [c for c in reviews.comments(shared.store(), run.id) if c.about == about]
+    for one in found:
+        if not one.settled_by:
+            st.caption(f":material/chat_bubble: **{one.author}**: {one.text}")
+    words = f"Comment ({len(found)})" if found else "Comment"
+    if st.button(words, key=f"pin_{about}", icon=":material/add_comment:", type="tertiary"):
+        _ask(run, about)
+
+
+@st.dialog("Comment")
+def _ask(run: RunRecord, about: str) -> None:
+    st.markdown(f"On **{title(about)}**")
+    with st.form("comment_form", border=False):
+        name = who("comment")
+        text = st.text_area("What do you see?", max_chars=2_000)
+        sent = st.form_submit_button("Keep this comment", type="primary")
+    if sent:
+        try:
+            reviews.comment(
+                shared.store(),
+                table_id=run.table_id,
+                run_id=run.id,
+                about=about,
+                author=name,
+                text=text,
+            )
+        except RunStoreError as error:
+            st.error(str(error))
+        else:
+            st.session_state["my_name"] = name
+            st.rerun()
+
+
+def who(place: str) -> str:
+    """The person's name: from sign-in where there is one, else as they write it."""
+    known = guard.person()
+    if known:
+        st.caption(f"As {known}")
+        return known
+    return st.text_input(
+        "Your name", st.session_state.get("my_name", ""), max_chars=120, key=f"name_{place}"
+    )
+
+
+def discussion(run: RunRecord) -> None:
+    """Verdicts, every comment, and the steward's rule."""
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        _decide(run)
+        _comments(run)
+    with right:
+        _verdicts(run)
+        if guard.steward():
+            _rule(run)
+
+
+def _decide(run: RunRecord) -> None:
+    st.subheader("Your verdict", anchor=False)
+    with st.form("verdict_form", clear_on_submit=False):
+        name = who("verdict")
+        decision = st.radio(
+            "May this table be released?",
+            list(Decision),
+            format_func=lambda d: "Approve" if d is Decision.APPROVE else "Request changes",
+            horizontal=True,
+        )
+        text = st.text_area("Why, or what should change", max_chars=2_000)
+        sent = st.form_submit_button("Give this verdict", type="primary")
+    if sent:
+        with shared.plain_errors():
+            reviews.decide(
+                shared.store(),
+                table_id=run.table_id,
+                run_id=run.id,
+                author=name,
+                decision=decision,
+                text=text,
+            )
+            st.session_state["my_name"] = name
+            st.rerun()
+
+
+def _verdicts(run: RunRecord) -> None:
+    st.subheader("Verdicts", anchor=False)
+    given = reviews.verdicts(shared.store(), run.id)
+    if not given:
+        st.caption("Nobody has given one yet.")
+    for one in given:
+        good = one.decision is Decision.APPROVE
+        st.badge(
+            "Approved" if good else "Changes requested",
+            icon=":material/thumb_up:" if good else ":material/edit:",
+            color="green" if good else "orange",
+        )
+        st.markdown(f"**{one.author}** :gray[{one.time.astimezone():%d %b %Y %H:%M}]  \n{one.text}")
+    waits = reviews.missing(shared.store(), table_id=run.table_id, run_id=run.id)
+    if waits:
+        st.caption(f":material/block: Download waits: {waits}")
+
+
+def _rule(run: RunRecord) -> None:
+    now = reviews.rule(shared.store(), run.table_id)
+    with st.expander("What this table's reviews need", icon=":material/rule:"):
+        with st.form("rule_form", border=False):
+            name = who("rule")
+            approvals = st.number_input(
+                "Approvals before a download",
+                0,
+                20,
+                now.approvals,
+                help="With any number above 0, a single request for changes also blocks it.",
+            )
+            inside = st.toggle(
+                "Reviewers work inside: they may see real data",
+                now.inside,
+                help="Matters where sign-in is set up. Otherwise they see the outside view.",
+            )
+            sent = st.form_submit_button("Keep this rule")
+        if sent:
+            with shared.plain_errors():
+                new = Rule(approvals=int(approvals), inside=inside)
+                reviews.set_rule(shared.store(), table_id=run.table_id, author=name, rule=new)
+                st.session_state["my_name"] = name
+                st.rerun()
+
+
+def _comments(run: RunRecord) -> None:
+    st.subheader("Comments", anchor=False)
+    found = reviews.comments(shared.store(), run.id)
+    if not found:
+        st.caption("None yet. Every figure has a button to comment on it.")
+    for one in found:
+        _comment(run, one)
+    pin(run, "")
+
+
+def _comment(run: RunRecord, one: Comment) -> None:
+    with st.container(border=True):
+        st.markdown(
+            f"**{one.author}** on **{title(one.about)}** "
+            f":gray[{one.time.astimezone():%d %b %Y %H:%M}]"
+        )
+        st.text(one.text)
+        if one.settled_by:
+            st.caption(f":material/check: Settled by {one.settled_by}")
+        elif st.button("Settled", key=f"settle_{one.id}", icon=":material/check:"):
+            name = guard.person() or st.session_state.get("my_name", "") or "somebody here"
+            reviews.settle(
+                shared.store(),
+                table_id=run.table_id,
+                run_id=run.id,
+                comment_id=one.id,
+                author=name,
+            )
+            st.rerun()

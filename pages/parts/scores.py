@@ -1,0 +1,191 @@
+"""Numbers of a report: the headline scores, all of them, boosting, utility and attacks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from core.findings import findings
+
+NOTHING = 0.001  # of a score: below this boosting made no difference
+HEADLINES = ("tvd_1way", "tvd_2way", "wscore_pca", "tstr_auroc", "tstr_r2", "prediction_gap")
+MOST = 5  # cards in a row
+CARDS = {
+    "kept": (":material/check_circle:", "green", "Kept"),
+    "lost": (":material/error:", "orange", "Lost"),
+    "safe": (":material/shield_person:", "green", "People"),
+    "exposed": (":material/person_alert:", "red", "People"),
+    "unknown": (":material/help:", "gray", "People"),
+}
+
+
+def summary(report: dict[str, Any]) -> None:
+    """What was kept, what was lost, who is exposed: a sentence each."""
+    found = findings(report)
+    if not found:
+        return
+    with st.container(border=True):
+        for one in found:
+            icon, colour, word = CARDS[one.kind]
+            st.markdown(f":{colour}-badge[{icon} {word}] {one.text}")
+
+
+def scores(report: dict[str, Any]) -> None:
+    """The headline scores as cards, all scores as a table."""
+    shown = sorted(report["scores"], key=lambda score: score["key"] not in HEADLINES)[:MOST]
+    if shown:
+        for place, one in zip(st.columns(len(shown)), shown, strict=True):
+            with place:
+                _score(one)
+    if not report["scores"]:
+        return
+    with st.expander(f"All {len(report['scores'])} scores", icon=":material/list:"):
+        st.dataframe(
+            [
+                {
+                    "Score": s["title"],
+                    "Value": s["value"],
+                    "±": s["half_width"] or s["spread"],
+                    "Real data": s["ceiling"],
+                    "Unit": s["unit"],
+                    "Better": f"{s['goal']} is closer",
+                    "What it is": f"{s['meaning']} {s['note']}".strip(),
+                    "Range": f"{s['low']:g} to {s['high']:g}",
+                    "Source": s["source"],
+                }
+                for s in report["scores"]
+            ],
+            hide_index=True,
+            column_config={
+                name: st.column_config.NumberColumn(format="%.4g")
+                for name in ("Value", "±", "Real data")
+            },
+        )
+        st.caption(
+            "Real data: the same score of real rows drawn anew, the best that can be hoped for. "
+            "±: half of a 95 % interval by bootstrap, or the spread over repetitions."
+        )
+
+
+def boosting(report: dict[str, Any]) -> None:
+    """What boosting changed: every score that was measured before and after it."""
+    scores = report["scores"]
+    rows = [s for s in scores if s.get("before") is not None and s["value"] is not None]
+    if not rows:
+        return
+    with st.expander("Before and after boosting", icon=":material/compare_arrows:", expanded=True):
+        st.dataframe(
+            [
+                {
+                    "Score": row["title"],
+                    "Before": row["before"],
+                    "After": row["value"],
+                    "Real data": row["ceiling"],
+                    "Better": f"{row['goal']} is closer",
+                    "Boosting": _verdict(row),
+                }
+                for row in rows
+            ],
+            hide_index=True,
+            column_config={
+                name: st.column_config.NumberColumn(format="%.3f")
+                for name in ("Before", "After", "Real data")
+            },
+        )
+        st.caption(
+            "Before: the last generator of the same training. The rows of this table are fresh "
+            "draws of all kept generators, each kept with its chance; none is a repeat."
+        )
+
+
+def _verdict(score: dict[str, Any]) -> str:
+    gain = (score["value"] - score["before"]) * (1 if score["goal"] == "higher" else -1)
+    if abs(gain) < NOTHING:
+        return "no difference"
+    return "closer to real" if gain > 0 else "further away"
+
+
+def _score(score: dict[str, Any]) -> None:
+    value = score["value"]
+    real = "" if score["ceiling"] is None else f" · real data {score['ceiling']:.3f}"
+    unit = f" {score['unit']}" if score["unit"] else ""
+    band = f" ± {score['half_width']:.3f}" if score.get("half_width") else ""
+    st.metric(
+        score["title"],
+        "—" if value is None else f"{value:.3f}{band}{unit}",
+        delta=f"{score['goal']} is closer{real}",
+        delta_color="off",
+        delta_arrow="off",
+        help=f"{score['meaning']} Range {score['low']:g} to {score['high']:g}. {score['note']} "
+        f"Source: {score['source']}",
+        border=True,
+    )
+
+
+def utility(report: dict[str, Any]) -> None:
+    """Models trained on each table, tested on the same real rows."""
+    if not report["utility"]:
+        return
+    st.markdown(
+        f"**Predicting “{report['target']}”**: the same model trained on each table, tested on the "
+        "same real rows."
+    )
+    st.dataframe(
+        report["utility"],
+        hide_index=True,
+        column_config={
+            "model": "Model",
+            "metric": "Measure",
+            "real": st.column_config.NumberColumn("Trained on real", format="%.3f"),
+            "synthetic": st.column_config.NumberColumn("Trained on synthetic", format="%.3f"),
+            "baseline": st.column_config.NumberColumn("Guessing", format="%.3f"),
+        },
+    )
+
+
+def exposure(report: dict[str, Any]) -> None:
+    """What simple attackers reach, beside what they reach without the people's data."""
+    found = report.get("attacks")
+    if not found:
+        st.caption(
+            "Not tested. It takes real rows that the synthesizer never saw, to tell what the "
+            "release gives away from what is true of anyone."
+        )
+        return
+    worst = [attack for attack in found if attack["exposed"]]
+    if worst:
+        st.error(
+            f"{len(worst)} of {len(found)} attacks work better on people of the table than on "
+            "strangers. Someone may be exposed.",
+            icon=":material/person_alert:",
+        )
+    else:
+        st.success(
+            f"None of {len(found)} attacks works better on people of the table than on strangers, "
+            "beyond chance. This shows no leak; only ε proves there is none to find.",
+            icon=":material/shield_person:",
+        )
+    st.dataframe(
+        [
+            {
+                "Attack": attack["title"],
+                "On the table": attack["value"],
+                "Baseline": attack["baseline"],
+                "±": attack["half_width"],
+                "Unit": attack["unit"],
+                "Verdict": "works" if attack["exposed"] else "no better than without",
+                "What it is": attack["meaning"],
+            }
+            for attack in found
+        ],
+        hide_index=True,
+        column_config={
+            name: st.column_config.NumberColumn(format="%.3f")
+            for name in ("On the table", "Baseline", "±")
+        },
+    )
+    st.caption(
+        f"{found[0]['records']:,} rows a side. Baseline: the same attack on people who were not "
+        "in the table, or a coin. ±: 95 % interval of the difference."
+    )

@@ -1,0 +1,100 @@
+"""Inside or outside: what may be seen of a run, by whom, and how it is taken along."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from core.page_html import page
+from core.runs import export, reviews, service
+from core.runs.records import RunRecord
+from core.runs.service import View
+from pages.parts import guard, shared
+
+WORDS: dict[View, str] = {"inside": "Inside: real data", "outside": "Outside: may be shown"}
+
+
+def may_look_inside(table_id: str) -> bool:
+    """Whether this person may see real data without noise."""
+    return guard.steward() or reviews.rule(shared.store(), table_id).inside
+
+
+def choose(run: RunRecord) -> View:
+    """The view in the address, as far as this person may have it."""
+    if not may_look_inside(run.table_id):
+        return "outside"
+    wanted = st.query_params.get("view")
+    picked = st.segmented_control(
+        "What is shown",
+        list(WORDS),
+        default="outside" if wanted == "outside" else "inside",
+        format_func=WORDS.__getitem__,
+        required=True,
+        key="view_choice",
+        help="Inside shows real data without noise. Outside shows nothing of the real table, or "
+        "only what the plan's review budget paid for.",
+    )
+    view: View = "outside" if picked == "outside" else "inside"
+    if view == "outside":
+        st.query_params["view"] = view
+    elif wanted is not None:
+        del st.query_params["view"]
+    return view
+
+
+def stamp(view: View) -> None:
+    """Who may see this page, in words and colour."""
+    if view == "inside":
+        st.badge("Inside view: shows real data, do not share", icon=":material/lock:", color="red")
+    else:
+        st.badge("Outside view: may be shown to others", icon=":material/public:", color="green")
+
+
+def take_along(run: RunRecord, report: dict[str, Any], view: View) -> None:
+    """A link for reviewers, and the report as one file."""
+    with st.popover("Share", icon=":material/share:"):
+        base = str(st.context.url or "").split("?")[0]
+        st.markdown("**Review link** (outside view)")
+        st.code(f"{base}?run={run.id}&view=outside", language=None)
+        st.caption(
+            "Whoever opens this server sees it. The link is no lock: reviewers are kept to the "
+            "outside view only where sign-in is set up."
+        )
+        if not report["complete"]:
+            st.caption("The file can be made once everything is compared.")
+            return
+        st.download_button(
+            f"Report as one file, {view}",
+            data=lambda: _file(run, report, view),
+            file_name=export.file_name(run, f"review-{view}.html"),
+            mime="text/html",
+            icon=":material/html:",
+            on_click="ignore",
+            help="Opens in any browser without a network. It is stamped with who may see it.",
+        )
+
+
+def _file(run: RunRecord, report: dict[str, Any], view: View) -> str:
+    certificate = service.certificate(shared.store(), run.id) or {}
+    claim = str(certificate.get("claim", ""))
+    remarks = [
+        {
+            "author": note.author,
+            "time": f"{note.time:%Y-%m-%d %H:%M} UTC",
+            "about": note.about or "the whole run",
+            "text": note.text,
+        }
+        for note in reviews.comments(shared.store(), run.id)
+    ]
+    remarks += [
+        {
+            "author": verdict.author,
+            "time": f"{verdict.time:%Y-%m-%d %H:%M} UTC",
+            "about": "verdict",
+            "text": f"{verdict.decision.value}. {verdict.text}",
+        }
+        for verdict in reviews.verdicts(shared.store(), run.id)
+    ]
+    # What people wrote may quote what they saw inside.
+    return page(report, run.title, claim=claim, remarks=remarks if view == "inside" else ())
