@@ -116,7 +116,7 @@ def _learning(report: Report) -> Iterator[Finding]:
 
 
 def _people(report: Report) -> Iterator[Finding]:
-    if not report["complete"] and not report["attacks"]:
+    if report["view"] == "outside" or not (report["complete"] or report["attacks"]):
         return
     if not report["attacks"]:
         text = "Attacks were not tried: no rows were kept out of training to compare with."

@@ -26,32 +26,38 @@ def render() -> None:
     if run is None:
         shared.nothing_yet("There is no finished run to review yet.", "Watch training", "training")
         return
-    mode = st.segmented_control(
-        "Mode",
-        [ONE, SEVERAL],
-        default=SEVERAL if st.query_params.get("runs") else ONE,
-        required=True,
-        key="mode",
-        label_visibility="collapsed",
-    )
+    bar = st.container(horizontal=True, vertical_alignment="bottom")
+    with bar:
+        mode = st.segmented_control(
+            "Look at",
+            [ONE, SEVERAL],
+            default=SEVERAL if st.query_params.get("runs") else ONE,
+            required=True,
+            key="mode",
+        )
     if mode == SEVERAL:
         comparing.render(run)
         return
     if "runs" in st.query_params:
         del st.query_params["runs"]
-    _one(run)
+    with bar:
+        view = viewing.choose(run)
+    _one(run, view)
 
 
-def _one(run: RunRecord) -> None:
+def _one(run: RunRecord, view: View) -> None:
     """Everything about one run."""
-    view = viewing.choose(run)
     report = service.report(shared.store(), run.id, view)
     if report is None:
         _waiting(run)
         return
     _head(run, report, view)
     if not report["complete"]:
-        _refresh(run.id, len(report["scores"]))
+        if run.state.live:
+            _refresh(run.id, len(report["scores"]))
+        else:
+            st.warning(f"The comparison is not complete. {run.message}", icon=":material/warning:")
+            _again(run)
     scores.summary(report)
     scores.scores(report)
     scores.boosting(report)
@@ -95,6 +101,10 @@ def _one(run: RunRecord) -> None:
 
 
 def _waiting(run: RunRecord) -> None:
+    if run.state is State.RUNNING and shared.store().has_result(run.id):
+        st.info("The comparison is being made. Its first figures show in a few seconds.")
+        _refresh(run.id, -1)
+        return
     if run.state is not State.DONE:
         st.info(
             f"This run is {shared.STATE_BADGES[run.state][0].lower()}. "
@@ -103,17 +113,27 @@ def _waiting(run: RunRecord) -> None:
         if st.button("Watch training", icon=":material/monitoring:"):
             routes.go("training", run=run.id)
         return
-    st.info("The comparison is being made. It shows here in a few seconds.")
-    _refresh(run.id, -1)
+    st.info("There is no comparison with the real table yet.")
+    _again(run)
 
 
-@st.fragment(run_every=2.0)
+@st.fragment(run_every=1.5)
 def _refresh(run_id: str, known: int) -> None:
-    """Look for new parts of the report; rerun the page when there are some."""
+    """How far the comparison is; the page is drawn again when it has new parts."""
     report = service.report(shared.store(), run_id)
     if report is not None and (report["complete"] or len(report["scores"]) != known):
         st.rerun()
-    st.caption(":material/hourglass_top: Still comparing; more figures will appear by themselves.")
+    now = service.progress(shared.store(), run_id)
+    left = "" if now.eta_seconds is None else f" · about {shared.duration(now.eta_seconds)} left"
+    st.progress(now.fraction, f"Still comparing{left}. More figures will appear by themselves.")
+
+
+def _again(run: RunRecord) -> None:
+    """A way to finish what was stopped; nothing is measured twice."""
+    if st.button("Finish the comparison", icon=":material/restart_alt:"):
+        with shared.plain_errors():
+            service.compare_again(shared.store(), shared.launcher(), run.id)
+            st.rerun()
 
 
 def _head(run: RunRecord, report: dict[str, Any], view: View) -> None:

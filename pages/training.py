@@ -124,9 +124,10 @@ def _buttons(run: RunRecord) -> None:
             st.toast("Cancelling. What was spent stays spent.")
         if run.state in (State.PAUSED, State.LOST, State.FAILED):
             _resume(run)
-        if run.state is State.DONE:
+        if run.state is State.DONE or store.has_artefact(run.id, "report.json"):
             if st.button("Review", type="primary", icon=":material/visibility:"):
                 routes.go("review", run=run.id)
+        if run.state is State.DONE:
             if st.button("Download", icon=":material/download:"):
                 routes.go("download", run=run.id)
 

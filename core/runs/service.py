@@ -35,6 +35,7 @@ __all__ = [
     "account",
     "cancel",
     "certificate",
+    "compare_again",
     "confirm_schema",
     "epsilon_so_far",
     "generate_rows",
@@ -248,6 +249,21 @@ def resume(
     return store.run(run_id)
 
 
+def compare_again(store: RunStore, launcher: LocalLauncher, run_id: str) -> RunRecord:
+    """Finish a comparison that stopped early; spends nothing, and measures nothing twice.
+
+    Raises:
+      RunStoreError: the run has no synthetic table, or is at work.
+    """
+    if not store.has_result(run_id):
+        raise NotFoundError("This run has no synthetic table to compare.")
+    message = "Waiting for a free slot, to finish the comparison."
+    if not store.set_state(run_id, State.QUEUED, message, expect=(State.DONE,)):
+        raise RunStoreError("This run is at work already.")
+    launcher.pump()
+    return store.run(run_id)
+
+
 def pause(store: RunStore, run_id: str) -> RunRecord:
     """Ask a run to stop at its next checkpoint; one that waits is taken out of the queue."""
     message = "Paused before it started. Nothing was spent."
@@ -261,6 +277,9 @@ def cancel(store: RunStore, run_id: str) -> RunRecord:
     run = store.run(run_id)
     spent = "What it spent stays spent." if run.debit else "Nothing was spent."
     waiting = (State.QUEUED, State.PAUSED, State.LOST, State.FAILED)
+    if store.has_result(run_id):  # only its comparison waited
+        if store.set_state(run_id, State.DONE, "Done. Its comparison was stopped.", expect=waiting):
+            return store.run(run_id)
     if not store.set_state(run_id, State.CANCELLED, f"Cancelled. {spent}", expect=waiting):
         _ask(store, run_id, Wish.CANCEL)
     return store.run(run_id)

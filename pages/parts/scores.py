@@ -10,7 +10,7 @@ from core.findings import findings
 
 NOTHING = 0.001  # of a score: below this boosting made no difference
 HEADLINES = ("tvd_1way", "tvd_2way", "wscore_pca", "tstr_auroc", "tstr_r2", "prediction_gap")
-MOST = 5  # cards in a row
+MOST = 4  # cards in a row
 CARDS = {
     "kept": (":material/check_circle:", "green", "Kept"),
     "lost": (":material/error:", "orange", "Lost"),
@@ -40,7 +40,7 @@ def scores(report: dict[str, Any]) -> None:
                 _score(one)
     if not report["scores"]:
         return
-    with st.expander(f"All {len(report['scores'])} scores", icon=":material/list:"):
+    with st.expander("All scores with their meaning", icon=":material/list:"):
         st.dataframe(
             [
                 {

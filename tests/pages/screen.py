@@ -52,8 +52,15 @@ def running(store: RunStore, run: RunRecord) -> None:
     assert store.adopt(run.id, os.getpid())
 
 
-def finish(store: RunStore, run: RunRecord, *, report: dict[str, Any] | None = None) -> None:
-    """Give a run what a worker would have left."""
+def finish(
+    store: RunStore,
+    run: RunRecord,
+    *,
+    report: dict[str, Any] | None = None,
+    outside: dict[str, Any] | None = None,
+    state: State = State.DONE,
+) -> None:
+    """Give a run what a worker would have left, or what it has left so far."""
     folder = store.artefact(run.id, "synthetic.parquet").parent
     frame = pd.DataFrame({"visit_id": ["a"] * 3, "age": [30, 40, 50], "ward": ["=1+1", "b", "c"]})
     frame.to_parquet(folder / "synthetic.parquet")
@@ -64,7 +71,12 @@ def finish(store: RunStore, run: RunRecord, *, report: dict[str, Any] | None = N
     if report is not None:
         (folder / "report.json").write_text(json.dumps(report))
     store.record(run.id, guarantee=run.plan.guarantee, seconds={"training": 61.0, "report": 1.0})
-    assert store.set_state(run.id, State.DONE, "Done.")
+    if outside is not None:
+        (folder / "outside.json").write_text(json.dumps(outside))
+    if state is State.RUNNING:  # in the hands of this very process
+        assert store.claim(run.id, slots=1) and store.adopt(run.id, os.getpid())
+        return
+    assert store.set_state(run.id, state, "Done.")
 
 
 def small_report(columns: int = 1, *, complete: bool = True, filled: bool = False) -> dict:

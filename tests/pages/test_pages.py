@@ -159,7 +159,7 @@ def test_training_explains_every_ending(store, start, show, state, said, offered
 
 def test_review_waits_for_its_report(store, start, show):
     run = start()
-    finish(store, run)
+    finish(store, run, state=State.RUNNING)
     at = show("review", run=run.id)
     assert not at.exception
     assert "being made" in words(at)

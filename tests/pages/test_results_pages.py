@@ -76,11 +76,23 @@ def test_a_column_without_a_synthetic_score_breaks_nothing(store, start, show):
 
 def test_a_partial_report_shows_what_is_there(store, start, show):
     run = start()
+    partial = small_report(columns=0, complete=False)
+    finish(store, run, report=partial, state=State.RUNNING)
+    at = whole(show("review", run=run.id))
+    (bar,) = at.get("progress")
+    assert "Still comparing" in bar.proto.text and "Not compared yet." in words(at)
+    assert not drawn(at)
+
+
+def test_a_comparison_that_stopped_can_be_finished_for_free(store, start, show):
+    run = start()
     finish(store, run, report=small_report(columns=0, complete=False))
     at = whole(show("review", run=run.id))
-    said = words(at)
-    assert "Still comparing" in said and "Not compared yet." in said
-    assert not drawn(at)
+    assert any("not complete" in warning.value for warning in at.warning)
+    press(at, "Finish the comparison")
+    assert store.run(run.id).state is State.QUEUED
+    service.cancel(store, run.id)  # the table stays done, whatever becomes of its comparison
+    assert store.run(run.id).state is State.DONE
 
 
 def test_columns_come_nine_at_a_time_worst_first_on_request(store, start, show):

@@ -1,0 +1,163 @@
+"""Review in a real browser: look, comment, decide, compare, export; the file opened offline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from core.quality.outside import outside_report
+from core.quality.report import build_report
+from core.runs import declare, reviews, service
+from core.runs.events import State
+from core.runs.reviews import Decision, Rule
+from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, sample_table
+from tests.browser.app import PATIENCE, browser_page, server
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+TITLE = "made by hand"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory) -> Path:
+    """A workspace with two finished runs: a good table and one whose columns were shuffled."""
+    folder = tmp_path_factory.mktemp("review") / "home"
+    store = service.open_store(folder)
+    everyone = sample_table(1600)
+    real, made = everyone[:900].reset_index(drop=True), everyone[900:].reset_index(drop=True)
+    table = service.import_frame(store, real, name=SAMPLE_NAME, source="test")
+    table = declare.change_target(store, table, SAMPLE_TARGET)
+    table = declare.change_holdout(store, table, 0.2)
+    store.attest(table.id)
+    train, held = store.load_split(table.id, 0.2)
+    mixed = made.apply(lambda column: column.sample(frac=1, random_state=1).array)
+    for name, epsilon, frame in ((TITLE, 1.0, made), ("shuffled", 0.3, mixed)):
+        plan = service.make_plan(table.schema, table.training_n, model="pearl", epsilon=epsilon)
+        run = store.create_run(
+            table.id, plan, schema=table.schema, rows=len(frame), seed=1, device="cpu", name=name
+        )
+        frame.to_parquet(store.artefact(run.id, "synthetic.parquet"), index=False)
+        store.artefact(run.id, "certificate.json").write_text('{"claim": "ε = 1"}')
+        store.record(run.id, guarantee=plan.guarantee)
+        inside = build_report(train, frame, table.schema, test=held)
+        store.artefact(run.id, "report.json").write_text(inside.model_dump_json())
+        outside = outside_report(frame, table.schema)
+        store.artefact(run.id, "outside.json").write_text(outside.model_dump_json())
+        assert store.set_state(run.id, State.DONE, "Done.")
+    return folder
+
+
+def run_called(home: Path, name: str):
+    return next(run for run in service.open_store(home).runs() if run.name == name)
+
+
+def test_review_comment_verdict_and_export(home, tmp_path):
+    run = run_called(home, TITLE)
+    store = service.open_store(home)
+    reviews.set_rule(store, table_id=run.table_id, author="Steward", rule=Rule(approvals=1))
+    with server(home) as app, browser_page() as page:
+        page.goto(f"{app.url}/download?run={run.id}")
+        page.get_by_text("This table waits for its review").wait_for()
+        page.get_by_role("button", name="Go to its review").click()
+        page.get_by_text("Inside view: shows real data").wait_for()
+        expect(page.get_by_text("columns have nearly the real shares")).to_be_visible()
+        expect(page.locator(".js-plotly-plot").locator("visible=true").first).to_be_visible()
+        # a comment on a figure
+        page.get_by_role("tab", name="The whole table").click()
+        page.get_by_role("button", name="Comment", exact=True).locator("visible=true").first.click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Your name").fill("Ada")
+        dialog.get_by_label("What do you see?").fill("The clouds agree.")
+        dialog.get_by_role("button", name="Keep this comment").click()
+        page.get_by_role("button", name="Comment (1)").wait_for()
+        # a verdict, by keyboard alone
+        page.get_by_role("tab", name="Discussion").click()
+        page.get_by_text("Your verdict").wait_for()
+        name = page.get_by_label("Your name").locator("visible=true").first
+        name.fill("Ada")
+        name.press("Tab")
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("Tab")
+        page.keyboard.type("Close enough.")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        page.get_by_text("Approved").first.wait_for()
+        # nothing is lost by a refresh
+        page.reload()
+        page.get_by_text("Inside view: shows real data").wait_for()
+        # the report as one file
+        page.get_by_role("button", name="Share").click()
+        with page.expect_download() as caught:
+            page.get_by_role("button", name="Report as one file, inside").click()
+        caught.value.save_as(tmp_path / "inside.html")
+        assert "review-inside" in caught.value.suggested_filename
+        # the download is open now
+        page.goto(f"{app.url}/download?run={run.id}")
+        page.get_by_text("These are the very rows that were reviewed").wait_for()
+    (said,) = reviews.comments(store, run.id)
+    assert (said.about, said.author, said.text) == ("pca", "Ada", "The clouds agree.")
+    (verdict,) = reviews.verdicts(store, run.id)
+    assert verdict.decision is Decision.APPROVE and verdict.text == "Close enough."
+    text = (tmp_path / "inside.html").read_text(encoding="utf-8")
+    assert "INSIDE ONLY" in text and "The clouds agree." in text and len(text) < 5_000_000
+    open_offline(tmp_path / "inside.html")
+
+
+def open_offline(path: Path) -> None:
+    """Every figure of the file is drawn without a network, and answers to the pointer."""
+    faults: list[str] = []
+    with browser_page(offline=True) as page:
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("requestfailed", lambda request: faults.append(request.url))
+        page.goto(path.as_uri())
+        page.locator("html[data-ready=yes]").wait_for(state="attached", timeout=PATIENCE)
+        plots = page.locator(".plot")
+        for i in range(plots.count()):
+            plots.nth(i).scroll_into_view_if_needed()
+            plots.nth(i).locator(".main-svg").first.wait_for()
+        box = plots.nth(plots.count() - 1).bounding_box()
+        assert box is not None and box["height"] > 100
+        plots.first.scroll_into_view_if_needed()
+        plots.first.hover()
+        assert page.locator(".stamp").is_visible()
+        page.emulate_media(media="print")
+        assert page.locator(".stamp").is_visible()
+    assert faults == []
+
+
+def test_the_outside_link_shows_nothing_real(home, tmp_path):
+    run = run_called(home, TITLE)
+    with server(home) as app, browser_page() as page:
+        page.goto(f"{app.url}/review?run={run.id}&view=outside")
+        page.get_by_text("Outside view: may be shown to others").wait_for()
+        expect(
+            page.get_by_text("Nothing on this page was computed from real rows.")
+        ).to_be_visible()
+        assert page.get_by_text("Inside view").count() == 0
+        page.get_by_role("button", name="Share").click()
+        with page.expect_download() as caught:
+            page.get_by_role("button", name="Report as one file, outside").click()
+        caught.value.save_as(tmp_path / "outside.html")
+        page.reload()
+        page.get_by_text("Outside view: may be shown to others").wait_for()
+    text = (tmp_path / "outside.html").read_text(encoding="utf-8")
+    assert "MAY BE SHOWN OUTSIDE" in text and "The clouds agree." not in text
+    open_offline(tmp_path / "outside.html")
+
+
+def test_runs_are_compared_and_one_is_picked(home):
+    good, bad = run_called(home, TITLE), run_called(home, "shuffled")
+    with server(home) as app, browser_page() as page:
+        page.goto(f"{app.url}/review?run={good.id}&runs={good.id},{bad.id}")
+        page.get_by_text("What ε bought").wait_for()
+        page.get_by_text("of 2 runs; the best is made by hand").wait_for()
+        page.get_by_text("The one to release").wait_for()
+        page.get_by_role("radio", name=TITLE).check(force=True)
+        page.get_by_label("Your name").fill("Bea")
+        page.get_by_role("button", name="Pick this run").click()
+        page.get_by_text("picked by Bea").wait_for()
+        page.goto(f"{app.url}/download?run={bad.id}")
+        page.get_by_text("Another run of this table was picked for release by Bea").wait_for()
+    assert reviews.picked(service.open_store(home), good.table_id) == (good.id, "Bea")

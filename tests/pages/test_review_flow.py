@@ -1,0 +1,178 @@
+"""Views, comments, verdicts, comparison and the download they guard."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.quality import types
+from core.runs import declare, reviews
+from core.runs.reviews import Decision, Rule
+from pages.parts import guard
+from tests.pages.screen import button, finish, press, small_report, whole, words
+
+
+def outside_report():
+    """As small as can be: one column, nothing real."""
+    picture = types.ColumnPicture(
+        kind="integer", edges=[0, 50, 100], real=[], synthetic=[0.5, 0.5],
+        missing_real=None, missing_synthetic=0, tvd=None,
+    )  # fmt: skip
+    return types.Report(
+        view="outside", complete=True, rows_real=0, rows_synthetic=300,
+        columns={"c0": picture}, notes=["Nothing on this page was computed from real rows."],
+    ).model_dump(mode="json")  # fmt: skip
+
+
+@pytest.fixture
+def done(store, start):
+    run = start()
+    finish(store, run, report=small_report(filled=True), outside=outside_report())
+    return run
+
+
+@pytest.fixture
+def reviewer(monkeypatch):
+    """A signed-in person who is no steward."""
+    monkeypatch.setattr(guard, "steward", lambda: False)
+    monkeypatch.setattr(guard, "person", lambda: "Rita")
+
+
+def text_of(at, label):
+    return next(box for box in at.text_input if box.label == label)
+
+
+# -- views --------------------------------------------------------------------------------------
+
+
+def test_a_steward_sees_inside_and_may_look_from_outside(show, done):
+    at = whole(show("review", run=done.id))
+    assert "400 real rows" in words(at) and "Outside view" not in words(at)
+    at = whole(show("review", run=done.id, view="outside"))
+    said = words(at)
+    assert "Outside view" in said and "real rows against" not in said
+    assert "Measured on a sample." not in said
+
+
+def test_a_reviewer_sees_outside_unless_the_steward_says_otherwise(store, show, done, reviewer):
+    at = whole(show("review", run=done.id))
+    assert "Outside view" in words(at) and "400 real rows" not in words(at)
+    at = whole(show("review", run=done.id, view="inside"))
+    assert "Outside view" in words(at) and "400 real rows" not in words(at)
+    at = whole(show("review", run=done.id, runs=done.id))
+    assert "Outside view" in words(at)
+    rule = Rule(approvals=0, inside=True)
+    reviews.set_rule(store, table_id=done.table_id, author="S", rule=rule)
+    assert "400 real rows" in words(whole(show("review", run=done.id)))
+
+
+def test_only_a_steward_is_offered_the_rule_and_the_pick(show, done, reviewer):
+    at = whole(show("review", run=done.id))
+    assert "What this table's reviews need" not in [box.label for box in at.expander]
+    at = whole(show("review", run=done.id, runs=done.id))
+    assert "Pick this run" not in [b.label for b in at.button]
+
+
+# -- what people say ----------------------------------------------------------------------------
+
+
+def test_a_verdict_is_given_and_shown(store, show, done):
+    at = whole(show("review", run=done.id))
+    text_of(at, "Your name").set_value("Ada")
+    whole(press(at, "Give this verdict"))
+    (given,) = reviews.verdicts(store, done.id)
+    assert given.author == "Ada" and given.decision is Decision.APPROVE
+    assert "Approved" in words(at) and "**Ada**" in words(at)
+
+
+def test_a_verdict_without_a_name_or_a_reason_is_refused(store, show, done):
+    at = whole(show("review", run=done.id))
+    whole(press(at, "Give this verdict"))
+    assert "Write your name first" in words(at)
+    radio = next(r for r in at.radio if r.label == "May this table be released?")
+    radio.set_value(Decision.CHANGES)
+    text_of(at, "Your name").set_value("Ada")
+    whole(press(at, "Give this verdict"))
+    assert "Say what should change" in words(at)
+    assert reviews.verdicts(store, done.id) == []
+
+
+def test_comments_stand_beside_their_figure_until_settled(store, show, done):
+    where = {"table_id": done.table_id, "run_id": done.id}
+    reviews.comment(store, **where, about="pca", author="Bob", text="two clouds are one")
+    at = whole(show("review", run=done.id))
+    said = words(at)
+    assert "**Bob**: two clouds are one" in said and "on **two main axes**" in said
+    assert "Comment (1)" in [b.label for b in at.button]
+    whole(press(at, "Settled"))
+    assert "Settled by" in words(at) and "**Bob**: two clouds are one" not in words(at)
+
+
+def test_a_rule_holds_the_download_back(store, show, done):
+    at = whole(show("review", run=done.id))
+    number = next(n for n in at.number_input if n.label == "Approvals before a download")
+    number.set_value(1)
+    at.text_input(key="name_rule").set_value("Steward")
+    whole(press(at, "Keep this rule"))
+    at = whole(show("download", run=done.id))
+    assert "waits for its review" in words(at) and "Go to its review" in words_of_buttons(at)
+    assert not at.get("download_button")
+    where = {"table_id": done.table_id, "run_id": done.id}
+    reviews.decide(store, **where, author="Ada", decision=Decision.APPROVE)
+    assert whole(show("download", run=done.id)).get("download_button")
+
+
+def words_of_buttons(at):
+    return [b.label for b in at.button]
+
+
+# -- several runs -------------------------------------------------------------------------------
+
+
+def test_runs_stand_side_by_side_and_one_is_picked(store, start, show, done):
+    other = start(epsilon=0.5)
+    report = small_report(filled=True)
+    report["scores"][0]["value"] = 0.01
+    finish(store, other, report=report)
+    at = whole(show("review", run=done.id, runs=f"{done.id},{other.id}"))
+    (table,) = [frame.value for frame in at.dataframe if "Model" in frame.value]
+    assert sorted(table["ε"]) == [0.5, 1.0] and len(table) == 2
+    assert "↓ Single columns: distance" in table
+    assert "the best is" in words(at) and "at ε 0.5: 0.01" in words(at)
+    assert len(at.get("plotly_chart")) == 3  # the curve and a picture a run
+    text_of(at, "Your name").set_value("Cy")
+    next(r for r in at.radio if r.label == "Pick a run").set_value(other.id)
+    whole(press(at, "Pick this run"))
+    assert reviews.picked(store, done.table_id) == (other.id, "Cy")
+    assert "picked by Cy" in words(at)
+    assert "Another run of this table was picked" in words(whole(show("download", run=done.id)))
+
+
+def test_one_run_alone_is_compared_with_nothing(show, done):
+    at = whole(show("review", run=done.id, runs=done.id))
+    assert "Choose two finished runs" in words(at)
+
+
+def test_an_address_with_strange_runs_is_no_fault(show, done):
+    whole(show("review", run=done.id, runs="nonsense,../../x"))
+
+
+# -- the plan -----------------------------------------------------------------------------------
+
+
+def test_the_review_budget_is_a_phase_of_the_plan(store, show, table):
+    at = whole(show("plan", table=table.id))
+    slider = next(s for s in at.select_slider if s.key == "review_share")
+    whole(slider.set_value(0.05).run())
+    assert "Pictures for people outside" in words(at)
+    whole(button(at, "Train — spends ε = 1 of this table's budget").click().run())
+    (run,) = store.runs()
+    assert run.plan.phase("review").share == pytest.approx(0.05)
+
+
+def test_rows_are_kept_out_by_the_steward_and_the_plan_says_so(store, show, table):
+    at = whole(show("tables", table=table.id))
+    control = next(c for c in at.get("button_group") if "kept out" in str(c.proto.label))
+    assert control is not None
+    declare.change_holdout(store, store.table(table.id), 0.25)
+    store.attest(table.id)
+    assert "300 rows to train on, 100 kept out" in words(whole(show("plan", table=table.id)))

@@ -1,0 +1,78 @@
+"""The outside report: nothing in it moves when the real table does, but through the release."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from core.privacy.histograms import Histograms
+from core.quality.outside import Overlay, outside_report
+from core.table.codec import Codec
+from tests.models.tables import rows, schema
+
+PLAIN = schema().model_copy(update={"sensitive": {}})
+
+
+def overlay_of(frame: pd.DataFrame, std: float, seed: int = 0) -> Overlay:
+    codec = Codec(PLAIN.domain())
+    mechanism = Histograms.of(codec, [c.name for c in PLAIN.domain().modelled])
+    exact = mechanism.statistic(codec.encode(frame).to("cpu"), torch.ones(len(frame))).numpy()
+    noisy = exact + np.random.default_rng(seed).normal(0, std, len(exact))
+    return Overlay(n=len(frame), noise_std=std, counts=mechanism.split(noisy.tolist()))
+
+
+def test_without_a_release_nothing_real_is_shown():
+    report = outside_report(rows(300, 1), PLAIN)
+    assert report.view == "outside" and report.complete and report.rows_real == 0
+    assert report.scores == [] and report.attacks == [] and report.pairs is None
+    assert report.utility is None and report.dimension_prediction == []
+    for picture in report.columns.values():
+        assert picture.real == [] and picture.missing_real is None and picture.tvd is None
+        assert sum(picture.synthetic) + picture.missing_synthetic == pytest.approx(1)
+    assert report.pca.real == [] and report.associations.real == []
+    assert "Nothing on this page was computed from real rows." in report.notes
+
+
+def test_bins_come_from_the_declaration():
+    young = rows(200, 2).assign(age=20)
+    edges = [outside_report(frame, PLAIN).columns["age"].edges for frame in (young, rows(200, 3))]
+    assert edges[0] == edges[1] and edges[0][0] <= 0 and edges[0][-1] >= 99
+
+
+def test_bought_shares_are_the_real_ones_up_to_their_noise():
+    real, made = rows(4000, 4), rows(4000, 5)
+    report = outside_report(made, PLAIN, overlay=overlay_of(real, std=20))
+    picture = report.columns["ill"]
+    assert picture.labels == ["False", "True"]
+    assert picture.noise == pytest.approx(1.96 * 20 / 4000)
+    assert picture.real[1] == pytest.approx(real["ill"].mean(), abs=5 * 20 / 4000)
+    assert report.columns["cost"].missing_real == pytest.approx(
+        real["cost"].isna().mean(), abs=5 * 20 / 4000
+    )
+    score = report.score("tvd_1way")
+    assert score.value < 3 * score.ceiling  # tables of one kind: mostly noise
+    far = outside_report(made.assign(age=5, ill=True), PLAIN, overlay=overlay_of(real, std=20))
+    assert far.score("tvd_1way").value > 0.3
+
+
+def test_noise_below_zero_is_cut_off_and_the_floor_is_what_equal_tables_show():
+    real = rows(2000, 6)
+    report = outside_report(real, PLAIN, overlay=overlay_of(real, std=60))
+    assert all(share >= 0 for p in report.columns.values() for share in p.real)
+    score = report.score("tvd_1way")
+    assert score.value == pytest.approx(score.ceiling, rel=0.35)
+    bins = np.mean([len(c) for c in overlay_of(real, 60).counts.values()])
+    assert score.ceiling == pytest.approx(0.5 * bins * 60 * math.sqrt(2 / math.pi) / 2000)
+
+
+def test_hidden_columns_are_not_overlaid():
+    whole = overlay_of(rows(500, 7), std=5)
+    bought = {name: whole.counts[name] for name in ("cost", "ill")}
+    report = outside_report(
+        rows(500, 8), schema(), overlay=whole.model_copy(update={"counts": bought})
+    )
+    assert report.columns["age"].real == [] and report.columns["ill"].real
+    with pytest.raises(ValueError, match="at least one"):
+        outside_report(rows(5, 1).head(0), PLAIN)

@@ -1,0 +1,141 @@
+"""Reports of a run: holdout, content cache, the outside report and its paid shares."""
+
+import json
+import os
+
+import pandas as pd
+import pytest
+
+from core.runs import reporting, service, worker
+from core.runs.events import State
+from core.runs.overlay import OVERLAY, REVIEW, review_phase
+from core.runs.reporting import content_key
+from core.runs.store import RunStoreError
+from tests.runs import toy
+
+
+class Seen:
+    """Stands for the comparison and keeps what it was given."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __call__(self, real, synthetic, schema, **more):
+        self.calls.append((real, synthetic, more))
+        return toy.ToyReport(rows=len(synthetic))
+
+
+def work(store, run, compare):
+    assert store.claim(run.id, slots=1) and store.adopt(run.id, os.getpid())
+    command = [run.id, "--home", str(store.workspace.home)]
+    status = worker.main(command, find=toy.find, compare=compare, command=toy.COMMAND)
+    return status, store.run(run.id)
+
+
+def queued(store, table, schema, *, review=None, share=0.0):
+    schema = schema.model_copy(update={"holdout": share})
+    store.save_schema(table.id, schema)
+    table = store.table(table.id)
+    budget = toy.Budget(epsilon=1.0, delta=1e-6)
+    plan = toy.Toy().plan(schema.domain(), table.training_n, budget)
+    if review is not None:
+        bought = review_phase(schema.domain(), budget, review)
+        plan = plan.model_copy(update={"phases": (*plan.phases, bought)})
+    return store.create_run(table.id, plan, schema=schema, rows=25, seed=1, device="cpu")
+
+
+def test_the_holdout_is_never_trained_on_and_judges_the_result(store, table, schema, frame):
+    seen = Seen()
+    status, run = work(store, queued(store, table, schema, share=0.25), seen)
+    assert status == 0 and run.state is State.DONE and run.plan.n == 30
+    ((real, synthetic, more),) = seen.calls
+    assert len(real) == 30 and len(more["test"]) == 10 and len(synthetic) == 25
+    whole = pd.concat([real, more["test"]]).sort_values("age", ignore_index=True)
+    pd.testing.assert_frame_equal(whole, frame, check_dtype=False)
+    conditions = json.loads(store.artefact(run.id, "certificate.json").read_text())["conditions"]
+    assert "25% of the file's records" in conditions[0]
+
+
+def test_without_a_holdout_all_rows_are_trained_on(store, table, schema):
+    seen = Seen()
+    _, run = work(store, queued(store, table, schema), seen)
+    ((real, _, more),) = seen.calls
+    assert len(real) == 40 and "test" not in more and run.plan.n == 40
+
+
+def test_a_plan_for_the_whole_table_is_refused_when_some_of_it_is_kept_out(store, table, schema):
+    plan = toy.Toy().plan(schema.domain(), 40, toy.Budget(epsilon=1.0, delta=1e-6))
+    kept = schema.model_copy(update={"holdout": 0.25})
+    with pytest.raises(RunStoreError, match="30 to train on"):
+        store.create_run(table.id, plan, schema=kept, rows=5, seed=1, device="cpu")
+
+
+def test_the_same_content_is_measured_once_and_goes_with_its_table(store, table, schema):
+    seen = Seen()
+    _, run = work(store, queued(store, table, schema), seen)
+    heard = []
+    reporting.make_reports(store, run, observe=lambda *what: heard.append(what), compare=seen)
+    assert len(seen.calls) == 1 and heard == [("Measured before", 1.0)]
+    assert json.loads(store.artefact(run.id, "report.json").read_text()) == {"rows": 25}
+    path = store.artefact(run.id, "synthetic.parquet")
+    pd.read_parquet(path).head(20).to_parquet(path, index=False)
+    reporting.make_reports(store, run, observe=lambda *_: None, compare=seen)
+    assert len(seen.calls) == 2
+    folder = table.path.parent / "reports"
+    assert len(list(folder.iterdir())) == 2
+    store.delete_table(table.id)
+    assert not folder.exists()
+
+
+def test_a_key_names_bytes_and_facts(tmp_path):
+    a, b = tmp_path / "a", tmp_path / "b"
+    a.write_bytes(b"1")
+    b.write_bytes(b"1")
+    assert content_key([a], "x") == content_key([b], "x")
+    assert content_key([a], "x") != content_key([a], "y")
+    b.write_bytes(b"2")
+    assert content_key([a], "x") != content_key([b], "x")
+
+
+def test_what_was_bought_is_released_once_and_shown_outside(store, table, schema, frame):
+    run = queued(store, table, schema, review=0.5)
+    _, done = work(store, run, Seen())
+    assert done.state is State.DONE
+    overlay = json.loads(store.artefact(run.id, OVERLAY).read_text())
+    std = run.plan.phase(REVIEW).noise_multiplier * 2**0.5
+    assert overlay["noise_std"] == pytest.approx(std) and overlay["n"] == 40
+    counts = overlay["counts"]["sex"]
+    assert counts != [20, 20] and all(abs(count - 20) < 8 * std for count in counts)
+    executed = json.loads(store.artefact(run.id, "certificate.json").read_text())["phases"]
+    assert {p["name"]: p["count"] for p in executed} == {"sum": 1, REVIEW: 1}
+    outside = service.report(store, run.id, "outside")
+    assert outside["view"] == "outside" and outside["columns"]["sex"]["real"]
+    assert outside["rows_real"] == 40
+
+
+def test_without_a_review_budget_the_outside_report_holds_nothing_real(store, table, schema):
+    _, done = work(store, queued(store, table, schema), Seen())
+    outside = service.report(store, done.id, "outside")
+    assert all(picture["real"] == [] for picture in outside["columns"].values())
+    assert not store.has_artefact(done.id, OVERLAY)
+
+
+def test_a_charged_release_is_not_made_again_after_a_crash(store, table, schema, monkeypatch):
+    """The meter counts the release before it happens; without its file it is lost, not repeated."""
+    run = queued(store, table, schema, review=0.5)
+    real_release, made = toy.PrivateTable.release, []
+
+    def crashing(self, name, *rest, **more):
+        made.append(name)
+        real_release(self, name, *rest, **more)
+        raise RuntimeError("the machine went down")
+
+    monkeypatch.setattr(toy.PrivateTable, "release", crashing)
+    with pytest.raises(RuntimeError):
+        work(store, run, Seen())
+    monkeypatch.setattr(toy.PrivateTable, "release", real_release)
+    assert store.set_state(run.id, State.QUEUED, expect=(State.FAILED,))
+    status, done = work(store, store.run(run.id), Seen())
+    assert status == 0 and done.state is State.DONE and made == [REVIEW]
+    assert not store.has_artefact(run.id, OVERLAY)
+    assert done.guarantee.epsilon > 0
