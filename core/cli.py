@@ -104,6 +104,12 @@ def _parser() -> _Parser:
     review.add_argument("--holdout", type=Path, help="real records that no model saw")
     review.add_argument("--target", help="the column to predict")
     review.add_argument("--schema", type=Path)
+    review.add_argument(
+        "--view",
+        default="inside",
+        choices=("inside", "outside"),
+        help="outside: figures of the synthetic table alone, in the schema's bins",
+    )
     review.add_argument("--out", type=Path, required=True, help="a .html file")
     review.set_defaults(module="review", command="review")
 

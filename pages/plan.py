@@ -173,7 +173,8 @@ def _summary(table: TableRecord, card: Card, epsilon: float, extra: dict[str, ob
             routes.go("tables", table=table.id)
     if plan is None:
         return
-    st.caption(f"{table.name}: {table.training_n:,} rows, target {table.schema.target or 'none'}.")
+    target = table.schema.target or "none"
+    st.caption(f"{table.name}: {table.training_n:,} rows{_kept(table)}, target {target}.")
     _numbers(plan)
     st.plotly_chart(
         figures.budget_figure(plan.model_dump(mode="json")),

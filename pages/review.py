@@ -8,10 +8,10 @@ from typing import Any
 import streamlit as st
 
 from core import figures
+from core.quality.types import View
 from core.runs import reviews, service
 from core.runs.events import State
 from core.runs.records import RunRecord
-from core.runs.service import View
 from pages.parts import comparing, feedback, guard, routes, scores, shared, verdicts, viewing
 
 ONE, SEVERAL = "One run", "Compare runs"
@@ -65,7 +65,7 @@ def _one(run: RunRecord, view: View) -> None:
         verdicts.render(run, report)
     with st.expander("How this table was made", icon=":material/account_tree:"):
         shared.stages(run.plan, key="stages")
-    said = len(reviews.comments(shared.store(), run.id))
+    said = len(reviews.comments(shared.store(), run.id, view))
     names = [
         ":material/bar_chart: Columns",
         ":material/grid_on: Pairs",
@@ -95,9 +95,9 @@ def _one(run: RunRecord, view: View) -> None:
             st.caption("Attacks compare with real rows, so their results stay inside.")
         else:
             scores.exposure(report)
-            feedback.pin(run, "exposure")
+            feedback.pin(run, "exposure", view)
     with talk:
-        feedback.discussion(run)
+        feedback.discussion(run, view)
 
 
 def _waiting(run: RunRecord) -> None:
@@ -175,7 +175,7 @@ def _columns(run: RunRecord, report: dict[str, Any]) -> None:
                 alt=figures.describe("column", report, name),
                 config={"displayModeBar": False},
             )
-            feedback.pin(run, f"column:{name}")
+            feedback.pin(run, f"column:{name}", report["view"])
 
 
 def _predictions(run: RunRecord, report: dict[str, Any]) -> None:
@@ -183,7 +183,7 @@ def _predictions(run: RunRecord, report: dict[str, Any]) -> None:
     _figure(run, figures.prediction_figure, report, "prediction")
     scores.utility(report)
     if report["utility"]:
-        feedback.pin(run, "utility")
+        feedback.pin(run, "utility", report["view"])
     dropped = [p for p in report["dimension_prediction"] if not p["predictable"]]
     if not dropped:
         return
@@ -213,7 +213,7 @@ def _figure(run: RunRecord, draw: Draw, report: dict[str, Any], kind: str) -> No
     words = figures.describe(kind, report)
     st.plotly_chart(figure, key=kind, alt=words)
     st.caption(words)
-    feedback.pin(run, kind)
+    feedback.pin(run, kind, report["view"])
 
 
 if __name__ == "__main__":

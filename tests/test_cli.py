@@ -266,3 +266,10 @@ def test_review_writes_one_file_that_needs_no_network(
     assert "INSIDE ONLY" in text and "<h3>age</h3>" in text
     assert "<script src=" not in text and "Plotly.newPlot" in text
     assert len(text) < 5_000_000
+    assert main([*command, "--view", "outside", "--json"]) == 0
+    found = last_line(capsys.readouterr().out)["report"]
+    assert found["view"] == "outside" and found["columns"]["age"]["real"] == []  # type: ignore[index]
+    assert "MAY BE SHOWN OUTSIDE" in out.read_text(encoding="utf-8")
+    kept = ["--keep-out", "0.25", "--model", "pearl", "--epsilon", "1"]
+    assert main(["plan", str(real), *kept, "--json"]) == 0
+    assert last_line(capsys.readouterr().out)["rows"] == 150

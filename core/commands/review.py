@@ -7,6 +7,7 @@ import sys
 
 from core.commands.common import CommandError, out_path, print_json, read_frame, read_schema
 from core.page_html import page
+from core.quality.outside import outside_report
 from core.quality.report import build_report
 from core.quality.types import Score
 from core.runs.pipeline import limit_threads
@@ -15,6 +16,11 @@ from core.table.holdout import held_out
 from core.table.infer import infer_schema
 
 __all__ = ["review"]
+
+WHO = {
+    "inside": "inside only: it shows real data",
+    "outside": "may be shown outside, as far as the schema's bounds and labels may",
+}
 
 
 def review(options: argparse.Namespace) -> int:
@@ -39,13 +45,18 @@ def review(options: argparse.Namespace) -> int:
     def hear(stage: str, fraction: float) -> None:
         print(f"{fraction:4.0%}  {stage}", file=sys.stderr, flush=True)
 
-    report = build_report(real, synthetic, schema, test=test, observe=hear)
-    title = f"{options.synthetic.name} against {options.real.name}"
+    if options.view == "outside":
+        report = outside_report(synthetic, schema)
+    else:
+        report = build_report(real, synthetic, schema, test=test, observe=hear)
+    title = options.synthetic.name
+    if options.view == "inside":
+        title += f" against {options.real.name}"
     with replacing(out) as file:
         file.write(page(report.model_dump(mode="json"), title).encode())
     for score in report.scores:
         print(_score_line(score))
-    print(f"wrote {out} (inside only: it shows real data)")
+    print(f"wrote {out} ({WHO[report.view]})")
     if options.json:
         print_json({"out": str(out), "report": report.model_dump(mode="json")})
     return 0

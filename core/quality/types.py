@@ -20,10 +20,12 @@ __all__ = [
     "Report",
     "Score",
     "UtilityRow",
+    "View",
     "load_report",
 ]
 
 Goal = Literal["higher", "lower"]
+View = Literal["inside", "outside"]  # who may see it
 
 
 class _Value(BaseModel):
@@ -236,7 +238,7 @@ class Report(_Value):
     organisation only; "outside" when nothing in it was but what a plan paid for.
     """
 
-    view: Literal["inside", "outside"] = "inside"
+    view: View = "inside"
     complete: bool = False
     rows_real: int
     rows_synthetic: int

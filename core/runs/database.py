@@ -102,6 +102,7 @@ class NoteRow(Base):
     time: Mapped[float] = mapped_column(Float(53))
     author: Mapped[str]
     kind: Mapped[str]
+    view: Mapped[str]
     about: Mapped[str]
     text: Mapped[str] = mapped_column(Text)
 

@@ -1,7 +1,9 @@
 """What people say of a run: comments pinned to a figure, verdicts, the pick among a table's runs.
 
 Everything is a note with a name and a time; notes are added and never changed, so that who said
-what, and when, can be read later. A rule a table carries says what a download needs.
+what, and when, can be read later. A note knows in which view it was written: what was written
+inside may quote real data and is not shown outside. A rule a table carries says what a download
+needs.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from enum import StrEnum
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from core.quality.types import View
 from core.runs.database import NoteRow
 from core.runs.tables import RunStoreError, TableStore
 
@@ -88,16 +91,23 @@ class Rule:
 
 
 def comment(
-    store: TableStore, *, table_id: str, run_id: str, about: str, author: str, text: str
+    store: TableStore,
+    *,
+    table_id: str,
+    run_id: str,
+    about: str,
+    author: str,
+    text: str,
+    view: View = "inside",
 ) -> None:
-    """Pin a remark to a figure of a run.
+    """Pin a remark to a figure of a run, as seen inside or outside.
 
     Raises:
       RunStoreError: no name or no text; nothing was kept.
     """
     if not text.strip():
         raise RunStoreError("The comment is empty. Nothing was kept.")
-    _add(store, "comment", table_id, run_id, author, about, text.strip()[:MOST])
+    _add(store, "comment", table_id, run_id, author, about, text.strip()[:MOST], view)
 
 
 def settle(store: TableStore, *, table_id: str, run_id: str, comment_id: int, author: str) -> None:
@@ -105,14 +115,14 @@ def settle(store: TableStore, *, table_id: str, run_id: str, comment_id: int, au
     _add(store, "settled", table_id, run_id, author, str(comment_id), "")
 
 
-def comments(store: TableStore, run_id: str) -> list[Comment]:
-    """A run's comments, oldest first."""
+def comments(store: TableStore, run_id: str, view: View = "inside") -> list[Comment]:
+    """A run's comments, oldest first; outside only those that were written outside."""
     found = _notes(store, run_id, ("comment", "settled"))
     done = {int(note.about): note.author for note in found if note.kind == "settled"}
     return [
         Comment(n.id, n.about, n.author, _when(n), n.text, done.get(n.id, ""))
         for n in found
-        if n.kind == "comment"
+        if n.kind == "comment" and view in ("inside", n.view)
     ]
 
 
@@ -124,6 +134,7 @@ def decide(
     author: str,
     decision: Decision,
     text: str = "",
+    view: View = "inside",
 ) -> None:
     """Approve a run or ask for changes; a later verdict of the same person replaces this one.
 
@@ -132,17 +143,16 @@ def decide(
     """
     if decision is Decision.CHANGES and not text.strip():
         raise RunStoreError("Say what should change. Nothing was kept.")
-    _add(store, "verdict", table_id, run_id, author, decision.value, text.strip()[:MOST])
+    _add(store, "verdict", table_id, run_id, author, decision.value, text.strip()[:MOST], view)
 
 
-def verdicts(store: TableStore, run_id: str) -> list[Verdict]:
-    """Everyone's last verdict on a run, oldest first."""
+def verdicts(store: TableStore, run_id: str, view: View = "inside") -> list[Verdict]:
+    """Everyone's last verdict on a run, oldest first; outside without reasons written inside."""
     last: dict[str, Verdict] = {}
     for note in _notes(store, run_id, ("verdict",)):
         last.pop(_person(note.author), None)
-        last[_person(note.author)] = Verdict(
-            note.author, _when(note), Decision(note.about), note.text
-        )
+        text = note.text if view in ("inside", note.view) else ""
+        last[_person(note.author)] = Verdict(note.author, _when(note), Decision(note.about), text)
     return list(last.values())
 
 
@@ -199,6 +209,7 @@ def _add(
     author: str,
     about: str,
     text: str,
+    view: View = "inside",
 ) -> None:
     name = " ".join(author.split())[:120]
     if not name:
@@ -211,6 +222,7 @@ def _add(
                 time=time.time(),
                 author=name,
                 kind=kind,
+                view=view,
                 about=about,
                 text=text,
             )

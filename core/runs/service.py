@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from core.models.synthesizer import Wish, synthesizer
 from core.privacy.plan import Budget, Plan, default_delta
+from core.quality.types import View
 from core.runs.accounts import Account, account, people_of, set_limit
 from core.runs.events import State
 from core.runs.launcher import LocalLauncher
@@ -49,8 +50,6 @@ __all__ = [
     "set_limit",
     "start",
 ]
-
-View = Literal["inside", "outside"]
 
 OUTSIDE = "outside.json"  # artefact: the report for people outside
 GENERATE_SECONDS = 1800  # sampling takes seconds; a process that needs longer hangs

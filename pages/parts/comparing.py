@@ -8,11 +8,11 @@ from typing import Any
 import streamlit as st
 
 from core import figure_compare, figures
+from core.quality.types import View
 from core.runs import reviews, service
 from core.runs.events import State
 from core.runs.records import RunRecord
 from core.runs.reviews import Decision
-from core.runs.service import View
 from pages.parts import guard, shared, viewing
 
 PICTURES = {

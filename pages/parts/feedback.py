@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.quality.types import View
 from core.runs import reviews
 from core.runs.records import RunRecord
 from core.runs.reviews import Comment, Decision, Rule
@@ -32,19 +33,19 @@ def title(about: str) -> str:
     return TITLES.get(about, about.removeprefix("column:"))
 
 
-def pin(run: RunRecord, about: str) -> None:
+def pin(run: RunRecord, about: str, view: View) -> None:
     """The comments on one figure, and the button to add one."""
-    found = [c for c in reviews.comments(shared.store(), run.id) if c.about == about]
+    found = [c for c in reviews.comments(shared.store(), run.id, view) if c.about == about]
     for one in found:
         if not one.settled_by:
             st.caption(f":material/chat_bubble: **{one.author}**: {one.text}")
     words = f"Comment ({len(found)})" if found else "Comment"
     if st.button(words, key=f"pin_{about}", icon=":material/add_comment:", type="tertiary"):
-        _ask(run, about)
+        _ask(run, about, view)
 
 
 @st.dialog("Comment")
-def _ask(run: RunRecord, about: str) -> None:
+def _ask(run: RunRecord, about: str, view: View) -> None:
     st.markdown(f"On **{title(about)}**")
     with st.form("comment_form", border=False):
         name = who("comment")
@@ -59,6 +60,7 @@ def _ask(run: RunRecord, about: str) -> None:
                 about=about,
                 author=name,
                 text=text,
+                view=view,
             )
         except RunStoreError as error:
             st.error(str(error))
@@ -78,19 +80,19 @@ def who(place: str) -> str:
     )
 
 
-def discussion(run: RunRecord) -> None:
+def discussion(run: RunRecord, view: View) -> None:
     """Verdicts, every comment, and the steward's rule."""
     left, right = st.columns([3, 2], gap="large")
     with left:
-        _decide(run)
-        _comments(run)
+        _decide(run, view)
+        _comments(run, view)
     with right:
-        _verdicts(run)
+        _verdicts(run, view)
         if guard.steward():
             _rule(run)
 
 
-def _decide(run: RunRecord) -> None:
+def _decide(run: RunRecord, view: View) -> None:
     st.subheader("Your verdict", anchor=False)
     with st.form("verdict_form", clear_on_submit=False):
         name = who("verdict")
@@ -111,14 +113,15 @@ def _decide(run: RunRecord) -> None:
                 author=name,
                 decision=decision,
                 text=text,
+                view=view,
             )
             st.session_state["my_name"] = name
             st.rerun()
 
 
-def _verdicts(run: RunRecord) -> None:
+def _verdicts(run: RunRecord, view: View) -> None:
     st.subheader("Verdicts", anchor=False)
-    given = reviews.verdicts(shared.store(), run.id)
+    given = reviews.verdicts(shared.store(), run.id, view)
     if not given:
         st.caption("Nobody has given one yet.")
     for one in given:
@@ -160,14 +163,14 @@ def _rule(run: RunRecord) -> None:
                 st.rerun()
 
 
-def _comments(run: RunRecord) -> None:
+def _comments(run: RunRecord, view: View) -> None:
     st.subheader("Comments", anchor=False)
-    found = reviews.comments(shared.store(), run.id)
+    found = reviews.comments(shared.store(), run.id, view)
     if not found:
         st.caption("None yet. Every figure has a button to comment on it.")
     for one in found:
         _comment(run, one)
-    pin(run, "")
+    pin(run, "", view)
 
 
 def _comment(run: RunRecord, one: Comment) -> None:

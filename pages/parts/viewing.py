@@ -7,9 +7,9 @@ from typing import Any
 import streamlit as st
 
 from core.page_html import page
+from core.quality.types import View
 from core.runs import export, reviews, service
 from core.runs.records import RunRecord
-from core.runs.service import View
 from pages.parts import guard, shared
 
 WORDS: dict[View, str] = {"inside": "Inside: real data", "outside": "Outside: may be shown"}
@@ -85,7 +85,7 @@ def _file(run: RunRecord, report: dict[str, Any], view: View) -> str:
             "about": note.about or "the whole run",
             "text": note.text,
         }
-        for note in reviews.comments(shared.store(), run.id)
+        for note in reviews.comments(shared.store(), run.id, view)
     ]
     remarks += [
         {
@@ -94,7 +94,6 @@ def _file(run: RunRecord, report: dict[str, Any], view: View) -> str:
             "about": "verdict",
             "text": f"{verdict.decision.value}. {verdict.text}",
         }
-        for verdict in reviews.verdicts(shared.store(), run.id)
+        for verdict in reviews.verdicts(shared.store(), run.id, view)
     ]
-    # What people wrote may quote what they saw inside.
-    return page(report, run.title, claim=claim, remarks=remarks if view == "inside" else ())
+    return page(report, run.title, claim=claim, remarks=remarks)

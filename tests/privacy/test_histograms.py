@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 import torch
 
+from core.models.synthesizer import cards
+from core.privacy.accountant import guarantee
 from core.privacy.guarded import PrivateTable
 from core.privacy.histograms import Histograms
 from core.privacy.plan import Budget, Plan
@@ -180,3 +182,23 @@ def test_the_release_carries_the_planned_noise():
     std = plan.phase("review").noise_multiplier * mechanism.sensitivity
     assert np.std(errors) == pytest.approx(std, rel=5 / math.sqrt(2 * len(errors)))
     assert abs(np.mean(errors)) < 5 * std / math.sqrt(len(errors))
+
+
+@pytest.mark.parametrize("model", [card.id for card in cards()])
+def test_every_model_can_share_its_budget_with_the_release(model):
+    plain = schema().model_copy(update={"sensitive": {}})
+    plan = make_plan(plain, 2000, model=model, epsilon=1.0, delta=1e-6, review=0.05)
+    assert plan.phases[-1].name == "review" and plan.phases[-1].share == 0.05
+    assert 0.99 < plan.guarantee.epsilon <= 1.0
+    assert plan.guarantee.epsilon == guarantee(plan.charged, 1e-6).epsilon
+
+
+def test_certificates_attempts_and_the_release_are_paid_together():
+    more = {"certificate": 0.05, "attempts": 2, "review": 0.1}
+    plan = make_plan(schema(), 4000, model="pearl", epsilon=2.0, delta=1e-6, **more)
+    names = [phase.name for phase in plan.phases]
+    assert "review" in names and sum(name.startswith("certificate") for name in names) == 2
+    assert plan.guarantee.epsilon <= 2.0
+    alone = make_plan(schema(), 4000, model="pearl", epsilon=2.0, delta=1e-6, review=0.1)
+    ratio = plan.phase("review").noise_multiplier / alone.phase("review").noise_multiplier
+    assert ratio == pytest.approx(math.sqrt(2))  # charged once an attempt

@@ -79,6 +79,17 @@ def test_the_last_pick_holds_and_goes_with_its_run(store, run, plan, schema):
     assert reviews.comments(store, run["run_id"]) == []
 
 
+def test_what_was_written_inside_is_not_shown_outside(store, run):
+    reviews.comment(store, **run, about="pca", author="Ada", text="Mr X earns 9 million")
+    reviews.comment(store, **run, about="pca", author="Rita", text="fine", view="outside")
+    reviews.decide(store, **run, author="Ada", decision=Decision.CHANGES, text="Mr X is in it")
+    assert [c.author for c in reviews.comments(store, run["run_id"], "outside")] == ["Rita"]
+    assert [c.author for c in reviews.comments(store, run["run_id"])] == ["Ada", "Rita"]
+    (verdict,) = reviews.verdicts(store, run["run_id"], "outside")
+    assert verdict.decision is Decision.CHANGES and verdict.text == ""
+    assert reviews.verdicts(store, run["run_id"])[0].text == "Mr X is in it"
+
+
 def test_another_process_sees_what_was_said(store, run):
     reviews.decide(store, **run, author="Ada", decision=Decision.APPROVE)
     with RunStore(Workspace(store.workspace.home)) as again:
