@@ -110,8 +110,9 @@ def bars(title: str, at: Sequence[Any], shares: Sequence[float], hover: Sequence
 def points(
     title: str, x: Sequence[float], y: Sequence[float], *, hover: Sequence[str], symbol: str
 ) -> Trace:
-    """A scatter trace; WebGL when there are many points. Real and lists blue, others vermilion."""
-    color = LINE if symbol.startswith("x") else BLUE if "circle" in symbol else VERMILION
+    """A scatter trace; WebGL when there are many points. A colour for each kind of symbol."""
+    colors = {"x-thin": LINE, "circle": BLUE, "circle-open": BLUE, "triangle-up": PHASES[2]}
+    color = colors.get(symbol, VERMILION)
     return {
         "type": "scattergl" if len(x) > GL_POINTS else "scatter",
         "mode": "markers",

@@ -56,6 +56,7 @@ __all__ = [
 Report = Mapping[str, Any]
 
 HATCHES = ("", "/", "x", ".", "-", "\\", "+")
+KINDS = {"F1": "lists (F1)", "AUROC": "two labels (AUROC)", "R²": "numbers (R²)"}
 NOT_PREDICTABLE = "not predictable even from real rows"
 
 
@@ -88,13 +89,13 @@ def prediction_figure(report: Report) -> Figure | None:
     ]
     if not found:
         return None
-    groups: dict[str, list[Trace]] = {"lists (F1)": [], "numbers (R²)": [], NOT_PREDICTABLE: []}
+    groups: dict[str, list[Trace]] = {title: [] for title in (*KINDS.values(), NOT_PREDICTABLE)}
     for point in found:
-        kind = f"{'numbers' if point['metric'] == 'R²' else 'lists'} ({point['metric']})"
-        groups[kind if point["predictable"] else NOT_PREDICTABLE].append(point)
+        groups[KINDS[point["metric"]] if point["predictable"] else NOT_PREDICTABLE].append(point)
     data: list[Trace] = []
     notes: list[Trace] = []
-    for (title, kept), symbol in zip(groups.items(), ("circle", "square", "x-thin"), strict=True):
+    symbols = ("circle", "triangle-up", "square", "x-thin")
+    for (title, kept), symbol in zip(groups.items(), symbols, strict=True):
         hover = [
             f"<b>{p['column']}</b> ({p['metric']}, 1 is perfect)"
             f"<br>learnt from real rows: {p['real']:.3f}"

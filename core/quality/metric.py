@@ -195,7 +195,8 @@ METRICS = (
         1.0,
         "Each column is predicted from the others on real rows, once learnt from real and once "
         "from synthetic rows; this is the mean difference of the two scores.",
-        f"Dimension-wise prediction, {_AUTO_GAN} §5.2; F1 for lists, R² for numbers",
+        f"Dimension-wise prediction, {_AUTO_GAN} §5.2; AUROC for two labels, F1 for longer lists, "
+        "R² for numbers",
     ),
     Metric(
         "tstr_auroc",

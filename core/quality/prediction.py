@@ -4,9 +4,10 @@ A model trained on the real table and one trained on the synthetic table predict
 Where the synthetic table kept the dependences between columns, both score alike. Columns that even
 the real-trained model cannot predict say nothing and are left out of the gap.
 
-Listed columns are predicted by logistic regression and judged by F1 averaged over labels by their
-frequency; guessing scores what always naming the commonest label does. Numbers are predicted by
-boosted trees and judged by R²; guessing the mean scores 0.
+Columns of two labels are predicted by logistic regression and judged by AUROC, where guessing
+scores ½; longer lists likewise, by F1 averaged over labels by their frequency, where guessing
+scores what always naming the commonest label does. Numbers are predicted by boosted trees and
+judged by R²; guessing the mean scores 0.
 Source: Choi et al. 2017; extended to mixed types in DP-auto-GAN (ICLR 2020 submission) §5.2.
 """
 
@@ -17,9 +18,16 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.metrics import f1_score, r2_score
+from sklearn.metrics import f1_score, r2_score, roc_auc_score
 
-from core.quality.learners import Learner, fit, logistic, one_thread
+from core.quality.learners import (
+    Learner,
+    class_scores,
+    fit,
+    logistic,
+    one_thread,
+    positive_class,
+)
 from core.quality.prepare import Cells, Features, sample_rows
 from core.quality.types import PredictionPoint
 from core.quality.utility import Task
@@ -33,7 +41,7 @@ RESAMPLES = 20
 RESAMPLED_ROWS = 2_000
 # A real-trained score this little above guessing counts as "not predictable". R² starts at 0, F1 at
 # what the commonest label scores, often near 1: there a small gain is already much of what is left.
-MARGINS = {"R²": 0.05, "F1": 0.02}
+MARGINS = {"R²": 0.05, "AUROC": 0.05, "F1": 0.02}
 
 
 def dimension_prediction(
@@ -85,16 +93,16 @@ def prediction_gap(points: list[PredictionPoint], *, every: bool = False) -> flo
 
 
 def _point(task: Task, real: Cells, synthetic: Cells, test: Cells, seed: int) -> PredictionPoint:
-    metric = "R²" if task.numeric else "F1"
     x_test, y_test = task.data(test)
+    metric = _metric(task, y_test)
     found: list[float | None] = [None, None]
     baseline, note = 0.0, "The real test rows hold one value here, so nothing can be measured."
     band = None
     if len(np.unique(y_test)) > 1:
-        guesses = [_guess(task, train, x_test, seed) for train in (real, synthetic)]
-        found = [_score(task, y_test, guess) for guess in guesses]
-        band = _half_width(task, y_test, guesses, seed)
-        baseline = 0.0 if task.numeric else _majority(y_test)
+        told = [_told(task, train, x_test, y_test, seed) for train in (real, synthetic)]
+        found = [_score(metric, y_test, one) for one in told]
+        band = _half_width(metric, y_test, told, seed)
+        baseline = {"R²": 0.0, "AUROC": 0.5}.get(metric, _majority(y_test))
         note = "Even the real table does not predict this column; left out of the gap."
         if found[0] is not None and found[0] >= baseline + MARGINS[metric]:
             note = ""
@@ -110,22 +118,35 @@ def _point(task: Task, real: Cells, synthetic: Cells, test: Cells, seed: int) ->
     )
 
 
-def _guess(task: Task, train: Cells, x_test: Floats, seed: int) -> NDArray[np.generic]:
+def _metric(task: Task, y_test: NDArray[np.generic]) -> str:
+    if task.numeric:
+        return "R²"
+    return "AUROC" if len(np.unique(y_test)) == 2 else "F1"
+
+
+def _told(
+    task: Task, train: Cells, x_test: Floats, y_test: NDArray[np.generic], seed: int
+) -> NDArray[np.generic]:
+    """What a model says of the test rows: values, labels, or how likely the rarer of two is."""
     model: Learner = logistic(seed)
     if task.numeric:
         model = HistGradientBoostingRegressor(max_iter=60, random_state=seed)
-    guess = fit(model, *task.data(train), numeric=task.numeric).predict(x_test)
-    return np.asarray(guess)
+    fitted = fit(model, *task.data(train), numeric=task.numeric)
+    if _metric(task, y_test) == "AUROC":
+        return class_scores(fitted, x_test)(positive_class(y_test))
+    return np.asarray(fitted.predict(x_test))
 
 
-def _score(task: Task, y: NDArray[np.generic], guess: NDArray[np.generic]) -> float:
-    if task.numeric:
-        return max(0.0, float(r2_score(y, guess)))
-    return float(f1_score(y, guess, average="weighted"))
+def _score(metric: str, y: NDArray[np.generic], told: NDArray[np.generic]) -> float:
+    if metric == "R²":
+        return max(0.0, float(r2_score(y, told)))
+    if metric == "AUROC":
+        return float(roc_auc_score(y == positive_class(y), told))
+    return float(f1_score(y, told, average="weighted"))
 
 
 def _half_width(
-    task: Task, y: NDArray[np.generic], guesses: list[NDArray[np.generic]], seed: int
+    metric: str, y: NDArray[np.generic], told: list[NDArray[np.generic]], seed: int
 ) -> float:
     """Of a 95 % interval of the difference of the two scores, by bootstrap of the test rows."""
     rng, size = np.random.default_rng(seed), min(len(y), RESAMPLED_ROWS)
@@ -133,7 +154,7 @@ def _half_width(
     for _ in range(RESAMPLES):
         rows = rng.integers(len(y), size=size)
         if len(np.unique(y[rows])) > 1:
-            a, b = (_score(task, y[rows], guess[rows]) for guess in guesses)
+            a, b = (_score(metric, y[rows], one[rows]) for one in told)
             gaps.append(a - b)
     if len(gaps) < 2:
         return 0.0

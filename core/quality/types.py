@@ -138,7 +138,8 @@ class PredictionPoint(_Value):
     """How well a column is predicted from the others on real test rows.
 
     Attributes:
-      metric: "F1" (listed kinds, averaged by label frequency) or "R²" (numbers).
+      metric: "AUROC" (two labels), "F1" (longer lists, averaged by label frequency) or "R²"
+        (numbers).
       real, synthetic: score when trained on the real or the synthetic table; None when it cannot
         be measured.
       baseline: score of guessing without looking at the other columns.

@@ -188,6 +188,22 @@ def test_gap_by_hand():
     assert prediction_gap([]) is None
 
 
+def test_the_measure_follows_the_kind_of_column(cells):
+    features, tables = cells
+    points = dimension_prediction(features, tables["real"], tables["fresh"], tables["test"])
+    by_name = {point.column: point for point in points}
+    kinds = {name: by_name[name].metric for name in ("rich", "job", "age")}
+    assert kinds == {"rich": "AUROC", "job": "F1", "age": "R²"}
+    rich = by_name["rich"]
+    assert rich.baseline == 0.5 and rich.real > 0.85
+    assert 0 < rich.half_width < 0.1
+    # a second sample of the same people is as good a teacher, as far as the band can tell
+    assert abs(rich.real - rich.synthetic) < 3 * rich.half_width
+    task = Task(features, "rich")
+    logistic_alone = tstr(task, tables["real"], tables["test"], only=(LOGISTIC,))
+    assert rich.real == pytest.approx(logistic_alone[LOGISTIC]["AUROC"])
+
+
 def test_majority_baseline_is_what_f1_gives_it():
     y = np.array([0] * 6 + [1] * 3 + [2])
     guess = np.zeros(10, dtype=int)
