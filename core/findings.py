@@ -44,7 +44,11 @@ def findings(report: Report) -> list[Finding]:
 
 
 def _columns(report: Report) -> Iterator[Finding]:
-    found = {name: p["tvd"] for name, p in report["columns"].items() if p["tvd"] is not None}
+    hidden = _hidden(report)
+    if hidden:
+        yield Finding("kept", f"Hidden on purpose: how {_listed(hidden)} are spread.", "columns")
+    pictures = report["columns"].items()
+    found = {name: p["tvd"] for name, p in pictures if p["tvd"] is not None and name not in hidden}
     if not found:
         return
     close = [name for name, value in found.items() if value <= CLOSE]
@@ -59,14 +63,21 @@ def _columns(report: Report) -> Iterator[Finding]:
         yield Finding("lost", f"Shares differ clearly in {words}.", "columns")
 
 
+def _hidden(report: Report) -> list[str]:
+    """Tagged columns whose released distribution differs, as it should."""
+    return [name for check in report["protection"] if check["differs"] for name in check["columns"]]
+
+
 def _together(report: Report) -> Iterator[Finding]:
     table = report["associations"]
     if table is None or not table["real"]:
         return
-    names = table["columns"]
+    names, hidden = table["columns"], _hidden(report)
     strong, gone, invented = 0, [], []
     for i in range(len(names)):
         for j in range(i):
+            if names[i] in hidden and names[j] in hidden:
+                continue  # their joint distribution was to be hidden
             real, made = table["real"][i][j], table["synthetic"][i][j]
             gap = abs(real - made)
             strong += abs(real) >= TOGETHER

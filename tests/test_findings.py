@@ -54,6 +54,17 @@ def test_a_copied_table_exposes_people(reports):
     assert "rows that stand in the release as they are" in said(reports["copied"], "exposed")
 
 
+def test_what_was_hidden_on_purpose_is_not_lost(reports):
+    check = {"differs": True, "columns": ["age", "job"]}
+    far = reports["collapsed"]
+    report = far | {"protection": [check]}
+    assert "Hidden on purpose: how age, job are spread." in said(report, "kept")
+    shares = [f.text for f in findings(report) if f.text.startswith("Shares differ")]
+    assert "age (" not in shares[0] and "job (" not in shares[0]
+    failed = far | {"protection": [check | {"differs": False}]}
+    assert "Hidden" not in said(failed, "kept")
+
+
 def test_what_was_not_tried_is_said(reports):
     report = reports["fresh"] | {"attacks": []}
     assert "not tried" in said(report, "unknown")
