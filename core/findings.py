@@ -72,30 +72,46 @@ def _together(report: Report) -> Iterator[Finding]:
     table = report["associations"]
     if table is None or not table["real"]:
         return
-    names, hidden = table["columns"], _hidden(report)
-    strong, gone, invented = 0, [], []
+    pairs = list(_pairs(table, _hidden(report)))
+    strong = [pair for pair in pairs if abs(pair.real) >= TOGETHER]
+    gone = [pair for pair in strong if pair.gap >= CHANGED and abs(pair.made) < abs(pair.real)]
+    invented = [
+        pair
+        for pair in pairs
+        if pair.gap >= CHANGED and abs(pair.made) >= TOGETHER and pair not in gone
+    ]
+    if len(strong) > len(gone):
+        text = f"{len(strong) - len(gone)} of {len(strong)} pairs of columns that belong together"
+        yield Finding("kept", f"{text} still do.", "associations")
+    for found, what in ((gone, "became weaker"), (invented, "was made up")):
+        if found:
+            worst = sorted(found, key=lambda pair: -pair.gap)
+            words = _listed([f"{p.names} ({p.real:.2f} → {p.made:.2f})" for p in worst])
+            yield Finding("lost", f"Belonging together {what}: {words}.", "associations")
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Two columns and how strongly they belong together in either table."""
+
+    names: str
+    real: float
+    made: float
+
+    @property
+    def gap(self) -> float:
+        return abs(self.real - self.made)
+
+
+def _pairs(table: Mapping[str, Any], hidden: Sequence[str]) -> Iterator[_Pair]:
+    """All pairs but those of two hidden columns: their joint distribution was to be hidden."""
+    names = table["columns"]
     for i in range(len(names)):
         for j in range(i):
-            if names[i] in hidden and names[j] in hidden:
-                continue  # their joint distribution was to be hidden
-            real, made = table["real"][i][j], table["synthetic"][i][j]
-            gap = abs(real - made)
-            strong += abs(real) >= TOGETHER
-            if gap >= CHANGED and abs(real) >= TOGETHER and abs(made) < abs(real):
-                gone.append((gap, f"{names[j]} with {names[i]} ({real:.2f} → {made:.2f})"))
-            elif gap >= CHANGED and abs(made) >= TOGETHER:
-                invented.append((gap, f"{names[j]} with {names[i]} ({real:.2f} → {made:.2f})"))
-    if strong:
-        kept = strong - len(gone)
-        if kept:
-            text = f"{kept} of {strong} pairs of columns that belong together still do."
-            yield Finding("kept", text, "associations")
-    if gone:
-        words = _listed([text for _, text in sorted(gone, reverse=True)])
-        yield Finding("lost", f"Belonging together became weaker: {words}.", "associations")
-    if invented:
-        words = _listed([text for _, text in sorted(invented, reverse=True)])
-        yield Finding("lost", f"Belonging together was made up: {words}.", "associations")
+            if names[i] not in hidden or names[j] not in hidden:
+                yield _Pair(
+                    f"{names[j]} with {names[i]}", table["real"][i][j], table["synthetic"][i][j]
+                )
 
 
 def _learning(report: Report) -> Iterator[Finding]:
