@@ -22,46 +22,57 @@ SCALE = [
 
 
 def association_figure(report: Mapping[str, Any]) -> Figure | None:
-    """Two heat maps on one scale: associations in the real and in the synthetic table."""
+    """Heat maps on one scale: associations in either table, and what the synthetic one adds."""
     found = report.get("associations")
     if found is None or len(found["columns"]) < 2:
         return None
     names = found["columns"]
     at = list(range(len(names)))
     ticks = {"tickvals": at, "ticktext": [short(name, 14) for name in names]}
-    hover = [[f"{a} with {b}" for b in names] for a in names]
-    data: list[Trace] = []
-    keys = ["real", "synthetic"] if found["real"] else ["synthetic"]
-    for place, key in enumerate(keys):
-        trace: Trace = {
-            "type": "heatmap",
-            "name": key,
-            "x": at,
-            "y": at,
-            "z": found[key],
-            "zmin": -1.0,
-            "zmax": 1.0,
-            "colorscale": SCALE,
-            "xgap": 1,
-            "ygap": 1,
-            "showscale": place == len(keys) - 1,
-            "colorbar": {"title": {"text": "association"}, "thickness": 10, "outlinewidth": 0},
-            "hovertext": hover,
-            "hovertemplate": f"%{{hovertext}}<br>{key} %{{z:.2f}} (0 none, 1 fully)<extra></extra>",
-        }
-        data.append(trace | ({"xaxis": "x2", "yaxis": "y2"} if place else {}))
+    panels = {"synthetic": found["synthetic"]}
+    if found["real"]:
+        rows = zip(found["real"], found["synthetic"], strict=True)
+        gap = [[made - real for real, made in zip(*row, strict=True)] for row in rows]
+        panels = {"real": found["real"], "synthetic": found["synthetic"], "difference": gap}
     upright = {"showgrid": False, "tickangle": -45, **ticks}
-    layout = {
-        "xaxis": axis(keys[0], **upright, **({"domain": [0.0, 0.48]} if len(keys) > 1 else {})),
-        "yaxis": axis("", showgrid=False, autorange="reversed", **ticks),
-        "height": max(340, 150 + 24 * len(names)),
-    }
-    if len(keys) > 1:
-        layout |= {
-            "xaxis2": axis("synthetic", domain=[0.52, 1.0], anchor="y2", **upright),
-            "yaxis2": axis("", showgrid=False, matches="y", anchor="x2", showticklabels=False),
-        }
+    layout: Trace = {"height": max(340, 150 + 24 * len(names))}
+    width = (1.0 - 0.03 * (len(panels) - 1)) / len(panels)
+    data: list[Trace] = []
+    for place, (key, z) in enumerate(panels.items()):
+        n = str(place + 1) if place else ""
+        data.append(_map(key, z, at, names) | {"xaxis": f"x{n}", "yaxis": f"y{n}"})
+        start = place * (width + 0.03)
+        domain = {"domain": [start, start + width], "anchor": f"y{n}"}
+        layout[f"xaxis{n}"] = axis(key, **upright, **domain)
+        upper = axis("", showgrid=False, autorange="reversed", anchor=f"x{n}", **ticks)
+        layout[f"yaxis{n}"] = upper | ({"matches": "y", "showticklabels": False} if place else {})
+    data[-1]["showscale"] = True
     return figure(data, layout)
+
+
+def _map(key: str, z: list[list[float]], at: list[int], names: list[str]) -> Trace:
+    """One panel; the last one shows the scale of all."""
+    scale = "0 the same" if key == "difference" else "0 none, 1 fully"
+    return {
+        "type": "heatmap",
+        "name": key,
+        "x": at,
+        "y": at,
+        "z": z,
+        "zmin": -1.0,
+        "zmax": 1.0,
+        "colorscale": SCALE,
+        "xgap": 1,
+        "ygap": 1,
+        "showscale": False,
+        "colorbar": {
+            "title": {"text": "association", "side": "right"},
+            "thickness": 10,
+            "outlinewidth": 0,
+        },
+        "hovertext": [[f"{a} with {b}" for b in names] for a in names],
+        "hovertemplate": f"%{{hovertext}}<br>{key} %{{z:.2f}} ({scale})<extra></extra>",
+    }
 
 
 def pairs_figure(report: Mapping[str, Any]) -> Figure | None:

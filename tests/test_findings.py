@@ -8,6 +8,7 @@ import re
 import pytest
 
 from core.figure_compare import tradeoff_figure, tradeoff_words
+from core.figure_pairs import association_figure
 from core.findings import findings
 from core.page_html import page
 from core.quality import types
@@ -121,6 +122,17 @@ def test_the_curve_has_a_line_a_model_and_a_place_for_no_privacy():
     assert "the best is c at no privacy" in tradeoff_words(runs, "AUROC", "higher")
     assert "the best is b at ε 0.1" in tradeoff_words(runs, "Gap", "lower")
     assert tradeoff_words([], "Gap", "lower") == "No run has this score yet."
+
+
+def test_associations_are_drawn_with_their_difference():
+    table = {"columns": ["a", "b"], "real": [[1, 0.5], [0.5, 1]], "synthetic": [[1, 0.2], [0.2, 1]]}
+    drawn = association_figure({"associations": table})
+    assert [trace.name for trace in drawn.data] == ["real", "synthetic", "difference"]
+    assert drawn.data[2].z[0][1] == pytest.approx(-0.3)
+    assert [trace.showscale for trace in drawn.data] == [False, False, True]
+    outside = association_figure({"associations": table | {"real": []}})
+    assert [trace.name for trace in outside.data] == ["synthetic"]
+    assert association_figure({"associations": None}) is None
 
 
 def test_small_reports_can_be_written_too():
