@@ -30,7 +30,8 @@ STAMPS = {
     ),
     "outside": (
         "MAY BE SHOWN OUTSIDE",
-        "Nothing here was computed from real records, or only what the privacy plan paid for.",
+        "Nothing here was computed from real records but through the synthetic table itself and "
+        "what its privacy plan paid for.",
     ),
 }
 WORDS = {

@@ -19,7 +19,7 @@ __all__ = ["review"]
 
 WHO = {
     "inside": "inside only: it shows real data",
-    "outside": "may be shown outside, as far as the schema's bounds and labels may",
+    "outside": "may be shown outside if the synthetic table and the schema's bounds and labels may",
 }
 
 

@@ -47,7 +47,8 @@ def make_reports(
       compare: makes the inside report; `core.quality.report.build_report` when None.
     """
     synthetic = pd.read_parquet(store.artefact(run.id, "synthetic.parquet"))
-    _outside(store, run, synthetic)
+    if run.private:  # else the synthetic rows themselves may quote anyone: they have no outside
+        _outside(store, run, synthetic)
     target = store.artefact(run.id, "report.json")
     table = store.table(run.table_id).path
     kept = private_folder(table.parent / "reports") / f"{_key(store, run)}.json"

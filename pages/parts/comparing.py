@@ -40,7 +40,10 @@ def render(run: RunRecord) -> None:
         format_func=labels.__getitem__,
     )
     st.query_params["runs"] = ",".join(chosen)
-    found = [(by_id[i], service.report(shared.store(), i, view)) for i in chosen]
+    allowed = [i for i in chosen if view == "inside" or by_id[i].private]
+    if len(allowed) < len(chosen):
+        st.caption(f":material/block: {viewing.NO_OUTSIDE}")
+    found = [(by_id[i], service.report(shared.store(), i, view)) for i in allowed]
     ready = [(one, report) for one, report in found if report is not None]
     if len(ready) < 2:
         st.caption("Choose two finished runs or more. Others of this table show here when done.")

@@ -12,6 +12,10 @@ from core.runs import export, reviews, service
 from core.runs.records import RunRecord
 from pages.parts import guard, shared
 
+NO_OUTSIDE = (
+    "This run has no differential privacy, so nothing of it may be shown outside. Nothing was "
+    "shown. Ask the steward for a private run."
+)
 WORDS: dict[View, str] = {"inside": "Inside: real data", "outside": "Outside: may be shown"}
 
 
@@ -21,8 +25,17 @@ def may_look_inside(table_id: str) -> bool:
 
 
 def choose(run: RunRecord) -> View:
-    """The view in the address, as far as this person may have it."""
-    if not may_look_inside(run.table_id):
+    """The view in the address, as far as this person may have it; stops where there is none.
+
+    What was made without differential privacy may quote anyone, so it has no outside.
+    """
+    inside = may_look_inside(run.table_id)
+    if not run.private:
+        if inside:
+            return "inside"
+        st.error(NO_OUTSIDE, icon=":material/block:")
+        st.stop()
+    if not inside:
         return "outside"
     wanted = st.query_params.get("view")
     picked = st.segmented_control(
@@ -55,8 +68,9 @@ def take_along(run: RunRecord, report: dict[str, Any], view: View) -> None:
     """A link for reviewers, and the report as one file."""
     with st.popover("Share", icon=":material/share:"):
         base = str(st.context.url or "").split("?")[0]
-        st.markdown("**Review link** (outside view)")
-        st.code(f"{base}?run={run.id}&view=outside", language=None)
+        st.markdown(f"**Review link** ({'outside' if run.private else 'inside'} view)")
+        tail = "&view=outside" if run.private else ""
+        st.code(f"{base}?run={run.id}{tail}", language=None)
         st.caption(
             "Whoever opens this server sees it. The link is no lock: reviewers are kept to the "
             "outside view only where sign-in is set up."

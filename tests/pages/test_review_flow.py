@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from core.quality import types
@@ -63,6 +65,18 @@ def test_a_reviewer_sees_outside_unless_the_steward_says_otherwise(store, show, 
     rule = Rule(approvals=0, inside=True)
     reviews.set_rule(store, table_id=done.table_id, author="S", rule=rule)
     assert "400 real rows" in words(whole(show("review", run=done.id)))
+
+
+def test_a_run_without_privacy_has_no_outside(show, store, start, monkeypatch):
+    run = start(epsilon=math.inf)
+    finish(store, run, report=small_report(filled=True), outside=outside_report())
+    assert "400 real rows" in words(whole(show("review", run=run.id, view="outside")))
+    monkeypatch.setattr(guard, "steward", lambda: False)
+    at = whole(show("review", run=run.id))
+    assert "nothing of it may be shown outside" in words(at)
+    assert "synthetic rows" not in words(at) and not at.get("plotly_chart")
+    at = whole(show("review", run=run.id, runs=run.id))
+    assert "nothing of it may be shown outside" in words(at) and not at.get("plotly_chart")
 
 
 def test_only_a_steward_is_offered_the_rule_and_the_pick(show, done, reviewer):

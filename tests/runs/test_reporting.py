@@ -1,6 +1,7 @@
 """Reports of a run: holdout, content cache, the outside report and its paid shares."""
 
 import json
+import math
 import os
 
 import pandas as pd
@@ -118,6 +119,24 @@ def test_without_a_review_budget_the_outside_report_holds_nothing_real(store, ta
     outside = service.report(store, done.id, "outside")
     assert all(picture["real"] == [] for picture in outside["columns"].values())
     assert not store.has_artefact(done.id, OVERLAY)
+
+
+def test_a_run_without_privacy_gets_no_outside_report(store, table, schema):
+    plan = toy.Toy().plan(schema.domain(), 40, toy.Budget(epsilon=math.inf, delta=1e-6))
+    claim = plan.guarantee.model_copy(update={"epsilon": math.inf, "epsilon_replace": math.inf})
+    run = store.create_run(
+        table.id,
+        plan.model_copy(update={"guarantee": claim}),
+        schema=schema,
+        rows=25,
+        seed=1,
+        device="cpu",
+        confirmation="not private",
+    )
+    _, done = work(store, run, Seen())
+    assert done.state is State.DONE and not done.private
+    assert service.report(store, run.id) is not None
+    assert service.report(store, run.id, "outside") is None
 
 
 def test_a_charged_release_is_not_made_again_after_a_crash(store, table, schema, monkeypatch):
