@@ -163,6 +163,13 @@ class Pgb:
                 unit="snapshot, in order of training",
                 series=("chosen snapshot",),
             ),
+            Chart(
+                title="Who saw the difference",
+                caption="Rounds in which a learned critic was chosen; in the others a public "
+                "question about one or two columns told the tables apart better.",
+                unit="% of rounds",
+                series=("rounds won by a learned critic, %",),
+            ),
             *_each((chart for base in BASES.values() for chart in base.card.charts), "title"),
         ),
         soundness="Scores are means over all n records and move one way, which halves ε per round; "
