@@ -102,6 +102,7 @@ def _parser() -> _Parser:
     review.add_argument("real", type=Path)
     review.add_argument("synthetic", type=Path)
     review.add_argument("--holdout", type=Path, help="real records that no model saw")
+    _keep_out(review)
     review.add_argument("--target", help="the column to predict")
     review.add_argument("--schema", type=Path)
     review.add_argument(
@@ -122,6 +123,15 @@ def _parser() -> _Parser:
     return parser
 
 
+def _keep_out(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--keep-out",
+        type=float,
+        metavar="SHARE",
+        help="share of records kept out of training, by their place in the file, 0 to .5",
+    )
+
+
 def _plan_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("table", type=Path, help="CSV, TSV, Parquet or Excel")
     command.add_argument("--model", required=True, help="an id that `models` prints")
@@ -129,12 +139,7 @@ def _plan_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--delta", type=float, help="min(1e-6, 1/(10 n)) when left out")
     command.add_argument("--target", help="the column that others should predict")
     command.add_argument("--schema", type=Path, help="a schema as JSON; inferred when left out")
-    command.add_argument(
-        "--keep-out",
-        type=float,
-        metavar="SHARE",
-        help="share of records kept out of training, by their place in the file, 0 to .5",
-    )
+    _keep_out(command)
     command.add_argument("--settings", nargs="+", action="extend", default=[], metavar="NAME=VALUE")
     command.add_argument(
         "--sensitive",

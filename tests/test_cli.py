@@ -270,6 +270,11 @@ def test_review_writes_one_file_that_needs_no_network(
     found = last_line(capsys.readouterr().out)["report"]
     assert found["view"] == "outside" and found["columns"]["age"]["real"] == []  # type: ignore[index]
     assert "MAY BE SHOWN OUTSIDE" in out.read_text(encoding="utf-8")
+    assert main([*command, "--keep-out", "0.2", "--json"]) == 0
+    found = last_line(capsys.readouterr().out)["report"]
+    assert found["rows_real"] == 160 and found["attacks"]  # type: ignore[index]
+    assert main([*command, "--keep-out", "0.7"]) == 2
+    assert "--keep-out must lie in 0 to 0.5" in capsys.readouterr().err
     kept = ["--keep-out", "0.25", "--model", "pearl", "--epsilon", "1"]
     assert main(["plan", str(real), *kept, "--json"]) == 0
     assert last_line(capsys.readouterr().out)["rows"] == 150

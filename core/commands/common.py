@@ -22,6 +22,7 @@ __all__ = [
     "claim_of",
     "claim_words",
     "domain_words",
+    "keep_out",
     "lmdp_words",
     "out_path",
     "print_json",
@@ -46,10 +47,7 @@ def read_with_schema(options: argparse.Namespace) -> tuple[pd.DataFrame, Schema]
         if options.target not in schema.names:
             raise CommandError(f"no column is called '{options.target}'")
         schema = schema.model_copy(update={"target": options.target})
-    if options.keep_out is not None:
-        if not 0.0 <= options.keep_out <= 0.5:
-            raise CommandError(f"--keep-out must lie in 0 to 0.5, not {options.keep_out:g}")
-        schema = schema.model_copy(update={"holdout": options.keep_out})
+    schema = keep_out(options, schema)
     if options.sensitive:
         schema = _tagged(schema, options.sensitive)
     if not schema.sensitive and (options.alpha, options.shift, options.certificate) != (
@@ -59,6 +57,16 @@ def read_with_schema(options: argparse.Namespace) -> tuple[pd.DataFrame, Schema]
     ):
         raise CommandError("--alpha, --shift and --certificate need tagged columns: --sensitive")
     return frame, schema
+
+
+def keep_out(options: argparse.Namespace, schema: Schema) -> Schema:
+    """The schema with the share of records that `--keep-out` keeps out of training."""
+    share = options.keep_out
+    if share is None:
+        return schema
+    if not 0.0 <= share <= 0.5:
+        raise CommandError(f"--keep-out must lie in 0 to 0.5, not {share:g}")
+    return schema.model_copy(update={"holdout": share})
 
 
 def _tagged(schema: Schema, groups: Sequence[str]) -> Schema:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 
-from core.commands.common import CommandError, out_path, print_json, read_frame, read_schema
+from core.commands.common import (
+    CommandError,
+    keep_out,
+    out_path,
+    print_json,
+    read_frame,
+    read_schema,
+)
 from core.page_html import page
 from core.quality.outside import outside_report
 from core.quality.report import build_report
@@ -35,8 +42,9 @@ def review(options: argparse.Namespace) -> int:
         if options.target not in schema.names:
             raise CommandError(f"no column is called '{options.target}'")
         schema = schema.model_copy(update={"target": options.target})
-    if test is None and schema.holdout:
-        kept = held_out(len(real), schema.holdout)
+    share = keep_out(options, schema).holdout
+    if test is None and share:
+        kept = held_out(len(real), share)
         real, test = real[~kept], real[kept]
     lacking = [name for name in schema.names if name not in real.columns]
     if lacking or not set(schema.names) & set(synthetic.columns):
