@@ -7,6 +7,7 @@ import pandas as pd
 
 from core.models.synthesizer import FitEvent, Wish
 from core.privacy.guarded import PrivateTable
+from core.privacy.noise import NoiseSource
 from core.privacy.plan import Plan
 from core.table.codec import Codec, Codes
 from core.table.schema import Column, Domain, Kind, Schema
@@ -67,9 +68,14 @@ def domain(target: str | None = "ill") -> Domain:
     return schema(target).domain()
 
 
-def door(plan: Plan, seed: int = 0, target: str | None = "ill") -> PrivateTable:
+def door(
+    plan: Plan,
+    seed: int = 0,
+    target: str | None = "ill",
+    noise_source: NoiseSource | None = None,
+) -> PrivateTable:
     codec, codes = coded(plan.n, seed, target)
-    return PrivateTable(codes, codec.domain, plan)
+    return PrivateTable(codes, codec.domain, plan, noise_source=noise_source)
 
 
 class Watcher:
