@@ -41,7 +41,10 @@ def _describe_column(picture: Trace, name: str) -> str:
     names = picture["labels"] or spans(picture["edges"] or [], picture["kind"])
     if picture["missing_real"] is None:
         return f"{name}: shares of synthetic rows; nothing of the real table is shown."
-    text = f"{name}: distance between real and synthetic {picture['tvd']:.3f} (0 is the same)"
+    noisy = ", measured with noise" if picture.get("noise") else ""
+    text = (
+        f"{name}: distance between real and synthetic {picture['tvd']:.3f} (0 is the same{noisy})"
+    )
     if names:
         gaps = [abs(a - b) for a, b in zip(picture["real"], picture["synthetic"], strict=True)]
         i = gaps.index(max(gaps))

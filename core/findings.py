@@ -6,6 +6,7 @@ each sentence are on the page.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -48,7 +49,9 @@ def _columns(report: Report) -> Iterator[Finding]:
     if hidden:
         yield Finding("kept", f"Hidden on purpose: how {_listed(hidden)} are spread.", "columns")
     pictures = report["columns"].items()
-    found = {name: p["tvd"] for name, p in pictures if p["tvd"] is not None and name not in hidden}
+    found = {
+        name: _distance(p) for name, p in pictures if p["tvd"] is not None and name not in hidden
+    }
     if not found:
         return
     close = [name for name, value in found.items() if value <= CLOSE]
@@ -61,6 +64,16 @@ def _columns(report: Report) -> Iterator[Finding]:
     if far:
         words = _listed([f"{name} ({found[name]:.0%} of rows elsewhere)" for name in far])
         yield Finding("lost", f"Shares differ clearly in {words}.", "columns")
+
+
+def _distance(picture: Mapping[str, Any]) -> float:
+    """A column's distance, less what the noise on its real shares would show by itself."""
+    if not picture["noise"]:
+        return float(picture["tvd"])
+    bins = len(picture["real"]) + bool(picture["missing_real"])
+    # half the sum over bins of E|N|, N normal, whose 95 % interval is ± noise
+    alone = 0.5 * bins * float(picture["noise"]) / 1.96 * math.sqrt(2.0 / math.pi)
+    return max(0.0, float(picture["tvd"]) - alone)
 
 
 def _hidden(report: Report) -> list[str]:

@@ -86,7 +86,7 @@ Plotly.newPlot(place,figure.data,figure.layout,{staticPlot:true})}}));
 document.documentElement.dataset.ready='yes'})();
 """
 WHOLE = (
-    ("pca", "Both tables on two main axes", figures.pca_figure),
+    ("pca", "Rows on two main axes", figures.pca_figure),
     ("density", "Where rows are too few or too many", figures.density_figure),
     ("pairs", "Pairs of columns", figures.pairs_figure),
     ("associations", "How strongly columns belong together", figures.association_figure),

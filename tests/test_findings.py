@@ -66,6 +66,17 @@ def test_what_was_hidden_on_purpose_is_not_lost(reports):
     assert "Hidden" not in said(failed, "kept")
 
 
+def test_noise_alone_is_not_called_a_loss():
+    noise, bins = 0.02, 30
+    alone = 0.5 * bins * noise / 1.96 * math.sqrt(2 / math.pi)  # 0.12: above the limit by itself
+    picture = {"tvd": alone + 0.01, "noise": noise, "real": [1 / bins] * bins, "missing_real": 0.0}
+    report = types.Report(view="outside", rows_real=1, rows_synthetic=1).model_dump(mode="json")
+    assert said(report | {"columns": {"a": picture}}, "lost") == ""
+    far = picture | {"tvd": alone + 0.2}
+    assert "a (20% of rows elsewhere)" in said(report | {"columns": {"a": far}}, "lost")
+    assert "a (" in said(report | {"columns": {"a": picture | {"noise": None}}}, "lost")
+
+
 def test_what_was_not_tried_is_said(reports):
     report = reports["fresh"] | {"attacks": []}
     assert "not tried" in said(report, "unknown")
