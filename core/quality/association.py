@@ -10,11 +10,11 @@ research workers", 1925 (correlation ratio).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats.contingency import association as contingency_association
 
 from core.quality.prepare import HOT_LABELS, Cells, Feature, Features
 
@@ -23,15 +23,31 @@ __all__ = ["associations", "mean_difference"]
 Floats = NDArray[np.float64]
 
 
+@dataclass(frozen=True)
+class _Side:
+    """One column, ready for every pair it is in.
+
+    Attributes:
+      numeric: whether values lie on a line.
+      values: float64 [n], or label codes with rare labels counted as one.
+      there: bool [n], which rows have a value; None when all have.
+    """
+
+    numeric: bool
+    values: NDArray[np.generic]
+    there: NDArray[np.bool_] | None
+
+
 def associations(features: Features, cells: Cells) -> Floats:
     """[m, m], symmetric with ones on the diagonal; in [-1, 1] for two numbers, else in [0, 1].
 
     A column without two different values is associated with nothing.
     """
     m = len(features)
+    sides = [_side(feature, cells) for feature in features.items]
     out = np.eye(m)
     for i, j in combinations(range(m), 2):
-        out[i, j] = out[j, i] = _pair(features.items[i], features.items[j], cells)
+        out[i, j] = out[j, i] = _pair(sides[i], sides[j])
     return out
 
 
@@ -43,18 +59,29 @@ def mean_difference(real: Floats, synthetic: Floats) -> float:
     return float(np.abs(real - synthetic)[np.triu_indices(m, 1)].mean())
 
 
-def _pair(a: Feature, b: Feature, cells: Cells) -> float:
-    there = ~cells.missing(a.name) & ~cells.missing(b.name)
-    x, y = cells.values[a.name][there], cells.values[b.name][there]
+def _side(feature: Feature, cells: Cells) -> _Side:
+    there = ~cells.missing(feature.name)
+    column = cells.values[feature.name]
+    values: NDArray[np.generic] = column.astype(np.float64) if feature.numeric else _capped(column)
+    return _Side(feature.numeric, values, None if there.all() else there)
+
+
+def _pair(a: _Side, b: _Side) -> float:
+    x, y = a.values, b.values
+    if a.there is not None or b.there is not None:
+        there = np.ones(len(x), dtype=np.bool_)
+        for side in (a, b):
+            there &= True if side.there is None else side.there
+        x, y = x[there], y[there]
     if len(x) < 2:
         return 0.0
     if a.numeric and b.numeric:
         return _pearson(x.astype(np.float64), y.astype(np.float64))
     if a.numeric:
-        return _ratio(_capped(y), x.astype(np.float64))
+        return _ratio(y.astype(np.int64), x.astype(np.float64))
     if b.numeric:
-        return _ratio(_capped(x), y.astype(np.float64))
-    return _cramer(_capped(x), _capped(y))
+        return _ratio(x.astype(np.int64), y.astype(np.float64))
+    return _cramer(x.astype(np.int64), y.astype(np.int64))
 
 
 def _capped(codes: NDArray[np.generic]) -> NDArray[np.int64]:
@@ -80,9 +107,14 @@ def _ratio(groups: NDArray[np.int64], values: Floats) -> float:
 
 
 def _cramer(a: NDArray[np.int64], b: NDArray[np.int64]) -> float:
+    """V = √(χ² / (n · (min(rows, columns) - 1))), χ²/n = Σ p²/(pq) - 1 over the cells."""
     width = int(b.max()) + 1
     table = np.bincount(a * width + b, minlength=(int(a.max()) + 1) * width).reshape(-1, width)
-    table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
-    if min(table.shape) < 2:
+    rows, columns = table.sum(axis=1), table.sum(axis=0)
+    least = min(int((rows > 0).sum()), int((columns > 0).sum()))
+    if least < 2:
         return 0.0
-    return float(contingency_association(table, method="cramer"))
+    expected = np.outer(rows, columns)
+    used = expected > 0
+    excess = float((table[used].astype(np.float64) ** 2 / expected[used]).sum()) - 1.0
+    return float(np.sqrt(np.clip(excess / (least - 1), 0.0, 1.0)))

@@ -3,10 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats.contingency import association
 from sklearn.feature_selection import f_classif
 
 from core.quality.association import associations, mean_difference
 from core.quality.prepare import Features
+from core.table.schema import Column, Kind, Schema
 from tests.quality.conftest import make, shuffled
 
 
@@ -40,6 +42,20 @@ def test_lists_agree_with_the_chi_square_by_hand(schema):
     expected = table.sum(1, keepdims=True) * table.sum(0, keepdims=True) / table.sum()
     v = np.sqrt(((table - expected) ** 2 / expected).sum() / table.sum())  # min(r, c) - 1 = 1
     assert found[i, j] == pytest.approx(v, abs=1e-9)
+
+
+def test_lists_of_several_labels_agree_with_scipy():
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 4, 800)
+    b = (a + rng.integers(0, 3, 800)) % 5
+    frame = pd.DataFrame({"a": a.astype(str), "b": b.astype(str)})
+    columns = [
+        Column(name=name, kind=Kind.CATEGORY, categories=tuple(sorted(set(frame[name]))))
+        for name in frame
+    ]
+    _, found = matrix(Schema(columns=tuple(columns)), frame)
+    expected = association(pd.crosstab(frame["a"], frame["b"]).to_numpy(), method="cramer")
+    assert found[0, 1] == pytest.approx(expected, abs=1e-12)
 
 
 def test_constant_columns_are_associated_with_nothing(schema):
