@@ -205,7 +205,7 @@ class Attack(_Value):
       key, title, meaning, unit: for people.
       value: how well it works on rows that were learnt from.
       baseline: on rows that were not, or by chance.
-      half_width: of a 95 % interval around the difference.
+      half_width: of a 99 % interval around the difference: several attacks are tried.
       exposed: whether the value is above the baseline by more than that.
       records: real rows a side.
     """

@@ -187,5 +187,6 @@ def exposure(report: dict[str, Any]) -> None:
     )
     st.caption(
         f"{found[0]['records']:,} rows a side. Baseline: the same attack on people who were not "
-        "in the table, or a coin. ±: 95 % interval of the difference."
+        "in the table, or a coin. ±: 99 % interval of the difference, so "
+        "that several attacks together rarely cry wolf."
     )
