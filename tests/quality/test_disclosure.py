@@ -34,7 +34,7 @@ def test_false_alarms_are_rare(schema):
             schema, make(300, 3 * seed), make(300, 3 * seed + 1), make(300, 3 * seed + 2)
         ).values()
     )
-    assert alarms <= 6  # of 80 at one-sided 2.5 %
+    assert alarms <= 2  # of 80 at one-sided 0.5 %
 
 
 def test_a_copied_table_is_found_by_every_attack(schema, people):
