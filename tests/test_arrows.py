@@ -130,6 +130,8 @@ names = [f"core.table.{module.name}" for module in pkgutil.iter_modules(core.tab
 names += ["core.privacy.accountant", "core.privacy.ledger", "core.privacy.plan"]
 names += ["core.runs.service", "core.runs.store", "core.runs.launcher", "core.runs.events"]
 names += ["core.quality.types", "core.models.synthesizer", "core.figures"]
+names += ["core.page_html", "core.findings", "core.figure_compare", "core.runs.reviews"]
+names += ["core.runs.overlay", "core.runs.export"]
 for name in names:
     importlib.import_module(name)
 from core.models.synthesizer import cards
