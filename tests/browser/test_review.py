@@ -62,7 +62,9 @@ def test_review_comment_verdict_and_export(home, tmp_path):
         page.get_by_role("button", name="Go to its review").click()
         page.get_by_text("Inside view: shows real data").wait_for()
         expect(page.get_by_text("columns have nearly the real shares")).to_be_visible()
-        expect(page.locator(".js-plotly-plot").locator("visible=true").first).to_be_visible()
+        expect(page.locator(".js-plotly-plot").locator("visible=true").first).to_be_visible(
+            timeout=PATIENCE
+        )
         # a comment on a figure
         page.get_by_role("tab", name="The whole table").click()
         page.get_by_role("button", name="Comment", exact=True).locator("visible=true").first.click()
