@@ -11,7 +11,7 @@ import base64
 import gzip
 import html
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -196,18 +196,28 @@ def _exposure(report: Report) -> str:
     """The attacks as a table, or nothing when there was no holdout."""
     if not report["attacks"]:
         return ""
-    rows = "".join(
-        f"<tr><td>{_e(a['title'])}</td><td>{a['value']:.3f}</td><td>{a['baseline']:.3f}</td>"
-        f"<td>{a['half_width']:.3f}</td>"
-        f"<td>{'works' if a['exposed'] else 'no better than without'}</td>"
-        f"<td>{_e(a['meaning'])}</td></tr>"
+    heads = ("Attack", "On the table", "Baseline", "±", "Verdict", "What it is")
+    rows = [
+        (
+            a["title"],
+            f"{a['value']:.3f}",
+            f"{a['baseline']:.3f}",
+            f"{a['half_width']:.3f}",
+            "works" if a["exposed"] else "no better than without",
+            a["meaning"],
+        )
         for a in report["attacks"]
+    ]
+    return "<h2 id='exposure'>Is anyone exposed?</h2>" + _table(heads, rows)
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table that scrolls by itself where the page is narrow."""
+    top = "".join(f"<th>{_e(head)}</th>" for head in heads)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{_e(cell)}</td>" for cell in row) + "</tr>" for row in rows
     )
-    return (
-        "<h2 id='exposure'>Is anyone exposed?</h2><div class='scroll'><table><tr><th>Attack</th>"
-        "<th>On the table</th><th>Baseline</th><th>±</th><th>Verdict</th><th>What it is</th></tr>"
-        f"{rows}</table></div>"
-    )
+    return f"<div class='scroll'><table><tr>{top}</tr>{body}</table></div>"
 
 
 def _figure(key: str, words: str, figure: Any, drawn: dict[str, Any]) -> str:
@@ -256,27 +266,18 @@ def _columns(report: Report, drawn: dict[str, Any]) -> str:
 def _utility(report: Report) -> str:
     if not report["utility"]:
         return ""
-    rows = "".join(
-        f"<tr><td>{_e(row['model'])}</td><td>{_e(row['metric'])}</td><td>{row['real']:.3f}</td>"
-        f"<td>{row['synthetic']:.3f}</td><td>{row['baseline']:.3f}</td></tr>"
+    heads = ("Model", "Measure", "Trained on real", "Trained on synthetic", "Guessing")
+    scores = ("real", "synthetic", "baseline")
+    rows = [
+        (row["model"], row["metric"], *(f"{row[key]:.3f}" for key in scores))
         for row in report["utility"]
-    )
-    return (
-        f"<h2 id='utility'>Predicting {_e(report['target'])}</h2><div class='scroll'><table><tr>"
-        "<th>Model</th><th>Measure</th><th>Trained on real</th><th>Trained on synthetic</th>"
-        f"<th>Guessing</th></tr>{rows}</table></div>"
-    )
+    ]
+    return f"<h2 id='utility'>Predicting {_e(report['target'])}</h2>" + _table(heads, rows)
 
 
 def _remarks(remarks: Sequence[Mapping[str, str]]) -> str:
     if not remarks:
         return ""
-    rows = "".join(
-        f"<tr><td>{_e(one['author'])}</td><td>{_e(one['time'])}</td><td>{_e(one['about'])}</td>"
-        f"<td>{_e(one['text'])}</td></tr>"
-        for one in remarks
-    )
-    return (
-        "<h2 id='remarks'>What people said</h2><div class='scroll'><table><tr><th>Who</th>"
-        f"<th>When</th><th>About</th><th>What</th></tr>{rows}</table></div>"
-    )
+    rows = [[one[key] for key in ("author", "time", "about", "text")] for one in remarks]
+    title = "<h2 id='remarks'>What people said</h2>"
+    return title + _table(("Who", "When", "About", "What"), rows)

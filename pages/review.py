@@ -9,10 +9,11 @@ import streamlit as st
 
 from core import figures
 from core.quality.types import View
-from core.runs import reviews, service
+from core.runs import service
 from core.runs.events import State
 from core.runs.records import RunRecord
 from pages.parts import comparing, feedback, guard, routes, scores, shared, verdicts, viewing
+from pages.parts.feedback import Talk
 
 ONE, SEVERAL = "One run", "Compare runs"
 Draw = Callable[[dict[str, Any]], Any]
@@ -65,7 +66,8 @@ def _one(run: RunRecord, view: View) -> None:
         verdicts.render(run, report)
     with st.expander("How this table was made", icon=":material/account_tree:"):
         shared.stages(run.plan, key="stages")
-    said = len(reviews.comments(shared.store(), run.id, view))
+    talk = feedback.Talk.about(run, view)
+    said = len(talk.comments)
     names = [
         ":material/bar_chart: Columns",
         ":material/grid_on: Pairs",
@@ -74,30 +76,30 @@ def _one(run: RunRecord, view: View) -> None:
         ":material/person_search: Exposure",
         f":material/forum: Discussion{f' ({said})' if said else ''}",
     ]
-    columns, pairs, plane, predict, exposure, talk = st.tabs(names)
+    columns, pairs, plane, predict, exposure, discussion = st.tabs(names)
     with columns:
-        _columns(run, report)
+        _columns(talk, report)
     with pairs:
-        _figure(run, figures.pairs_figure, report, "pairs")
+        _figure(talk, figures.pairs_figure, report, "pairs")
         if report["associations"]:
             st.markdown("**How strongly columns belong together**")
-            _figure(run, figures.association_figure, report, "associations")
+            _figure(talk, figures.association_figure, report, "associations")
     with plane:
-        _figure(run, figures.pca_figure, report, "pca")
+        _figure(talk, figures.pca_figure, report, "pca")
         if report["density"]:
             st.markdown("**Where rows are too few or too many**")
-            _figure(run, figures.density_figure, report, "density")
-        _figure(run, figures.probability_figure, report, "probability")
+            _figure(talk, figures.density_figure, report, "density")
+        _figure(talk, figures.probability_figure, report, "probability")
     with predict:
-        _predictions(run, report)
+        _predictions(talk, report)
     with exposure:
         if view == "outside":
             st.caption("Attacks compare with real rows, so their results stay inside.")
         else:
             scores.exposure(report)
-            feedback.pin(run, "exposure", view)
-    with talk:
-        feedback.discussion(run, view)
+            feedback.pin(talk, "exposure")
+    with discussion:
+        feedback.discussion(talk)
 
 
 def _waiting(run: RunRecord) -> None:
@@ -129,7 +131,7 @@ def _refresh(run_id: str, known: int) -> None:
 
 
 def _again(run: RunRecord) -> None:
-    """A way to finish what was stopped; nothing is measured twice."""
+    """A way to have a stopped comparison after all; it spends nothing."""
     if st.button("Finish the comparison", icon=":material/restart_alt:"):
         with shared.plain_errors():
             service.compare_again(shared.store(), shared.launcher(), run.id)
@@ -149,7 +151,7 @@ def _head(run: RunRecord, report: dict[str, Any], view: View) -> None:
         st.caption(f":material/info: {note}")
 
 
-def _columns(run: RunRecord, report: dict[str, Any]) -> None:
+def _columns(talk: Talk, report: dict[str, Any]) -> None:
     names = list(report["columns"])
     if not names:
         st.caption("Not compared yet.")
@@ -175,15 +177,15 @@ def _columns(run: RunRecord, report: dict[str, Any]) -> None:
                 alt=figures.describe("column", report, name),
                 config={"displayModeBar": False},
             )
-            feedback.pin(run, f"column:{name}", report["view"])
+            feedback.pin(talk, f"column:{name}")
 
 
-def _predictions(run: RunRecord, report: dict[str, Any]) -> None:
+def _predictions(talk: Talk, report: dict[str, Any]) -> None:
     """Every column learnt from the others; those that cannot be are shown by their shares."""
-    _figure(run, figures.prediction_figure, report, "prediction")
+    _figure(talk, figures.prediction_figure, report, "prediction")
     scores.utility(report)
     if report["utility"]:
-        feedback.pin(run, "utility", report["view"])
+        feedback.pin(talk, "utility")
     dropped = [p for p in report["dimension_prediction"] if not p["predictable"]]
     if not dropped:
         return
@@ -204,7 +206,7 @@ def _predictions(run: RunRecord, report: dict[str, Any]) -> None:
                 )
 
 
-def _figure(run: RunRecord, draw: Draw, report: dict[str, Any], kind: str) -> None:
+def _figure(talk: Talk, draw: Draw, report: dict[str, Any], kind: str) -> None:
     figure = draw(report)
     if figure is None:
         outside = report["view"] == "outside"
@@ -213,7 +215,7 @@ def _figure(run: RunRecord, draw: Draw, report: dict[str, Any], kind: str) -> No
     words = figures.describe(kind, report)
     st.plotly_chart(figure, key=kind, alt=words)
     st.caption(words)
-    feedback.pin(run, kind, report["view"])
+    feedback.pin(talk, kind)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from core.quality.report import build_report
 from core.quality.types import Score
 from core.runs.pipeline import limit_threads
 from core.runs.workspace import replacing
-from core.table.holdout import held_out
+from core.table.holdout import split_rows
 from core.table.infer import infer_schema
 
 __all__ = ["review"]
@@ -44,8 +44,7 @@ def review(options: argparse.Namespace) -> int:
         schema = schema.model_copy(update={"target": options.target})
     share = keep_out(options, schema).holdout
     if test is None and share:
-        kept = held_out(len(real), share)
-        real, test = real[~kept], real[kept]
+        real, test = split_rows(real, share)
     lacking = [name for name in schema.names if name not in real.columns]
     if lacking or not set(schema.names) & set(synthetic.columns):
         raise CommandError("the two tables have no columns in common that the schema names")

@@ -35,7 +35,7 @@ from core.runs.reporter import Pace, Stopwatch, peak_memory_mb
 from core.runs.service import make_plan
 from core.runs.store import RunStore
 from core.runs.workspace import Workspace
-from core.table.holdout import held_out, training_count
+from core.table.holdout import split_rows, training_count
 from core.table.schema import Schema
 from core.table.write import write_csv, write_parquet
 
@@ -142,7 +142,7 @@ def synth(options: argparse.Namespace) -> int:
     console.watch.enter("table")
     frame, schema = read_with_schema(options)
     people = people_of(frame)  # of all records: what is kept out today may be trained on tomorrow
-    frame = frame[~held_out(len(frame), schema.holdout)]
+    frame, _ = split_rows(frame, schema.holdout)
     plan = _plan_for(options, schema, len(frame))
     limit_threads()
     device = choose_device(options.device)

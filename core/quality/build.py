@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from core.quality.prepare import Cells, Features, sample_rows
 from core.quality.types import Report, Score
 from core.table.schema import Schema
 
-__all__ = ["Build", "capped", "mean_of", "open_build", "resample"]
+__all__ = ["TEST_ROWS", "Build", "capped", "mean_of", "open_build"]
 
 Observe = Callable[[str, float], None]
 Save = Callable[[Report], None]
@@ -57,6 +58,11 @@ class Build:
     def rng(self, purpose: int) -> np.random.Generator:
         """A generator of its own for each purpose, so that stages do not disturb each other."""
         return np.random.default_rng((self.seed, purpose))
+
+    @cached_property
+    def again(self) -> Cells:
+        """As many real rows as there are synthetic ones, drawn with replacement: the ceiling."""
+        return self.real.take(self.rng(1).integers(self.real.n, size=self.synthetic.n))
 
 
 def open_build(
@@ -122,11 +128,6 @@ def _split(real: Cells) -> tuple[Cells, Cells]:
     if real.n < LEAST_ROWS:
         return real, real.take(rows[:0])
     return real.take(rows[~last]), real.take(rows[last])
-
-
-def resample(build: Build) -> Cells:
-    """As many real rows as there are synthetic ones, drawn with replacement: the ceiling."""
-    return build.real.take(build.rng(1).integers(build.real.n, size=build.synthetic.n))
 
 
 def capped(cells: Cells, *, rows: int, rng: np.random.Generator) -> Cells:

@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from core.quality.marginals import tvd
+from core.quality.marginals import cell_distance
 from core.quality.prepare import Cells, Features
 
 __all__ = ["TRIPLES", "nist_score", "three_way", "triples"]
@@ -64,8 +64,4 @@ def _distance(a: Ints, b: Ints, sizes: Ints, places: tuple[int, int, int]) -> fl
         for side in (a, b)
     ]
     cells = int(sizes[first] * sizes[second] * sizes[third])
-    if cells > DENSE_CELLS:
-        used, place = np.unique(np.concatenate(joint), return_inverse=True)
-        joint, cells = [place[: len(a)], place[len(a) :]], len(used)
-    p, q = (np.bincount(side, minlength=cells).astype(np.float64) for side in joint)
-    return tvd(p, q)
+    return cell_distance(joint[0], joint[1], cells, dense=DENSE_CELLS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from core.quality.build import Build, capped
+from core.quality.build import TEST_ROWS, Build, capped
 from core.quality.disclosure import attacks
 from core.quality.metric import metric
 from core.quality.prediction import dimension_prediction, prediction_gap
@@ -24,7 +24,6 @@ __all__ = ["disclosure", "predictions", "telling_apart", "ten_kinds", "utility"]
 LEARN_ROWS = 40_000  # rows to learn the target from, and to tell the tables apart with
 TREE_ROWS = 20_000  # rows a side for trees that tell the tables apart
 TEN_ROWS = 10_000  # rows that each of ten kinds learns from
-TEST_ROWS = 20_000
 
 
 def disclosure(build: Build) -> None:

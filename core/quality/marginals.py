@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from core.quality.prepare import HOT_LABELS, Cells, Features
 from core.quality.types import ProbabilityPoint
 
-__all__ = ["dimension_probability", "one_way", "pair_mean", "tvd", "two_way"]
+__all__ = ["cell_distance", "dimension_probability", "one_way", "pair_mean", "tvd", "two_way"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -42,7 +42,8 @@ def one_way(features: Features, real: Cells, synthetic: Cells) -> dict[str, floa
     a, sizes = features.bins(real)
     b, _ = features.bins(synthetic)
     return {
-        name: _distance(a[:, i], b[:, i], int(sizes[i])) for i, name in enumerate(features.names)
+        name: cell_distance(a[:, i], b[:, i], int(sizes[i]))
+        for i, name in enumerate(features.names)
     }
 
 
@@ -56,11 +57,11 @@ def two_way(features: Features, real: Cells, synthetic: Cells) -> Floats:
     b, _ = features.bins(synthetic)
     out = np.zeros((len(features), len(features)))
     for i in range(len(features)):
-        out[i, i] = _distance(a[:, i], b[:, i], int(sizes[i]))
+        out[i, i] = cell_distance(a[:, i], b[:, i], int(sizes[i]))
     for i, j in combinations(range(len(features)), 2):
         width = int(sizes[j])
         joint_real, joint_synthetic = a[:, i] * width + a[:, j], b[:, i] * width + b[:, j]
-        out[i, j] = out[j, i] = _distance(joint_real, joint_synthetic, int(sizes[i]) * width)
+        out[i, j] = out[j, i] = cell_distance(joint_real, joint_synthetic, int(sizes[i]) * width)
     return out
 
 
@@ -109,8 +110,15 @@ def _shares(codes: Ints, labels: int) -> list[float]:
     return list((counts / max(len(codes), 1)).tolist())
 
 
-def _distance(a: Ints, b: Ints, cells: int) -> float:
-    if cells > DENSE_CELLS:
+def cell_distance(a: Ints, b: Ints, cells: int, *, dense: int = DENSE_CELLS) -> float:
+    """TVD of two samples of cell numbers in 0 … cells - 1, in [0, 1].
+
+    Args:
+      a, b: one cell number a row.
+      cells: how many cells there are.
+      dense: beyond this many only the cells in use are counted.
+    """
+    if cells > dense:
         # Only cells in use matter: renumber them, so that memory follows rows, not labels².
         used, joint = np.unique(np.concatenate([a, b]), return_inverse=True)
         a, b, cells = joint[: len(a)], joint[len(a) :], len(used)

@@ -6,7 +6,7 @@ import numpy as np
 
 from core.quality.association import associations, mean_difference
 from core.quality.bands import half_width
-from core.quality.build import Build, capped, mean_of, resample
+from core.quality.build import Build, capped, mean_of
 from core.quality.columns import column_pictures
 from core.quality.components import density, pca_marginals
 from core.quality.joint import nist_score, three_way
@@ -33,7 +33,7 @@ def columns(build: Build) -> None:
     build.parts["columns"] = column_pictures(features, real, synthetic)
     build.parts["dimension_probability"] = dimension_probability(features, real, synthetic)
     found = one_way(features, real, synthetic)
-    ceiling = one_way(features, real, resample(build))
+    ceiling = one_way(features, real, build.again)
     band = half_width(
         lambda a, b: mean_of(list(one_way(features, a, b).values())),
         real,
@@ -56,8 +56,7 @@ def pairs(build: Build) -> None:
     rows = max(PAIR_ROWS_AT_LEAST, PAIR_WORK // max(1, m * (m - 1) // 2))
     rng = build.rng(2)
     real, synthetic, ceiling = (
-        capped(cells, rows=rows, rng=rng)
-        for cells in (build.real, build.synthetic, resample(build))
+        capped(cells, rows=rows, rng=rng) for cells in (build.real, build.synthetic, build.again)
     )
     matrix = two_way(build.features, real, synthetic)
     names = list(build.features.names)
@@ -77,7 +76,7 @@ def joint(build: Build) -> None:
     features, rng = build.features, build.rng(7)
     real, synthetic, again = (
         capped(cells, rows=JOINT_ROWS, rng=rng)
-        for cells in (build.real, build.synthetic, resample(build))
+        for cells in (build.real, build.synthetic, build.again)
     )
     found = three_way(features, real, synthetic, seed=build.seed)
     best = three_way(features, real, again, seed=build.seed)
@@ -101,7 +100,7 @@ def strengths(build: Build) -> None:
     features, rng = build.features, build.rng(6)
     real, synthetic, again = (
         associations(features, capped(cells, rows=ASSOCIATION_ROWS, rng=rng))
-        for cells in (build.real, build.synthetic, resample(build))
+        for cells in (build.real, build.synthetic, build.again)
     )
     build.parts["associations"] = AssociationTable(
         columns=list(features.names),
@@ -137,7 +136,7 @@ def plane(build: Build) -> None:
     build.scores.append(
         metric("pca_3way").score(
             three,
-            ceiling=pca_marginals(features, real, resample(build), seed=build.seed)[-1],
+            ceiling=pca_marginals(features, real, build.again, seed=build.seed)[-1],
             note=f"On the first axis alone {one:.3f}, on two {two:.3f}.",
         )
     )
@@ -147,7 +146,7 @@ def shapes(build: Build) -> None:
     """How far rows must be moved, by exact transport of samples and by slices of all rows."""
     build.observe("Measuring Wasserstein scores", 0.23)
     features, real, synthetic, seed = build.features, build.real, build.synthetic, build.seed
-    again = resample(build)
+    again = build.again
     found = wasserstein_scores(features, real, synthetic, seed=seed)
     best = wasserstein_scores(features, real, again, repeats=1, seed=seed)
     build.parts["pca"] = build.parts["pca"].model_copy(

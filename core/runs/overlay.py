@@ -19,7 +19,6 @@ __all__ = ["OVERLAY", "REVIEW", "release_overlay", "review_phase", "shown_column
 
 REVIEW = "review"  # name of the phase
 OVERLAY = "overlay.json"  # artefact that keeps what was released
-SHARE = 0.05  # of the budget, when a steward asks for it without saying how much
 
 
 def shown_columns(domain: Domain) -> list[str]:

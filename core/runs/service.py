@@ -249,7 +249,9 @@ def resume(
 
 
 def compare_again(store: RunStore, launcher: LocalLauncher, run_id: str) -> RunRecord:
-    """Finish a comparison that stopped early; spends nothing, and measures nothing twice.
+    """Make a comparison that stopped early anew; spends nothing.
+
+    A complete one of the same content is taken from where it is kept.
 
     Raises:
       RunStoreError: the run has no synthetic table, or is at work.

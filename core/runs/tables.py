@@ -20,7 +20,7 @@ from core.runs.database import TableRow, create_tables, open_engine
 from core.runs.events import json_safe
 from core.runs.records import TableRecord
 from core.runs.workspace import Workspace, private_folder, replacing
-from core.table.holdout import held_out
+from core.table.holdout import split_rows
 from core.table.schema import Schema
 
 __all__ = ["NotFoundError", "RunStoreError", "TableStore"]
@@ -162,11 +162,7 @@ class TableStore:
           columns: only these; all by default.
         """
         wanted = None if columns is None else list(columns)
-        frame = pd.read_parquet(self.table(table_id).path, columns=wanted)
-        kept = held_out(len(frame), holdout)
-        if not kept.any():
-            return frame, frame.iloc[:0]
-        return frame[~kept].reset_index(drop=True), frame[kept].reset_index(drop=True)
+        return split_rows(pd.read_parquet(self.table(table_id).path, columns=wanted), holdout)
 
     def _drop_table(self, table_id: str) -> None:
         """Remove a table's rows from disk and its records, and those of its runs, at once."""

@@ -8,9 +8,10 @@ written in rounds is split evenly.
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = ["SHARES", "held_out", "training_count"]
+__all__ = ["SHARES", "held_out", "split_rows", "training_count"]
 
 SHARES = (0.0, 0.1, 0.2, 0.25)
 _KEY = 0xFAC5  # public: the same split in every workspace
@@ -36,3 +37,11 @@ def held_out(n: int, share: float) -> NDArray[np.bool_]:
     kept = np.zeros(n, dtype=np.bool_)
     kept[order[training_count(n, share) :]] = True
     return kept
+
+
+def split_rows(frame: pd.DataFrame, share: float) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows that are trained on and those kept out, each in file order, numbered from 0."""
+    kept = held_out(len(frame), share)
+    if not kept.any():
+        return frame, frame.iloc[:0]
+    return frame[~kept].reset_index(drop=True), frame[kept].reset_index(drop=True)

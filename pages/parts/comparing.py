@@ -13,7 +13,7 @@ from core.runs import reviews, service
 from core.runs.events import State
 from core.runs.records import RunRecord
 from core.runs.reviews import Decision
-from pages.parts import guard, shared, viewing
+from pages.parts import feedback, guard, shared, viewing
 
 PICTURES = {
     "Two main axes": ("pca", figures.pca_figure),
@@ -152,9 +152,7 @@ def _pick(runs: list[RunRecord], labels: dict[str, str]) -> None:
     by_id = {run.id: run for run in runs}
     with st.form("pick_form"):
         chosen = st.radio("Pick a run", list(by_id), format_func=labels.__getitem__)
-        name = guard.person() or st.text_input(
-            "Your name", st.session_state.get("my_name", ""), max_chars=120, key="name_pick"
-        )
+        name = feedback.who("pick")
         sent = st.form_submit_button("Pick this run", icon=":material/trophy:")
     if sent and chosen is not None:
         with shared.plain_errors():

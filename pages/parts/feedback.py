@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import streamlit as st
 
 from core.quality.types import View
@@ -33,15 +35,29 @@ def title(about: str) -> str:
     return TITLES.get(about, about.removeprefix("column:"))
 
 
-def pin(run: RunRecord, about: str, view: View) -> None:
+@dataclass(frozen=True)
+class Talk:
+    """A run as one page shows it, with its comments, which are read once for all figures."""
+
+    run: RunRecord
+    view: View
+    comments: tuple[Comment, ...]
+
+    @classmethod
+    def about(cls, run: RunRecord, view: View) -> Talk:
+        """What is said of a run, as far as this view may show it."""
+        return cls(run, view, tuple(reviews.comments(shared.store(), run.id, view)))
+
+
+def pin(talk: Talk, about: str) -> None:
     """The comments on one figure, and the button to add one."""
-    found = [c for c in reviews.comments(shared.store(), run.id, view) if c.about == about]
+    found = [c for c in talk.comments if c.about == about]
     for one in found:
         if not one.settled_by:
             st.caption(f":material/chat_bubble: **{one.author}**: {one.text}")
     words = f"Comment ({len(found)})" if found else "Comment"
     if st.button(words, key=f"pin_{about}", icon=":material/add_comment:", type="tertiary"):
-        _ask(run, about, view)
+        _ask(talk.run, about, talk.view)
 
 
 @st.dialog("Comment")
@@ -80,16 +96,16 @@ def who(place: str) -> str:
     )
 
 
-def discussion(run: RunRecord, view: View) -> None:
+def discussion(talk: Talk) -> None:
     """Verdicts, every comment, and the steward's rule."""
     left, right = st.columns([3, 2], gap="large")
     with left:
-        _decide(run, view)
-        _comments(run, view)
+        _decide(talk.run, talk.view)
+        _comments(talk)
     with right:
-        _verdicts(run, view)
+        _verdicts(talk.run, talk.view)
         if guard.steward():
-            _rule(run)
+            _rule(talk.run)
 
 
 def _decide(run: RunRecord, view: View) -> None:
@@ -163,14 +179,13 @@ def _rule(run: RunRecord) -> None:
                 st.rerun()
 
 
-def _comments(run: RunRecord, view: View) -> None:
+def _comments(talk: Talk) -> None:
     st.subheader("Comments", anchor=False)
-    found = reviews.comments(shared.store(), run.id, view)
-    if not found:
+    if not talk.comments:
         st.caption("None yet. Every figure has a button to comment on it.")
-    for one in found:
-        _comment(run, one)
-    pin(run, "", view)
+    for one in talk.comments:
+        _comment(talk.run, one)
+    pin(talk, "")
 
 
 def _comment(run: RunRecord, one: Comment) -> None:
