@@ -105,10 +105,12 @@ class RejectionCount:
 
     Attributes:
       test: calibrated on released records.
+      together: records of a group, which chunks must not tear apart.
     """
 
     test: GroupTest
     noise: Literal["laplace"] = "laplace"
+    together: int = GROUP
 
     @property
     def sensitivity(self) -> float:

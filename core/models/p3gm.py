@@ -180,8 +180,6 @@ class P3gm:
         resume: bool = False,
     ) -> SlotFitted:
         """See `Synthesizer.fit`."""
-        import torch
-
         from core.models.parts.conduct import Checkpoint, Loop, run_loop
         from core.models.parts.heads import Heads
         from core.models.parts.phased import Phased
@@ -190,10 +188,9 @@ class P3gm:
         heads = Heads(Codec(table.domain), device=device)
         fresh = {"seed": secrets.randbits(62) if seed is None else seed}
         kept = Checkpoint.open(folder / "p3gm.pt", table.meter, resume=resume, fresh=fresh)
-        random = torch.Generator(device).manual_seed(kept.state["seed"] + 1)
         phased = Phased(heads, settings, device=device)
         phased.encode(table, kept, observe=observe)
-        descent = phased.descent(table, kept.state, random, bounded=plan.budget.private)
+        descent = phased.descent(table, kept.state, bounded=plan.budget.private)
         run_loop(
             Loop(
                 name=DECODER,

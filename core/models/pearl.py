@@ -27,7 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from core.models.parts.condition import DISTANCE, EMBEDDING, condition_block
 from core.models.parts.design import Design
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["Pearl", "PearlFitted", "PearlSettings"]
 
 ROWS_AT_ONCE = 8192  # sampled together
+LEAST_STEPS = 10  # the learning rate's schedule needs a few to rise and fall
 
 
 class PearlSettings(BaseModel):
@@ -77,6 +78,13 @@ class PearlSettings(BaseModel):
     rate: float = Field(default=3e-3, gt=0.0, le=1.0)
     critic: float = Field(default=0.3, ge=0.0, le=2.0)
     distance_share: float = Field(default=0.0, ge=0.0, le=0.5)
+
+    @field_validator("steps")
+    @classmethod
+    def _enough(cls, steps: int) -> int:
+        if 0 < steps < LEAST_STEPS:
+            raise ValueError(f"must be 0 (automatic) or at least {LEAST_STEPS}")
+        return steps
 
 
 _setting = partial(setting_of, PearlSettings)

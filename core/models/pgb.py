@@ -315,11 +315,10 @@ def _selections(own: PgbSettings, budget: Budget) -> Phase:
 
 
 def _ticks(observe: Observe) -> Callable[[int, int], None]:
-    from core.models.parts.conduct import follow
     from core.models.synthesizer import FitEvent
 
-    def tick(done: int, total: int) -> None:
+    def tick(done: int, total: int) -> None:  # a wish to stop is followed after the round
         data = {"step": done, "steps": total, "phase": BOOST, "unit": "rows"}
-        follow(observe(FitEvent(kind="progress", data=data)))
+        observe(FitEvent(kind="progress", data=data))
 
     return tick

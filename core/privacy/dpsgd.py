@@ -6,6 +6,11 @@ that it runs thousands of times on Poisson batches: `core.privacy.guarded.Privat
 gives a `SampledRelease` for that, whose `step` charges, draws a batch, computes, adds noise and
 divides by the expected batch size. The realised size never leaves.
 
+What a statistic draws for a record (`GradientMechanism.draws`) comes with the record's row: fresh,
+secret, and gone with the record when it is left out. A statistic that draws for itself is refused,
+as is one whose parts do not add up (`core.privacy.mechanisms.check_parts`). What looks at a whole
+batch is a term of its own (`batch_term`), computed once a batch.
+
 One more number rides along for little: how many records of the batch were clipped, with a weight of
 a tenth of the clip norm, which makes the joint sensitivity √(C² + (C/10)²), half a percent more.
 
@@ -27,8 +32,9 @@ from torch import Tensor, nn
 
 from core.privacy.clipping import RecordLoss, clipped_sum, functional_clipped_sum
 from core.privacy.dense import Dense, Use
+from core.privacy.mechanisms import check_parts
 from core.privacy.noise import NoiseSource
-from core.privacy.stream import SecretStream
+from core.privacy.stream import Draws, SecretStream
 
 __all__ = [
     "COUNT_WEIGHT",
@@ -55,6 +61,7 @@ class GradientMechanism(Protocol):
     Attributes:
       sensitivity: Δ = √(C² + (C/10)²) for clip norm C; with C = inf (no privacy) it is inf.
       size: number of parameters; the statistic has one entry more.
+      draws: how many random numbers follow a record in its row.
     """
 
     @property
@@ -77,13 +84,29 @@ class GradientMechanism(Protocol):
         """Number of parameters."""
         ...
 
+    @property
+    def draws(self) -> Draws:
+        """See above."""
+        ...
+
     def statistic(self, rows: Any, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
         """Float32 [size + 1], Σᵢ mᵢ (clipped gradient, weight if it was clipped).
 
         Args:
-          rows: float32 [b, width], b ≥ 0.
+          rows: float32 [b, width + draws], b ≥ 0; a record's summand is a function of its row.
           mask: float [b].
           out: where to write; without it a new tensor is made.
+        """
+        ...
+
+    def batch_term(self, rows: Tensor) -> Tensor | None:
+        """What looks at a whole batch, clipped by itself; None where there is no such thing.
+
+        Args:
+          rows: of the batch, or of the first `ROWS_AT_ONCE` of a larger one; as in `statistic`.
+
+        Returns:
+          float32 [size], added to the sum once; its bound is part of `sensitivity`.
         """
         ...
 
@@ -106,14 +129,16 @@ class ClippedGradient:
 
     Attributes:
       networks: whose parameters the gradient is of.
-      uses: rows [b, width] → every use of every layer, with each record's own gradients; a record's
-        entries may depend on that record and on public or released values alone.
+      uses: rows [b, width + draws] → every use of every layer, with each record's own gradients; a
+        record's entries may depend on its row and on public or released values alone.
       clip_norm: C > 0; inf for no privacy.
+      draws: how many random numbers follow a record in its row.
     """
 
     networks: Dense
     uses: Uses
     clip_norm: float
+    draws: Draws = Draws()
     noise: Literal["gaussian"] = "gaussian"
 
     @property
@@ -135,6 +160,10 @@ class ClippedGradient:
         total[-1] = clipped_weight(factor, mask, self.clip_norm)
         return total
 
+    def batch_term(self, rows: Tensor) -> Tensor | None:
+        """None: every summand is a record's own."""
+        return None
+
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionalGradient:
@@ -149,6 +178,7 @@ class FunctionalGradient:
     module: nn.Module
     loss: RecordLoss
     clip_norm: float
+    draws: Draws = Draws()
     noise: Literal["gaussian"] = "gaussian"
 
     @property
@@ -170,6 +200,10 @@ class FunctionalGradient:
         total[:-1] = found
         total[-1] = clipped_weight(factor, mask, self.clip_norm)
         return total
+
+    def batch_term(self, rows: Tensor) -> Tensor | None:
+        """None: every summand is a record's own."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -195,12 +229,24 @@ class SampledRelease:
       rate: Poisson rate in (0, 1], public.
       noise_multiplier: σ over sensitivity; 0 without privacy.
       gather: positions int64 [b] → rows float32 [b, width] on the device.
+      present: bool [n], False where a record is ⊥; None when all are there.
       charge: counts one run of the phase, before anything is read; raises when none is left.
       source: where noise comes from.
       device: where gradients are computed.
     """
 
-    __slots__ = ("__charge", "__gather", "_buffer", "_n", "_noise", "_ones", "_rate", "_stream")
+    __slots__ = (
+        "__charge",
+        "__gather",
+        "_buffer",
+        "_checked",
+        "_n",
+        "_noise",
+        "_ones",
+        "_present",
+        "_rate",
+        "_stream",
+    )
 
     def __init__(
         self,
@@ -212,10 +258,13 @@ class SampledRelease:
         charge: Callable[[], None],
         source: NoiseSource,
         device: str,
+        present: NDArray[np.bool_] | None = None,
     ):
         self.__gather = gather
         self.__charge = charge
         self._n, self._rate, self._noise = n, rate, noise_multiplier
+        self._present = present
+        self._checked = False
         self._stream = SecretStream(source, device=device)
         self._ones = torch.ones(ROWS_AT_ONCE, device=device)
         self._buffer = torch.zeros(0, device=device)
@@ -231,10 +280,15 @@ class SampledRelease:
         Raises:
           UnplannedReleaseError: no run of the phase is left; nothing was read.
           ValueError: noise is planned and the mechanism clips nothing.
+          NotAdditiveError: the statistic of a batch is not the sum of its parts; nothing was
+            released, and what was charged stays charged.
         """
         std = self._std(mechanism)
         self.__charge()
-        total = self._sum(mechanism, self._stream.batch(self._n, self._rate))
+        chosen = self._stream.batch(self._n, self._rate)
+        if self._present is not None:
+            chosen = chosen[self._present[chosen]]
+        total = self._sum(mechanism, chosen)
         self._stream.add_normals(total, std)
         total /= self.expected_batch
         weight = COUNT_WEIGHT * mechanism.clip_norm
@@ -255,11 +309,21 @@ class SampledRelease:
         """Σ over the batch, in the buffer; a batch too large for one pass is summed in parts."""
         if len(self._buffer) != mechanism.size + 1:
             self._buffer = torch.zeros(mechanism.size + 1, device=self._ones.device)
-        if len(chosen) <= ROWS_AT_ONCE:
-            mask = self._ones[: len(chosen)]
-            return mechanism.statistic(self.__gather(chosen), mask, out=self._buffer)
-        self._buffer.zero_()
-        for start in range(0, len(chosen), ROWS_AT_ONCE):
-            part = chosen[start : start + ROWS_AT_ONCE]
-            self._buffer += mechanism.statistic(self.__gather(part), self._ones[: len(part)])
+        rows = self._rows(mechanism, chosen[:ROWS_AT_ONCE])
+        if not self._checked and self._noise:
+            self._checked = check_parts(mechanism, rows, self._ones[: len(rows)])
+        mechanism.statistic(rows, self._ones[: len(rows)], out=self._buffer)
+        once = mechanism.batch_term(rows)
+        if once is not None:
+            self._buffer[:-1] += once
+        for start in range(ROWS_AT_ONCE, len(chosen), ROWS_AT_ONCE):
+            rows = self._rows(mechanism, chosen[start : start + ROWS_AT_ONCE])
+            self._buffer += mechanism.statistic(rows, self._ones[: len(rows)])
         return self._buffer
+
+    def _rows(self, mechanism: GradientMechanism, chosen: NDArray[np.int64]) -> Tensor:
+        """Records, each with its own draws behind it, float32 [b, width + draws]."""
+        rows = self.__gather(chosen)
+        if not any(mechanism.draws):
+            return rows
+        return torch.cat([rows, self._stream.draws(chosen, self._n, mechanism.draws)], dim=1)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.privacy import noise
-from core.privacy.mechanisms import Mechanism, Rows
+from core.privacy.mechanisms import Mechanism, Rows, check_parts, rows_together
 from core.privacy.meter import Meter, UnplannedReleaseError
 from core.privacy.noise import NoiseSource, SecureNoise
 from core.privacy.plan import Phase, Plan
@@ -43,7 +43,11 @@ class PrivateTable:
     Args:
       codes: the encoded rows; n of them, as the plan says.
       plan: what may be released.
-      chunk_rows: rows read at once; even, so that pairs stay together.
+      chunk_rows: rows read at once; even, so that pairs stay together, and a multiple of the group
+        size of whatever looks at groups.
+      present: bool [n] in the order of `codes`, False where a record is ⊥: it keeps its place, and
+        no statistic and no batch sees it. None when all records are there. The claim compares a
+        table with one where a record is ⊥; audits and tests make that one here.
       shuffle: False keeps the file's order (only for statistics that do not pair rows up).
       noise_source: for tests; a source that is not private voids every claim of the meter.
       meter: the counts of a checkpoint, when a fit goes on.
@@ -53,7 +57,15 @@ class PrivateTable:
         noise, or chunk_rows is not a positive even number.
     """
 
-    __slots__ = ("__chunk_rows", "__codes", "__domain", "__meter", "__plan", "__source")
+    __slots__ = (
+        "__chunk_rows",
+        "__codes",
+        "__domain",
+        "__meter",
+        "__plan",
+        "__present",
+        "__source",
+    )
 
     def __init__(
         self,
@@ -65,7 +77,10 @@ class PrivateTable:
         shuffle: bool = True,
         noise_source: NoiseSource | None = None,
         meter: Meter | None = None,
+        present: NDArray[np.bool_] | None = None,
     ):
+        if present is not None and present.shape != (plan.n,):
+            raise ValueError(f"present must say of each of {plan.n} records whether it is there.")
         if len(codes) != plan.n:
             raise ValueError(
                 f"The plan is for {plan.n} records and the table has {len(codes)}. Nothing was "
@@ -78,6 +93,7 @@ class PrivateTable:
             raise ValueError(f"A private plan holds phases without noise: {', '.join(silent)}.")
         order = np.random.Generator(np.random.Philox(key=_ORDER_KEY)).permutation(plan.n)
         self.__codes = codes.take(order) if shuffle else codes
+        self.__present = present[order] if shuffle and present is not None else present
         self.__domain = domain
         self.__plan = plan
         self.__chunk_rows = chunk_rows
@@ -130,6 +146,7 @@ class PrivateTable:
 
         Raises:
           UnplannedReleaseError: the plan does not hold this; nothing was computed.
+          NotAdditiveError: the statistic is not the sum of its parts; the charge stays.
           FloatingPointError: the statistic is not finite, which no valid code can cause; what was
             charged stays charged.
         """
@@ -200,6 +217,7 @@ class PrivateTable:
             charge=lambda: meter.step(phase_name),
             source=self.__source,
             device=device,
+            present=self.__present,
         )
 
     def selection(
@@ -214,7 +232,8 @@ class PrivateTable:
 
         Args:
           phase_name: a phase of the plan of kind "zcdp", or one without noise.
-          scores: what options are scored by; their sums over all rows stay inside.
+          scores: what options are scored by; they are summed over all rows once the first selection
+            is charged, and the sums stay inside.
           device: where scores are computed.
           tick: see `release`.
 
@@ -228,9 +247,9 @@ class PrivateTable:
                 f"The plan has no phase '{phase_name}' of private selections. Nothing was released."
             )
         meter = self.__meter
-        total = self._sum(_Summed(scores), device=device, tick=tick)
         return Selection(
-            total.numpy(),
+            lambda: self._sum(_Summed(scores), device=device, tick=tick).numpy(),
+            options=scores.options,
             n=self.n,
             epsilon0=range_of(phase),
             charge=lambda: meter.step(phase_name),
@@ -243,6 +262,11 @@ class PrivateTable:
         if phase is None:
             return  # the meter says so
         _same_kind(phase, mechanism)
+        if self.__chunk_rows % rows_together(mechanism):
+            raise UnplannedReleaseError(
+                f"Phase '{phase_name}' looks at {rows_together(mechanism)} rows at a time, which "
+                f"chunks of {self.__chunk_rows} would tear apart. Nothing was released."
+            )
         sensitivity = float(mechanism.sensitivity)
         if not (math.isfinite(sensitivity) and sensitivity > 0.0):
             raise UnplannedReleaseError(
@@ -265,6 +289,10 @@ class PrivateTable:
             for start, stop in self._chunks():
                 rows = self.__codes.slice(start, stop).to(device)
                 mask = torch.ones(stop - start, device=device)
+                if self.__present is not None:
+                    mask *= torch.from_numpy(self.__present[start:stop]).to(device)
+                if start == 0:
+                    check_parts(mechanism, rows, mask)
                 part = mechanism.statistic(rows, mask).detach().to("cpu", torch.float64)
                 total = part.clone() if total is None else total + part
                 if tick is not None:
@@ -296,6 +324,7 @@ class _Summed:
     """Sums of scores in [0, 1]; what is not finite counts for nothing."""
 
     inner: Scores
+    sensitivity: float = 1.0  # of one option's sum
 
     def statistic(self, rows: Any, mask: Tensor) -> Tensor:
         found = self.inner.scores(rows).double().nan_to_num(0.0, 0.0, 0.0).clamp(0.0, 1.0)

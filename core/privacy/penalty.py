@@ -6,7 +6,8 @@ on every other record, so it must not sit inside the per-record clip. Here it is
     Σᵢ clip(gᵢ, C) + clip(∇Penalty, C_pen),
 
 which moves by at most C + 2·C_pen when one record goes: C in the sum, and from one vector of length
-at most C_pen to another in the penalty.
+at most C_pen to another in the penalty. The penalty is a term of the whole batch, computed once,
+however many parts the sum is made in: k clipped parts would move by C + 2k·C_pen.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from torch import Tensor
 from core.privacy.clipping import clipped_sum
 from core.privacy.dense import Dense, Use
 from core.privacy.dpsgd import COUNT_WEIGHT, Uses, clipped_weight
+from core.privacy.stream import Draws
 
 __all__ = ["PenalisedGradient"]
 
@@ -40,6 +42,7 @@ class PenalisedGradient:
         in the unit of the sum over the batch; [] for none. May mix records as it likes.
       clip_norm: C > 0; inf for no privacy, then the penalty is not clipped either.
       penalty_clip: C_pen > 0.
+      draws: how many random numbers follow a record in its row.
     """
 
     networks: Dense
@@ -47,6 +50,7 @@ class PenalisedGradient:
     penalty: Penalty
     clip_norm: float
     penalty_clip: float
+    draws: Draws = Draws()
     noise: Literal["gaussian"] = "gaussian"
 
     @property
@@ -63,15 +67,15 @@ class PenalisedGradient:
 
     @torch.no_grad()
     def statistic(self, rows: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """See `GradientMechanism`."""
+        """The records' part, see `GradientMechanism`; the penalty is `batch_term`."""
         total = torch.zeros(self.size + 1, device=rows.device) if out is None else out
         views = self.networks.views(total)
         factor = clipped_sum(self.uses(rows), clip_norm=self.clip_norm, mask=mask, views=views)
-        total[:-1] += self._clipped_penalty(rows[mask > 0])
         total[-1] = clipped_weight(factor, mask, self.clip_norm)
         return total
 
-    def _clipped_penalty(self, rows: Tensor) -> Tensor:
+    @torch.no_grad()
+    def batch_term(self, rows: Tensor) -> Tensor:
         """∇Penalty · min(1, C_pen/|∇Penalty|), float32 [size]; nothing where it is not finite."""
         found = torch.zeros(self.size, device=rows.device)
         views = {layer.start: layer.views(found) for layer in self.networks.layers}

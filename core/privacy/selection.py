@@ -52,26 +52,31 @@ class Selection:
     """A planned phase of selections; made by `PrivateTable.selection` and by nothing else.
 
     Args:
-      total: float64 [N], sums of scores over all records; never leaves.
+      sums: gives float64 [N], sums of scores over all records; called once, after the first charge,
+        and what it gives never leaves.
+      options: N ≥ 1.
       n: number of records, public.
       epsilon0: range of one selection; inf picks the best option.
       charge: counts one run of the phase; raises when none is left.
       source: where randomness comes from.
     """
 
-    __slots__ = ("__charge", "__total", "_epsilon0", "_n", "_source")
+    __slots__ = ("__charge", "__sums", "__total", "_epsilon0", "_n", "_options", "_source")
 
     def __init__(
         self,
-        total: NDArray[np.float64],
+        sums: Callable[[], NDArray[np.float64]],
         *,
+        options: int,
         n: int,
         epsilon0: float,
         charge: Callable[[], None],
         source: NoiseSource,
     ):
-        self.__total = total
+        self.__sums = sums
+        self.__total: NDArray[np.float64] | None = None
         self.__charge = charge
+        self._options = options
         self._n, self._epsilon0, self._source = n, epsilon0, source
 
     def select(self, offsets: NDArray[np.float64]) -> int:
@@ -84,9 +89,11 @@ class Selection:
           UnplannedReleaseError: no run of the phase is left.
           ValueError: another number of offsets, or one that is not finite.
         """
-        if offsets.shape != self.__total.shape or not np.isfinite(offsets).all():
-            raise ValueError(f"Need {len(self.__total)} finite offsets. Nothing was released.")
+        if offsets.shape != (self._options,) or not np.isfinite(offsets).all():
+            raise ValueError(f"Need {self._options} finite offsets. Nothing was released.")
         self.__charge()
+        if self.__total is None:
+            self.__total = self.__sums()
         utility = self.__total + self._n * offsets
         if math.isinf(self._epsilon0):
             return int(utility.argmax())

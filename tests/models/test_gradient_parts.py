@@ -161,18 +161,17 @@ def test_the_decoders_gradient_is_that_of_the_elbo(spread):
         torch.randn((2, d), generator=random(3)).double(),
         torch.rand((2, d), generator=random(4)).double() + 0.2,
     )
-    decoding = Decoding(
-        HEADS, projection, networks, mixture, weight=0.8, generator=random(5), spread=spread
-    )
+    decoding = Decoding(HEADS, projection, networks, mixture, weight=0.8, spread=spread)
+    assert decoding.draws == (d if spread else 0, 0)
     rows = HEADS.view(ROWS)
-    uses = decoding.uses(rows)
+    noise = torch.randn((len(rows), decoding.draws.normals), generator=random(5))
+    uses = decoding.uses(torch.cat([rows, noise], dim=1))
     expanded, slots = HEADS.split(rows)
     mean = projection(expanded)
     loss = torch.zeros(())
     z = mean
     if spread:
         log_spread = by_hand(networks, SPREAD, frame(expanded)).clamp(-6.0, 2.0)
-        noise = torch.randn(mean.shape, generator=random(5))
         z = mean + noise * (0.5 * log_spread).exp()
         each = torch.stack(
             [

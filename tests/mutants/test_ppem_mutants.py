@@ -68,7 +68,7 @@ class CountsItOnce(PenalisedGradient):
 class ForgetsToClipIt(PenalisedGradient):
     """Adds the penalty as it is."""
 
-    def _clipped_penalty(self, rows):
+    def batch_term(self, rows):
         found = torch.zeros(self.size)
         views = {layer.start: layer.views(found) for layer in self.networks.layers}
         for use in self.penalty(rows):

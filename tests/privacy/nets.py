@@ -87,7 +87,16 @@ class OnCodes:
         return self.inner.sensitivity
 
     def statistic(self, rows: Any, mask: Tensor) -> Tensor:
-        return self.inner.statistic(view(rows), mask.float()).double()
+        return whole(self.inner, view(rows), mask.float()).double()
+
+
+def whole(mechanism: GradientMechanism, rows: Tensor, mask: Tensor) -> Tensor:
+    """What one batch adds up to, [size + 1]: its records, and the term that looks at them all."""
+    total = mechanism.statistic(rows, mask)
+    once = mechanism.batch_term(rows[mask > 0])
+    if once is not None:
+        total[:-1] += once
+    return total
 
 
 def view(rows: Any) -> Tensor:

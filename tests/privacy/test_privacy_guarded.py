@@ -14,7 +14,7 @@ from torch import Tensor
 
 from core.privacy.accountant import epsilon, guarantee
 from core.privacy.guarded import PrivateTable
-from core.privacy.mechanisms import Rows
+from core.privacy.mechanisms import NotAdditiveError, Rows
 from core.privacy.meter import Meter, UnplannedReleaseError
 from core.privacy.noise import DeterministicNoise
 from core.privacy.plan import Phase, Plan
@@ -27,6 +27,9 @@ N = 101
 def door(*phases: Phase, private: bool = True, meter: Meter | None = None) -> PrivateTable:
     made = toys.plan(N, phases or (toys.phase(),), private=private)
     return PrivateTable(toys.random_table(N, 1), toys.domain(), made, chunk_rows=10, meter=meter)
+
+
+PROBES = 3  # calls that compare some rows with their parts, after the charge
 
 
 @dataclass
@@ -64,9 +67,9 @@ def test_every_row_is_read_once_in_even_chunks_and_a_public_order() -> None:
     door_ = door(toys.phase(count=2))
     door_.release("sum", first)
     door_.release("sum", second)
-    assert first.lengths == [10] * 10 + [1]
-    seen = torch.cat(first.seen)
-    assert torch.equal(seen, torch.cat(second.seen))  # the order is fixed
+    assert first.lengths == [10, 5, 5] + [10] * 10 + [1]  # some are compared with their parts
+    seen = torch.cat(first.seen[PROBES:])
+    assert torch.equal(seen, torch.cat(second.seen[PROBES:]))  # the order is fixed
     rows = toys.values_of(toys.random_table(N, 1))
     assert not torch.equal(seen, rows)
     assert sorted(map(tuple, seen.tolist())) == sorted(map(tuple, rows.tolist()))
@@ -74,7 +77,7 @@ def test_every_row_is_read_once_in_even_chunks_and_a_public_order() -> None:
     other, spy = toys.random_table(N, 2), Spy()
     PrivateTable(other, toys.domain(), toys.plan(N, [toys.phase()])).release("sum", spy)
     where = [rows.tolist().index(row) for row in seen.tolist()]
-    assert torch.equal(torch.cat(spy.seen), toys.values_of(other)[where])
+    assert torch.equal(torch.cat(spy.seen[PROBES:]), toys.values_of(other)[where])
 
 
 def test_the_order_can_be_kept() -> None:
@@ -82,7 +85,7 @@ def test_the_order_can_be_kept() -> None:
     made = toys.plan(N, [toys.phase()])
     rows = toys.random_table(N, 1)
     PrivateTable(rows, toys.domain(), made, shuffle=False).release("sum", spy)
-    assert torch.equal(torch.cat(spy.seen), toys.values_of(rows))
+    assert torch.equal(torch.cat(spy.seen[PROBES:]), toys.values_of(rows))
 
 
 @pytest.mark.parametrize(
@@ -295,10 +298,58 @@ def test_a_charge_is_told_before_the_data_is_read() -> None:
 
     door_.release("sum", Looks())
     assert len(kept) == 1
-    assert sum(spy.lengths) == N
+    assert sum(spy.lengths[PROBES:]) == N
 
 
 @pytest.mark.parametrize("times", [0, -1])
 def test_a_charge_counts_up(times: int) -> None:
     with pytest.raises(UnplannedReleaseError):
         Meter(three()).charge("sum", times)
+
+
+@dataclass
+class DividesByTheCount(toys.ClippedSum):
+    """A mean over the rows of each chunk: Δ of a sum means nothing for it."""
+
+    def statistic(self, rows: Rows, mask: Tensor) -> Tensor:
+        return super().statistic(rows, mask) / len(rows)
+
+
+@dataclass
+class PairsUnsaid(toys.ClippedSum):
+    """Looks at pairs and does not say so."""
+
+    def statistic(self, rows: Rows, mask: Tensor) -> Tensor:
+        x = toys.values_of(rows)
+        return super().statistic(rows, mask) + (x[:-1] * x[1:]).sum(dim=0)
+
+
+@pytest.mark.parametrize("kind", [DividesByTheCount, PairsUnsaid])
+def test_statistics_that_are_no_sums_are_refused(kind: type[toys.ClippedSum]) -> None:
+    door_ = door()
+    with pytest.raises(NotAdditiveError, match=kind.__name__):
+        door_.release("sum", kind())
+    assert door_.meter.runs("sum") == 1  # it was looked at, so it stays charged
+
+
+def test_groups_are_never_torn_apart() -> None:
+    @dataclass
+    class Groups(toys.ClippedSum):
+        together: int = 4
+
+    with pytest.raises(UnplannedReleaseError, match="4 rows at a time"):
+        door().release("sum", Groups())  # this one reads 10 rows at a time
+
+
+def test_an_absent_record_keeps_its_place_and_adds_nothing() -> None:
+    values = toys.values_of(toys.random_table(N, 1)).numpy()
+    made = toys.plan(N, [toys.phase(noise_multiplier=1e-9)])
+    present = np.ones(N, dtype=bool)
+    present[[0, 17]] = False
+    table = PrivateTable(toys.table(values), toys.domain(), made, present=present)
+    released = table.release("sum", toys.ClippedSum())
+    others = toys.table(values[present])
+    truth = toys.ClippedSum().statistic(others, torch.ones(N - 2))
+    assert torch.allclose(released, truth, atol=1e-7, rtol=0)
+    with pytest.raises(ValueError, match="whether it is there"):
+        PrivateTable(toys.table(values), toys.domain(), made, present=present[1:])

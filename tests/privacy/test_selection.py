@@ -105,7 +105,12 @@ def test_what_is_not_finite_counts_for_nothing():
 def test_draws_follow_the_law(strength):
     total, offsets = np.array([3.0, 2.0, 0.0, 1.0]), np.array([0.0, 0.1, 0.3, 0.0])
     selection = Selection(
-        total, n=N, epsilon0=EPSILON0 * strength, charge=lambda: None, source=DeterministicNoise(1)
+        lambda: total,
+        options=OPTIONS,
+        n=N,
+        epsilon0=EPSILON0 * strength,
+        charge=lambda: None,
+        source=DeterministicNoise(1),
     )
     draws = np.bincount([selection.select(offsets) for _ in range(20_000)], minlength=OPTIONS)
     want = np.exp(logs(total, offsets, EPSILON0 * strength, N)) * 20_000
@@ -115,7 +120,12 @@ def test_draws_follow_the_law(strength):
 def test_half_the_noise_is_told_apart_by_the_same_check():
     total = np.array([3.0, 2.0, 0.0, 1.0])
     selection = Selection(
-        total, n=N, epsilon0=2 * EPSILON0, charge=lambda: None, source=DeterministicNoise(1)
+        lambda: total,
+        options=OPTIONS,
+        n=N,
+        epsilon0=2 * EPSILON0,
+        charge=lambda: None,
+        source=DeterministicNoise(1),
     )
     zero = np.zeros(OPTIONS)
     draws = np.bincount([selection.select(zero) for _ in range(20_000)], minlength=OPTIONS)
@@ -175,3 +185,20 @@ def test_rho_meets_its_share(wanted):
     found, _ = epsilon((phase(1).model_copy(update={"rho": rho}),), 1e-6)
     assert found <= wanted * (1 + 1e-6)
     assert found > 0.9 * wanted
+
+
+def test_nothing_is_summed_before_the_first_selection_is_charged():
+    class Late(Scores):
+        def scores(self, rows):
+            assert table.meter.runs("choose") == 1
+            looked.append(len(rows))
+            return super().scores(rows)
+
+    table, looked = door(toys.random_table(N, 1), count=3), []
+    selection = table.selection("choose", Late())
+    assert looked == []
+    selection.select(np.zeros(OPTIONS))
+    read = sum(looked)
+    assert read >= N
+    selection.select(np.zeros(OPTIONS))
+    assert sum(looked) == read  # and only once

@@ -116,8 +116,9 @@ class Chain:
         @torch.no_grad()
         def given(count: int, random: torch.Generator) -> Tensor:
             z = torch.randn((count, teacher.latent), generator=random, device=self._device)
-            heads = self.tagged.heads
-            return heads.seen(heads.chosen(teacher(z), generator=random))
+            heads, logits = self.tagged.heads, teacher(z)
+            uniform = torch.rand(logits.shape, generator=random, device=self._device)
+            return heads.seen(heads.chosen(logits, uniform=uniform))
 
         def view(codes: Codes) -> Tensor:
             return torch.cat([self.tagged.view(codes), others.view(codes)], dim=1)
@@ -202,7 +203,7 @@ class Chain:
         assert self._first is not None
         heads, latent = self.tagged.heads, self._settings.latent
         logits = self._first(torch.randn((rows, latent), generator=random))
-        slots = heads.chosen(logits, generator=random)
+        slots = heads.chosen(logits, uniform=torch.rand(logits.shape, generator=random))
         total = sum(len(p.places) for p in (self.tagged, self.others) if p is not None)
         out = torch.zeros((rows, total))
         out[:, self.tagged.places] = (slots - 1.0) * CERTAIN

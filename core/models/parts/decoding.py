@@ -20,6 +20,7 @@ from core.privacy.dense import Dense, Use
 from core.privacy.mechanisms import clip_rows
 from core.privacy.mixture import Mixture
 from core.privacy.moments import Principal
+from core.privacy.stream import Draws
 
 __all__ = ["DECODER", "SPREAD", "Decoding", "Projection"]
 
@@ -65,7 +66,10 @@ class Decoding:
       networks: stack "decoder" d' → S, and "spread" width → d' unless records have no spread.
       mixture: the released prior.
       weight: β ≥ 0 of the KL term.
-      generator: data-free randomness on the networks' device.
+      spread: whether latent points are uncertain.
+
+    Attributes:
+      draws: what a record's row must bring: a normal a latent coordinate, if points are uncertain.
     """
 
     def __init__(
@@ -76,31 +80,30 @@ class Decoding:
         mixture: Mixture,
         *,
         weight: float,
-        generator: torch.Generator,
         spread: bool,
     ):
         self._heads = heads
         self._projection = projection
         self._networks = networks
         self._weight = weight
-        self._generator = generator
         self._spread = spread
+        self.draws = Draws(normals=projection.width if spread else 0)
         device = networks.flat.device
         self._means = mixture.means.to(device, torch.float32)  # [K, d']
         self._variances = mixture.variances.to(device, torch.float32)
         self._log_weights = mixture.weights.log().to(device, torch.float32)
 
     def uses(self, rows: Tensor) -> list[Use]:
-        """Rows [b, ·] as `Heads.view` makes them → every use of every layer."""
-        expanded, slots = self._heads.split(rows)
+        """Rows as `Heads.view` makes them, `draws` behind [b, ·] → every use of every layer."""
+        record, normals = rows.tensor_split([rows.shape[1] - self.draws.normals], dim=1)
+        expanded, slots = self._heads.split(record)
         mean = self._projection(expanded)
         if not self._spread:
             return self._decode(mean, slots, to_input=False)[0]
         stack = self._networks[SPREAD]
         tape = stack.run(self._projection.frame(expanded))
         log_spread = tape.out.clamp(*_LOG_SPREAD)
-        noise = torch.randn(mean.shape, generator=self._generator, device=mean.device)
-        scatter = noise * (0.5 * log_spread).exp()
+        scatter = normals * (0.5 * log_spread).exp()
         uses, found = self._decode(mean + scatter, slots, to_input=True)
         assert found is not None
         gradient = 0.5 * found * scatter + self._weight * self._pull(mean, log_spread)

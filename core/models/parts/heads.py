@@ -117,23 +117,28 @@ class Heads:
         Returns:
           float32 [b, critic_width], laid out as `critic_view` does.
         """
-        pushed = self._pushed(logits, generator)
+        uniform = torch.rand(logits.shape, generator=generator, device=logits.device)
+        pushed = self._pushed(logits, uniform)
         parts = []
         for part in torch.split(pushed, self.counts, dim=1):
             soft = functional.softmax(part / temperature, dim=1)
             parts.append(_strongest(part) - soft.detach() + soft)
         return torch.cat(parts, dim=1) @ self._layout
 
-    def _pushed(self, logits: Tensor, generator: torch.Generator) -> Tensor:
+    def _pushed(self, logits: Tensor, uniform: Tensor) -> Tensor:
         """Logits plus Gumbel noise: the strongest slot of a column is a draw from its softmax."""
-        uniform = torch.rand(logits.shape, generator=generator, device=logits.device)
         gumbel = -(-(uniform.clamp(1e-9, 1.0 - 1e-7)).log()).log()
         return logits.clamp(-_LARGEST_LOGIT, _LARGEST_LOGIT) + gumbel
 
     @torch.no_grad()
-    def chosen(self, logits: Tensor, *, generator: torch.Generator) -> Tensor:
-        """One drawn slot a column, as ones among zeros, float32 [b, S]."""
-        pushed = self._pushed(logits, generator)
+    def chosen(self, logits: Tensor, *, uniform: Tensor) -> Tensor:
+        """One drawn slot a column, as ones among zeros, float32 [b, S].
+
+        Args:
+          logits: float32 [b, S].
+          uniform: float32 [b, S] in [0, 1), what is drawn with.
+        """
+        pushed = self._pushed(logits, uniform)
         parts = torch.split(pushed, self.counts, dim=1)
         return torch.cat([_strongest(part) for part in parts], dim=1)
 

@@ -24,6 +24,7 @@ from core.privacy.clipping import clipped_sum
 from core.privacy.dense import Dense, Use
 from core.privacy.dpsgd import ClippedGradient, SampledRelease
 from core.privacy.penalty import PenalisedGradient
+from core.privacy.stream import Draws
 
 __all__ = ["Margin", "Pair", "SplitGenerator"]
 
@@ -114,7 +115,8 @@ class Pair:
       energies: whose sum is the energy.
       generator: of the part that is generated.
       heads: of that part.
-      split: rows of the release [b, w] → the generated part and what is given (or None).
+      split: rows of the release [b, w] → the generated part and what is given (or None); what a
+        record draws is cut off before.
       given: (b, random) → what to generate for, in training of the generator; None without.
       release: of the private phase.
       how: see `Margin`.
@@ -165,16 +167,28 @@ class Pair:
             self.generator.parameters(), lr=how.rate, betas=(0.5, 0.9), fused=True
         )
 
+    @property
+    def draws(self) -> Draws:
+        """What a record's row brings beside it: a latent point, a uniform a slot, a place between.
+
+        They are the record's own, so that its generated partner depends on no other record.
+        """
+        return Draws(normals=self.generator.latent, uniforms=self._heads.total + 1)
+
     def _mechanism(self) -> ClippedGradient | PenalisedGradient:
         if not (self.steins and self.how.strength):
             return ClippedGradient(
-                networks=self.networks, uses=self._real_side, clip_norm=self.how.clip_norm
+                networks=self.networks,
+                uses=self._real_side,
+                clip_norm=self.how.clip_norm,
+                draws=self.draws,
             )
         return PenalisedGradient(
             networks=self.networks,
             uses=self._real_side,
             penalty=self._penalty,
             clip_norm=self.how.clip_norm,
+            draws=self.draws,
             penalty_clip=self.how.penalty_clip * self.how.clip_norm,
         )
 
@@ -216,14 +230,16 @@ class Pair:
         logits, heads = self.generator(z, given), self._heads
         if torch.is_grad_enabled():
             return heads.relaxed(logits, temperature=self.how.temperature, generator=self._random)
-        return heads.seen(heads.chosen(logits, generator=self._random))
+        uniform = torch.rand(logits.shape, generator=self._random, device=self._device)
+        return heads.seen(heads.chosen(logits, uniform=uniform))
 
     @torch.no_grad()
     def _real_side(self, rows: Tensor) -> list[Use]:
         """Uses for E(x) + the Lipschitz penalty, and for [m - E(x̃)]₊ where x̃ is made from x's."""
-        own, given = self._split(rows)
-        made = self._make(len(rows), given)
-        mix = torch.rand((len(rows), 1), generator=self._random, device=self._device)
+        record, z, uniform, mix = self._drawn(rows)
+        own, given = self._split(record)
+        logits = self.generator(z, given)
+        made = self._heads.seen(self._heads.chosen(logits, uniform=uniform))
         between = torch.lerp(made, own, mix)
         if given is not None:
             made, between = torch.cat([made, given], 1), torch.cat([between, given], 1)
@@ -236,6 +252,13 @@ class Pair:
             uses += self._margin_uses(made)
         uses += self._lipschitz_uses(between)
         return uses
+
+    def _drawn(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Rows of the release → records [b, w], latents, uniforms a slot, and mixtures [b, 1]."""
+        latent, total = self.generator.latent, self._heads.total
+        width = rows.shape[1] - sum(self.draws)
+        record, z, uniform, mix = torch.split(rows, [width, latent, total, 1], dim=1)
+        return record, z, uniform, mix
 
     def _lipschitz_uses(self, between: Tensor) -> list[Use]:
         """Uses for λ(|∇E| - 1)², E the sum of the energies."""
@@ -276,7 +299,7 @@ class Pair:
 
     def _penalty(self, rows: Tensor) -> list[Use]:
         """Uses for λ_α Σ [critical - Ŝ]₊ over protected groups, in the unit of a sum over rows."""
-        own, _ = self._split(rows)
+        own, _ = self._split(self._drawn(rows)[0])
         uses: list[Use] = []
         for stein in self.steins:
             uses += stein.uses(own, self.how.strength * self._expected)

@@ -81,7 +81,6 @@ class Phased:
         self,
         table: PrivateTable,
         state: dict[str, Any],
-        random: torch.Generator,
         *,
         bounded: bool,
     ) -> Descent:
@@ -90,7 +89,6 @@ class Phased:
         Args:
           table: the door to rows.
           state: of the checkpoint, first phase done.
-          random: data-free randomness on the device.
           bounded: whether gradients are clipped; off only where no privacy is claimed.
         """
         start = torch.Generator().manual_seed(state["seed"])
@@ -101,13 +99,14 @@ class Phased:
             networks,
             _mixture(state),
             weight=self._settings.weight,
-            generator=random,
             spread=self._settings.spread,
         )
         clip_norm = self._settings.clip_norm if bounded else math.inf
         descent = Descent(
             networks,
-            ClippedGradient(networks=networks, uses=decoding.uses, clip_norm=clip_norm),
+            ClippedGradient(
+                networks=networks, uses=decoding.uses, clip_norm=clip_norm, draws=decoding.draws
+            ),
             table.sampled(DECODER, view=self._heads.view, device=self._device),
             rate=self._settings.rate,
             steps=self._settings.steps,

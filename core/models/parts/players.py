@@ -59,7 +59,7 @@ class Players:
     def draw(self, index: int, rows: int, random: torch.Generator) -> Tensor:
         """Records of one generator, as drawn slots (`Heads.chosen`), float32 [rows, S]."""
         logits = self.emit(self.generators[index], rows, random)
-        return self.heads.chosen(logits, generator=random)
+        return self.heads.chosen(logits, uniform=torch.rand(logits.shape, generator=random))
 
     @torch.no_grad()
     def judge(self, seen: Tensor) -> Tensor:
