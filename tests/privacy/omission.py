@@ -25,7 +25,7 @@ from core.privacy.mechanisms import Mechanism, rows_together
 from core.privacy.stream import SecretStream
 from tests.privacy.harness import Caught, size
 
-BATCH = 64  # records of the batch that one is left out of
+BATCH = 256  # records of the batch that one is left out of
 FLOAT32 = 1e-5 + 1e-7 * BATCH  # what the engine's noise is widened for
 EVERY = 7  # steps between two checks of a phase that runs often
 
@@ -104,7 +104,7 @@ def check_omission(
     mechanism: Mechanism | GradientMechanism,
     streams: Streams,
     tolerance: float,
-) -> None:
+) -> float:
     """No record's absence moves the total by more than Δ, nor any random stream.
 
     Args:
@@ -113,8 +113,11 @@ def check_omission(
       mechanism: whose Δ and norm count.
       streams: compared before and after.
       tolerance: what rounding may add, as a share of Δ.
+
+    Returns:
+      The largest move, as a share of Δ.
     """
-    before = streams.states()
+    worst, before = 0.0, streams.states()
     full = total(everybody).clone()
     after = streams.states()
     for i in left_out(len(everybody)):
@@ -123,9 +126,11 @@ def check_omission(
         if not same(streams.states(), after):
             raise Caught(f"leaving record {i} out moves a random stream")
         moved = size(full - less, mechanism.noise) / mechanism.sensitivity
+        worst = max(worst, moved)
         if not moved <= 1.0 + tolerance:
             raise Caught(f"leaving record {i} out moves the statistic by {moved:.3f} Δ")
     streams.restore(before)
+    return worst
 
 
 class OmittingRelease(SampledRelease):
@@ -133,7 +138,7 @@ class OmittingRelease(SampledRelease):
 
     streams: Streams
     skip_parts = False  # whether the engine's own refusal is switched off, for mutants
-    checks = 0
+    checks, worst = 0, 0.0
 
     def step(self, mechanism: GradientMechanism) -> NoisyGradient:
         if self.skip_parts:
@@ -141,7 +146,7 @@ class OmittingRelease(SampledRelease):
         self.turn = getattr(self, "turn", -1) + 1
         if self.turn % EVERY == 0:
             positions = list(range(min(BATCH, self._n)))
-            check_omission(
+            moved = check_omission(
                 lambda chosen: self._sum(mechanism, np.asarray(chosen, dtype=np.int64)),
                 positions,
                 mechanism,
@@ -149,6 +154,7 @@ class OmittingRelease(SampledRelease):
                 FLOAT32,
             )
             type(self).checks += 1
+            type(self).worst = max(self.worst, moved)
         return super().step(mechanism)
 
 
