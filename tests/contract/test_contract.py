@@ -1,5 +1,6 @@
 """What every registered model must do; one body for all of them."""
 
+import itertools
 import json
 import math
 
@@ -7,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from core.models.parts import conduct
 from core.models.synthesizer import FitCancelled, FitPaused, Wish, cards, load_fitted, synthesizer
 from core.privacy.accountant import guarantee
 from core.privacy.guarded import PrivateTable
@@ -29,15 +31,16 @@ QUICK: dict[str, dict[str, object]] = {
     "ppem": {"marginal_steps": 15, "steps": 20, "energy_steps": 2, "batch": 64, "fakes": 32,
              "hidden": 16, "latent": 4, "energy_hidden": 16, "rate": 1e-2},
 }  # fmt: skip
-# long enough to be stopped in the middle
+# long enough to be stopped in the middle, when the clock runs `TICK` seconds at every look
 LONG: dict[str, dict[str, object]] = {
-    "pearl": {"steps": 1200},
-    "dp_gan": {"steps": 600},
-    "dp_auto_gan": {"steps": 600},
-    "p3gm": {"steps": 2000},
-    "ppem": {"steps": 600},
-    "pgb": {"rounds": 3000},
+    "pearl": {"steps": 60},
+    "dp_gan": {"steps": 60},
+    "dp_auto_gan": {"steps": 60},
+    "p3gm": {"steps": 60},
+    "ppem": {"steps": 60},
+    "pgb": {"rounds": 60},
 }
+TICK = 0.3
 # enough to learn the small table when there is no noise
 LEARN: dict[str, dict[str, object]] = {
     "pearl": {"steps": 600, "frequencies": 2000, "batch": 256, "hidden": 64},
@@ -128,9 +131,18 @@ def test_saved_model_samples_the_same_rows(model, tmp_path):
     assert names <= {".safetensors", ".json"}  # nothing that runs code when it is read
 
 
+@pytest.fixture
+def fast_clock(monkeypatch):
+    """Events and checkpoints come by the clock; here it runs with the steps alone."""
+    looks = itertools.count()
+    monkeypatch.setattr(conduct.time, "monotonic", lambda: TICK * next(looks))
+
+
 @pytest.mark.parametrize("model", IDS)
 @pytest.mark.parametrize(("wish", "stop"), [(Wish.PAUSE, FitPaused), (Wish.CANCEL, FitCancelled)])
-def test_resumed_fit_releases_nothing_twice_and_claims_the_same(model, wish, stop, tmp_path):
+def test_resumed_fit_releases_nothing_twice_and_claims_the_same(
+    model, wish, stop, tmp_path, fast_clock
+):
     settings = {**QUICK[model], **LONG[model]}
     last = synthesizer(model).card.stages[-1].name
     plan = synthesizer(model).plan(domain(), N, Budget(epsilon=1, delta=1e-5), settings)
@@ -156,8 +168,10 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize("model", IDS)
-@pytest.mark.parametrize("at", [0, 40, 300])
-def test_a_fit_goes_on_after_a_kill_and_claims_what_an_undisturbed_one_does(model, at, tmp_path):
+@pytest.mark.parametrize("at", [0, 10, 40])
+def test_a_fit_goes_on_after_a_kill_and_claims_what_an_undisturbed_one_does(
+    model, at, tmp_path, fast_clock
+):
     """Only what lies on disk survives: the checkpoint and the meter as it was written down."""
     settings = {**QUICK[model], **LONG[model]}
     plan = synthesizer(model).plan(domain(), N, Budget(epsilon=1, delta=1e-5), settings)

@@ -200,6 +200,8 @@ class Boosted:
         return torch.cat([self._weigh(part) for part in torch.split(seen, AT_ONCE)])
 
     def _weigh(self, seen: Tensor) -> Tensor:
+        if not len(self._chosen):  # a crash can cost all rounds; the candidates stand as they are
+            return torch.ones(len(seen), dtype=torch.float64)
         chosen = self.judge(seen)[:, self._chosen].double()  # [b, T]
         steps = self._rates * chosen
         before = steps.cumsum(dim=1) - steps - self._normalisers
