@@ -169,6 +169,8 @@ def _papers(run: RunRecord) -> None:
 
 
 def _certificate(run: RunRecord, certificate: dict[str, Any]) -> None:
+    if certificate.get("selection"):
+        st.warning(certificate["selection"], icon=":material/rule:")
     lmdp = certificate.get("lmdp")
     if lmdp is not None:
         words = {True: "granted", False: "refused", None: "not tested with noise"}
@@ -185,7 +187,7 @@ def _certificate(run: RunRecord, certificate: dict[str, Any]) -> None:
         )
         st.caption(str(certificate.get("relation", "")))
         with st.popover("Conditions", icon=":material/checklist:"):
-            for condition in claim.conditions:
+            for condition in certificate.get("conditions", claim.conditions):
                 st.markdown(f"- {condition}")
 
 
