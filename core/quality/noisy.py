@@ -18,7 +18,7 @@ others.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +31,7 @@ __all__ = [
     "NoisyScore",
     "combined",
     "difference",
+    "ranked",
     "score",
     "words",
 ]
@@ -128,6 +129,16 @@ def score(released: NoisyCells, made: MadeCells) -> NoisyScore:
     gap, s, marginals = _gap(released, made), released.share_std, len(released.sizes)
     total = 0.5 * float(np.abs(gap).sum() - len(gap) * s * math.sqrt(2.0 / math.pi))
     return NoisyScore(total / marginals, 0.5 * s * math.sqrt(len(gap)) / marginals)
+
+
+def ranked(released: NoisyCells, made: Mapping[str, MadeCells]) -> dict[str, NoisyScore]:
+    """The score of each table by name, the closest first: the choice that noisy counts make.
+
+    Raises:
+      ValueError: counts of different cells.
+    """
+    found = {name: score(released, cells) for name, cells in made.items()}
+    return dict(sorted(found.items(), key=lambda one: one[1].value))
 
 
 def difference(released: NoisyCells, one: MadeCells, other: MadeCells) -> NoisyScore:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.privacy.ledger import Ledger
-from core.quality.noisy import NoisyScore, difference, score
+from core.quality.noisy import NoisyScore, difference, ranked
 from core.runs import reviews, scoring
 from core.runs.looks import looks
 from core.runs.records import RunRecord
@@ -131,10 +131,9 @@ def ranking(store: RunStore, runs: Sequence[RunRecord]) -> Ranking | None:
     released = scoring.released_cells(store, tables.pop(), keys.pop())
     if released is None:
         return None
-    found = {run_id: score(released, cells) for run_id, cells in made.items()}
-    ordered = sorted(found, key=lambda run_id: found[run_id].value)
-    lead = difference(released, made[ordered[1]], made[ordered[0]])
-    return Ranking({run_id: found[run_id] for run_id in ordered}, lead)
+    scores = ranked(released, made)
+    first, second = list(scores)[:2]
+    return Ranking(scores, difference(released, made[second], made[first]))
 
 
 def pick_by_scores(
@@ -148,16 +147,16 @@ def pick_by_scores(
     Raises:
       RunStoreError: fewer than two of these runs can be compared; nothing was picked.
     """
-    ranked = ranking(store, runs)
-    if ranked is None:
+    found = ranking(store, runs)
+    if found is None:
         raise RunStoreError(
             "Fewer than two of these runs have noisy scores over the same columns. Nothing was "
             "picked. Switch on “let runs be compared without looking” in a plan of this table."
         )
-    best = next(run for run in runs if run.id == ranked.best)
-    how = _paid(store, best.people, [run for run in runs if run.id in ranked.scores])
+    best = next(run for run in runs if run.id == found.best)
+    how = _paid(store, best.people, [run for run in runs if run.id in found.scores])
     reviews.pick(store, table_id=best.table_id, run_id=best.id, author=author, scores=how)
-    return best.id, ranked
+    return best.id, found
 
 
 def _paid(store: RunStore, people: str, compared: Sequence[RunRecord]) -> ScorePick:

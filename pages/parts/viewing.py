@@ -71,8 +71,12 @@ def switch(runs: Sequence[RunRecord], *, place: str) -> View:
 
 
 def _scored(run: RunRecord) -> bool:
-    """Whether the run's plan bought noisy scores."""
-    return any(phase.name == scoring.SCORE for phase in run.plan.phases)
+    """Whether there are noisy counts, bought by whichever run of the table, to score it by."""
+    store = shared.store()
+    if not run.private or not store.has_artefact(run.id, scoring.MADE):
+        return False
+    key = scoring.cells_key(run.schema.domain(), run.plan.n)
+    return scoring.released_cells(store, run.table_id, key) is not None
 
 
 def opened(run: RunRecord, view: View) -> dict[str, Any] | None:
