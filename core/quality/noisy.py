@@ -114,6 +114,8 @@ def combined(releases: Sequence[NoisyCells]) -> NoisyCells:
     keys = {one.key for one in releases}
     if len(keys) != 1:
         raise ValueError(f"Counts of {len(keys)} kinds of cells cannot be combined.")
+    if len(releases) == 1:
+        return releases[0]
     precision = np.array([one.noise_std**-2 for one in releases])
     counts = precision @ np.array([one.counts for one in releases]) / precision.sum()
     update = {"noise_std": float(precision.sum() ** -0.5), "counts": tuple(counts.tolist())}
