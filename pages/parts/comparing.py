@@ -12,6 +12,7 @@ from core.quality.noisy import words
 from core.quality.types import View
 from core.runs import reviews, selection
 from core.runs.events import State
+from core.runs.looks import looked_at
 from core.runs.records import RunRecord
 from core.runs.reviews import Decision
 from core.runs.selection import Ranking
@@ -168,6 +169,12 @@ def _pick(runs: list[RunRecord], labels: dict[str, str]) -> None:
         st.success(f"{labels[now[0]]}, picked by {now[1]}.", icon=":material/trophy:")
     if not guard.steward():
         return
+    seen = looked_at(shared.store(), runs[0].people)
+    if len(seen) > 1:
+        st.caption(
+            f":material/visibility: Inside views of {len(seen)} runs about these people have been "
+            "open. Whichever is released, its certificate says that the choice is not covered by ε."
+        )
     by_id = {run.id: run for run in runs}
     with st.form("pick_form"):
         chosen = st.radio("Pick a run", list(by_id), format_func=labels.__getitem__)
