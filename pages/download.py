@@ -134,7 +134,9 @@ def _papers(run: RunRecord) -> None:
     if certificate is not None:
         st.download_button(
             "Privacy certificate (JSON)",
-            data=export.certificate_text(certificate),
+            data=lambda: export.certificate_text(  # as it is true when the button is pressed
+                service.certificate(shared.store(), run.id) or {}
+            ),
             file_name=export.file_name(run, "certificate.json"),
             icon=":material/verified_user:",
             width="stretch",

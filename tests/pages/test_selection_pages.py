@@ -11,7 +11,7 @@ import streamlit as st
 
 from core.quality.noisy import MadeCells, NoisyCells
 from core.runs import reviews, scoring
-from core.runs.looks import looked_at, looks
+from core.runs.looks import look, looked_at, looks
 from pages.parts import guard
 from tests.pages.screen import button, buttons, finish, press, small_report, whole, words
 from tests.pages.test_review_flow import outside_report
@@ -64,7 +64,7 @@ def papers(show, downloads, run):
     downloads.clear()
     at = whole(show("download", run=run.id))
     (name,) = (name for name in downloads if name.endswith("certificate.json"))
-    return json.loads(downloads[name]), at
+    return json.loads(downloads[name]()), at
 
 
 # -- choosing by eye ----------------------------------------------------------------------------
@@ -80,7 +80,25 @@ def test_review_of_two_runs_makes_the_certificate_say_so(store, show, pair, down
         found, at = papers(show, downloads, run)
         assert found["conditions"] == [UNPAID] and found["selection"] == UNPAID
         assert UNPAID in words(at)  # in sight, and once more among the conditions
-    assert {look.run_id for look in looks(store, one.people)} == {one.id, other.id}
+    assert {seen.run_id for seen in looks(store, one.people)} == {one.id, other.id}
+
+
+def test_a_page_left_open_still_sends_the_later_truth(store, show, pair, downloads):
+    found, _ = papers(show, downloads, pair[0])
+    assert found == {"relation": "zero-out"}
+    send = next(data for name, data in downloads.items() if name.endswith("certificate.json"))
+    for run in pair:
+        look(store, table_id=run.table_id, run_id=run.id, author="Ada")  # in another tab
+    assert json.loads(send())["conditions"] == [UNPAID]
+
+
+def test_the_steward_reads_who_looked(store, show, pair, monkeypatch):
+    look(store, table_id=pair[0].table_id, run_id=pair[0].id, author="Rita")
+    look(store, table_id=pair[1].table_id, run_id=pair[1].id, author="Otto")
+    said = words(whole(show("review", run=pair[0].id, view="outside")))
+    assert "inside view: Rita" in said and "Otto" not in said
+    monkeypatch.setattr(guard, "steward", lambda: False)
+    assert "Rita" not in words(whole(show("review", run=pair[0].id, view="outside")))
 
 
 def test_the_comparison_opens_every_run_it_shows(store, show, pair, downloads):
@@ -111,7 +129,7 @@ def test_a_report_that_is_not_there_yet_was_not_seen(store, start, show):
 def test_who_looked_is_kept_by_name(store, show, pair, monkeypatch):
     monkeypatch.setattr(guard, "person", lambda: "Rita")
     whole(show("review", run=pair[0].id))
-    assert [look.author for look in looks(store, pair[0].people)] == ["Rita"]
+    assert [seen.author for seen in looks(store, pair[0].people)] == ["Rita"]
 
 
 def test_every_shown_paper_says_it_review_and_both_files(store, show, pair, downloads):
