@@ -86,7 +86,7 @@ def looked_words(store: RunStore, people: str, *, run_id: str | None = None) -> 
         return ""
     older = others - {one.run_id for one in every if one.recorded}
     note = (
-        f" {len(older)} of them ended before looks were recorded and count as looked at."
+        f" Counted as looked at, because looks were not recorded yet: {len(older)} of them."
         if older
         else ""
     )

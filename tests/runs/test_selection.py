@@ -211,7 +211,8 @@ def test_runs_of_an_old_workspace_count_as_seen_and_the_certificate_says_why(sto
         assert {look.run_id for look in found} == {one.id, other.id}
         assert not any(look.recorded for look in found)
         assert said(again, one) == (
-            UNPAID.format(2) + " 1 of them ended before looks were recorded and count as looked at."
+            UNPAID.format(2)
+            + " Counted as looked at, because looks were not recorded yet: 1 of them."
         )
         see(again, other)
         assert said(again, one) == UNPAID.format(2)
