@@ -161,6 +161,13 @@ def _plan_options(command: argparse.ArgumentParser) -> None:
         help="pay this much ε, for each group and attempt, for a private certificate",
     )
     command.add_argument(
+        "--score",
+        type=float,
+        metavar="SHARE",
+        help="share of the budget, up to .5, that buys a noisy score: runs can be compared by it "
+        "without looking at real data",
+    )
+    command.add_argument(
         "--attempts", type=int, default=1, help="begin anew until the check passes; all are paid"
     )
 

@@ -134,7 +134,9 @@ def _papers(run: RunRecord) -> None:
     if certificate is not None:
         st.download_button(
             "Privacy certificate (JSON)",
-            data=export.certificate_text(certificate),
+            data=lambda: export.certificate_text(  # as it is true when the button is pressed
+                service.certificate(shared.store(), run.id) or {}
+            ),
             file_name=export.file_name(run, "certificate.json"),
             icon=":material/verified_user:",
             width="stretch",
@@ -169,6 +171,8 @@ def _papers(run: RunRecord) -> None:
 
 
 def _certificate(run: RunRecord, certificate: dict[str, Any]) -> None:
+    if certificate.get("selection"):
+        st.warning(certificate["selection"], icon=":material/rule:")
     lmdp = certificate.get("lmdp")
     if lmdp is not None:
         words = {True: "granted", False: "refused", None: "not tested with noise"}
@@ -185,7 +189,7 @@ def _certificate(run: RunRecord, certificate: dict[str, Any]) -> None:
         )
         st.caption(str(certificate.get("relation", "")))
         with st.popover("Conditions", icon=":material/checklist:"):
-            for condition in claim.conditions:
+            for condition in certificate.get("conditions", claim.conditions):
                 st.markdown(f"- {condition}")
 
 

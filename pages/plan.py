@@ -10,8 +10,9 @@ from core import figures
 from core.models.synthesizer import Card
 from core.privacy.accountant import attacker_best_guess
 from core.privacy.plan import Phase, Plan, default_delta
-from core.runs import estimate, service
+from core.runs import estimate, overlay, scoring, service
 from core.runs.records import TableRecord
+from core.table.schema import SchemaError
 from pages.parts import guard, models, protection, routes, shared
 
 EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 8.0, 10.0)
@@ -47,6 +48,7 @@ def render() -> None:
         choice = models.choose()
         epsilon = _epsilon(table)
         hidden = protection.choices(table, choice.card, epsilon) | _outside(epsilon)
+        hidden |= _comparable(table, epsilon)
         extra = _details(table, choice)
     with right:
         _summary(table, choice.card, epsilon, extra | {"hidden": hidden})
@@ -104,6 +106,31 @@ def _outside(epsilon: float) -> dict[str, float]:
         "real shares are released once, with noise, and may be shown to anyone.",
     )
     return {"review": float(share)} if share else {}
+
+
+def _comparable(table: TableRecord, epsilon: float) -> dict[str, float]:
+    """Whether this run may be compared with others without looking, and what that costs."""
+    try:
+        domain = table.schema.domain()
+    except SchemaError:  # the summary says what is wrong
+        return {}
+    if not math.isfinite(epsilon) or not overlay.shown_columns(domain):
+        return {}
+    key = scoring.cells_key(domain, table.training_n)
+    if scoring.released_cells(shared.store(), table.id, key) is not None:
+        st.caption(
+            ":material/casino: An earlier run has bought noisy counts of these columns: this one "
+            "can be compared by them without looking at real data, at no cost."
+        )
+        return {}
+    wanted = st.toggle(
+        "Let this run be compared with others without looking at real data",
+        key="score",
+        help=f"About {scoring.DEFAULT_SHARE:.0%} of the budget buys noisy counts, once for this "
+        "table. Runs are scored by them, and the best can be picked by its score: the certificate "
+        "then says that ε covers the choice.",
+    )
+    return {"score": scoring.DEFAULT_SHARE} if wanted else {}
 
 
 def _details(table: TableRecord, choice: models.Choice) -> dict[str, object]:

@@ -48,7 +48,7 @@ def render() -> None:
 
 def _one(run: RunRecord, view: View) -> None:
     """Everything about one run."""
-    report = service.report(shared.store(), run.id, view)
+    report = viewing.opened(run, view)
     if report is None:
         _waiting(run)
         return
@@ -147,6 +147,7 @@ def _head(run: RunRecord, report: dict[str, Any], view: View) -> None:
         viewing.take_along(run, report, view)
         if st.button("Download", type="primary", icon=":material/download:"):
             routes.go("download", run=run.id)
+    viewing.chosen_how(run)
     for note in report["notes"]:
         st.caption(f":material/info: {note}")
 

@@ -131,7 +131,8 @@ names += ["core.privacy.accountant", "core.privacy.ledger", "core.privacy.plan"]
 names += ["core.runs.service", "core.runs.store", "core.runs.launcher", "core.runs.events"]
 names += ["core.quality.types", "core.models.synthesizer", "core.figures"]
 names += ["core.page_html", "core.findings", "core.figure_compare", "core.runs.reviews"]
-names += ["core.runs.overlay", "core.runs.export"]
+names += ["core.runs.overlay", "core.runs.export", "core.runs.looks", "core.runs.scoring"]
+names += ["core.runs.selection", "core.quality.noisy", "core.table.marginals"]
 for name in names:
     importlib.import_module(name)
 from core.models.synthesizer import cards

@@ -28,6 +28,11 @@ WHO = {
     "inside": "inside only: it shows real data",
     "outside": "may be shown outside if the synthetic table and the schema's bounds and labels may",
 }
+NEXT = {
+    "inside": "\nChoosing among tables after reports like this one is not covered by their ε. "
+    "Their certificates cannot know of it: say it when you pass a table on.",
+    "outside": "",
+}
 
 
 def review(options: argparse.Namespace) -> int:
@@ -63,7 +68,7 @@ def review(options: argparse.Namespace) -> int:
         file.write(page(report.model_dump(mode="json"), title).encode())
     for score in report.scores:
         print(_score_line(score))
-    print(f"wrote {out} ({WHO[report.view]})")
+    print(f"wrote {out} ({WHO[report.view]}){NEXT[report.view]}")
     if options.json:
         print_json({"out": str(out), "report": report.model_dump(mode="json")})
     return 0

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,13 @@ from core.commands.common import (
 from core.models.synthesizer import FitEvent, Wish, synthesizer
 from core.privacy.ledger import Entry, Ledger
 from core.privacy.plan import Plan
+from core.quality.noisy import NoisyCells, NoisyScore, score
 from core.runs.accounts import account_of, limited, open_account, people_of
 from core.runs.keys import shift_key
 from core.runs.pipeline import Job, Outcome, choose_device, execute, limit_threads
 from core.runs.reporter import Pace, Stopwatch, peak_memory_mb
+from core.runs.scoring import RELEASED, count_made
+from core.runs.selection import looked_words
 from core.runs.service import make_plan
 from core.runs.store import RunStore
 from core.runs.workspace import Workspace
@@ -67,6 +71,8 @@ def plan(options: argparse.Namespace) -> int:
 def _plan_for(options: argparse.Namespace, schema: Schema, n: int) -> Plan:
     if not options.epsilon > 0.0:  # nan too
         raise CommandError(f"--epsilon must be above 0, or inf, not {options.epsilon:g}")
+    if options.score is not None and not 0.0 < options.score <= 0.5:
+        raise CommandError(f"--score must lie in 0 to 0.5, not {options.score:g}")
     if options.delta is not None and not 0.0 < options.delta < 1.0:
         raise CommandError(f"--delta must lie between 0 and 1, not {options.delta:g}")
     settings = settings_of(options.settings)
@@ -82,6 +88,7 @@ def _plan_for(options: argparse.Namespace, schema: Schema, n: int) -> Plan:
             shift=options.shift,
             certificate=options.certificate,
             attempts=options.attempts,
+            score=options.score,
         )
     except (ValueError, KeyError) as error:  # a plan touches no row, so its words are plain
         raise CommandError(str(error.args[0] if error.args else error)) from None
@@ -151,6 +158,7 @@ def synth(options: argparse.Namespace) -> int:
         job = _Job(options, frame=frame, schema=schema, plan=plan, device=device)
         outcome = job.execute(store.workspace, ledger=ledger, people=people, console=console)
         spent = _ledger_words(ledger, people, plan.budget.delta)
+        looked = looked_words(store, people) if outcome.guarantee.private else ""
     console.watch.enter("write")
     (write_csv if out.suffix.lower() == ".csv" else write_parquet)(outcome.synthetic, out)
     console.watch.enter(None)
@@ -161,6 +169,8 @@ def synth(options: argparse.Namespace) -> int:
         print("the file's name says that it has no differential privacy")
     print(f"{claim_words(claim)}\ndomain: {domain}\nledger: {spent}")
     for line in lmdp_words(outcome.certificate["lmdp"]):
+        print(line)
+    for line in ([looked] if looked else []) + _score_lines(job.score):
         print(line)
     if options.json:
         total = {"total": round(time.monotonic() - began, 3)}
@@ -173,9 +183,10 @@ def synth(options: argparse.Namespace) -> int:
             "device": device,
             "phases": outcome.certificate["phases"],
             "domain": domain,
-            "conditions": outcome.certificate["conditions"],
+            "conditions": [*outcome.certificate["conditions"], *([looked] if looked else [])],
             "ledger": spent,
             "lmdp": outcome.certificate["lmdp"],
+            "score": None if job.score is None else asdict(job.score),
             "out": str(out),
         }
         print_json(claim | result)
@@ -191,7 +202,11 @@ def _synthetic_path(options: argparse.Namespace) -> Path:
 
 
 class _Job:
-    """One synth command's run."""
+    """One synth command's run.
+
+    Attributes:
+      score: how near the table is by noisy counts, where the plan bought some; None before.
+    """
 
     def __init__(
         self,
@@ -207,6 +222,7 @@ class _Job:
         self._schema = schema
         self._plan = plan
         self._device = device
+        self.score: NoisyScore | None = None
 
     def execute(
         self, workspace: Workspace, *, ledger: Ledger, people: str, console: _Console
@@ -232,13 +248,31 @@ class _Job:
                 inferred=self._options.schema is None,
                 shift_key=shift_key(workspace, people),
             )
-            return execute(
+            outcome = execute(
                 job,
                 lambda names: self._frame[list(names)],
                 debit=debit,
                 observe=console,
                 find=synthesizer,
             )
+            self.score = self._scored(outcome, job.folder / RELEASED)
+        return outcome
+
+    def _scored(self, outcome: Outcome, released: Path) -> NoisyScore | None:
+        """The score of the synthetic table; opens no real row."""
+        made = count_made(outcome.synthetic, self._schema.domain(), self._plan.n)
+        if made is None or not released.exists():
+            return None
+        return score(NoisyCells.model_validate_json(released.read_bytes()), made)
+
+
+def _score_lines(found: NoisyScore | None) -> list[str]:
+    if found is None:
+        return []
+    return [
+        f"noisy score: {found.value:.4f} ± {found.half_width:.4f} (mean distance of columns and "
+        "pairs beyond what noise shows; lower is closer; covered by ε)"
+    ]
 
 
 def _ledger_words(ledger: Ledger, people: str, delta: float) -> str:

@@ -19,13 +19,13 @@ from torch import Tensor
 from core.table.bins import MAX_LABELS, edges_of
 from core.table.codec import Block, Codec
 
-__all__ = ["Histograms"]
+__all__ = ["Bins", "Histograms", "bins_of"]
 
 _ROOM = 1e-6  # positions are float32: a value on an edge belongs to the bin to its right
 
 
 @dataclass(frozen=True)
-class _Bins:
+class Bins:
     """Public bins of one column; the last is "missing" where that may be.
 
     Attributes:
@@ -44,6 +44,11 @@ class _Bins:
     inner: tuple[float, ...]
     of_place: tuple[int, ...]
 
+    @property
+    def missing(self) -> bool:
+        """Whether the last bin is "missing"."""
+        return self.block.missing_state is not None
+
     def index(self, codes: Any) -> Tensor:
         """Codes as tensors, b records → int64 [b], each in 0 … size - 1."""
         state = codes.states[:, self.block.index]
@@ -57,13 +62,14 @@ class _Bins:
         return torch.where(found < 0, by_value, found)
 
 
-def _bins(block: Block) -> _Bins:
+def bins_of(block: Block) -> Bins:
+    """The public bins of one modelled column."""
     column, missing = block.column, block.missing_state is not None
     if block.number is None:
         labels = len(column.categories or ())
         shown = min(labels, MAX_LABELS + (labels > MAX_LABELS))
         of_state = [min(i, MAX_LABELS) for i in range(labels)] + [shown] * missing
-        return _Bins(block, (), shown + missing, tuple(of_state), (), ())
+        return Bins(block, (), shown + missing, tuple(of_state), (), ())
     line = block.line
     edges, _ = edges_of(column, line.low, line.high)
     bins = len(edges) - 1
@@ -75,7 +81,7 @@ def _bins(block: Block) -> _Bins:
         at = int(np.clip(np.searchsorted(edges, spike, side="right") - 1, 0, bins - 1))
         of_state.append(atom[0] if atom else at)
     of_state += [bins] * missing
-    return _Bins(
+    return Bins(
         block,
         tuple(float(edge) for edge in edges),
         bins + missing,
@@ -93,7 +99,7 @@ class Histograms:
       bins: one entry a column.
     """
 
-    bins: tuple[_Bins, ...]
+    bins: tuple[Bins, ...]
     noise: Literal["gaussian"] = "gaussian"
 
     @classmethod
@@ -106,7 +112,7 @@ class Histograms:
         """
         if not names:
             raise ValueError("There is no column whose histogram could be shown.")
-        return cls(tuple(_bins(codec.block(name)) for name in names))
+        return cls(tuple(bins_of(codec.block(name)) for name in names))
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from core.privacy.guarded import PrivateTable
 from core.privacy.meter import Meter
 from core.privacy.plan import Phase, Plan
 from core.runs.overlay import release_overlay
+from core.runs.scoring import release_cells
 from core.runs.workspace import private_folder, replacing
 from core.table.codec import Codec, Codes
 
@@ -95,6 +96,7 @@ class _Attempt:
         fitted = protect.shifted(fitted, job.plan, job.shift_key, observe=observe)
         if self._number == 1:
             release_overlay(table, job.plan, self._codec, job.folder, observe=observe)
+            release_cells(table, job.plan, self._codec, job.folder, observe=observe)
         fitted.save(private_folder(saved))
         if job.plan.protection is None:
             return fitted, []

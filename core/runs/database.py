@@ -9,14 +9,38 @@ import os
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import JSON, Engine, Float, ForeignKey, Index, Text, create_engine, event
+from sqlalchemy import (
+    JSON,
+    Engine,
+    Float,
+    ForeignKey,
+    Index,
+    Text,
+    create_engine,
+    event,
+    insert,
+    inspect,
+    literal,
+    select,
+)
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-__all__ = ["EventRow", "NoteRow", "RunRow", "TableRow", "create_tables", "open_engine"]
+__all__ = [
+    "UNRECORDED",
+    "EventRow",
+    "LookRow",
+    "NoteRow",
+    "RunRow",
+    "TableRow",
+    "create_tables",
+    "open_engine",
+]
 
 BUSY_MS = 15_000  # how long a writer waits for another one before it gives up
+UNRECORDED = ""  # author of a look that may have been taken before looks were recorded
 
 
 class Base(DeclarativeBase):
@@ -107,6 +131,21 @@ class NoteRow(Base):
     text: Mapped[str] = mapped_column(Text)
 
 
+class LookRow(Base):
+    """Who had the inside view of a run open, and when first; rows are added and never changed.
+
+    No foreign keys: a look is not undone by deleting the run or the table.
+    """
+
+    __tablename__ = "looks"
+
+    run_id: Mapped[str] = mapped_column(primary_key=True)
+    author: Mapped[str] = mapped_column(primary_key=True)
+    table_id: Mapped[str] = mapped_column(index=True)
+    people: Mapped[str] = mapped_column(index=True)
+    time: Mapped[float] = mapped_column(Float(53))
+
+
 def _prepare_sqlite(connection: Any, _record: object) -> None:
     """Settings every SQLite connection needs; the wait comes first, the rest may need it."""
     cursor = connection.cursor()
@@ -133,8 +172,35 @@ def open_engine(url: str) -> Engine:
 
 def create_tables(engine: Engine) -> None:
     """Make what is absent; safe when several processes do it at once."""
+    first_looks = not inspect(engine).has_table(LookRow.__tablename__)
     with engine.begin() as connection:
         for table in Base.metadata.sorted_tables:
             connection.execute(CreateTable(table, if_not_exists=True))
             for index in table.indexes:
                 connection.execute(CreateIndex(index, if_not_exists=True))
+    if first_looks:
+        _count_older_runs(engine)
+
+
+def _count_older_runs(engine: Engine) -> None:
+    """Count runs that ended before looks were recorded as looked at: nobody can say they were not.
+
+    Once for a workspace, when the table of looks is made.
+    """
+    columns = ("run_id", "author", "table_id", "people", "time")
+    ended = (
+        select(
+            RunRow.id,
+            literal(UNRECORDED),
+            RunRow.table_id,
+            TableRow.people,
+            RunRow.created,
+        )
+        .join(TableRow, TableRow.id == RunRow.table_id)
+        .where(RunRow.guarantee.is_not(None))
+    )
+    try:
+        with engine.begin() as connection:
+            connection.execute(insert(LookRow).from_select(columns, ended))
+    except IntegrityError:  # another process opened the workspace at the same moment
+        return

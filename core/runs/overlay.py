@@ -15,7 +15,15 @@ from core.table.schema import Domain
 if TYPE_CHECKING:
     from core.privacy.guarded import PrivateTable
 
-__all__ = ["OVERLAY", "REVIEW", "release_overlay", "review_phase", "shown_columns"]
+__all__ = [
+    "OVERLAY",
+    "REVIEW",
+    "due",
+    "noise_of",
+    "release_overlay",
+    "review_phase",
+    "shown_columns",
+]
 
 REVIEW = "review"  # name of the phase
 OVERLAY = "overlay.json"  # artefact that keeps what was released
@@ -44,30 +52,46 @@ def review_phase(domain: Domain, budget: Budget, share: float, *, attempts: int 
     names = shown_columns(domain)
     if not names:
         raise ValueError("Every column is hidden, so there is none to show to people outside.")
-    from dp_accounting.gaussian_mechanism import get_sigma_gaussian  # costs 65 MB
-
-    whole = float(get_sigma_gaussian(budget.epsilon, budget.delta))
     return Phase(
         name=REVIEW,
         title="Pictures for people outside",
         what=f"Histograms of {len(names)} columns, all at once, with Gaussian noise.",
         share=share,
-        noise_multiplier=noise_for_share(whole, share, count=attempts),
+        noise_multiplier=noise_of(budget, share, attempts=attempts),
     )
+
+
+def noise_of(budget: Budget, share: float, *, attempts: int = 1) -> float:
+    """The noise multiplier of one Gaussian release that takes a share of a budget with ε < ∞."""
+    from dp_accounting.gaussian_mechanism import get_sigma_gaussian  # costs 65 MB
+
+    whole = float(get_sigma_gaussian(budget.epsilon, budget.delta))
+    return noise_for_share(whole, share, count=attempts)
+
+
+def due(table: PrivateTable, plan: Plan, name: str, title: str, *, observe: Observe) -> bool:
+    """Whether a phase that is released once is still to be released; says that it begins.
+
+    A release that was charged before a crash and not written is not made again.
+
+    Raises:
+      FitCancelled: the observer's wish was followed.
+    """
+    if all(phase.name != name for phase in plan.phases) or table.meter.runs(name):
+        return False
+    data = {"name": name, "title": title, "private": True}
+    if observe(FitEvent(kind="phase", data=data)) is Wish.CANCEL:
+        raise FitCancelled
+    return True
 
 
 def release_overlay(
     table: PrivateTable, plan: Plan, codec: Codec, folder: Path, *, observe: Observe
 ) -> None:
-    """Release the histograms into the run's folder; nothing where the plan holds no such phase.
-
-    A release that was charged before a crash and not written is not made again.
-    """
-    if all(phase.name != REVIEW for phase in plan.phases) or table.meter.runs(REVIEW):
+    """Release the histograms into the run's folder; nothing where the plan holds no such phase."""
+    title = "Counting rows for people outside, with noise"
+    if not due(table, plan, REVIEW, title, observe=observe):
         return
-    data = {"name": REVIEW, "title": "Counting rows for people outside, with noise"}
-    if observe(FitEvent(kind="phase", data=data | {"private": True})) is Wish.CANCEL:
-        raise FitCancelled
     from core.privacy.histograms import Histograms
     from core.quality.outside import Overlay
 

@@ -17,6 +17,7 @@ import pandas as pd
 from core.runs.certificate import product_version
 from core.runs.overlay import OVERLAY
 from core.runs.records import RunRecord
+from core.runs.scoring import MADE, count_made
 from core.runs.service import OUTSIDE
 from core.runs.store import RunStore
 from core.runs.workspace import private_folder, replacing
@@ -40,6 +41,9 @@ def make_reports(
 ) -> None:
     """Write outside.json and report.json into the run's folder, the latter stage by stage.
 
+    A private run's synthetic records are also counted in public cells, so that noisy counts of the
+    real ones, whenever some are bought, tell how near it is.
+
     Args:
       store: where.
       run: with a synthetic table.
@@ -49,6 +53,8 @@ def make_reports(
     synthetic = pd.read_parquet(store.artefact(run.id, "synthetic.parquet"))
     if run.private:  # else the synthetic rows themselves may quote anyone: they have no outside
         _outside(store, run, synthetic)
+        if (made := count_made(synthetic, run.schema.domain(), run.plan.n)) is not None:
+            _write(store.artefact(run.id, MADE), made.model_dump_json().encode())
     target = store.artefact(run.id, "report.json")
     table = store.table(run.table_id).path
     kept = private_folder(table.parent / "reports") / f"{_key(store, run)}.json"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
@@ -19,12 +19,14 @@ from sqlalchemy.orm import Session
 
 from core.quality.types import View
 from core.runs.database import NoteRow
+from core.runs.looks import look
 from core.runs.tables import RunStoreError, TableStore
 
 __all__ = [
     "Comment",
     "Decision",
     "Rule",
+    "ScorePick",
     "Verdict",
     "comment",
     "comments",
@@ -32,6 +34,7 @@ __all__ = [
     "missing",
     "pick",
     "picked",
+    "picked_by_scores",
     "rule",
     "set_rule",
     "settle",
@@ -90,6 +93,21 @@ class Rule:
     inside: bool = False
 
 
+@dataclass(frozen=True)
+class ScorePick:
+    """A choice made by noisy scores alone.
+
+    Attributes:
+      runs: how many were compared, ≥ 2.
+      epsilon, delta: sums over all private releases about these people until then: what the scores
+        and all runs among which was chosen cost together, at most.
+    """
+
+    runs: int
+    epsilon: float
+    delta: float
+
+
 def comment(
     store: TableStore,
     *,
@@ -108,6 +126,7 @@ def comment(
     if not text.strip():
         raise RunStoreError("The comment is empty. Nothing was kept.")
     _add(store, "comment", table_id, run_id, author, about, text.strip()[:MOST], view)
+    _seen(store, table_id, run_id, author, view)
 
 
 def settle(store: TableStore, *, table_id: str, run_id: str, comment_id: int, author: str) -> None:
@@ -144,6 +163,7 @@ def decide(
     if decision is Decision.CHANGES and not text.strip():
         raise RunStoreError("Say what should change. Nothing was kept.")
     _add(store, "verdict", table_id, run_id, author, decision.value, text.strip()[:MOST], view)
+    _seen(store, table_id, run_id, author, view)
 
 
 def verdicts(store: TableStore, run_id: str, view: View = "inside") -> list[Verdict]:
@@ -170,9 +190,20 @@ def rule(store: TableStore, table_id: str) -> Rule:
     return Rule() if found is None else Rule(**json.loads(found.text))
 
 
-def pick(store: TableStore, *, table_id: str, run_id: str, author: str) -> None:
-    """Name the run of a table that shall be released."""
-    _add(store, "pick", table_id, run_id, author, "", "")
+def pick(
+    store: TableStore, *, table_id: str, run_id: str, author: str, scores: ScorePick | None = None
+) -> None:
+    """Name the run of a table that shall be released; `scores` says that noisy scores chose it."""
+    text = "" if scores is None else json.dumps(asdict(scores))
+    _add(store, "pick", table_id, run_id, author, "", text)
+
+
+def picked_by_scores(store: TableStore, table_id: str) -> tuple[str, ScorePick] | None:
+    """The id of the picked run and how, where noisy scores made the last pick; else None."""
+    found = _last(store, table_id, "pick")
+    if found is None or found.run_id is None or not found.text:
+        return None
+    return found.run_id, ScorePick(**json.loads(found.text))
 
 
 def picked(store: TableStore, table_id: str) -> tuple[str, str] | None:
@@ -195,6 +226,12 @@ def missing(store: TableStore, *, table_id: str, run_id: str) -> str:
         return ""
     people = "person has" if lacking == 1 else "people have"
     return f"{lacking} more {people} to approve this run on the Review page."
+
+
+def _seen(store: TableStore, table_id: str, run_id: str, author: str, view: View) -> None:
+    """Whoever writes in the inside view has it open."""
+    if view == "inside":
+        look(store, table_id=table_id, run_id=run_id, author=author)
 
 
 def _person(author: str) -> str:

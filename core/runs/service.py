@@ -24,6 +24,8 @@ from core.runs.overlay import review_phase
 from core.runs.progress import Progress, epsilon_so_far, progress
 from core.runs.protection import protected_plan
 from core.runs.records import RunRecord, TableRecord
+from core.runs.scoring import score_phase
+from core.runs.selection import certificate
 from core.runs.store import NotFoundError, RunStore, RunStoreError
 from core.runs.workspace import PROJECT_ROOT, Workspace, private_folder
 from core.table.infer import infer_schema
@@ -114,6 +116,7 @@ def make_plan(
     certificate: float | None = None,
     attempts: int = 1,
     review: float | None = None,
+    score: float | None = None,
 ) -> Plan:
     """The plan of a model for a schema and n records; touches no data.
 
@@ -129,6 +132,7 @@ def make_plan(
       certificate: ε of each group's private certificate, out of the budget; None for none.
       attempts: how often the run may begin anew until its check passes; all are paid for.
       review: share of the budget that buys histograms for people outside, in (0, ½]; None for none.
+      score: share that buys noisy counts to compare runs by, in (0, ½]; None for none.
 
     Raises:
       ValueError: one plain line on what is wrong (SchemaError, or the model's own words).
@@ -143,9 +147,9 @@ def make_plan(
     domain = schema.domain()
     try:
         budget = Budget(epsilon=epsilon, delta=default_delta(n) if delta is None else delta)
-        if review is not None and budget.private:
-            bought = review_phase(domain, budget, review, attempts=attempts)
-            budget = budget.model_copy(update={"reserved": (bought,)})
+        bought = ((review_phase, review), (score_phase, score)) if budget.private else ()
+        phases = [make(domain, budget, part, attempts=attempts) for make, part in bought if part]
+        budget = budget.model_copy(update={"reserved": tuple(phases)})
         if not domain.sensitive:
             if certificate is not None or attempts > 1:
                 raise ValueError("A certificate and attempts need tagged columns; none is tagged.")
@@ -310,11 +314,6 @@ def report(store: RunStore, run_id: str, view: View = "inside") -> dict[str, Any
       view: "inside" shows real data without noise; "outside" shows none, or what was paid for.
     """
     return _read_json(store.artefact(run_id, "report.json" if view == "inside" else OUTSIDE))
-
-
-def certificate(store: RunStore, run_id: str) -> dict[str, Any] | None:
-    """The run's certificate, or None while there is none."""
-    return _read_json(store.artefact(run_id, "certificate.json"))
 
 
 def _read_json(path: Path) -> dict[str, Any] | None:

@@ -8,11 +8,14 @@ from typing import Any
 import streamlit as st
 
 from core import figure_compare, figures
+from core.quality.noisy import words
 from core.quality.types import View
-from core.runs import reviews, service
+from core.runs import reviews, selection
 from core.runs.events import State
+from core.runs.looks import looked_at
 from core.runs.records import RunRecord
 from core.runs.reviews import Decision
+from core.runs.selection import Ranking
 from pages.parts import feedback, guard, shared, viewing
 
 PICTURES = {
@@ -22,13 +25,20 @@ PICTURES = {
     "Belonging together": ("associations", figures.association_figure),
     "Predictions": ("prediction", figures.prediction_figure),
 }
+NOISY, BAND = "↓ Noisy score", "± (noise)"
+NOISY_MEANING = (
+    "Mean total variation distance of single columns and pairs from noisy counts that a plan paid "
+    "for, less what noise alone shows. Lower is closer. Covered by ε."
+)
 FIRST = 4  # runs that are compared when none were named
 
 
 def render(run: RunRecord) -> None:
     """Compare runs of the table that `run` was made from."""
     runs = [r for r in shared.store().runs(run.table_id) if r.state is State.DONE]
-    view: View = "inside" if viewing.may_look_inside(run.table_id) else "outside"
+    view: View = "outside"
+    if viewing.may_look_inside(run.table_id):
+        view = viewing.switch(runs, place="views")
     viewing.stamp(view)
     by_id = {r.id: r for r in runs}
     wanted = [i for i in st.query_params.get("runs", "").split(",") if i in by_id]
@@ -43,19 +53,23 @@ def render(run: RunRecord) -> None:
     allowed = [i for i in chosen if view == "inside" or by_id[i].private]
     if len(allowed) < len(chosen):
         st.caption(f":material/block: {viewing.NO_OUTSIDE}")
-    found = [(by_id[i], service.report(shared.store(), i, view)) for i in allowed]
+    found = [(by_id[i], viewing.opened(by_id[i], view)) for i in allowed]
     ready = [(one, report) for one, report in found if report is not None]
     if len(ready) < 2:
         st.caption("Choose two finished runs or more. Others of this table show here when done.")
     if not ready:
         return
-    _table(ready)
+    compared = [one for one, _ in ready]
+    ranked = selection.ranking(shared.store(), compared)
+    _table(ready, ranked)
     _curve(ready)
     _pictures(ready, labels)
-    _pick([one for one, _ in ready], labels)
+    _pick(compared, labels)
+    if ranked is not None:
+        _pick_by_scores(compared, ranked, labels)
 
 
-def _table(found: list[tuple[RunRecord, dict[str, Any]]]) -> None:
+def _table(found: list[tuple[RunRecord, dict[str, Any]]], ranked: Ranking | None) -> None:
     titles: dict[str, str] = {}
     rows = []
     for one, report in found:
@@ -67,6 +81,12 @@ def _table(found: list[tuple[RunRecord, dict[str, Any]]]) -> None:
             "Approved by": sum(v.decision is Decision.APPROVE for v in given),
             "Changes asked": sum(v.decision is Decision.CHANGES for v in given),
         }
+        if ranked is not None and one.id in ranked.scores:
+            row[NOISY], row[BAND] = (
+                ranked.scores[one.id].value,
+                ranked.scores[one.id].half_width,
+            )
+            titles |= {NOISY: NOISY_MEANING, BAND: "Half of a 95 % interval, of the noise alone."}
         if report["attacks"]:
             row["Attacks that work"] = sum(a["exposed"] for a in report["attacks"])
         for score in report["scores"]:
@@ -149,6 +169,12 @@ def _pick(runs: list[RunRecord], labels: dict[str, str]) -> None:
         st.success(f"{labels[now[0]]}, picked by {now[1]}.", icon=":material/trophy:")
     if not guard.steward():
         return
+    seen = looked_at(shared.store(), runs[0].people)
+    if len(seen) > 1:
+        st.caption(
+            f":material/visibility: Inside views of {len(seen)} runs about these people have been "
+            "open. Whichever is released, its certificate says that the choice is not covered by ε."
+        )
     by_id = {run.id: run for run in runs}
     with st.form("pick_form"):
         chosen = st.radio("Pick a run", list(by_id), format_func=labels.__getitem__)
@@ -157,5 +183,28 @@ def _pick(runs: list[RunRecord], labels: dict[str, str]) -> None:
     if sent and chosen is not None:
         with shared.plain_errors():
             reviews.pick(shared.store(), table_id=table, run_id=chosen, author=name)
+            st.session_state["my_name"] = name
+            st.rerun()
+
+
+def _pick_by_scores(runs: list[RunRecord], ranked: Ranking, labels: dict[str, str]) -> None:
+    """The choice that needs no look at real data, with how sure it is."""
+    store = shared.store()
+    st.markdown("**By the noisy scores**, without looking at real data")
+    st.markdown(f"Closest: {labels[ranked.best]}. Against the next one: {words(ranked.lead)}")
+    looked = selection.looked_words(store, runs[0].people, run_id=ranked.best)
+    if looked:
+        st.caption(
+            ":material/visibility: Inside views of other runs about these people were open, so "
+            f"its certificate says all the same: {looked}"
+        )
+    if not guard.steward():
+        return
+    with st.form("score_form"):
+        name = feedback.who("score")
+        sent = st.form_submit_button("Pick the best by the noisy score", icon=":material/casino:")
+    if sent:
+        with shared.plain_errors():
+            selection.pick_by_scores(store, runs, author=name)
             st.session_state["my_name"] = name
             st.rerun()

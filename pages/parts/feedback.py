@@ -8,6 +8,7 @@ import streamlit as st
 
 from core.quality.types import View
 from core.runs import reviews
+from core.runs.looks import looks
 from core.runs.records import RunRecord
 from core.runs.reviews import Comment, Decision, Rule
 from core.runs.store import RunStoreError
@@ -105,6 +106,7 @@ def discussion(talk: Talk) -> None:
     with right:
         _verdicts(talk.run, talk.view)
         if guard.steward():
+            _looks(talk.run)
             _rule(talk.run)
 
 
@@ -151,6 +153,19 @@ def _verdicts(run: RunRecord, view: View) -> None:
     waits = reviews.missing(shared.store(), table_id=run.table_id, run_id=run.id)
     if waits:
         st.caption(f":material/block: Download waits: {waits}")
+
+
+def _looks(run: RunRecord) -> None:
+    """Who had real data of this run in sight, and when first."""
+    seen = [one for one in looks(shared.store(), run.people) if one.run_id == run.id]
+    named = [
+        f"{one.author} ({one.time.astimezone():%d %b %Y %H:%M})"
+        if one.recorded
+        else "perhaps somebody, before looks were recorded"
+        for one in seen
+    ]
+    if named:
+        st.caption(f":material/visibility: First sight of the inside view: {', '.join(named)}.")
 
 
 def _rule(run: RunRecord) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
 
 from core.page_html import page
 from core.quality.types import View
-from core.runs import export, reviews, service
+from core.runs import export, reviews, scoring, selection, service
+from core.runs.looks import look
 from core.runs.records import RunRecord
 from pages.parts import guard, shared
 
@@ -35,25 +37,62 @@ def choose(run: RunRecord) -> View:
             return "inside"
         st.error(NO_OUTSIDE, icon=":material/block:")
         st.stop()
-    if not inside:
-        return "outside"
-    wanted = st.query_params.get("view")
+    return switch([run], place="view") if inside else "outside"
+
+
+def switch(runs: Sequence[RunRecord], *, place: str) -> View:
+    """What somebody who may look inside wants to see of these runs, kept in the address.
+
+    Runs that can be compared by noisy scores are shown from outside first: a look inside is
+    recorded, and certificates tell of it.
+
+    Args:
+      runs: that are shown.
+      place: name in the address; a choice made for one run does not open several.
+    """
+    first: View = "outside" if any(_scored(run) for run in runs) else "inside"
+    wanted = st.query_params.get(place)
     picked = st.segmented_control(
         "What is shown",
         list(WORDS),
-        default="outside" if wanted == "outside" else "inside",
+        default=wanted if wanted in WORDS else first,
         format_func=WORDS.__getitem__,
         required=True,
-        key="view_choice",
-        help="Inside shows real data without noise. Outside shows nothing of the real table, or "
-        "only what the plan's review budget paid for.",
+        key=f"{place}_choice",
+        help="Inside shows real data without noise, and certificates say so when runs are chosen "
+        "by it. Outside shows nothing of the real table, or only what a plan paid for.",
     )
     view: View = "outside" if picked == "outside" else "inside"
-    if view == "outside":
-        st.query_params["view"] = view
+    if view != first:
+        st.query_params[place] = view
     elif wanted is not None:
-        del st.query_params["view"]
+        del st.query_params[place]
     return view
+
+
+def _scored(run: RunRecord) -> bool:
+    """Whether there are noisy counts, bought by whichever run of the table, to score it by."""
+    store = shared.store()
+    if not run.private or not store.has_artefact(run.id, scoring.MADE):
+        return False
+    key = scoring.cells_key(run.schema.domain(), run.plan.n)
+    return scoring.released_cells(store, run.table_id, key) is not None
+
+
+def opened(run: RunRecord, view: View) -> dict[str, Any] | None:
+    """The run's report as this person now sees it; an inside view that is shown is recorded."""
+    report = service.report(shared.store(), run.id, view)
+    if report is not None and view == "inside":
+        name = guard.person() or st.session_state.get("my_name", "")
+        look(shared.store(), table_id=run.table_id, run_id=run.id, author=name)
+    return report
+
+
+def chosen_how(run: RunRecord) -> None:
+    """What the run's certificate says of the choice among runs, if anything."""
+    words = selection.selection_words(shared.store(), run)
+    if words:
+        st.caption(f":material/rule: Its certificate says: {words}")
 
 
 def stamp(view: View) -> None:
@@ -91,7 +130,11 @@ def take_along(run: RunRecord, report: dict[str, Any], view: View) -> None:
 
 def _file(run: RunRecord, report: dict[str, Any], view: View) -> str:
     certificate = service.certificate(shared.store(), run.id) or {}
-    claim = str(certificate.get("claim", ""))
+    claim = " ".join(
+        f"{certificate[key]}".removesuffix(".") + "."
+        for key in ("claim", "selection")
+        if certificate.get(key)
+    )
     remarks = [
         {
             "author": note.author,

@@ -128,7 +128,7 @@ def test_every_file_of_a_done_run(store, start, show, downloads):
     assert set(downloads) == {
         f"{stem}.csv", f"{stem}.certificate.json", f"{stem}.dictionary.csv", f"{stem}.model.zip"
     }  # fmt: skip
-    assert json.loads(downloads[f"{stem}.certificate.json"]) == {"relation": "zero-out"}
+    assert json.loads(downloads[f"{stem}.certificate.json"]()) == {"relation": "zero-out"}
     dictionary = pd.read_csv(io.StringIO(downloads[f"{stem}.dictionary.csv"]()))
     assert dictionary["column"].tolist() == list(run.schema.names)
     with zipfile.ZipFile(io.BytesIO(downloads[f"{stem}.model.zip"]())) as archive:

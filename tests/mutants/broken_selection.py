@@ -1,0 +1,39 @@
+"""Deliberately broken ways to choose among runs, which the suite must catch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from core.privacy.mechanisms import Mechanism, Rows
+from core.privacy.noise import NoiseKind
+from core.quality.noisy import MadeCells, NoisyCells, ranked
+
+__all__ = ["LooksAtRealRows", "PaysForOneMarginal"]
+
+
+class LooksAtRealRows:
+    """Picks by exact counts, as a person does who compares inside views."""
+
+    def __init__(self, exact: NoisyCells):
+        self._exact = exact
+
+    def __call__(self, _released: NoisyCells, made: Mapping[str, MadeCells]) -> str:
+        return next(iter(ranked(self._exact, made)))
+
+
+@dataclass
+class PaysForOneMarginal:
+    """Releases all marginals with the noise of one: Δ = 1."""
+
+    inner: Mechanism
+    noise: NoiseKind = "gaussian"
+
+    @property
+    def sensitivity(self) -> float:
+        return 1.0
+
+    def statistic(self, rows: Rows, mask: Tensor) -> Tensor:
+        return self.inner.statistic(rows, mask)

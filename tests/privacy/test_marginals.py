@@ -1,0 +1,236 @@
+"""Counts that runs are compared by: Δ = √M, public cells, no tagged column, broken twins caught."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from core.models.synthesizer import cards
+from core.privacy.accountant import guarantee
+from core.privacy.guarded import PrivateTable
+from core.privacy.marginals import Marginals
+from core.privacy.plan import Budget
+from core.runs.overlay import shown_columns
+from core.runs.scoring import SCORE, cells_key, count_made, score_phase
+from core.runs.service import make_plan
+from core.table.codec import Codec
+from core.table.marginals import MOST_PAIRS, PAIR_GROUPS, SINGLE_GROUPS, pairs_of
+from core.table.schema import Column, Domain, Kind
+from tests.models.tables import rows, schema
+from tests.privacy.harness import (
+    Caught,
+    check_additive,
+    check_isolation,
+    check_sensitivity,
+    check_tight,
+    check_zero_out,
+)
+
+DOMAIN = schema().domain()
+CODEC = Codec(DOMAIN)
+NAMES = [column.name for column in DOMAIN.modelled]
+PLAIN = schema().model_copy(update={"sensitive": {}})
+
+
+def codes(n: int, seed: int):
+    return CODEC.encode(rows(n, seed))
+
+
+def everybody(n: int) -> torch.Tensor:
+    return torch.ones(n, dtype=torch.float64)
+
+
+def test_the_sensitivity_is_the_root_of_the_marginals_and_is_reached():
+    mechanism = Marginals.of(CODEC, NAMES, "ill")
+    assert len(mechanism.pairs) == math.comb(len(NAMES), 2)
+    assert mechanism.sensitivity == math.sqrt(len(NAMES) + len(mechanism.pairs))
+    for seed in range(20):
+        few, other = codes(8, seed), codes(8, seed + 100)
+        check_sensitivity(mechanism, few)
+        check_sensitivity(mechanism, few, torch.arange(8) % 3 > 0)
+        check_zero_out(mechanism, few, other)
+        check_isolation(mechanism, few, other)
+        check_additive(mechanism, few, other)
+    check_tight(mechanism, codes(2, 0))
+
+
+def test_a_record_left_out_moves_each_marginal_by_its_own_cell_alone():
+    """Left out of the table, not masked in place: what the others add must not change."""
+    mechanism = Marginals.of(CODEC, NAMES, "ill")
+    whole = codes(50, 3)
+    full = mechanism.statistic(whole, everybody(50))
+    for left_out in (0, 17, 49):
+        rest = whole.take(np.delete(np.arange(50), left_out))
+        moved = full - mechanism.statistic(rest, everybody(49))
+        assert moved.min() == 0.0
+        by_marginal = [part.sum() for part in moved.split(list(mechanism.sizes))]
+        assert by_marginal == [1.0] * len(mechanism.sizes)
+        assert torch.linalg.vector_norm(moved) == pytest.approx(mechanism.sensitivity)
+
+
+def test_chunks_add_up_to_the_whole():
+    mechanism = Marginals.of(CODEC, NAMES)
+    whole = codes(301, 5)
+    parts = [whole.slice(0, 128), whole.slice(128, 301)]
+    added = sum(mechanism.statistic(part, everybody(len(part))) for part in parts)
+    assert torch.equal(added, mechanism.statistic(whole, everybody(301)))
+
+
+class CountsBothEnds(Marginals):
+    """Broken: a record also counts in the cell beside its own."""
+
+    def statistic(self, rows, mask):
+        counts = super().statistic(rows, mask)
+        return counts + counts.roll(1)
+
+
+class ForgetsPairs(Marginals):
+    """Broken: Δ for the single columns alone."""
+
+    @property
+    def sensitivity(self) -> float:
+        return math.sqrt(len(self.bins))
+
+
+class StatesOne(Marginals):
+    """Broken: claims that one record moves one cell."""
+
+    @property
+    def sensitivity(self) -> float:
+        return 1.0
+
+
+class Idle(Marginals):
+    """Broken: as if a record moved twice as much, which only wastes budget."""
+
+    @property
+    def sensitivity(self) -> float:
+        return 2.0 * super().sensitivity
+
+
+class Shares(Marginals):
+    """Broken: divides by the records that are there."""
+
+    def statistic(self, rows, mask):
+        return super().statistic(rows, mask) / mask.sum().clamp(min=1.0)
+
+
+@pytest.mark.parametrize("broken", [CountsBothEnds, ForgetsPairs, StatesOne])
+def test_a_wrong_sensitivity_is_caught(broken):
+    with pytest.raises(Caught):
+        check_sensitivity(broken.of(CODEC, NAMES), codes(8, 1))
+
+
+def test_an_idle_sensitivity_and_a_statistic_that_is_no_sum_are_caught():
+    with pytest.raises(Caught):
+        check_tight(Idle.of(CODEC, NAMES), codes(2, 0))
+    with pytest.raises(Caught):
+        check_additive(Shares.of(CODEC, NAMES), codes(8, 1), codes(8, 2))
+
+
+def test_cells_are_what_pandas_counts():
+    frame = rows(2000, 4)
+    mechanism = Marginals.of(CODEC, ["ward", "ill"], "ill")
+    single = [4, 2]  # three wards and "missing"; no and yes
+    assert mechanism.sizes == (*single, 8)
+    found = mechanism.statistic(CODEC.encode(frame), everybody(2000))
+    ward = frame["ward"].map({"a": 0, "b": 1, "c": 2}).fillna(3).astype(int)
+    ill = frame["ill"].astype(int)
+    assert found[:4].tolist() == np.bincount(ward, minlength=4).tolist()
+    assert found[6:].tolist() == np.bincount(ward * 2 + ill, minlength=8).tolist()
+
+
+def test_neighbouring_bins_share_a_group_and_missing_has_its_own():
+    mechanism = Marginals.of(CODEC, ["age", "cost"])
+    assert mechanism.sizes[0] == SINGLE_GROUPS
+    assert mechanism.sizes[1] == SINGLE_GROUPS + 1  # costs may be missing
+    assert mechanism.sizes[2] == PAIR_GROUPS * (PAIR_GROUPS + 1)
+    ages = pd.DataFrame(rows(100, 1).assign(age=range(100)))
+    encoded = CODEC.encode(ages)
+    place = [
+        int(mechanism.statistic(encoded.slice(i, i + 1), everybody(1))[:SINGLE_GROUPS].argmax())
+        for i in range(100)
+    ]
+    assert place == sorted(place) and set(place) == set(range(SINGLE_GROUPS))
+
+
+def test_pairs_are_few_and_those_with_the_target_come_first():
+    names = [f"c{i}" for i in range(40)]
+    found = pairs_of(names, "c20")
+    assert len(found) == len(set(found)) == MOST_PAIRS
+    assert sum("c20" in pair for pair in found) == 39
+    assert all("c20" in pair for pair in found[:39])
+    assert pairs_of(["only"]) == ()
+    with pytest.raises(ValueError, match="no column"):
+        Marginals.of(CODEC, [])
+
+
+def test_tagged_columns_are_in_no_cell():
+    """Shift a tagged column as far as it goes: nothing that is released moves."""
+    frame = rows(300, 2)
+    names = shown_columns(DOMAIN)
+    assert names == ["cost", "ill"]
+    mechanism = Marginals.of(CODEC, names, DOMAIN.target)
+    moved = frame.assign(age=99, ward="a", day=frame["day"].min())
+    before, after = (
+        mechanism.statistic(CODEC.encode(one), everybody(300)) for one in (frame, moved)
+    )
+    assert torch.equal(before, after)
+    made = count_made(frame, DOMAIN, 300)
+    assert made is not None and made.counts == tuple(before.tolist())
+    hidden = DOMAIN.model_copy(update={"sensitive": {"all": tuple(NAMES)}})
+    assert count_made(frame, hidden, 300) is None
+    with pytest.raises(ValueError, match="Every column is hidden"):
+        score_phase(hidden, Budget(epsilon=1.0, delta=1e-5), 0.05)
+
+
+def test_a_key_names_cells_and_nothing_that_was_read_from_rows():
+    assert cells_key(DOMAIN, 10) == cells_key(schema().domain(), 10) != cells_key(DOMAIN, 11)
+    noted = [c.model_copy(update={"note": "857 of 857 are distinct"}) for c in DOMAIN.columns]
+    assert cells_key(DOMAIN.model_copy(update={"columns": tuple(noted)}), 10) == cells_key(
+        DOMAIN, 10
+    )
+    untagged = DOMAIN.model_copy(update={"sensitive": {}})
+    assert cells_key(untagged, 10) != cells_key(DOMAIN, 10)
+    one = Domain(columns=(Column(name="a", kind=Kind.NUMBER, low=0, high=1, dtype="float64"),))
+    wider = Domain(columns=(one.columns[0].model_copy(update={"high": 2.0}),))
+    assert cells_key(one, 10) != cells_key(wider, 10)
+
+
+@pytest.mark.parametrize("model", [card.id for card in cards()])
+def test_every_plan_pays_for_it_and_keeps_its_epsilon(model):
+    without = make_plan(PLAIN, 2000, model=model, epsilon=1.0, delta=1e-6)
+    plan = make_plan(PLAIN, 2000, model=model, epsilon=1.0, delta=1e-6, review=0.05, score=0.05)
+    assert [p.name for p in plan.phases[-2:]] == ["review", SCORE]
+    assert plan.phase(SCORE).share == 0.05
+    assert plan.guarantee.epsilon == guarantee(plan.charged, 1e-6).epsilon
+    assert 0.99 < plan.guarantee.epsilon <= 1.0
+    for phase in without.phases:  # what is bought is missing elsewhere
+        if phase.rho is None:
+            assert plan.phase(phase.name).noise_multiplier > phase.noise_multiplier
+    never = make_plan(PLAIN, 2000, model=model, epsilon=math.inf, score=0.05)
+    assert all(p.name != SCORE for p in never.phases)
+
+
+def test_a_share_out_of_range_is_refused():
+    with pytest.raises(ValueError, match="share for comparing"):
+        score_phase(DOMAIN, Budget(epsilon=1.0, delta=1e-5), 0.6)
+
+
+def test_the_release_carries_the_planned_noise():
+    plan = make_plan(PLAIN, 400, model="pearl", epsilon=1.0, delta=1e-5, score=0.1)
+    codec = Codec(PLAIN.domain())
+    mechanism = Marginals.of(codec, shown_columns(codec.domain), codec.domain.target)
+    encoded = codec.encode(rows(400, 9))
+    exact = mechanism.statistic(encoded, everybody(400)).numpy()
+    errors = np.concatenate([
+        PrivateTable(encoded, codec.domain, plan).release(SCORE, mechanism).numpy() - exact
+        for _ in range(20)
+    ])  # fmt: skip
+    std = plan.phase(SCORE).noise_multiplier * mechanism.sensitivity
+    assert np.std(errors) == pytest.approx(std, rel=5 / math.sqrt(2 * len(errors)))
+    assert abs(np.mean(errors)) < 5 * std / math.sqrt(len(errors))

@@ -1,0 +1,328 @@
+"""What certificates say of the choice among runs: always the truth of that moment."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+
+import pytest
+
+from core.privacy.ledger import Ledger
+from core.quality.noisy import NoisyCells
+from core.runs import reviews, scoring, selection, service, worker
+from core.runs.events import State
+from core.runs.looks import SOMEBODY, look, looked_at, looks
+from core.runs.reviews import Decision
+from core.runs.scoring import MADE, RELEASED, SCORE, released_cells, score_phase
+from core.runs.store import RunStore, RunStoreError
+from core.runs.workspace import Workspace
+from tests.runs import toy
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def queued(store, table, schema, *, epsilon=1.0, score=None):
+    budget = toy.Budget(epsilon=epsilon, delta=1e-6)
+    plan = toy.Toy().plan(schema.domain(), table.n, budget)
+    if score is not None:
+        bought = score_phase(schema.domain(), budget, score)
+        plan = plan.model_copy(update={"phases": (*plan.phases, bought)})
+    if not budget.private:
+        endless = {"epsilon": math.inf, "epsilon_replace": math.inf}
+        claim = plan.guarantee.model_copy(update=endless)
+        plan = plan.model_copy(update={"guarantee": claim})
+    words = "" if budget.private else "not private"
+    return store.create_run(
+        table.id, plan, schema=schema, rows=25, seed=1, device="cpu", confirmation=words
+    )
+
+
+@pytest.fixture
+def done(store, table, schema):
+    """Make runs that are done, as a worker leaves them."""
+
+    def make(**more):
+        run = queued(store, table, schema, **more)
+        assert store.claim(run.id, slots=1) and store.adopt(run.id, os.getpid())
+        command = [run.id, "--home", str(store.workspace.home)]
+        worker.main(command, find=toy.find, compare=toy.compare, command=toy.COMMAND)
+        run = store.run(run.id)
+        assert run.state is State.DONE
+        return run
+
+    return make
+
+
+def see(store, run, author="Ada"):
+    look(store, table_id=run.table_id, run_id=run.id, author=author)
+
+
+def said(store, run):
+    """The last condition of the certificate, where one on the choice was added."""
+    shown = service.certificate(store, run.id)
+    assert shown is not None
+    words = shown.get("selection", "")
+    if words:
+        assert shown["conditions"][-1] == words
+    return words
+
+
+UNPAID = "Chosen among {} runs after looking at real data; the choice is not covered by ε."
+
+
+# -- looks --------------------------------------------------------------------------------------
+
+
+def test_a_look_is_kept_once_a_person_with_its_first_time(store, done):
+    run = done()
+    see(store, run, " Ada  L ")
+    see(store, run, "Ada L")
+    see(store, run, "")
+    first, second = looks(store, run.people)
+    assert (first.run_id, first.author, second.author) == (run.id, "Ada L", SOMEBODY)
+    assert first.time <= second.time and first.recorded and second.recorded
+    assert looked_at(store, run.people) == {run.id}
+    assert looked_at(store, "others") == frozenset()
+
+
+def test_what_the_product_computes_by_itself_is_no_look(store, done):
+    run = done()
+    assert store.has_artefact(run.id, "report.json")
+    service.report(store, run.id)  # reading is not showing; pages show through one function
+    assert looks(store, run.people) == ()
+
+
+def test_words_written_inside_are_looks_and_those_outside_are_not(store, done):
+    first, second, third = done(), done(), done()
+
+    def where(run):
+        return {"table_id": run.table_id, "run_id": run.id, "author": "Ada"}
+
+    reviews.comment(store, **where(first), about="pca", text="x")
+    reviews.decide(store, **where(second), decision=Decision.APPROVE)
+    reviews.comment(store, **where(third), about="pca", text="x", view="outside")
+    reviews.decide(store, **where(third), decision=Decision.APPROVE, view="outside")
+    assert looked_at(store, first.people) == {first.id, second.id}
+
+
+# -- the condition ------------------------------------------------------------------------------
+
+
+def test_the_condition_comes_with_the_second_run_that_was_seen(store, done):
+    one, other = done(), done()
+    stored = json.loads(store.artefact(one.id, "certificate.json").read_text())
+    assert service.certificate(store, one.id) == stored
+    see(store, one)
+    assert service.certificate(store, one.id) == stored  # one run, seen: nothing to choose from
+    see(store, other)
+    assert said(store, one) == said(store, other) == UNPAID.format(2)
+    assert json.loads(store.artefact(one.id, "certificate.json").read_text()) == stored
+    see(store, other, "Bob")  # another person, the same run
+    see(store, done())
+    assert said(store, one) == UNPAID.format(3)  # a later download says the later truth
+
+
+def test_a_run_taken_unseen_after_another_was_seen_was_chosen_too(store, done):
+    one, other = done(), done()
+    see(store, one)
+    assert said(store, one) == ""
+    assert said(store, other) == UNPAID.format(2)
+
+
+@pytest.mark.parametrize("ending", [State.FAILED, State.CANCELLED, State.LOST])
+def test_runs_that_were_given_up_or_deleted_still_count(store, done, ending):
+    one, bad = done(), done()
+    see(store, one)
+    see(store, bad)
+    store.set_state(bad.id, ending)
+    assert said(store, one) == UNPAID.format(2)
+    store.delete_run(bad.id)
+    assert said(store, one) == UNPAID.format(2)
+
+
+def test_other_tables_of_the_same_people_count_and_those_of_others_do_not(
+    store, table, schema, frame, done
+):
+    one = done()
+    see(store, one)
+    for people, expected in (("others", ""), ("p1", UNPAID.format(2))):
+        copy = store.add_table(
+            frame, name="x", schema=schema, profile={}, source="test", people=people
+        )
+        run = queued(store, copy, schema)
+        look(store, table_id=copy.id, run_id=run.id, author="Ada")
+        assert said(store, one) == expected
+        store.delete_table(copy.id)
+        assert said(store, one) == expected  # deleting the table undoes no look
+
+
+def test_a_run_without_privacy_claims_nothing_but_a_look_at_it_counts(store, done):
+    one, open_run = done(), done(epsilon=math.inf)
+    see(store, one)
+    see(store, open_run)
+    assert said(store, open_run) == ""
+    assert said(store, one) == UNPAID.format(2)
+
+
+def test_without_a_certificate_there_is_none(store, table, schema):
+    run = queued(store, table, schema)
+    assert service.certificate(store, run.id) is None
+
+
+def test_the_stored_certificate_is_read_in_one_place():
+    """No path shows the one that was true when the run ended."""
+    named = {
+        path.relative_to(ROOT).as_posix()
+        for path in (*ROOT.glob("core/**/*.py"), *ROOT.glob("pages/**/*.py"))
+        if '"certificate.json"' in path.read_text(encoding="utf-8")
+    }
+    writes, asks, names_a_file = (
+        "core/runs/pipeline.py",
+        "core/runs/artefacts.py",
+        "pages/download.py",
+    )
+    assert named - {writes, asks, names_a_file} == {"core/runs/selection.py"}
+    claims = [path for path in ROOT.glob("pages/**/*.py") if ".conditions" in path.read_text()]
+    assert [path.name for path in claims] == ["download.py"]
+    assert 'certificate.get("conditions", claim.conditions)' in claims[0].read_text()
+
+
+def test_pages_show_inside_reports_through_the_function_that_records():
+    calls = {
+        path.name: path.read_text(encoding="utf-8").count("service.report(")
+        for path in ROOT.glob("pages/**/*.py")
+    }
+    # Review's own is the progress bar of a page whose inside view is open already
+    assert {name: n for name, n in calls.items() if n} == {"viewing.py": 1, "review.py": 1}
+
+
+# -- old workspaces -----------------------------------------------------------------------------
+
+
+def test_runs_of_an_old_workspace_count_as_seen_and_the_certificate_says_why(store, done):
+    one, other = done(), done()
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql("DROP TABLE looks")  # as the version before left it
+    store.close()
+    with RunStore(Workspace(store.workspace.home)) as again:
+        found = looks(again, one.people)
+        assert {look.run_id for look in found} == {one.id, other.id}
+        assert not any(look.recorded for look in found)
+        assert said(again, one) == (
+            UNPAID.format(2)
+            + " Counted as looked at, because looks were not recorded yet: 1 of them."
+        )
+        see(again, other)
+        assert said(again, one) == UNPAID.format(2)
+    with RunStore(Workspace(store.workspace.home)) as third:  # counted once, not at every opening
+        assert len(looks(third, one.people)) == 3
+
+
+def test_a_pick_that_an_older_version_kept_is_no_pick_by_scores(store, done):
+    run = done()
+    reviews.pick(store, table_id=run.table_id, run_id=run.id, author="Ada")
+    assert reviews.picked(store, run.table_id) == (run.id, "Ada")
+    assert reviews.picked_by_scores(store, run.table_id) is None
+
+
+# -- noisy scores -------------------------------------------------------------------------------
+
+
+def test_the_counts_are_bought_once_and_score_every_run_of_the_table(store, table, schema, done):
+    earlier, buyer, later = done(), done(score=0.5), done()
+    cells = NoisyCells.model_validate_json(store.artefact(buyer.id, RELEASED).read_text())
+    assert cells.noise_std == pytest.approx(
+        buyer.plan.phase(SCORE).noise_multiplier * math.sqrt(3)  # two columns and their pair
+    )
+    assert sum(cells.counts[: cells.sizes[0]]) != table.n
+    assert abs(sum(cells.counts[: cells.sizes[0]]) - table.n) < 8 * cells.noise_std * 4
+    executed = json.loads(store.artefact(buyer.id, "certificate.json").read_text())["phases"]
+    assert {p["name"]: p["count"] for p in executed} == {"sum": 1, SCORE: 1}
+    assert released_cells(store, table.id, cells.key) == cells
+    ranked = selection.ranking(store, [earlier, buyer, later])
+    assert ranked is not None and set(ranked.scores) == {earlier.id, buyer.id, later.id}
+    assert not store.has_artefact(later.id, RELEASED) and store.has_artefact(later.id, MADE)
+    values = [score.value for score in ranked.scores.values()]
+    assert values == sorted(values) and ranked.lead.value == pytest.approx(values[1] - values[0])
+
+
+def test_runs_that_cannot_be_compared_are_refused(store, done):
+    one, other = done(), done()
+    assert selection.ranking(store, [one, other]) is None  # nobody bought counts
+    with pytest.raises(RunStoreError, match="Nothing was picked"):
+        selection.pick_by_scores(store, [one, other], author="Ada")
+    assert reviews.picked(store, one.table_id) is None
+    buyer, not_private = done(score=0.5), done(epsilon=math.inf)
+    assert selection.ranking(store, [buyer]) is None
+    assert selection.ranking(store, [buyer, not_private]) is None
+    assert not store.has_artefact(not_private.id, MADE)
+
+
+def test_a_pick_by_scores_is_covered_by_what_everything_cost_together(store, done):
+    runs = [done(score=0.5), done(), done(epsilon=2.0)]
+    aside = done()  # not compared, but which were compared may depend on it
+    best, ranked = selection.pick_by_scores(store, runs, author="Ada")
+    assert best == ranked.best and reviews.picked(store, aside.table_id) == (best, "Ada")
+    releases = [e for e in Ledger(store.engine).entries(aside.people) if e.kind == "release"]
+    assert len(releases) == 4
+    total, delta = sum(e.limit for e in releases), sum(e.delta for e in releases)
+    words = said(store, store.run(best))
+    assert words.startswith("Chosen among 3 runs by noisy scores that ε covers")
+    assert f"ε = {total:.4g}, δ = {delta:.3g} together" in words
+    assert "ε of this run alone does not count the other runs" in words
+    assert all(said(store, run) == "" for run in runs if run.id != best)
+
+
+def test_a_look_at_another_run_takes_the_cover_away_before_and_after(store, done):
+    runs = [done(score=0.5), done()]
+    best, _ = selection.pick_by_scores(store, runs, author="Ada")
+    (other,) = (run for run in runs if run.id != best)
+    see(store, store.run(best))  # a look at the picked run alone chose nothing
+    assert "that ε covers" in said(store, store.run(best))
+    see(store, other)
+    assert said(store, store.run(best)) == UNPAID.format(2)
+    selection.pick_by_scores(store, runs, author="Ada")  # too late: what was seen stays seen
+    assert said(store, store.run(best)) == UNPAID.format(2)
+
+
+def test_a_later_pick_by_hand_replaces_the_one_by_scores(store, done):
+    runs = [done(score=0.5), done()]
+    best, _ = selection.pick_by_scores(store, runs, author="Ada")
+    (other,) = (run for run in runs if run.id != best)
+    reviews.pick(store, table_id=other.table_id, run_id=other.id, author="Bob")
+    assert said(store, store.run(best)) == "" and said(store, other) == ""
+
+
+def test_a_release_without_noise_is_never_used(store, table, done):
+    """Counts of a run that claims nothing would be exact."""
+    buyer, run = done(score=0.5), done(epsilon=math.inf)
+    source = store.artefact(buyer.id, RELEASED)
+    key = NoisyCells.model_validate_json(source.read_text()).key
+    store.artefact(run.id, RELEASED).write_bytes(source.read_bytes())
+    source.unlink()
+    assert released_cells(store, table.id, key) is None
+
+
+def test_a_charged_release_is_not_made_again_after_a_crash(store, table, schema, monkeypatch):
+    run = queued(store, table, schema, score=0.5)
+    real_release, made = toy.PrivateTable.release, []
+
+    def crashing(self, name, *rest, **more):
+        made.append(name)
+        real_release(self, name, *rest, **more)
+        raise RuntimeError("the machine went down")
+
+    def work():
+        assert store.claim(run.id, slots=1) and store.adopt(run.id, os.getpid())
+        command = [run.id, "--home", str(store.workspace.home)]
+        return worker.main(command, find=toy.find, compare=toy.compare, command=toy.COMMAND)
+
+    monkeypatch.setattr(toy.PrivateTable, "release", crashing)
+    with pytest.raises(RuntimeError):
+        work()
+    monkeypatch.setattr(toy.PrivateTable, "release", real_release)
+    assert store.set_state(run.id, State.QUEUED, expect=(State.FAILED,))
+    assert work() == 0 and made == [SCORE]
+    assert not store.has_artefact(run.id, scoring.RELEASED)
