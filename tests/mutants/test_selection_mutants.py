@@ -65,14 +65,13 @@ def runs(mechanism: Marginals, codec: Codec) -> dict[str, MadeCells]:
 
 @dataclass
 class Drawn:
-    """`draws` releases in one, of a table in which the first record of all f is ⊥ or is there.
+    """`draws` releases in one.
 
     As one release its Δ would be larger by √draws; it is stated for one, because the entries are
     read as independent releases.
     """
 
     inner: Mechanism
-    there: bool
     noise: NoiseKind = "gaussian"
 
     @property
@@ -80,9 +79,6 @@ class Drawn:
         return self.inner.sensitivity
 
     def statistic(self, rows: Any, mask: Tensor) -> Tensor:
-        mask = mask.clone()
-        first = int((torch.as_tensor(rows.states)[:, 0] == 0).nonzero()[0])
-        mask[first] *= self.there
         return self.inner.statistic(rows, mask).repeat(DRAWS, 1)  # [draws, cells]
 
 
@@ -94,13 +90,16 @@ def picks(
     wrap: Callable[[Mechanism], Mechanism] = lambda mechanism: mechanism,
     source: NoiseSource | None = None,
 ) -> np.ndarray:
-    """1 where run a was picked, of `DRAWS` independent releases through the real door."""
+    """1 where run a was picked, of `DRAWS` independent releases through the real door.
+
+    The first record, which is all f, is there or is ⊥.
+    """
     codec = world(columns)
     inner = Marginals.of(codec, [block.column.name for block in codec.blocks])
-    mechanism = Drawn(wrap(inner), there)
-    door = PrivateTable(
-        people(codec), codec.domain, toys.plan(N, [toys.phase()]), noise_source=source
-    )
+    mechanism = Drawn(wrap(inner))
+    present = np.arange(N) >= (0 if there else 1)
+    plan = toys.plan(N, [toys.phase()])
+    door = PrivateTable(people(codec), codec.domain, plan, noise_source=source, present=present)
     released = door.release("sum", mechanism).numpy()
     made = runs(inner, codec)
 
@@ -109,7 +108,7 @@ def picks(
 
     choose = pick or (lambda noisy, tables: next(iter(ranked(noisy, tables))))
     if pick is LOOK:
-        exact = mechanism.statistic(people(codec), torch.ones(N)).numpy()[0]
+        exact = mechanism.statistic(people(codec), torch.from_numpy(present)).numpy()[0]
         choose = LooksAtRealRows(cells(exact, 1e-9))
     chosen = [choose(cells(one, mechanism.sensitivity), made) for one in released]
     return np.array([float(name == "a") for name in chosen])
