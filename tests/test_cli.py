@@ -60,6 +60,7 @@ def test_synth_from_file_to_file(
 ) -> None:
     out = tmp_path / "out.csv"
     command = ["synth", str(table), "--model", "pearl", "--epsilon", "1", "--json", "--seed", "1"]
+    command += ["--declare-public"]
     command += ["--target", SAMPLE_TARGET, "--rows", "50", "--device", "cpu", *FEW]
     assert main([*command, "--out", str(out)]) == 0
     spoken = capsys.readouterr()
@@ -88,6 +89,7 @@ def test_tagged_columns_are_certified_and_said_so(
 ) -> None:
     out = tmp_path / "out.csv"
     command = ["synth", str(table), "--model", "pearl", "--epsilon", "2", "--json", "--quiet"]
+    command += ["--declare-public"]
     command += ["--sensitive", "age,ward", "--sensitive", "sex", "--certificate", "0.5", *FEW]
     assert main([*command, "--out", str(out)]) == 0
     spoken = capsys.readouterr().out
@@ -116,32 +118,54 @@ ERRORS = {
     "no command": ([], "required: COMMAND"),
     "unknown command": (["fly"], "invalid choice"),
     "missing arguments": (["synth"], "are required"),
-    "no file": (["synth", "NOWHERE.csv", *"--model pearl --epsilon 1 --out o.csv".split()], "no"),
+    "no file": (
+        ["synth", "NOWHERE.csv", *"--model pearl --declare-public --epsilon 1 --out o.csv".split()],
+        "no",
+    ),
     "no model": (
-        ["synth", "T", *"--model x --epsilon 1 --out o.csv".split()],
+        ["synth", "T", *"--model x --declare-public --epsilon 1 --out o.csv".split()],
         "no model is called",
     ),
-    "ε of zero": (["synth", "T", *"--model pearl --epsilon 0 --out o.csv".split()], "above 0"),
+    "ε of zero": (
+        ["synth", "T", *"--model pearl --declare-public --epsilon 0 --out o.csv".split()],
+        "above 0",
+    ),
     "ε not a number": (["synth", "T", *"--model pearl --epsilon nan --out o.csv".split()], "above"),
     "ε not a word": (["synth", "T", *"--model pearl --epsilon x --out o.csv".split()], "invalid"),
     "δ of one": (
-        ["synth", "T", *"--model pearl --epsilon 1 --delta 1 --out o.csv".split()],
+        ["synth", "T", *"--model pearl --declare-public --epsilon 1 --delta 1 --out o.csv".split()],
         "between 0 and 1",
     ),
     "δ too large": (
-        ["synth", "T", *"--model pearl --epsilon 1 --delta .1 --out o.csv".split()],
+        [
+            "synth",
+            "T",
+            *"--model pearl --declare-public --epsilon 1 --delta .1 --out o.csv".split(),
+        ],
         "δ",
     ),
     "α-LMDP": (
-        ["synth", "T", *"--model pearl --epsilon 1 --alpha .05 --out o.csv".split()],
+        [
+            "synth",
+            "T",
+            *"--model pearl --declare-public --epsilon 1 --alpha .05 --out o.csv".split(),
+        ],
         "--alpha, --shift and --certificate need tagged columns",
     ),
     "sensitive": (
-        ["synth", "T", *"--model pearl --epsilon 1 --sensitive nothing --out o.csv".split()],
+        [
+            "synth",
+            "T",
+            *"--model pearl --declare-public --epsilon 1 --sensitive nothing --out o.csv".split(),
+        ],
         "no column is called 'nothing' (--sensitive)",
     ),
     "tagged twice": (
-        ["synth", "T", *"--model pearl --epsilon 1 --sensitive sex,sex --out o.csv".split()],
+        [
+            "synth",
+            "T",
+            *"--model pearl --declare-public --epsilon 1 --sensitive sex,sex --out o.csv".split(),
+        ],
         "tagged twice as sensitive: sex",
     ),
     "attempts without a certificate": (
@@ -149,33 +173,56 @@ ERRORS = {
             "synth",
             "T",
             *"--model pearl --epsilon 1 --sensitive sex --attempts 2 --out o.csv".split(),
+            "--declare-public",
         ],
         "would reveal what the check saw",
     ),
     "no rows": (
-        ["synth", "T", *"--model pearl --epsilon 1 --rows 0 --out o.csv".split()],
+        ["synth", "T", *"--model pearl --declare-public --epsilon 1 --rows 0 --out o.csv".split()],
         "least 1",
     ),
-    "out ending": (["synth", "T", *"--model pearl --epsilon 1 --out o.doc".split()], "must end in"),
-    "out folder": (["synth", "T", *"--model pearl --epsilon 1 --out n/o.csv".split()], "no folder"),
+    "out ending": (
+        ["synth", "T", *"--model pearl --declare-public --epsilon 1 --out o.doc".split()],
+        "must end in",
+    ),
+    "out folder": (
+        ["synth", "T", *"--model pearl --declare-public --epsilon 1 --out n/o.csv".split()],
+        "no folder",
+    ),
     "out is table": (
-        ["synth", "T", *"--model pearl --epsilon 1 --out visits.csv".split()],
+        ["synth", "T", *"--model pearl --declare-public --epsilon 1 --out visits.csv".split()],
         "replace",
     ),
     "no target": (
-        ["synth", "T", *"--model pearl --epsilon 1 --target q --out o.csv".split()],
+        [
+            "synth",
+            "T",
+            *"--model pearl --declare-public --epsilon 1 --target q --out o.csv".split(),
+        ],
         "no column is called 'q'",
     ),
     "bad setting": (
-        ["synth", "T", *"--model pearl --epsilon 1 --settings steps --out o.csv".split()],
+        [
+            "synth",
+            "T",
+            *"--model pearl --declare-public --epsilon 1 --settings steps --out o.csv".split(),
+        ],
         "NAME=NUMBER",
     ),
     "unknown setting": (
-        ["synth", "T", *"--model pearl --epsilon 1 --settings q=1 --out o.csv".split()],
+        [
+            "synth",
+            "T",
+            *"--model pearl --declare-public --epsilon 1 --settings q=1 --out o.csv".split(),
+        ],
         "no setting called 'q'",
     ),
     "schema not JSON": (
-        ["synth", "T", *"--model pearl --epsilon 1 --schema T --out o.csv".split()],
+        [
+            "synth",
+            "T",
+            *"--model pearl --declare-public --epsilon 1 --schema T --out o.csv".split(),
+        ],
         "is not valid",
     ),
     "review out": (["review", "T", "T", "--out", "r.pdf"], "must end in"),
@@ -266,7 +313,9 @@ def test_review_writes_one_file_that_needs_no_network(
     assert "INSIDE ONLY" in text and "<h3>age</h3>" in text
     assert "<script src=" not in text and "Plotly.newPlot" in text
     assert len(text) < 5_000_000
-    assert main([*command, "--view", "outside", "--json"]) == 0
+    assert main([*command, "--view", "outside"]) == 2
+    assert "--declare-public" in capsys.readouterr().err  # its bins would be the real extremes
+    assert main([*command, "--view", "outside", "--declare-public", "--json"]) == 0
     found = last_line(capsys.readouterr().out)["report"]
     assert found["view"] == "outside" and found["columns"]["age"]["real"] == []  # type: ignore[index]
     assert "MAY BE SHOWN OUTSIDE" in out.read_text(encoding="utf-8")
