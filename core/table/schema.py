@@ -214,7 +214,7 @@ class SchemaColumn(Column):
     @property
     def provenance(self) -> Provenance:
         """Found by comparing the domain with its proposal, so that no way of editing forgets it."""
-        if self.proposal is None:
+        if self.proposal is None or self.kind.surrogate:  # made-up values have no domain
             return Provenance.UNSTATED
         unchanged = self.proposal == self._digest()
         return Provenance.PROPOSED if unchanged else Provenance.STEWARD
