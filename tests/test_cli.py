@@ -115,6 +115,11 @@ def test_without_privacy_the_file_name_says_so(
 
 
 ERRORS = {
+    "nobody declared": (
+        ["synth", "T", *"--model pearl --epsilon 1 --out o.csv".split()],
+        "--schema FILE.json, or take them unseen with --declare-public",
+    ),
+    "schema ending": (["schema", "T", "--out", "s.csv"], "must end in .json"),
     "no command": ([], "required: COMMAND"),
     "unknown command": (["fly"], "invalid choice"),
     "missing arguments": (["synth"], "are required"),
@@ -261,6 +266,75 @@ def test_a_schema_from_a_file_is_used_and_named(
     assert main([*command, "--json"]) == 0
     domain = str(last_line(capsys.readouterr().out)["domain"])
     assert "mine.json" in domain and "inferred" not in domain
+
+
+@pytest.fixture
+def names(tmp_path: Path) -> Path:
+    """600 rows of a town that most share and a first name that few do."""
+    rows = pd.DataFrame(
+        {
+            "town": ["Paris"] * 590 + [f"village {i}" for i in range(10)],
+            "scale": ["18-24"] * 300 + ["25-64"] * 299 + ["65+"],
+            "age": [20, 30, 40] * 200,
+        }
+    )
+    rows.to_csv(tmp_path / "people.csv", index=False)
+    return tmp_path / "people.csv"
+
+
+def test_an_undeclared_domain_spends_nothing(
+    names: Path, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [str(names), "--model", "pearl", "--epsilon", "1", *FEW]
+    assert main(["synth", *command, "--out", str(tmp_path / "o.csv")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "--schema" in line and "--declare-public" in line and "nothing was read" in line
+    assert not home.exists() and not (tmp_path / "o.csv").exists()
+    assert main(["plan", *command, "--json"]) == 0
+    spoken = capsys.readouterr()
+    assert "not declared" in str(last_line(spoken.out)["domain"])
+    assert "danger: `scale`: 1 of 3 values belongs to one row each" in spoken.err
+
+
+def test_dangers_are_named_before_anything_runs(
+    names: Path, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["synth", str(names), "--model", "pearl", "--epsilon", "1", "--declare-public", *FEW]
+    out = tmp_path / "o.csv"
+    assert main([*command, "--rows", "200", "--json", "--quiet", "--out", str(out)]) == 0
+    spoken = capsys.readouterr()
+    assert spoken.err.startswith("danger: `scale`")
+    conditions = " ".join(last_line(spoken.out)["conditions"])  # type: ignore[arg-type]
+    assert "inferred from the table and declared public" in conditions
+    assert "one of 2: Paris, OTHER (OTHER stands for all others)" in conditions
+    assert conditions.count("(as proposed from the rows)") == 3
+    assert "one row" not in conditions and "village" not in conditions + out.read_text()
+
+
+def test_a_schema_file_says_who_set_what(
+    names: Path, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from core.commands.common import read_schema
+    from core.table.schema import Provenance
+
+    file = tmp_path / "s.json"
+    assert main(["schema", str(names), "--target", "town", "--out", str(file)]) == 0
+    spoken = capsys.readouterr()
+    assert "Keep it inside" in spoken.out and "danger: `scale`" in spoken.err
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    untouched = read_schema(file)
+    assert untouched.target == "town"
+    assert {c.provenance for c in untouched.columns} == {Provenance.PROPOSED}
+    content = json.loads(file.read_text())
+    content["columns"][2] |= {"low": 18, "high": 65, "kind": "integer", "step": 1}
+    content["columns"][2]["categories"] = None
+    file.write_text(json.dumps(content))
+    command = ["plan", str(names), "--model", "pearl", "--epsilon", "1", "--schema", str(file)]
+    assert main(command) == 0
+    edited = read_schema(file)
+    assert [c.provenance.value for c in edited.columns] == ["proposed", "proposed", "steward"]
+    assert main(["schema", str(names), "--target", "q", "--out", str(tmp_path / "n.json")]) == 2
+    assert not (tmp_path / "n.json").exists()
 
 
 def test_an_unexpected_problem_names_no_value(
