@@ -296,7 +296,8 @@ def _worded(counts: pd.Series[Any], base: SchemaColumn) -> SchemaColumn:
     if distinct > MANY_CATEGORIES:
         note = f"{note} {distinct:,} different values; rare ones are learnt badly.".strip()
     order = _scale_order([str(x) for x in labels])
-    if order is not None:
+    # Many labels that begin with numbers, some of few rows, are codes and not steps of a scale.
+    if order is not None and (distinct <= UNIQUE_ROWS or counts.min() >= FEW_ROWS):
         return _listed(base, Kind.ORDERED, order, f"{note} Taken as ordered; check it.".strip())
     common = common_labels(counts)
     if common is None and distinct > UNIQUE_ROWS:  # names, addresses, remarks: few share one

@@ -247,6 +247,8 @@ def test_names_are_no_public_list() -> None:
     assert (rows == 1).sum() > 100  # the danger is there
     assert found.categories is not None and found.other == "OTHER"
     assert all(rows[name] >= 10 for name in found.categories if name != "OTHER")
+    codes = column(pd.Series(people).str.removeprefix("na"), "first_name")  # "me12" looks ordered
+    assert codes.kind is Kind.CATEGORY and codes.other == "OTHER"
     few = column(RNG.choice([f"name{i}" for i in range(3000)], 8000), "first_name")
     assert few.kind is Kind.TEXT and few.categories is None and "fewer than ten" in few.note
 
