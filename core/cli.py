@@ -1,6 +1,6 @@
 """The command line: the same services as the pages, no browser.
 
-    python -m core.cli models | plan | synth | review | ledger
+    python -m core.cli models | schema | plan | synth | review | ledger
 
 With `--json` the last line of the output is one JSON object. An error is one line on stderr and
 exit code 2; a file is written whole or not at all.
@@ -86,6 +86,12 @@ def _parser() -> _Parser:
     models = commands.add_parser("models", help="the models, one line each")
     models.set_defaults(module="models", command="models")
 
+    schema = commands.add_parser("schema", help="a table's proposed schema, to check and change")
+    schema.add_argument("table", type=Path, help="CSV, TSV, Parquet or Excel")
+    schema.add_argument("--target", help="the column that others should predict")
+    schema.add_argument("--out", type=Path, required=True, help="a .json file")
+    schema.set_defaults(module="schema", command="schema")
+
     plan = commands.add_parser("plan", help="what a run would spend; touches no row for it")
     synth = commands.add_parser("synth", help="make a synthetic table")
     for command in (plan, synth):
@@ -104,7 +110,7 @@ def _parser() -> _Parser:
     review.add_argument("--holdout", type=Path, help="real records that no model saw")
     _keep_out(review)
     review.add_argument("--target", help="the column to predict")
-    review.add_argument("--schema", type=Path)
+    _declaration(review)
     review.add_argument(
         "--view",
         default="inside",
@@ -117,7 +123,7 @@ def _parser() -> _Parser:
     ledger = commands.add_parser("ledger", help="what was spent on which table")
     ledger.add_argument("what", nargs="?", default="show", choices=("show", "verify"))
     ledger.set_defaults(module="ledger", command="ledger")
-    for command in (models, plan, synth, review, ledger):
+    for command in (models, schema, plan, synth, review, ledger):
         command.add_argument("--traceback", action="store_true", default=argparse.SUPPRESS)
         command.add_argument("--json", action="store_true", help="one JSON object, last line")
     return parser
@@ -132,13 +138,22 @@ def _keep_out(command: argparse.ArgumentParser) -> None:
     )
 
 
+def _declaration(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--schema", type=Path, help="a declared schema, as `schema` writes it")
+    command.add_argument(
+        "--declare-public",
+        action="store_true",
+        help="declare public, unseen, the bounds and categories that are read from the rows",
+    )
+
+
 def _plan_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("table", type=Path, help="CSV, TSV, Parquet or Excel")
     command.add_argument("--model", required=True, help="an id that `models` prints")
     command.add_argument("--epsilon", type=float, required=True, help="> 0, or inf for no privacy")
     command.add_argument("--delta", type=float, help="min(1e-6, 1/(10 n)) when left out")
     command.add_argument("--target", help="the column that others should predict")
-    command.add_argument("--schema", type=Path, help="a schema as JSON; inferred when left out")
+    _declaration(command)
     _keep_out(command)
     command.add_argument("--settings", nargs="+", action="extend", default=[], metavar="NAME=VALUE")
     command.add_argument(

@@ -13,7 +13,7 @@ from core.privacy.plan import Phase, Plan, default_delta
 from core.runs import estimate, overlay, scoring, service
 from core.runs.records import TableRecord
 from core.table.schema import SchemaError
-from pages.parts import guard, models, protection, routes, shared
+from pages.parts import domains, guard, models, protection, routes, shared
 
 EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 8.0, 10.0)
 REVIEW_SHARES = (0.0, 0.02, 0.05, 0.1, 0.2)
@@ -40,6 +40,7 @@ def render() -> None:
             "public. ε does not protect them.",
             icon=":material/fact_check:",
         )
+        domains.dangers(table)
         if st.button("Look at the table", type="primary", icon=":material/arrow_back:"):
             routes.go("tables", table=table.id)
         return
@@ -218,6 +219,7 @@ def _summary(table: TableRecord, card: Card, epsilon: float, extra: dict[str, ob
             f":material/model_training: Then {plan.settings['steps']:,} training steps that touch "
             "no private data."
         )
+    domains.declared_domains(table)
     protection.words(plan)
     seconds = estimate.expected_seconds(shared.store(), table.id, plan)
     st.markdown(

@@ -16,7 +16,7 @@ from core.table.profile import ColumnProfile
 from core.table.read import read_table
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, fetch_adult, sample_table
 from core.table.schema import Column, Kind
-from pages.parts import guard, routes, shared, tagging, uploads
+from pages.parts import domains, guard, routes, shared, tagging, uploads
 
 ENOUGH_TO_SPARE = 2_000  # rows from which a tenth is kept out unless the steward says otherwise
 
@@ -166,7 +166,9 @@ def _columns(table: TableRecord) -> None:
             declare.change_target(shared.store(), table, target)
             st.rerun()
     _holdout(table)
-    grid = grid_of(table.schema)
+    with shared.plain_errors():
+        table = declare.count_rare(shared.store(), table)
+    grid = grid_of(table.schema, declare.rare_words(table))
     edited = st.data_editor(
         grid,
         key=f"grid_{table.id}_{abs(hash(table.schema.model_dump_json()))}",
@@ -226,16 +228,29 @@ def _grid_config() -> dict[str, object]:
             help="Heavy tail: most values are small and a few are huge, as with money.",
         ),
         "values": st.column_config.TextColumn("Categories", disabled=True),
+        "rare": st.column_config.TextColumn(
+            "Of few rows",
+            disabled=True,
+            help="Listed values that fewer than ten rows hold. Keeping the column would publish "
+            "that somebody in the table has each of them. Only you see these counts.",
+        ),
         "keep": st.column_config.SelectboxColumn(
             "In the synthetic table",
             options=["keep", "leave out"],
             required=True,
             help="Keeping a column declares its bounds and category names public.",
         ),
+        "origin": st.column_config.TextColumn(
+            "Known how",
+            disabled=True,
+            help="Proposals are read from the rows and rounded outward; change one and it is set "
+            "by you. The certificate says which.",
+        ),
     }
 
 
 def _doubts(table: TableRecord) -> None:
+    domains.dangers(table)
     doubts = [(c.name, c.note) for c in table.schema.columns if c.note]
     if doubts:
         text = "\n".join(f"- **{name}**: {note}" for name, note in doubts)

@@ -60,6 +60,7 @@ def test_synth_from_file_to_file(
 ) -> None:
     out = tmp_path / "out.csv"
     command = ["synth", str(table), "--model", "pearl", "--epsilon", "1", "--json", "--seed", "1"]
+    command += ["--declare-public"]
     command += ["--target", SAMPLE_TARGET, "--rows", "50", "--device", "cpu", *FEW]
     assert main([*command, "--out", str(out)]) == 0
     spoken = capsys.readouterr()
@@ -88,6 +89,7 @@ def test_tagged_columns_are_certified_and_said_so(
 ) -> None:
     out = tmp_path / "out.csv"
     command = ["synth", str(table), "--model", "pearl", "--epsilon", "2", "--json", "--quiet"]
+    command += ["--declare-public"]
     command += ["--sensitive", "age,ward", "--sensitive", "sex", "--certificate", "0.5", *FEW]
     assert main([*command, "--out", str(out)]) == 0
     spoken = capsys.readouterr().out
@@ -113,35 +115,62 @@ def test_without_privacy_the_file_name_says_so(
 
 
 ERRORS = {
+    "nobody declared": (
+        ["synth", "T", *"--model pearl --epsilon 1 --out o.csv".split()],
+        "--schema FILE.json, or take them unseen with --declare-public",
+    ),
+    "schema ending": (["schema", "T", "--out", "s.csv"], "must end in .json"),
     "no command": ([], "required: COMMAND"),
     "unknown command": (["fly"], "invalid choice"),
     "missing arguments": (["synth"], "are required"),
-    "no file": (["synth", "NOWHERE.csv", *"--model pearl --epsilon 1 --out o.csv".split()], "no"),
+    "no file": (
+        ["synth", "NOWHERE.csv", *"--model pearl --declare-public --epsilon 1 --out o.csv".split()],
+        "no",
+    ),
     "no model": (
-        ["synth", "T", *"--model x --epsilon 1 --out o.csv".split()],
+        ["synth", "T", *"--model x --declare-public --epsilon 1 --out o.csv".split()],
         "no model is called",
     ),
-    "ε of zero": (["synth", "T", *"--model pearl --epsilon 0 --out o.csv".split()], "above 0"),
+    "ε of zero": (
+        ["synth", "T", *"--model pearl --declare-public --epsilon 0 --out o.csv".split()],
+        "above 0",
+    ),
     "ε not a number": (["synth", "T", *"--model pearl --epsilon nan --out o.csv".split()], "above"),
     "ε not a word": (["synth", "T", *"--model pearl --epsilon x --out o.csv".split()], "invalid"),
     "δ of one": (
-        ["synth", "T", *"--model pearl --epsilon 1 --delta 1 --out o.csv".split()],
+        ["synth", "T", *"--model pearl --declare-public --epsilon 1 --delta 1 --out o.csv".split()],
         "between 0 and 1",
     ),
     "δ too large": (
-        ["synth", "T", *"--model pearl --epsilon 1 --delta .1 --out o.csv".split()],
+        [
+            "synth",
+            "T",
+            *"--model pearl --declare-public --epsilon 1 --delta .1 --out o.csv".split(),
+        ],
         "δ",
     ),
     "α-LMDP": (
-        ["synth", "T", *"--model pearl --epsilon 1 --alpha .05 --out o.csv".split()],
+        [
+            "synth",
+            "T",
+            *"--model pearl --declare-public --epsilon 1 --alpha .05 --out o.csv".split(),
+        ],
         "--alpha, --shift and --certificate need tagged columns",
     ),
     "sensitive": (
-        ["synth", "T", *"--model pearl --epsilon 1 --sensitive nothing --out o.csv".split()],
+        [
+            "synth",
+            "T",
+            *"--model pearl --declare-public --epsilon 1 --sensitive nothing --out o.csv".split(),
+        ],
         "no column is called 'nothing' (--sensitive)",
     ),
     "tagged twice": (
-        ["synth", "T", *"--model pearl --epsilon 1 --sensitive sex,sex --out o.csv".split()],
+        [
+            "synth",
+            "T",
+            *"--model pearl --declare-public --epsilon 1 --sensitive sex,sex --out o.csv".split(),
+        ],
         "tagged twice as sensitive: sex",
     ),
     "attempts without a certificate": (
@@ -149,33 +178,56 @@ ERRORS = {
             "synth",
             "T",
             *"--model pearl --epsilon 1 --sensitive sex --attempts 2 --out o.csv".split(),
+            "--declare-public",
         ],
         "would reveal what the check saw",
     ),
     "no rows": (
-        ["synth", "T", *"--model pearl --epsilon 1 --rows 0 --out o.csv".split()],
+        ["synth", "T", *"--model pearl --declare-public --epsilon 1 --rows 0 --out o.csv".split()],
         "least 1",
     ),
-    "out ending": (["synth", "T", *"--model pearl --epsilon 1 --out o.doc".split()], "must end in"),
-    "out folder": (["synth", "T", *"--model pearl --epsilon 1 --out n/o.csv".split()], "no folder"),
+    "out ending": (
+        ["synth", "T", *"--model pearl --declare-public --epsilon 1 --out o.doc".split()],
+        "must end in",
+    ),
+    "out folder": (
+        ["synth", "T", *"--model pearl --declare-public --epsilon 1 --out n/o.csv".split()],
+        "no folder",
+    ),
     "out is table": (
-        ["synth", "T", *"--model pearl --epsilon 1 --out visits.csv".split()],
+        ["synth", "T", *"--model pearl --declare-public --epsilon 1 --out visits.csv".split()],
         "replace",
     ),
     "no target": (
-        ["synth", "T", *"--model pearl --epsilon 1 --target q --out o.csv".split()],
+        [
+            "synth",
+            "T",
+            *"--model pearl --declare-public --epsilon 1 --target q --out o.csv".split(),
+        ],
         "no column is called 'q'",
     ),
     "bad setting": (
-        ["synth", "T", *"--model pearl --epsilon 1 --settings steps --out o.csv".split()],
+        [
+            "synth",
+            "T",
+            *"--model pearl --declare-public --epsilon 1 --settings steps --out o.csv".split(),
+        ],
         "NAME=NUMBER",
     ),
     "unknown setting": (
-        ["synth", "T", *"--model pearl --epsilon 1 --settings q=1 --out o.csv".split()],
+        [
+            "synth",
+            "T",
+            *"--model pearl --declare-public --epsilon 1 --settings q=1 --out o.csv".split(),
+        ],
         "no setting called 'q'",
     ),
     "schema not JSON": (
-        ["synth", "T", *"--model pearl --epsilon 1 --schema T --out o.csv".split()],
+        [
+            "synth",
+            "T",
+            *"--model pearl --declare-public --epsilon 1 --schema T --out o.csv".split(),
+        ],
         "is not valid",
     ),
     "review out": (["review", "T", "T", "--out", "r.pdf"], "must end in"),
@@ -214,6 +266,75 @@ def test_a_schema_from_a_file_is_used_and_named(
     assert main([*command, "--json"]) == 0
     domain = str(last_line(capsys.readouterr().out)["domain"])
     assert "mine.json" in domain and "inferred" not in domain
+
+
+@pytest.fixture
+def names(tmp_path: Path) -> Path:
+    """600 rows of a town that most share and a first name that few do."""
+    rows = pd.DataFrame(
+        {
+            "town": ["Paris"] * 590 + [f"village {i}" for i in range(10)],
+            "scale": ["18-24"] * 300 + ["25-64"] * 299 + ["65+"],
+            "age": [20, 30, 40] * 200,
+        }
+    )
+    rows.to_csv(tmp_path / "people.csv", index=False)
+    return tmp_path / "people.csv"
+
+
+def test_an_undeclared_domain_spends_nothing(
+    names: Path, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [str(names), "--model", "pearl", "--epsilon", "1", *FEW]
+    assert main(["synth", *command, "--out", str(tmp_path / "o.csv")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "--schema" in line and "--declare-public" in line and "nothing was read" in line
+    assert not home.exists() and not (tmp_path / "o.csv").exists()
+    assert main(["plan", *command, "--json"]) == 0
+    spoken = capsys.readouterr()
+    assert "not declared" in str(last_line(spoken.out)["domain"])
+    assert "danger: `scale`: 1 of 3 values belongs to one row each" in spoken.err
+
+
+def test_dangers_are_named_before_anything_runs(
+    names: Path, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["synth", str(names), "--model", "pearl", "--epsilon", "1", "--declare-public", *FEW]
+    out = tmp_path / "o.csv"
+    assert main([*command, "--rows", "200", "--json", "--quiet", "--out", str(out)]) == 0
+    spoken = capsys.readouterr()
+    assert spoken.err.startswith("danger: `scale`")
+    conditions = " ".join(last_line(spoken.out)["conditions"])  # type: ignore[arg-type]
+    assert "inferred from the table and declared public" in conditions
+    assert "one of 2: Paris, OTHER (OTHER stands for all others)" in conditions
+    assert conditions.count("(as proposed from the rows)") == 3
+    assert "one row" not in conditions and "village" not in conditions + out.read_text()
+
+
+def test_a_schema_file_says_who_set_what(
+    names: Path, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from core.commands.common import read_schema
+    from core.table.schema import Provenance
+
+    file = tmp_path / "s.json"
+    assert main(["schema", str(names), "--target", "town", "--out", str(file)]) == 0
+    spoken = capsys.readouterr()
+    assert "Keep it inside" in spoken.out and "danger: `scale`" in spoken.err
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    untouched = read_schema(file)
+    assert untouched.target == "town"
+    assert {c.provenance for c in untouched.columns} == {Provenance.PROPOSED}
+    content = json.loads(file.read_text())
+    content["columns"][2] |= {"low": 18, "high": 65, "kind": "integer", "step": 1}
+    content["columns"][2]["categories"] = None
+    file.write_text(json.dumps(content))
+    command = ["plan", str(names), "--model", "pearl", "--epsilon", "1", "--schema", str(file)]
+    assert main(command) == 0
+    edited = read_schema(file)
+    assert [c.provenance.value for c in edited.columns] == ["proposed", "proposed", "steward"]
+    assert main(["schema", str(names), "--target", "q", "--out", str(tmp_path / "n.json")]) == 2
+    assert not (tmp_path / "n.json").exists()
 
 
 def test_an_unexpected_problem_names_no_value(
@@ -266,7 +387,9 @@ def test_review_writes_one_file_that_needs_no_network(
     assert "INSIDE ONLY" in text and "<h3>age</h3>" in text
     assert "<script src=" not in text and "Plotly.newPlot" in text
     assert len(text) < 5_000_000
-    assert main([*command, "--view", "outside", "--json"]) == 0
+    assert main([*command, "--view", "outside"]) == 2
+    assert "--declare-public" in capsys.readouterr().err  # its bins would be the real extremes
+    assert main([*command, "--view", "outside", "--declare-public", "--json"]) == 0
     found = last_line(capsys.readouterr().out)["report"]
     assert found["view"] == "outside" and found["columns"]["age"]["real"] == []  # type: ignore[index]
     assert "MAY BE SHOWN OUTSIDE" in out.read_text(encoding="utf-8")

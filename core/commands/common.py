@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from pydantic import ValidationError
 
 from core.privacy.plan import Guarantee
 from core.table.infer import infer_schema
+from core.table.rare import danger, rare_counts
 from core.table.read import read_table
 from core.table.schema import Schema
 
@@ -29,11 +31,37 @@ __all__ = [
     "read_frame",
     "read_schema",
     "read_with_schema",
+    "require_declaration",
+    "say_dangers",
 ]
 
 
 class CommandError(ValueError):
     """The command cannot be done; one plain line that quotes no private value."""
+
+
+def require_declaration(options: argparse.Namespace) -> None:
+    """Refuse to use a domain that nobody declared public, before anything is read.
+
+    Raises:
+      CommandError: neither `--schema` nor `--declare-public` was given.
+    """
+    if options.schema is None and not options.declare_public:
+        raise CommandError(
+            "nobody has declared this table's bounds and categories public, so nothing was read or "
+            "spent. Either write them with `python -m core.cli schema TABLE --out FILE.json`, "
+            "check them and pass --schema FILE.json, or take them unseen with --declare-public"
+        )
+
+
+def say_dangers(frame: pd.DataFrame, schema: Schema) -> None:
+    """Name on stderr the lists whose declaration would publish values of few rows."""
+    for column in schema.columns:
+        words = ""
+        if column.modelled and column.name in frame.columns:
+            words = danger(column.name, rare_counts(frame[column.name], column))
+        if words:
+            print(f"danger: {words}", file=sys.stderr)
 
 
 def read_with_schema(options: argparse.Namespace) -> tuple[pd.DataFrame, Schema]:
@@ -166,8 +194,13 @@ def claim_words(claim: dict[str, Any]) -> str:
 
 def domain_words(options: argparse.Namespace) -> str:
     """How the domain became known, and that the claim hangs on it."""
-    how = "inferred" if options.schema is None else f"schema {options.schema.name}"
-    return f"declared public ({how}); ε is conditional on it"
+    if options.schema is not None:
+        return f"declared public (schema {options.schema.name}); ε is conditional on it"
+    if options.declare_public:
+        return "declared public (inferred, --declare-public); ε is conditional on it"
+    if not math.isfinite(options.epsilon):
+        return "inferred; no ε is conditional on it"
+    return "inferred and not declared; synth needs --schema or --declare-public"
 
 
 def print_json(value: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from core.commands.common import (
     CommandError,
@@ -12,6 +13,7 @@ from core.commands.common import (
     print_json,
     read_frame,
     read_schema,
+    require_declaration,
 )
 from core.page_html import page
 from core.quality.outside import outside_report
@@ -37,8 +39,7 @@ NEXT = {
 
 def review(options: argparse.Namespace) -> int:
     """Compare two tables and write what was found."""
-    inputs = [options.real, options.synthetic]
-    out = out_path(options.out, endings=(".html",), inputs=inputs)
+    out = _out(options)
     limit_threads()
     real, synthetic = read_frame(options.real), read_frame(options.synthetic)
     test = None if options.holdout is None else read_frame(options.holdout)
@@ -72,6 +73,13 @@ def review(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"out": str(out), "report": report.model_dump(mode="json")})
     return 0
+
+
+def _out(options: argparse.Namespace) -> Path:
+    """Where the report goes; one for outside shows a domain in its bins, so it must be declared."""
+    if options.view == "outside":
+        require_declaration(options)
+    return out_path(options.out, endings=(".html",), inputs=[options.real, options.synthetic])
 
 
 def _score_line(score: Score) -> str:

@@ -25,6 +25,8 @@ from core.commands.common import (
     out_path,
     print_json,
     read_with_schema,
+    require_declaration,
+    say_dangers,
 )
 from core.models.synthesizer import FitEvent, Wish, synthesizer
 from core.privacy.ledger import Entry, Ledger
@@ -54,6 +56,8 @@ def plan(options: argparse.Namespace) -> int:
     """What a run would spend; spends nothing."""
     frame, schema = read_with_schema(options)
     made = _plan_for(options, schema, training_count(len(frame), schema.holdout))
+    if made.budget.private:
+        say_dangers(frame, schema)
     claim, domain = claim_of(made.guarantee), domain_words(options)
     print(f"{made.model} on {made.n} records: {claim_words(claim)}")
     for phase in made.phases:
@@ -145,12 +149,18 @@ def synth(options: argparse.Namespace) -> int:
     out = _synthetic_path(options)
     if options.rows is not None and options.rows < 1:
         raise CommandError("--rows must be at least 1")
+    private = math.isfinite(options.epsilon)  # else nothing is claimed that could be false
+    if private:
+        require_declaration(options)
     console = _Console(quiet=options.quiet)
     console.watch.enter("table")
     frame, schema = read_with_schema(options)
     people = people_of(frame)  # of all records: what is kept out today may be trained on tomorrow
-    frame, _ = split_rows(frame, schema.holdout)
+    whole = frame
+    frame, _ = split_rows(whole, schema.holdout)
     plan = _plan_for(options, schema, len(frame))
+    if private:
+        say_dangers(whole, schema)
     limit_threads()
     device = choose_device(options.device)
     with RunStore(Workspace.default()) as store:

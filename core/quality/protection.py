@@ -9,7 +9,7 @@ from core.lmdp.inside import inside_check
 from core.quality.prepare import sample_rows
 from core.quality.types import GroupCheck
 from core.table.codec import Codec
-from core.table.schema import Domain, Schema
+from core.table.schema import Domain, DomainColumn, Schema
 
 __all__ = ["LEAST_ROWS", "protection_checks"]
 
@@ -33,7 +33,8 @@ def protection_checks(
     """
     if min(len(real), len(synthetic)) < LEAST_ROWS:
         return []
-    tagged = tuple(schema[name] for names in schema.sensitive.values() for name in names)
+    names_of = [name for names in schema.sensitive.values() for name in names]
+    tagged = tuple(DomainColumn.of(schema[name]) for name in names_of)
     codec = Codec(Domain(columns=tagged))
     rng = np.random.default_rng(seed)
     left, right = (

@@ -14,9 +14,16 @@ from typing import Any
 from core.privacy.ledger import Entry
 from core.privacy.plan import Guarantee, Phase, Plan
 from core.runs.workspace import PROJECT_ROOT
-from core.table.schema import Column, DomainSource, Kind, Schema
+from core.table.schema import Column, DomainColumn, DomainSource, Kind, Provenance, Schema
 
-__all__ = ["LMDP_STATEMENT", "conditions", "declared", "make_certificate", "product_version"]
+__all__ = [
+    "LMDP_STATEMENT",
+    "conditions",
+    "declared",
+    "make_certificate",
+    "origin",
+    "product_version",
+]
 
 RELATION = (
     "zero-out: two tables are neighbours when one record of the first contributes nothing in the "
@@ -24,6 +31,12 @@ RELATION = (
     "any other) stands beside it."
 )
 NOT_PRIVATE = "no differential privacy"
+ORIGINS = {
+    Provenance.PROPOSED: "Domains “as proposed from the rows” were read from them without noise "
+    "and accepted as public; ε does not cover what they show.",
+    Provenance.UNSTATED: "Where the “origin is not recorded”, take the domain as read from the "
+    "rows: ε does not cover what it shows.",
+}
 LMDP_STATEMENT = (
     "α-LMDP says that the released columns of a group do not follow the real ones. It does not "
     "protect individuals: that is what differential privacy does."
@@ -50,16 +63,29 @@ def declared(column: Column) -> str:
         return f"{column.name}: {words}, replaced by made-up values"
     if column.kind.listed:
         words += f", one of {len(column.categories or ())}: {', '.join(column.categories or ())}"
+        words += f" ({column.other} stands for all others)" if column.other else ""
     elif column.kind is Kind.DATETIME:
         bounds = [_day(bound) for bound in (column.low, column.high)]
         words += f" from {bounds[0]} to {bounds[1]}"
+        words += f" in steps of {column.step:.15g} s" if column.step else ""
     else:
-        words += f" from {column.low:g} to {column.high:g}"
-        words += f" in steps of {column.step:g}" if column.step else ""
+        words += f" from {column.low:.15g} to {column.high:.15g}"
+        words += f" in steps of {column.step:.15g}" if column.step else ""
+    if column.scale == "log":
+        words += ", on a heavy-tail scale"
     if column.spikes:
-        words += f", often exactly {', '.join(f'{spike:g}' for spike in column.spikes)}"
+        words += f", often exactly {', '.join(f'{spike:.15g}' for spike in column.spikes)}"
     words += ", may be missing" if column.missing else ", never missing"
     return f"{column.name}: {words}"
+
+
+def origin(column: DomainColumn) -> str:
+    """Where a column's domain comes from, in words; empty where it has none.
+
+    >>> origin(DomainColumn(name="age", kind=Kind.INTEGER, provenance=Provenance.STEWARD))
+    'set by the steward'
+    """
+    return column.provenance.words if column.modelled else ""
 
 
 def _day(seconds: float | None) -> str:
@@ -76,7 +102,12 @@ def conditions(schema: Schema, *, n: int, inferred: bool = False) -> tuple[str, 
       inferred: whether the domain was taken from the rows and declared public without a look.
     """
     how = "inferred from the table and declared public" if inferred else "declared public"
-    domains = "; ".join(declared(column) for column in schema.columns)
+    columns = [DomainColumn.of(column) for column in schema.columns]
+    domains = "; ".join(
+        f"{declared(column)} ({origin(column)})" if origin(column) else declared(column)
+        for column in columns
+    )
+    origins = {column.provenance for column in columns if column.modelled}
     return (
         f"The number of records, {n}, is public."
         + (
@@ -87,6 +118,7 @@ def conditions(schema: Schema, *, n: int, inferred: bool = False) -> tuple[str, 
         ),
         "The guarantee protects one record; a person with several records gets less.",
         f"Conditional on these declared domains ({how}): {domains}.",
+        *(words for where, words in ORIGINS.items() if where in origins),
     )
 
 

@@ -1,6 +1,7 @@
 """What a steward declares about a stored table: kinds, bounds, categories, roles.
 
-Rows are read here only where a change of kind needs a domain to propose.
+Rows are read here only where a change of kind needs a domain to propose, or where another list of
+categories has to be counted again.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from core.runs import service
 from core.runs.records import TableRecord
 from core.runs.store import RunStore
 from core.table.grid import as_kind, schema_of, with_categories
+from core.table.profile import ColumnProfile, profile
+from core.table.rare import danger
 from core.table.schema import DomainSource, Kind, Schema, SchemaError
 
 __all__ = [
@@ -22,6 +25,9 @@ __all__ = [
     "change_holdout",
     "change_kind",
     "change_target",
+    "count_rare",
+    "dangers",
+    "rare_words",
 ]
 
 
@@ -60,9 +66,44 @@ def change_kind(store: RunStore, table: TableRecord, name: str, kind: Kind) -> T
 
 
 def change_categories(store: RunStore, table: TableRecord, name: str, text: str) -> TableRecord:
-    """Replace a column's categories by those listed one a line."""
-    schema = table.schema.replace(with_categories(table.schema[name], text))
-    return store.save_schema(table.id, schema)
+    """Replace a column's categories by those listed one a line; counts rare ones again."""
+    column = with_categories(table.schema[name], text)
+    rows, _ = store.load_split(table.id, 0.0, columns=[name])
+    picture = profile(rows, Schema(columns=(column,))).columns[0].model_dump(mode="json")
+    pictures = [picture if one["name"] == name else one for one in table.profile["columns"]]
+    schema, fresh = table.schema.replace(column), table.profile | {"columns": pictures}
+    return store.save_schema(table.id, schema, profile=fresh)
+
+
+def count_rare(store: RunStore, table: TableRecord) -> TableRecord:
+    """The table with its rare values counted; itself unless its profile is of an older version."""
+    listed = {column.name for column in table.schema.columns if column.kind.listed}
+    old = [one for one in _pictures(table) if one.name in listed and one.rare is None]
+    return service.confirm_schema(store, table.id, table.schema) if old else table
+
+
+def rare_words(table: TableRecord) -> dict[str, str]:
+    """By column, how many listed values few rows hold, in words; inside only.
+
+    Columns without such values, and those that are left out, are not named.
+    """
+    words = {}
+    for one in _pictures(table):
+        counts = one.rare_counts
+        if counts.rare and table.schema[one.name].modelled:
+            words[one.name] = f"{counts.rare:,} of {counts.listed:,}"
+            words[one.name] += f", {counts.single:,} of one row" if counts.single else ""
+    return words
+
+
+def dangers(table: TableRecord) -> list[str]:
+    """What declaring the lists public would publish, a sentence a column; inside only."""
+    named = rare_words(table)
+    return [danger(one.name, one.rare_counts) for one in _pictures(table) if one.name in named]
+
+
+def _pictures(table: TableRecord) -> list[ColumnProfile]:
+    return [ColumnProfile.model_validate(one) for one in table.profile.get("columns", ())]
 
 
 def change_target(store: RunStore, table: TableRecord, target: str | None) -> TableRecord:

@@ -14,13 +14,15 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from core.runs.certificate import declared
+from core.runs.certificate import declared, origin
 from core.runs.records import RunRecord
-from core.runs.store import NotFoundError, RunStore
+from core.runs.store import NotFoundError, RunStore, RunStoreError
 from core.runs.workspace import private_folder
 from core.table.write import write_csv
 
 __all__ = ["certificate_text", "dictionary", "file_name", "model_zip", "reviewed_file"]
+
+MODEL_ENDINGS = (".json", ".safetensors")  # what models save; nothing else goes into a ZIP
 
 
 def file_name(run: RunRecord, ending: str) -> str:
@@ -60,17 +62,27 @@ def reviewed_file(
 
 
 def model_zip(store: RunStore, run: RunRecord) -> bytes:
-    """The saved model (weights and JSON, no code) as a zip file."""
+    """The saved model (weights and JSON, no code) as a zip file, with the folders of its parts.
+
+    Raises:
+      RunStoreError: the model is shifted: with it anyone could undo the shift.
+    """
+    if run.plan.protection is not None and run.plan.protection.shift:
+        raise RunStoreError(
+            "This model holds hidden distributions unshifted, so it stays here. Nothing was made. "
+            "Take the synthetic table instead."
+        )
     folder = store.artefact(run.id, "model")
+    files = [p for p in folder.rglob("*") if p.is_file() and p.suffix in MODEL_ENDINGS]
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(folder.iterdir()):
-            archive.write(path, path.name)
+        for path in sorted(files):
+            archive.write(path, path.relative_to(folder).as_posix())
     return buffer.getvalue()
 
 
 def dictionary(run: RunRecord) -> pd.DataFrame:
-    """One row a column of the synthetic table: name, type, and what may stand in it."""
+    """One row a column: name, type, what may stand in it and where that was taken from."""
     return pd.DataFrame(
         [
             {
@@ -78,6 +90,7 @@ def dictionary(run: RunRecord) -> pd.DataFrame:
                 "kind": c.kind.value,
                 "type": c.dtype,
                 "what may stand in it": declared(c).removeprefix(f"{c.name}: "),
+                "known": origin(c),
             }
             for c in run.schema.domain().columns
         ]

@@ -22,7 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from core.table.labels import from_labels, from_numbers, to_labels, to_numbers
-from core.table.schema import Column, Domain, Kind, SchemaError
+from core.table.schema import Column, Domain, DomainColumn, Kind, SchemaError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -115,7 +115,7 @@ class Block:
       start, width: its slice of the expanded vector.
     """
 
-    column: Column
+    column: DomainColumn
     index: int
     number: int | None
     states: tuple[str, ...]

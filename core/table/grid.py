@@ -7,25 +7,42 @@ needs a manual. Turning it back checks every cell and names the column that is w
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 from pydantic import ValidationError
 
 from core.table.infer import date_step
 from core.table.labels import to_labels, to_numbers
-from core.table.schema import MAX_CATEGORIES, Column, DomainSource, Kind, Schema, SchemaError
+from core.table.rare import OTHER, common_labels
+from core.table.rounding import round_bounds, whole_years
+from core.table.schema import (
+    MAX_CATEGORIES,
+    Column,
+    DomainSource,
+    Kind,
+    Schema,
+    SchemaColumn,
+    SchemaError,
+)
 
 __all__ = ["GRID", "as_kind", "grid_of", "schema_of", "with_categories"]
 
-GRID = ("column", "kind", "missing", "from", "to", "scale", "values", "keep")
+GRID = ("column", "kind", "missing", "from", "to", "scale", "values", "rare", "keep", "origin")
+AnyColumn = TypeVar("AnyColumn", bound=Column)
 _SCALES = {"linear": "even", "log": "heavy tail"}
 _KEEP = {DomainSource.DECLARED: "keep", DomainSource.DROP: "leave out"}
 
 
-def grid_of(schema: Schema) -> pd.DataFrame:
-    """One row a column, all cells text but `missing` (bool); see `GRID`."""
+def grid_of(schema: Schema, rare: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """One row a column, all cells text but `missing` (bool); see `GRID`.
+
+    Args:
+      schema: what is declared.
+      rare: by column, how many of its listed values few rows hold, in words.
+    """
     rows = [
         {
             "column": c.name,
@@ -35,7 +52,9 @@ def grid_of(schema: Schema) -> pd.DataFrame:
             "to": _bound(c.high, c),
             "scale": _SCALES[c.scale] if c.kind.numeric else "—",
             "values": f"{len(c.categories)} listed" if c.categories else "",
+            "rare": (rare or {}).get(c.name, ""),
             "keep": _KEEP.get(c.source, "keep"),
+            "origin": "—" if c.kind.surrogate else c.provenance.words,
         }
         for c in schema.columns
     ]
@@ -70,7 +89,7 @@ def schema_of(grid: pd.DataFrame, schema: Schema) -> Schema:
     return schema.model_copy(update={"columns": tuple(columns)})
 
 
-def with_categories(column: Column, text: str) -> Column:
+def with_categories(column: AnyColumn, text: str) -> AnyColumn:
     """The column with the categories listed one a line; what is not listed becomes "OTHER".
 
     Raises:
@@ -84,12 +103,12 @@ def with_categories(column: Column, text: str) -> Column:
         raise SchemaError(f"'{column.name}' needs at least one category. Nothing was changed.")
     other = column.other if column.other in listed else None
     if other is None and set(column.categories or ()) - set(listed):
-        listed, other = (*(c for c in listed if c != "OTHER"), "OTHER"), "OTHER"
+        listed, other = (*(c for c in listed if c != OTHER), OTHER), OTHER
     return _changed(column, {"categories": listed, "other": other})
 
 
-def as_kind(series: pd.Series[Any], column: Column, kind: Kind) -> Column:
-    """The column as another kind, with a domain proposed from the rows.
+def as_kind(series: pd.Series[Any], column: Column, kind: Kind) -> SchemaColumn:
+    """The column as another kind, with a domain proposed from the rows as inference would.
 
     Args:
       series: the column's cells.
@@ -99,21 +118,15 @@ def as_kind(series: pd.Series[Any], column: Column, kind: Kind) -> Column:
     Raises:
       SchemaError: the cells do not fit that kind; nothing was changed.
     """
+    plain = SchemaColumn(**column.fields())
     bare: dict[str, object] = {
         "kind": kind, "low": None, "high": None, "step": 0.0, "scale": "linear", "spikes": (),
-        "categories": None, "other": None, "note": "",
+        "categories": None, "other": None,
     }  # fmt: skip
     if kind.surrogate:
-        return _changed(column, bare)
+        return _changed(plain, bare).as_proposed()
     if kind.listed:
-        labels = to_labels(series).dropna().unique()
-        if len(labels) > MAX_CATEGORIES or (kind is Kind.BOOLEAN and len(labels) > 2):
-            most = 2 if kind is Kind.BOOLEAN else MAX_CATEGORIES
-            raise SchemaError(
-                f"'{column.name}' has {len(labels)} different values; as {kind.value} it may have "
-                f"{most}. Nothing was changed."
-            )
-        return _changed(column, {**bare, "categories": _sorted(labels.tolist())})
+        return _changed(plain, {**bare, **_list_of(series, column.name, kind)}).as_proposed()
     try:
         numbers = to_numbers(series, column.model_copy(update=bare))
     except (ValueError, TypeError):
@@ -124,11 +137,32 @@ def as_kind(series: pd.Series[Any], column: Column, kind: Kind) -> Column:
     present = numbers[~absent]
     if not len(present):
         raise SchemaError(f"'{column.name}' has no value to take bounds from. Nothing was changed.")
-    step = 1.0 if kind is Kind.INTEGER else 0.0
+    least, greatest = float(present.min()), float(present.max())
     if kind is Kind.DATETIME:
         step = date_step(present)
-    bounds = {"low": float(present.min()), "high": float(present.max()), "step": step}
-    return _changed(column, {**bare, **bounds})
+        low, high = whole_years(least, greatest, step=step, dtype=column.dtype)
+    else:
+        step = 1.0 if kind is Kind.INTEGER else 0.0
+        low, high = round_bounds(least, greatest, step=step, dtype=column.dtype)
+    return _changed(plain, {**bare, "low": low, "high": high, "step": step}).as_proposed()
+
+
+def _list_of(series: pd.Series[Any], name: str, kind: Kind) -> dict[str, object]:
+    """Categories for a kind that has a list; rare ones are merged where no order would break."""
+    counts = to_labels(series).value_counts()
+    labels = [str(label) for label in counts.index]
+    if kind is Kind.CATEGORY:
+        common = common_labels(counts)
+        if common is not None and len(common) < len(labels):
+            named = _sorted([label for label in common if label != OTHER])
+            return {"categories": (*named, OTHER), "other": OTHER}
+    if len(labels) > MAX_CATEGORIES or (kind is Kind.BOOLEAN and len(labels) > 2):
+        most = 2 if kind is Kind.BOOLEAN else MAX_CATEGORIES
+        raise SchemaError(
+            f"'{name}' has {len(labels)} different values; as {kind.value} it may have "
+            f"{most}. Nothing was changed."
+        )
+    return {"categories": _sorted(labels)}
 
 
 def _misfit(column: Column, kind: Kind) -> SchemaError:
@@ -188,10 +222,10 @@ def _parse(cell: object, column: Column, side: str) -> float | None:
         ) from None
 
 
-def _changed(column: Column, change: dict[str, object]) -> Column:
+def _changed(column: AnyColumn, change: dict[str, object]) -> AnyColumn:
     """The column with changes, checked again; the first fault in plain words."""
     try:
-        return Column.model_validate({**column.model_dump(), **change})
+        return type(column).model_validate({**column.model_dump(), **change})
     except ValidationError as error:
         words = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
         raise SchemaError(f"{words}. Nothing was changed.") from None

@@ -3,6 +3,10 @@
 Nothing here is private by itself, and nothing here is public either: bounds and category lists are
 read from the rows, so the schema is only *proposed*. The steward, who may see the rows, attests
 that the bounds and lists are public or changes them; until then no model uses them.
+
+A proposal never names one row's value where it can help it: bounds are rounded outward
+(`core.table.rounding`), spikes are zero, a bound or a usual code for "unknown", and values that
+fewer than ten rows hold are merged into "OTHER" (`core.table.rare`).
 """
 
 from __future__ import annotations
@@ -16,7 +20,9 @@ import pandas as pd
 
 from core.table.dates import DateGuess, guess_date_format
 from core.table.labels import dtype_of, snap, to_labels, to_numbers
-from core.table.schema import MAX_CATEGORIES, Column, DomainSource, Kind, Schema
+from core.table.rare import FEW_ROWS, OTHER, common_labels
+from core.table.rounding import round_bounds, whole_years
+from core.table.schema import MAX_CATEGORIES, DomainSource, Kind, Schema, SchemaColumn
 
 __all__ = ["date_step", "infer_column", "infer_schema"]
 
@@ -78,14 +84,18 @@ def infer_schema(frame: pd.DataFrame) -> Schema:
 
     Returns:
       One column per frame column, in order, every modelled one with bounds or a list of categories
-      taken from the rows (see the module's note on privacy). No target is chosen. Columns without
-      a single value are dropped.
+      proposed from the rows (see the module's note on privacy). No target is chosen. Columns
+      without a single value are dropped.
     """
     return Schema(columns=tuple(infer_column(frame[name], str(name)) for name in frame.columns))
 
 
-def infer_column(series: pd.Series[Any], name: str) -> Column:
+def infer_column(series: pd.Series[Any], name: str) -> SchemaColumn:
     """Propose one column; see `infer_schema`."""
+    return _proposed(series, name).as_proposed()
+
+
+def _proposed(series: Series, name: str) -> SchemaColumn:
     dtype = dtype_of(series)
     if dtype.lower().startswith("float"):
         series = series.mask(
@@ -94,7 +104,7 @@ def infer_column(series: pd.Series[Any], name: str) -> Column:
     missing = bool(series.isna().any())
     present = series.dropna()
     if present.empty:
-        return Column(
+        return SchemaColumn(
             name=name,
             kind=Kind.TEXT,
             missing=True,
@@ -102,7 +112,7 @@ def infer_column(series: pd.Series[Any], name: str) -> Column:
             dtype=dtype,
             note="Every value is missing; the column is left out.",
         )
-    base = Column(name=name, kind=Kind.TEXT, missing=missing, dtype=dtype)
+    base = SchemaColumn(name=name, kind=Kind.TEXT, missing=missing, dtype=dtype)
     if pd.api.types.is_datetime64_any_dtype(series.dtype):
         return _dates(present, base, DateGuess(None, ""))
     if isinstance(series.dtype, pd.CategoricalDtype) and series.dtype.ordered:
@@ -119,11 +129,11 @@ def infer_column(series: pd.Series[Any], name: str) -> Column:
     return _worded(to_labels(present).value_counts(sort=False), base)
 
 
-def _listed(base: Column, kind: Kind, labels: list[str], note: str = "") -> Column:
+def _listed(base: SchemaColumn, kind: Kind, labels: list[str], note: str = "") -> SchemaColumn:
     return base.model_copy(update={"kind": kind, "categories": tuple(labels), "note": note})
 
 
-def _number(present: Series, base: Column) -> Column:
+def _number(present: Series, base: SchemaColumn) -> SchemaColumn:
     """A numeric column that varies: date, identifier, scale of few steps, integer or number."""
     whole = base.model_copy(update={"kind": Kind.NUMBER})
     values = to_numbers(present, whole)
@@ -134,26 +144,31 @@ def _number(present: Series, base: Column) -> Column:
         special = _code(distinct, len(values), base)
         if special is not None:
             return special
-    if len(distinct) <= FEW_NUMBERS and len(values) >= REPEATS * len(distinct):
+    few = len(distinct) <= FEW_NUMBERS and len(values) >= REPEATS * len(distinct)
+    if few and counts.min() >= FEW_ROWS:  # else a list would name what single rows hold
         labels = to_labels(pd.Series(present.unique()))
         ordered = labels.iloc[np.argsort(labels.astype(float).to_numpy())]
         return _listed(base, Kind.ORDERED, list(ordered), "Few distinct numbers, taken as steps.")
     step = 1.0 if integer else _step(distinct)
-    spikes = _spikes(distinct, counts, step)
+    low, high = round_bounds(float(distinct[0]), float(distinct[-1]), step=step, dtype=base.dtype)
+    atoms = _spikes(distinct, counts, step)
+    public = {0.0, low, high, *map(float, SENTINELS)}
+    spikes = tuple(spike for spike in atoms if spike in public)
+    notes = [_sentinel_note(distinct, counts), _atom_note([a for a in atoms if a not in public])]
     return base.model_copy(
         update={
             "kind": Kind.INTEGER if integer else Kind.NUMBER,
-            "low": float(distinct[0]),
-            "high": float(distinct[-1]),
+            "low": low,
+            "high": high,
             "step": step,
-            "scale": "log" if _heavy(values, spikes) else "linear",
+            "scale": "log" if _heavy(values, atoms) else "linear",
             "spikes": spikes,
-            "note": _sentinel_note(distinct, counts),
+            "note": " ".join(note for note in notes if note),
         }
     )
 
 
-def _code(distinct: Numbers, n: int, base: Column) -> Column | None:
+def _code(distinct: Numbers, n: int, base: SchemaColumn) -> SchemaColumn | None:
     """Integers that are no quantity: keys, serial numbers, dates written as 20240131."""
     if 19000101 <= distinct[0] and distinct[-1] <= 21001231:
         labels = pd.Series(distinct.astype(np.int64)).astype("str")
@@ -168,7 +183,7 @@ def _code(distinct: Numbers, n: int, base: Column) -> Column | None:
     return None
 
 
-def _identifier(base: Column, kind: Kind, distinct: int, n: int) -> Column:
+def _identifier(base: SchemaColumn, kind: Kind, distinct: int, n: int) -> SchemaColumn:
     what = "an identifier" if kind is Kind.IDENTIFIER else "free text"
     made = "fresh keys" if kind is Kind.IDENTIFIER else "made-up text"
     note = (
@@ -229,18 +244,24 @@ def _sentinel_note(distinct: Numbers, counts: npt.NDArray[np.int64]) -> str:
     return ""
 
 
-def _dates(present: Series, base: Column, guess: DateGuess) -> Column:
+def _atom_note(atoms: list[float]) -> str:
+    """What to do about frequent values that are not proposed, because they are no round ones."""
+    if not atoms:
+        return ""
+    values = " and ".join(f"{atom:.15g}" for atom in atoms)
+    return (
+        f"Often exactly {values}. To keep that, list it under `spikes` in a schema file, if it "
+        "may be public."
+    )
+
+
+def _dates(present: Series, base: SchemaColumn, guess: DateGuess) -> SchemaColumn:
     """A date column, in whole days, hours, minutes, seconds or finer."""
     column = base.model_copy(update={"kind": Kind.DATETIME, "date_format": guess.format})
     seconds = np.unique(to_numbers(present, column))
-    return column.model_copy(
-        update={
-            "low": float(seconds[0]),
-            "high": float(seconds[-1]),
-            "step": date_step(seconds),
-            "note": guess.note,
-        }
-    )
+    step = date_step(seconds)
+    low, high = whole_years(float(seconds[0]), float(seconds[-1]), step=step, dtype=base.dtype)
+    return column.model_copy(update={"low": low, "high": high, "step": step, "note": guess.note})
 
 
 def date_step(seconds: Numbers) -> float:
@@ -253,7 +274,7 @@ def date_step(seconds: Numbers) -> float:
     return next((s for s in steps if np.array_equal(snap(seconds, s), seconds)), 1e-6)
 
 
-def _worded(counts: pd.Series[Any], base: Column) -> Column:
+def _worded(counts: pd.Series[Any], base: SchemaColumn) -> SchemaColumn:
     """A text column that varies: date, identifier, prose, ordered or plain categories."""
     labels = pd.Series(counts.index, dtype="str")
     n, distinct = int(counts.sum()), len(counts)
@@ -275,9 +296,27 @@ def _worded(counts: pd.Series[Any], base: Column) -> Column:
     if distinct > MANY_CATEGORIES:
         note = f"{note} {distinct:,} different values; rare ones are learnt badly.".strip()
     order = _scale_order([str(x) for x in labels])
-    if order is not None:
+    # Many labels that begin with numbers, some of few rows, are codes and not steps of a scale.
+    if order is not None and (distinct <= UNIQUE_ROWS or counts.min() >= FEW_ROWS):
         return _listed(base, Kind.ORDERED, order, f"{note} Taken as ordered; check it.".strip())
-    return _listed(base, Kind.CATEGORY, sorted(labels), note)
+    common = common_labels(counts)
+    if common is None and distinct > UNIQUE_ROWS:  # names, addresses, remarks: few share one
+        text = _identifier(base, Kind.TEXT, distinct, n)
+        doubt = f"{text.note} Most rows hold values that fewer than ten share. {note}".strip()
+        return text.model_copy(update={"note": doubt})
+    return _categories(base, sorted(labels), common, note)
+
+
+def _categories(
+    base: SchemaColumn, labels: list[str], common: list[str] | None, note: str
+) -> SchemaColumn:
+    """A list of all labels, or of the common ones and "OTHER" for the rest."""
+    if common is None or len(common) == len(labels):
+        return _listed(base, Kind.CATEGORY, labels, note)
+    text = f"{len(labels) - len(common):,} values of fewer than ten rows are merged into {OTHER}."
+    named = [*sorted(set(common) - {OTHER}), OTHER]
+    column = _listed(base, Kind.CATEGORY, named, f"{note} {text}".strip())
+    return column.model_copy(update={"other": OTHER})
 
 
 def _number_note(labels: Series) -> str:

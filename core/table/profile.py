@@ -6,6 +6,7 @@ rows and belongs to the inside view: never export it.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +15,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
 from core.table.labels import to_labels, to_numbers
+from core.table.rare import RareCounts, rare_counts
 from core.table.schema import Column, Kind, Schema
 
 __all__ = ["ColumnProfile", "Profile", "profile"]
@@ -40,6 +42,8 @@ class ColumnProfile(BaseModel):
         for identifiers and text, how many values appear once and more often.
       counts: rows per bin or label.
       other: rows with a label not listed.
+      listed, rare, single: of the schema's category list, see `core.table.rare.RareCounts`; None
+        in profiles made before these were counted.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -55,6 +59,14 @@ class ColumnProfile(BaseModel):
     labels: tuple[str, ...] | None = None
     counts: tuple[int, ...] = ()
     other: int = 0
+    listed: int | None = None
+    rare: int | None = None
+    single: int | None = None
+
+    @property
+    def rare_counts(self) -> RareCounts:
+        """Of the category list; zeros when they were not counted."""
+        return RareCounts(self.listed or 0, self.rare or 0, self.single or 0)
 
 
 class Profile(BaseModel):
@@ -119,7 +131,8 @@ def _json(value: Any) -> Json:
 def _column(series: Series, column: Column) -> ColumnProfile:
     """One column's picture."""
     missing = float(series.isna().mean()) if len(series) else 0.0
-    bare = ColumnProfile(name=column.name, kind=column.kind, missing=missing, distinct=0)
+    rare = asdict(rare_counts(series, column))
+    bare = ColumnProfile(name=column.name, kind=column.kind, missing=missing, distinct=0, **rare)
     if column.kind.numeric:
         return _numeric(to_numbers(series, column), column, bare)
     counts = to_labels(series).value_counts()

@@ -3,22 +3,30 @@
 A `Schema` is what the steward confirms; a `Domain` is the public part of it that a model may use.
 Both are frozen values with a JSON form, so that a plan, a certificate and a saved model can quote
 exactly what was declared.
+
+A domain leaves the house with every model, a schema never does. So they hold columns of two types:
+`DomainColumn` has the declared fields and no other, `SchemaColumn` also what is for eyes inside.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 __all__ = [
     "Column",
     "Domain",
+    "DomainColumn",
     "DomainSource",
     "Kind",
+    "Provenance",
     "Schema",
+    "SchemaColumn",
     "SchemaError",
     "UndeclaredDomainError",
 ]
@@ -62,6 +70,26 @@ class DomainSource(StrEnum):
     DROP = "drop"  # the column is left out of the synthetic table
 
 
+class Provenance(StrEnum):
+    """Where a declared domain comes from; accepting a proposal does not make it the steward's."""
+
+    PROPOSED = "proposed"
+    STEWARD = "steward"
+    UNSTATED = "unstated"  # declared before this was recorded, or in a file that does not say
+
+    @property
+    def words(self) -> str:
+        """For the certificate and the pages."""
+        return _ORIGINS[self]
+
+
+_ORIGINS = {
+    Provenance.PROPOSED: "as proposed from the rows",
+    Provenance.STEWARD: "set by the steward",
+    Provenance.UNSTATED: "origin not recorded",
+}
+
+
 class SchemaError(ValueError):
     """A schema that cannot be used; the message names the column and what to change."""
 
@@ -71,7 +99,7 @@ class UndeclaredDomainError(SchemaError):
 
 
 class Column(BaseModel):
-    """One column: its kind, its public domain and how to write it back.
+    """One column: its kind, its public domain and how to write it back; all of it may leave.
 
     Attributes:
       name: header in the file, unique in the schema.
@@ -89,7 +117,6 @@ class Column(BaseModel):
       other: label that stands for values outside `categories`; it must be one of them.
       dtype: pandas dtype of the input ("int64", "float64", "str", "bool", "datetime64[us]", ...).
       date_format: strptime format when a date column arrived as text, else None.
-      note: a doubt or explanation in plain words, shown to the steward.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -107,7 +134,6 @@ class Column(BaseModel):
     other: str | None = None
     dtype: str = "str"
     date_format: str | None = None
-    note: str = ""
 
     @field_validator("low", "high")
     @classmethod
@@ -146,6 +172,69 @@ class Column(BaseModel):
         """Whether a model learns this column (not a surrogate, not dropped)."""
         return self.source is not DomainSource.DROP and not self.kind.surrogate
 
+    def fields(self) -> dict[str, Any]:
+        """The declared fields by name, and no others, whatever a subclass adds."""
+        return {name: getattr(self, name) for name in Column.model_fields}
+
+
+class DomainColumn(Column):
+    """A column of a domain: the declared fields and where they come from. It leaves the house.
+
+    Attributes:
+      provenance: see `Provenance`.
+    """
+
+    provenance: Provenance = Provenance.UNSTATED
+
+    @classmethod
+    def of(cls, column: Column) -> DomainColumn:
+        """The part of any column that may leave, copied field by field."""
+        if isinstance(column, DomainColumn | SchemaColumn):
+            return cls(**column.fields(), provenance=column.provenance)
+        return cls(**column.fields())
+
+
+INSIDE = ("note", "proposal")  # fields of `SchemaColumn` that earlier versions saved with models
+NOTHING_PROPOSED = "none"
+
+
+class SchemaColumn(Column):
+    """A column of a schema: the declared fields and what is for the steward alone.
+
+    Attributes:
+      note: a doubt or explanation in plain words; it may quote counts of rows.
+      proposal: digest of the domain as it was proposed from the rows; "none" where nothing was
+        proposed, as in a schema that somebody wrote; None where nobody recorded it. It depends on
+        rows even where the steward set another domain.
+    """
+
+    note: str = ""
+    proposal: str | None = None
+
+    @property
+    def provenance(self) -> Provenance:
+        """Found by comparing the domain with its proposal, so that no way of editing forgets it."""
+        if self.proposal is None or self.kind.surrogate:  # made-up values have no domain
+            return Provenance.UNSTATED
+        unchanged = self.proposal == self._digest()
+        return Provenance.PROPOSED if unchanged else Provenance.STEWARD
+
+    def as_proposed(self) -> Self:
+        """This column, with its domain recorded as a proposal from the rows."""
+        return self.model_copy(update={"proposal": self._digest()})
+
+    def _digest(self) -> str:
+        # Fields at their defaults are left out: one that a later version adds changes no digest.
+        domain = Column(**self.fields()).model_dump_json(
+            exclude={"name", "source"}, exclude_defaults=True
+        )
+        return hashlib.sha256(domain.encode()).hexdigest()[:16]
+
+
+def _schema_column(column: Any) -> Any:
+    plain = isinstance(column, Column) and not isinstance(column, SchemaColumn)
+    return SchemaColumn(**column.fields()) if plain else column
+
 
 class Schema(BaseModel):
     """A table's columns in file order, its target, entity key, sensitive groups and holdout.
@@ -157,11 +246,16 @@ class Schema(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    columns: tuple[Column, ...] = Field(min_length=1)
+    columns: tuple[SchemaColumn, ...] = Field(min_length=1)
     target: str | None = None
     entity_key: str | None = None
     sensitive: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     holdout: float = Field(default=0.0, ge=0.0, le=0.5)
+
+    @field_validator("columns", mode="before")
+    @classmethod
+    def _own_type(cls, columns: Iterable[Any]) -> tuple[Any, ...]:
+        return tuple(_schema_column(column) for column in columns)
 
     @model_validator(mode="after")
     def _roles(self) -> Self:
@@ -182,7 +276,7 @@ class Schema(BaseModel):
             raise ValueError(f"a sensitive group holds no column: {', '.join(empty)}")
         return self
 
-    def __getitem__(self, name: str) -> Column:
+    def __getitem__(self, name: str) -> SchemaColumn:
         """The column of that name; KeyError when there is none."""
         for column in self.columns:
             if column.name == name:
@@ -196,7 +290,8 @@ class Schema(BaseModel):
 
     def replace(self, column: Column) -> Schema:
         """This schema with the column of the same name replaced."""
-        columns = tuple(column if c.name == column.name else c for c in self.columns)
+        new = _schema_column(column)
+        columns = tuple(new if c.name == column.name else c for c in self.columns)
         return self.model_copy(update={"columns": columns})
 
     def domain(self) -> Domain:
@@ -229,32 +324,46 @@ class Schema(BaseModel):
                     f"The sensitive group '{group}' names columns that are dropped, text or "
                     f"identifiers: {', '.join(lost)}. Untag them; they reveal no distribution."
                 )
-        return Domain(columns=kept, target=self.target, sensitive=self.sensitive)
+        public = tuple(DomainColumn.of(column) for column in kept)
+        return Domain(columns=public, target=self.target, sensitive=self.sensitive)
 
 
 class Domain(BaseModel):
     """What a model may know for free: the kept columns with their declared domains, the target.
 
     `sensitive` names disjoint groups of columns whose joint distribution must not be revealed.
+
+    It is built field by field from what is declared, whatever it is given, and so is each saved
+    one that is read: notes and proposals, which depend on rows, stay behind.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    columns: tuple[Column, ...]
+    columns: tuple[DomainColumn, ...]
     target: str | None = None
     sensitive: dict[str, tuple[str, ...]] = Field(default_factory=dict)
 
+    @field_validator("columns", mode="before")
+    @classmethod
+    def _declared_only(cls, columns: Iterable[Any]) -> tuple[Any, ...]:
+        return tuple(
+            DomainColumn.of(column)
+            if isinstance(column, Column)
+            else {name: value for name, value in dict(column).items() if name not in INSIDE}
+            for column in columns
+        )
+
     @property
-    def modelled(self) -> tuple[Column, ...]:
+    def modelled(self) -> tuple[DomainColumn, ...]:
         """Columns a model learns, in file order."""
         return tuple(c for c in self.columns if c.modelled)
 
     @property
-    def numeric(self) -> tuple[Column, ...]:
+    def numeric(self) -> tuple[DomainColumn, ...]:
         """Modelled columns whose values lie on a line."""
         return tuple(c for c in self.modelled if c.kind.numeric)
 
     @property
-    def listed(self) -> tuple[Column, ...]:
+    def listed(self) -> tuple[DomainColumn, ...]:
         """Modelled columns whose values come from a list."""
         return tuple(c for c in self.modelled if c.kind.listed)

@@ -177,3 +177,9 @@ def test_switches_are_switches(table, show):
     switch = next(t for t in at.toggle if t.label == "Uncertain points")
     switch.set_value(False).run()
     whole(at)
+
+
+def test_what_is_declared_stands_on_the_plan_with_its_origin(table, show):
+    text = words(show("plan", table=table.id))
+    assert "age: integer from 0 to 100 in steps of 1, never missing" in text
+    assert "as proposed from the rows" in text

@@ -179,5 +179,23 @@ def test_the_declaration_is_asked_for(table, show):
 def test_a_change_after_the_declaration_asks_for_it_again(table, show):
     at = show("tables", table=table.id)
     at.checkbox[0].check().run()
-    at = edit(at, table, "age", from_="0")
+    at = edit(at, table, "age", from_="10")
     assert not at.checkbox[0].value and button(at, "Plan a synthetic table").disabled
+
+
+def test_origin_and_danger_stand_where_the_steward_decides(store, table, show):
+    at = show("tables", table=table.id)
+    grid = at.dataframe[0].value.set_index("column")
+    assert grid.loc["age", "origin"] == "as proposed from the rows"
+    assert not [w for w in at.warning if "declare anything public" in w.value]
+    at = edit(at, table, "age", to="120")
+    grid = whole(show("tables", table=table.id)).dataframe[0].value.set_index("column")
+    assert grid.loc["age", "origin"] == "set by the steward"
+    edit(at, store.table(table.id), "visit_id", kind="category")
+    forget_statement(table)
+    for page in ("tables", "plan"):
+        at = whole(show(page, table=table.id))
+        (warning,) = [w.value for w in at.warning if "declare anything public" in w.value]
+        assert "`visit_id`: 400 of 400 values belong to one row each" in warning
+    grid = show("tables", table=table.id).dataframe[0].value.set_index("column")
+    assert grid.loc["visit_id", "rare"] == "400 of 400, 400 of one row"

@@ -6,11 +6,12 @@ import pandas as pd
 import pytest
 
 from core.runs import declare, service
+from core.runs.certificate import conditions
 from core.runs.records import TableRecord
 from core.runs.store import RunStore
 from core.table.grid import grid_of
 from core.table.sample import sample_table
-from core.table.schema import DomainSource, Kind, SchemaError
+from core.table.schema import DomainSource, Kind, Provenance, SchemaError
 
 
 @pytest.fixture
@@ -91,3 +92,44 @@ def test_categories_and_target_are_kept(store, table):
     assert kept.schema["ward"].categories == ("general", "surgery", "OTHER")
     assert declare.change_target(store, kept, None).schema.target is None
     assert store.table(table.id).schema["ward"].other == "OTHER"
+
+
+def test_a_change_is_the_stewards_and_stays_so(store, table):
+    kept = declare.change_grid(store, table, edited(table, "age", to="120"))
+    assert store.table(table.id).schema["age"].provenance is Provenance.STEWARD
+    assert kept.schema["ward"].provenance is Provenance.PROPOSED
+    lines = conditions(kept.schema, n=200)
+    assert (
+        "age: integer from 0 to 120 in steps of 1, never missing (set by the steward)" in lines[2]
+    )
+    assert (
+        "heavy-tail scale, often exactly 0, never missing (as proposed from the rows)" in lines[2]
+    )
+    assert "ε does not cover what they show" in lines[3]
+
+
+def test_rare_values_are_counted_where_they_are_declared(store, table):
+    assert declare.dangers(table) == [] and declare.rare_words(table) == {}
+    names = store.load_frame(table.id)["visit_id"].tolist()
+    lone = declare.change_kind(store, table, "visit_id", Kind.CATEGORY)  # each names one visit
+    (words,) = declare.dangers(lone)
+    assert "200 of 200 values belong to one row each" in words
+    assert declare.rare_words(lone) == {"visit_id": "200 of 200, 200 of one row"}
+    fewer = declare.change_categories(store, lone, "visit_id", "\n".join(names[:5]))
+    assert declare.rare_words(fewer) == {"visit_id": "5 of 5, 5 of one row"}
+    assert declare.dangers(store.table(table.id)) == declare.dangers(fewer)
+    none = declare.change_kind(store, fewer, "visit_id", Kind.IDENTIFIER)
+    assert declare.dangers(none) == []
+    assert not any("one row" in line for line in conditions(fewer.schema, n=200))
+
+
+def test_an_older_profile_is_counted_when_it_is_looked_at(store, table):
+    declare.change_kind(store, table, "visit_id", Kind.CATEGORY)
+    profile = store.table(table.id).profile
+    for one in profile["columns"]:
+        for name in ("listed", "rare", "single"):
+            del one[name]
+    old = store.save_schema(table.id, store.table(table.id).schema, profile=profile)
+    assert declare.dangers(old) == []
+    counted = declare.count_rare(store, old)
+    assert declare.dangers(counted) and declare.count_rare(store, counted) is counted

@@ -14,10 +14,10 @@ import pandas as pd
 import pytest
 from safetensors.numpy import save_file
 
-from core.privacy.plan import Budget, Guarantee
+from core.privacy.plan import Budget, Guarantee, Protection
 from core.runs import export
-from core.runs.store import NotFoundError
-from core.table.schema import Column, DomainSource, Kind, Schema
+from core.runs.store import NotFoundError, RunStoreError
+from core.table.schema import Column, DomainSource, Kind, Schema, SchemaColumn
 
 
 @pytest.fixture
@@ -97,12 +97,38 @@ def test_the_model_zip_holds_weights_and_json_only(store, run):
         assert archive.testzip() is None
 
 
+def test_the_model_zip_holds_the_files_of_its_parts_and_no_empty_folder(store, run):
+    base = store.artefact(run.id, "model") / "base"
+    base.mkdir(parents=True)
+    (base.parent / "pgb.json").write_text("{}")
+    (base / "model.json").write_text('{"a": 1}')
+    (base / "debug.log").write_text("what a row held")  # no model saves such a file
+    with zipfile.ZipFile(io.BytesIO(export.model_zip(store, run))) as archive:
+        assert archive.namelist() == ["base/model.json", "pgb.json"]
+
+
+def test_a_shifted_model_stays_here(store, run):
+    folder = store.artefact(run.id, "model")
+    folder.mkdir()
+    (folder / "shift.json").write_text("{}")
+    shifted = Protection(groups={"g": ("age",)}, shift=0.75)
+    plan = run.plan.model_copy(update={"protection": shifted})
+    with pytest.raises(RunStoreError, match="stays here"):
+        export.model_zip(store, replace(run, plan=plan))
+
+
 def test_the_dictionary_has_a_row_for_every_kept_column(run):
     schema = Schema(
         columns=(
             Column(name="id", kind=Kind.IDENTIFIER),
             Column(name="age", kind=Kind.INTEGER, low=0, high=99, step=1, dtype="int64"),
-            Column(name="a: b", kind=Kind.CATEGORY, categories=("x", "y"), missing=True),
+            SchemaColumn(
+                name="a: b",
+                kind=Kind.CATEGORY,
+                categories=("x", "y"),
+                missing=True,
+                proposal="none",
+            ),  # fmt: skip
             Column(name="secret", kind=Kind.TEXT, source=DomainSource.DROP),
         )
     )
@@ -113,6 +139,7 @@ def test_the_dictionary_has_a_row_for_every_kept_column(run):
         "integer from 0 to 99 in steps of 1, never missing",
         "category, one of 2: x, y, may be missing",
     ]
+    assert words["known"].tolist() == ["", "origin not recorded", "set by the steward"]
     assert words["kind"].tolist() == ["identifier", "integer", "category"]
 
 

@@ -58,7 +58,7 @@ def test_kinds_change_with_a_domain_from_the_rows():
     listed = as_kind(ages, SCHEMA["age"], Kind.ORDERED)
     assert listed.categories == tuple(str(v) for v in sorted(ages.unique()))
     back = as_kind(ages, listed, Kind.INTEGER)
-    assert (back.low, back.high, back.step) == (ages.min(), ages.max(), 1.0)
+    assert (back.low, back.high, back.step) == (0.0, 100.0, 1.0)  # ages are 18 to 90
     assert as_kind(ages, listed, Kind.TEXT).categories is None
 
 
@@ -93,7 +93,8 @@ def test_an_untouched_bound_does_not_move(values):
 def test_the_grid_is_plain_cells():
     grid = grid_of(SCHEMA).set_index("column")
     assert list(grid.index) == list(SCHEMA.names)
-    assert grid.loc["visit_date", "from"] == "2022-01-03"
+    assert grid.loc["visit_date", "from"] == "2022-01-01"
+    assert grid.loc["visit_date", "to"] == "2023-12-31"
     assert grid.loc["ward", "values"] == "6 listed" and grid.loc["ward", "scale"] == "—"
     assert grid.loc["cost", "scale"] == "heavy tail"
     assert set(grid["keep"]) == {"keep"}

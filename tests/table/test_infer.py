@@ -12,23 +12,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.table.infer import infer_column, infer_schema
+from core.table.infer import SENTINELS, infer_column, infer_schema
 from core.table.labels import from_labels, from_numbers, to_labels, to_numbers
 from core.table.read import read_table
-from core.table.schema import Column, DomainSource, Kind
+from core.table.schema import DomainSource, Kind, Provenance, SchemaColumn
 from core.table.write import write_csv
 
 RNG = np.random.default_rng(7)
 
 
-def column(values: object, name: str = "c", dtype: object = None) -> Column:
+def column(values: object, name: str = "c", dtype: object = None) -> SchemaColumn:
     return infer_column(pd.Series(values, dtype=dtype), name)  # type: ignore[call-overload]
 
 
 def test_integers() -> None:
     ages = column(RNG.integers(17, 91, 500))
     assert ages.kind is Kind.INTEGER and ages.step == 1 and ages.dtype == "int64"
-    assert 17 <= ages.low < ages.high <= 90 and ages.scale == "linear" and not ages.missing
+    assert (ages.low, ages.high) == (0, 100) and ages.scale == "linear" and not ages.missing
     gaps = column([*range(40), None, 60] * 2, dtype="Int64")
     assert gaps.kind is Kind.INTEGER and gaps.missing and gaps.dtype == "Int64"
     whole = column([float(x) for x in range(40)] + [None])
@@ -40,7 +40,9 @@ def test_the_step_is_the_last_decimal(places: int, step: float) -> None:
     values = np.round(RNG.normal(size=300), places)
     found = column(values)
     assert found.kind is Kind.NUMBER and found.step == pytest.approx(step)
-    assert (found.low, found.high) == (values.min(), values.max())
+    assert found.low < values.min() and found.high > values.max()
+    for bound in (found.low, found.high):  # 2 < max |x| ≤ 5 in 300 normal draws
+        assert abs(bound) in (2, 5)
 
 
 def test_few_numbers_are_steps_of_a_scale_in_numeric_order() -> None:
@@ -50,6 +52,8 @@ def test_few_numbers_are_steps_of_a_scale_in_numeric_order() -> None:
     halves = column([0.5, 1.0, 1.5] * 10)
     assert halves.kind is Kind.ORDERED and halves.categories == ("0.5", "1.0", "1.5")
     assert column([3, 1, 2, 9, 5]).kind is Kind.INTEGER  # five rows prove no scale
+    children = column([0] * 300 + [1] * 90 + [2] * 40 + [7])  # a list would name the one with 7
+    assert children.kind is Kind.INTEGER and (children.low, children.high) == (0, 10)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +92,11 @@ def test_zero_inflated_amounts_get_a_spike_and_a_log_scale() -> None:
 def test_a_capped_value_is_a_spike_too() -> None:
     values = np.minimum(np.round(RNG.normal(500, 150, 3000), 1), 550.0)
     found = column(values)
-    assert found.spikes == (550.0,) and found.scale == "linear"
+    assert found.spikes == () and "exactly 550." in found.note and found.scale == "linear"
+    capped = column(np.minimum(values, 500.0))  # 500 is the bound that is proposed anyway
+    assert capped.high == 500 and capped.spikes == (500.0,) and not capped.note
+    coded = column(np.where(RNG.random(3000) < 0.2, 999.0, values))  # no end, but a usual code
+    assert coded.spikes == (999.0,)
 
 
 def test_a_frequent_value_on_a_small_grid_is_no_spike() -> None:
@@ -137,7 +145,9 @@ def test_dates_in_explicit_formats(text: list[str], date_format: str, step: floa
     assert found.kind is Kind.DATETIME and found.date_format == date_format
     assert found.step == step and found.missing
     low, high = sorted(pd.to_datetime(pd.Series(text), format=date_format, utc=True))
-    assert (found.low, found.high) == (low.timestamp(), high.timestamp())
+    first = pd.Timestamp(year=low.year, month=1, day=1, tz="UTC")
+    after = pd.Timestamp(year=high.year + 1, month=1, day=1, tz="UTC")
+    assert (found.low, found.high) == (first.timestamp(), after.timestamp() - max(step, 1))
 
 
 def test_a_swappable_day_and_month_is_doubted() -> None:
@@ -148,7 +158,7 @@ def test_a_swappable_day_and_month_is_doubted() -> None:
 
 def test_nearly_dates_are_kept_as_they_are_with_a_note() -> None:
     days = [f"2024-01-{day:02d}" for day in range(1, 31)]
-    found = column([*days, "soon"] * 9)
+    found = column([*days, "soon"] * 10)
     assert found.kind is Kind.CATEGORY and "dates" in found.note
 
 
@@ -218,6 +228,50 @@ def test_ordered_categoricals_keep_their_order() -> None:
     assert column(values).categories == ("b", "a", "c")
 
 
+def test_values_of_few_rows_are_merged() -> None:
+    towns = ["Paris"] * 40 + ["Lyon"] * 10 + ["Nice"] * 9 + ["Le Mont"]
+    found = column(towns)
+    assert found.categories == ("Lyon", "Paris", "OTHER") and found.other == "OTHER"
+    assert "2 values of fewer than ten rows" in found.note
+    assert column(towns[:50]).other is None
+    taken = column(["OTHER"] * 12 + towns)  # a label of that name is not listed twice
+    assert taken.categories == ("Lyon", "Paris", "OTHER")
+
+
+def test_names_are_no_public_list() -> None:
+    """2,800 names of 20,000 rows as in a register: common ones may be learnt, rare ones not."""
+    ranks = 1 / np.arange(1, 3001)
+    people = RNG.choice([f"name{i}" for i in range(3000)], 20_000, p=ranks / ranks.sum())
+    found = column(people, "first_name")
+    rows = pd.Series(people).value_counts()
+    assert (rows == 1).sum() > 100  # the danger is there
+    assert found.categories is not None and found.other == "OTHER"
+    assert all(rows[name] >= 10 for name in found.categories if name != "OTHER")
+    codes = column(pd.Series(people).str.removeprefix("na"), "first_name")  # "me12" looks ordered
+    assert codes.kind is Kind.CATEGORY and codes.other == "OTHER"
+    few = column(RNG.choice([f"name{i}" for i in range(3000)], 8000), "first_name")
+    assert few.kind is Kind.TEXT and few.categories is None and "fewer than ten" in few.note
+
+
+def test_one_record_more_seldom_changes_a_proposal() -> None:
+    """The oldest person, the richest and the only one from somewhere do not show."""
+    rows = pd.DataFrame(
+        {
+            "age": [*range(18, 90)] * 10,
+            "pay": np.round(RNG.lognormal(8, 1, 720), 2).clip(0, 90_000),
+            "town": ["Paris", "Lyon"] * 360,
+            "born": ["1961-03-05", "1990-12-30"] * 360,
+        }
+    )
+    alone = {"age": 97, "pay": 99_999.99, "town": "Le Mont", "born": "1990-12-31"}
+    more = pd.concat([rows, pd.DataFrame([alone])], ignore_index=True)
+    rows.loc[0, "pay"] = 60_000.0  # the range is 50,000 to 100,000 without that person too
+    before, after = infer_schema(rows), infer_schema(more)
+    for name in ("age", "pay", "born"):
+        assert before[name].fields() == after[name].fields(), name
+    assert "Le Mont" not in (after["town"].categories or ())
+
+
 @st.composite
 def tables(draw: st.DrawFn) -> pd.DataFrame:
     rows = draw(st.integers(1, 60))
@@ -247,13 +301,20 @@ def test_every_modelled_column_can_hold_its_own_values(frame: pd.DataFrame) -> N
         assert found.missing == values.isna().any() and found.declared
         if found.kind.listed:
             labels = to_labels(values)
-            assert set(labels.dropna()) <= set(found.categories or ())
+            listed = set(found.categories or ())
+            rare = {x for x in labels.dropna() if (labels == x).sum() < 10}
+            assert set(labels.dropna()) - listed <= (rare if found.other else set())
+            if found.other:
+                assert not rare & (listed - {found.other})
+                labels = labels.where(labels.isna() | labels.isin(listed), found.other)
+                values = labels
             back = from_labels(labels, found)
         elif found.kind.numeric and found.modelled:
             numbers = to_numbers(values, found)
             present = numbers[~np.isnan(numbers)]
-            assert found.low == present.min() and found.high == present.max()
-            assert all(spike in present for spike in found.spikes)
+            assert found.low <= present.min() and found.high >= present.max()
+            public = {0, found.low, found.high, *SENTINELS}
+            assert all(spike in present and spike in public for spike in found.spikes)
             back = from_numbers(numbers, found)
         else:
             continue
@@ -283,7 +344,12 @@ def test_adult() -> None:
         assert schema[name].spikes == (0.0,) and schema[name].scale == "log"
         assert schema[name].low == 0
     assert [c.name for c in schema.columns if c.scale == "log"] == ["capital-gain", "capital-loss"]
-    assert (schema["education-num"].low, schema["education-num"].high) == (1, 16)
+    assert (schema["education-num"].low, schema["education-num"].high) == (0, 20)
+    assert (schema["age"].low, schema["age"].high) == (0, 100)
+    assert (schema["capital-loss"].low, schema["capital-loss"].high) == (0, 5000)
+    assert schema["native-country"].other == "OTHER"  # one person is from Holand-Netherlands
+    assert "Holand-Netherlands" not in (schema["native-country"].categories or ())
+    assert {c.provenance for c in schema.columns} == {Provenance.PROPOSED}
     assert schema["income"].categories == ("<=50K", ">50K")
 
 
@@ -296,7 +362,7 @@ def test_titanic(tmp_path: Path) -> None:
     assert schema["name"].kind is Kind.TEXT
     assert schema["ticket"].kind is schema["cabin"].kind is Kind.IDENTIFIER
     assert "681 of 891" in schema["ticket"].note
-    assert schema["age"].missing and (schema["age"].low, schema["age"].high) == (0.42, 80)
+    assert schema["age"].missing and (schema["age"].low, schema["age"].high) == (0, 100)
     assert schema["fare"].scale == "log" and schema["age"].scale == "linear"
     write_csv(frame, tmp_path / "t.csv")
     assert from_labels(to_labels(frame["survived"]), schema["survived"]).dtype == "int64"

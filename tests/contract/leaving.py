@@ -1,0 +1,179 @@
+"""Everything that leaves the house from one run, as bytes by name; for comparing neighbours.
+
+The run is a real one, from import over the worker to the downloads, but what the door to rows
+releases is fixed: it reads the same encoded rows whatever table is imported, and its noise repeats.
+So whatever differs between two tables came past the door.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import os
+import random
+import secrets
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from core.models.parts import conduct
+from core.page_html import page
+from core.privacy.guarded import PrivateTable
+from core.privacy.meter import Meter
+from core.privacy.noise import DeterministicNoise
+from core.privacy.plan import Plan
+from core.runs import attempts, declare, export, service, worker
+from core.runs.events import State
+from core.runs.reporter import Pace
+from core.runs.store import RunStore
+from core.runs.workspace import Workspace
+from core.table.codec import Codec, Codes
+from core.table.schema import Column, Domain, Kind, Schema
+from tests.runs import toy
+
+ROWS = 240
+TIMES = ("date", "ledger_entry", "ledger_hash")  # of a certificate: the chain's hash holds a time
+DECLARED = (
+    Column(name="key", kind=Kind.IDENTIFIER, dtype="int64"),
+    Column(name="remark", kind=Kind.TEXT, missing=True),
+    Column(name="age", kind=Kind.INTEGER, low=0, high=130, step=1, dtype="int64"),
+    Column(
+        name="cost", kind=Kind.NUMBER, low=0, high=80_000, step=0.5, scale="log", spikes=(0.0,),
+        missing=True, dtype="float64",
+    ),
+    Column(name="ward", kind=Kind.CATEGORY, categories=("a", "b", "c", "d"), missing=True),
+    Column(
+        name="day", kind=Kind.DATETIME, low=-86_400.0 * 365, high=86_400.0 * 730, step=86_400,
+        dtype="datetime64[us]",
+    ),
+    Column(name="ill", kind=Kind.ORDERED, categories=("no", "yes")),
+)  # fmt: skip
+NEIGHBOURS: dict[str, dict[str, object]] = {
+    "an extreme": {"age": 130, "cost": 79_999.5, "day": pd.Timestamp("1971-12-30")},
+    "beyond the bounds": {"age": 999, "cost": 1e9},
+    "a rare category": {"ward": "d"},
+    "a category nobody declared": {"ward": "the moon"},
+    "a missing value": {"cost": np.nan, "ward": None, "remark": None},
+    "all distinct": {"key": 5_000, "remark": "remark 5000 of them all"},
+}
+EVERYTHING: dict[str, object] = {
+    name: value for change in NEIGHBOURS.values() for name, value in change.items()
+}
+
+
+def people() -> pd.DataFrame:
+    """240 rows: one key and one remark stand twice, no value is missing, nobody is in ward d."""
+    rng = np.random.default_rng(3)
+    ill = rng.random(ROWS) < 0.3
+    key = np.arange(1_000, 1_000 + ROWS)
+    key[17] = key[18]
+    return pd.DataFrame(
+        {
+            "key": key,
+            "remark": [f"remark {number} of them all" for number in key],
+            "age": np.clip(rng.normal(np.where(ill, 65, 40), 12), 0, 99).astype(int),
+            "cost": np.where(rng.random(ROWS) < 0.6, 0.0, np.round(rng.lognormal(6, 1, ROWS))),
+            "ward": rng.choice(["a", "b", "c"], ROWS, p=[0.6, 0.3, 0.1]),
+            "day": pd.to_datetime(rng.integers(0, 366, ROWS), unit="D").astype("datetime64[us]"),
+            "ill": np.where(ill, "yes", "no"),
+        }
+    )
+
+
+def neighbour(change: dict[str, object]) -> pd.DataFrame:
+    """The same rows but for record 17."""
+    rows = people()
+    for name, value in change.items():
+        rows.loc[17, name] = value
+    return rows
+
+
+class Released:
+    """The door to rows with its output fixed, and all other randomness repeatable."""
+
+    def __init__(self, domain: Domain) -> None:
+        self._codes: Codes = Codec(domain).encode(people())
+
+    def __call__(self, codes: Codes, domain: Domain, plan: Plan, *, meter: Meter) -> PrivateTable:
+        assert len(codes) == len(self._codes)
+        noise = DeterministicNoise(5)
+        return PrivateTable(self._codes, domain, plan, noise_source=noise, meter=meter)
+
+
+def leaving(
+    model: str,
+    rows: pd.DataFrame,
+    settings: dict[str, Any],
+    home: Path,
+    patch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> dict[str, bytes]:
+    """Run the whole line on a table and collect what leaves, by name."""
+    # One stream each: modules that are imported for the first time draw from some of them too.
+    names, system = random.Random(12), random.Random(13)
+    patch.setattr(secrets, "randbits", random.Random(11).getrandbits)
+    patch.setattr(secrets, "token_hex", lambda n=32: names.randbytes(n).hex())
+    patch.setattr(os, "urandom", system.randbytes)
+    # Else the clock decides which events there are.
+    patch.setattr(Pace, "due", lambda _: True)
+    patch.setattr(conduct, "time", SimpleNamespace(monotonic=itertools.count().__next__))
+    patch.setattr(Meter, "forfeit", lambda *_: None)  # the claims of a real run are wanted
+    with RunStore(Workspace(home)) as store:
+        table = service.import_frame(store, rows, name="people.csv", source="t", people="p1")
+        inside = {c.name: {"note": c.note, "proposal": c.proposal} for c in table.schema.columns}
+        columns = [{**column.model_dump(), **inside[column.name]} for column in DECLARED]
+        schema = Schema.model_validate({"columns": columns, "target": "ill"})
+        table = store.save_schema(table.id, schema)
+        table = declare.change_holdout(store, table, 0.0)
+        store.attest(table.id)
+        patch.setattr(attempts, "PrivateTable", Released(schema.domain()))
+        plan = service.make_plan(
+            schema, table.n, model=model, epsilon=1.0, settings=settings, review=0.1
+        )
+        run = store.create_run(
+            table.id, plan, schema=schema, rows=50, seed=7, device="cpu", name=""
+        )
+        store.set_state(run.id, State.RUNNING, "Starting.", expect=(State.QUEUED,))
+        mask = os.umask(0o077)
+        capfd.readouterr()
+        try:
+            worker.main([run.id, "--home", str(home)], compare=toy.compare)
+        finally:
+            os.umask(mask)
+        spoken = capfd.readouterr()
+        return _collected(store, run.id) | {
+            "worker.log": (spoken.out + spoken.err).encode(),
+        }
+
+
+def _collected(store: RunStore, run_id: str) -> dict[str, bytes]:
+    run = store.run(run_id)
+    assert run.state is State.DONE and run.message == "Done.", (run.message, run.error)
+    certificate = service.certificate(store, run_id) or {}
+    outside = service.report(store, run_id, "outside")
+    assert certificate["private"] and outside is not None
+    timeless = {name: value for name, value in certificate.items() if name not in TIMES}
+    events = [(e.kind, e.data) for e in store.events(run_id) if e.kind != "device"]
+    found = {
+        "certificate": export.certificate_text(timeless).encode(),
+        "dictionary": export.dictionary(run).to_csv(index=False).encode(),
+        "outside.json": json.dumps(outside).encode(),
+        "outside.html": page(outside, run.title, claim=certificate["claim"]).encode(),
+        "table.csv": export.reviewed_file(store, run, format="csv").read_bytes(),
+        "events": json.dumps(events).encode(),
+        "meter.json": store.artefact(run_id, "meter.json").read_bytes(),
+        "plan": run.plan.model_dump_json().encode(),
+        "names": " ".join(
+            export.file_name(run, ending)
+            for ending in ("csv", "parquet", "certificate.json", "dictionary.csv", "model.zip")
+        ).encode(),
+    }
+    with zipfile.ZipFile(io.BytesIO(export.model_zip(store, run))) as archive:
+        found |= {f"model/{name}": archive.read(name) for name in archive.namelist()}
+    return found
