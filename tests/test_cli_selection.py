@@ -83,7 +83,8 @@ def test_an_inside_report_says_what_no_certificate_can_know(tmp_path, home, caps
     frame = sample_table(300)[["age", "sex", SAMPLE_TARGET]]
     frame[:200].to_csv(real, index=False)
     frame[100:].to_csv(synthetic, index=False)
-    command = ["review", str(real), str(synthetic), "--out", str(tmp_path / "r.html"), "--view"]
+    command = ["review", str(real), str(synthetic), "--out", str(tmp_path / "r.html")]
+    command += ["--declare-public", "--view"]
     assert main([*command, "outside"]) == 0
     assert "not covered by their ε" not in capsys.readouterr().out
     assert main([*command, "inside"]) == 0
