@@ -84,18 +84,30 @@ class Whose:
         return bool(self.rivals) and not self.words
 
 
-def account_names(store: RunStore) -> dict[str, str]:
-    """All accounts, newest first, with the tables they are known by."""
-    query = select(SketchRow.people, SketchRow.title).order_by(SketchRow.created.desc())
+def account_names(store: RunStore, *, without: str | None = None) -> dict[str, str]:
+    """All accounts, newest first, with the tables they are known by.
+
+    Args:
+      store: where.
+      without: a table that is left out, with the account that nothing else is known by.
+    """
+    query = select(SketchRow.people, SketchRow.title, SketchRow.table_id)
     names: dict[str, list[str]] = {}
     with store.engine.connect() as connection:
-        for people, title in connection.execute(query):
-            names.setdefault(people, []).append(title)
+        for people, title, table_id in connection.execute(query.order_by(SketchRow.id.desc())):
+            if without is None or table_id != without:
+                names.setdefault(people, []).append(f"'{title}'")
     for table in store.tables():
-        names.setdefault(table.people, [table.name])
+        if table.id != without:
+            names.setdefault(table.people, []).append(f"'{table.name}'")
+    own = None if without is None else store.table(without).people
     for entry in Ledger(store.engine).accounts():
-        names.setdefault(entry.people, [])
-    return {people: ", ".join(dict.fromkeys(titles)) for people, titles in names.items()}
+        if entry.people != own:
+            names.setdefault(entry.people, [])
+    return {
+        people: ", ".join(dict.fromkeys(titles)) or f"account {people}"
+        for people, titles in names.items()
+    }
 
 
 def likenesses(store: RunStore, frame: pd.DataFrame) -> tuple[Likeness, ...]:
