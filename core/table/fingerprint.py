@@ -193,7 +193,8 @@ def _hashed(name: str, series: pd.Series[Any], key: bytes) -> HashedColumn:
     # SipHash-2-4 by pandas; its key is 16 characters
     secret = base64.b85encode(hashlib.sha256(key + b"cells").digest())[:16].decode()
     hashes = pd.util.hash_array(spelled, hash_key=secret, categorize=False)
-    hashes = np.append(hashes, np.uint64(0))  # absent values, which have code -1
+    hashes[spelled == ""] = 0  # as absent values, which have code -1
+    hashes = np.append(hashes, np.uint64(0))
     codes = np.where(codes < 0, len(hashes) - 1, codes)
     again, distinct = pd.factorize(hashes)  # two spellings of one value are one
     codes = again[codes].astype(np.int64)
@@ -204,7 +205,10 @@ def _hashed(name: str, series: pd.Series[Any], key: bytes) -> HashedColumn:
 
 
 def _spelled(values: pd.Series[Any]) -> tuple[NDArray[np.object_], NDArray[np.float64]]:
-    """One spelling for equal values, as bytes or text, and what of them are numbers."""
+    """One spelling for equal values, as bytes or text, and what of them are numbers.
+
+    Absent values are empty text in some files, so empty text is absent.
+    """
     if isinstance(values.dtype, pd.CategoricalDtype):
         values = values.astype(values.cat.categories.dtype)
     if pd.api.types.is_bool_dtype(values.dtype) or not pd.api.types.is_numeric_dtype(values.dtype):

@@ -165,7 +165,7 @@ class _Rows:
         drawn = self._old.sample.n
         again = 2.0 * (twice + 1) / singles * self._n / drawn  # meetings with a single row
         expected = np.maximum(again, self._independent(first[single]))
-        chance = float(np.mean(-np.expm1(-expected)))
+        chance = float(np.minimum(expected, 1.0).mean())  # the union bound
         beyond = max(0.0, (shared / singles - chance) / max(1e-12, 1.0 - chance))
         return Overlap(
             columns=len(self._pairs),
