@@ -193,6 +193,33 @@ def test_a_limit_must_be_in_range(ledger: Ledger, limit: float, delta: float) ->
         ledger.register("others", limit, delta, n=N)
 
 
+@pytest.mark.parametrize("delta", [1 / N, 2 / N, 0.5])
+def test_a_limit_needs_delta_below_one_over_n(ledger: Ledger, delta: float) -> None:
+    with pytest.raises(ValueError, match=f"below one over the number of records, 1/{N}"):
+        ledger.register("others", 1.0, delta, n=N)
+    opening = gaussian_plan(0.5)
+    with pytest.raises(ValueError, match="below one over"):
+        ledger.debit("others", opening, "run", limit=(1.0, delta))
+    assert ledger.entries("others") == ()
+    ledger.register("others", 1.0, 0.99 / N, n=N)
+
+
+def test_a_release_needs_delta_below_one_over_n(ledger: Ledger) -> None:
+    with pytest.raises(LedgerError, match=f"1/{N}"):
+        ledger.debit("people", gaussian_plan(0.5, 1 / N), "run")
+    assert len(ledger.entries("people")) == 1
+
+
+def test_a_refused_first_release_opens_no_account(ledger: Ledger) -> None:
+    with pytest.raises(OverBudgetError):
+        ledger.debit("others", gaussian_plan(2.0), "run", limit=(1.0, 1e-5))
+    assert ledger.entries("others") == ()  # so the steward may still set a limit
+    ledger.debit("others", gaussian_plan(0.5), "run", limit=(1.0, 1e-5))
+    assert (ledger.left("others").limit, ledger.left("others").releases) == (1.0, 1)
+    ledger.debit("others", gaussian_plan(0.1), "more", limit=(9.0, 1e-5))
+    assert ledger.left("others").limit == 1.0  # a limit that is there stays
+
+
 def test_one_key_pays_once(ledger: Ledger) -> None:
     plan = gaussian_plan(1.0)
     first = ledger.debit("people", plan, "run-1")
