@@ -6,9 +6,10 @@ once and with each one left out in turn (one column may have been rounded or rec
 
 Tables of different people share rows too, when their columns take few values. So only rows that
 are single in the earlier table count, and they are judged against the larger of two estimates of
-how often strangers would meet them: Good and Turing's, from how many rows occur twice where others
-occur once (Good, "The population frequencies of species", 1953), and the one that columns would
-give if they were independent.
+how often strangers would meet them: the one that columns would give if they were independent, and
+the one that equal rows within either table give. For the latter Good and Turing's count of rows
+that occur twice where others occur once ("The population frequencies of species", 1953) is good for
+large tables, and the share of pairs of rows that are equal for small ones; the smaller is taken.
 """
 
 from __future__ import annotations
@@ -163,7 +164,8 @@ class _Rows:
         met = np.bincount(places[places >= 0], minlength=len(distinct)) > 0
         shared = int(met[single].sum())
         drawn = self._old.sample.n
-        again = 2.0 * (twice + 1) / singles * self._n / drawn  # meetings with a single row
+        again = 2.0 * (twice + 1) / singles / drawn * self._n  # meetings with a single row
+        again = min(again, self._n * self._twins(counts))
         expected = np.maximum(again, self._independent(first[single]))
         chance = float(np.minimum(expected, 1.0).mean())  # the union bound
         beyond = max(0.0, (shared / singles - chance) / max(1e-12, 1.0 - chance))
@@ -175,6 +177,17 @@ class _Rows:
             by_chance=chance,
             p_value=float(stats.binom.sf(shared - 1, singles, min(chance, 1.0))),
         )
+
+    def _twins(self, counts: NDArray[np.intp]) -> float:
+        """Chance that two rows of one table are equal, estimated from all pairs in both.
+
+        Args:
+          counts: how often each different row of the earlier sample is there.
+        """
+        now = np.unique(self._now, return_counts=True)[1]
+        pairs = [float((one * (one - 1.0)).sum()) for one in (counts, now)]
+        most = [n * (n - 1.0) for n in (self._old.sample.n, self._n)]
+        return min(1.0, (sum(pairs) + 2.0) / max(1.0, sum(most)))
 
     def _independent(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """Meetings with rows of the sample if columns were independent, float64 [rows]."""
