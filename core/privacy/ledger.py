@@ -171,6 +171,7 @@ class Ledger:
             return _append(
                 connection,
                 before=known,
+                n=plan.n,
                 kind="release",
                 people=people,
                 run=run,
@@ -269,12 +270,15 @@ def _entries(connection: Connection, people: str | None) -> tuple[Entry, ...]:
     return tuple(Entry.read(body, digest) for body, digest in connection.execute(query))
 
 
-def _append(connection: Connection, *, before: tuple[Entry, ...] = (), **fields: Any) -> Entry:
+def _append(
+    connection: Connection, *, before: tuple[Entry, ...] = (), n: int = 1, **fields: Any
+) -> Entry:
     """Add an entry to the chain; the caller holds the lock.
 
     Args:
       connection: inside `_locked`.
       before: the account's entries, for a release whose certificate must repeat what they state.
+      n: number of records of a release.
       fields: of `Entry`.
     """
     newest = select(entries_table.c.seq, entries_table.c.hash).order_by(entries_table.c.seq.desc())
@@ -287,7 +291,7 @@ def _append(connection: Connection, *, before: tuple[Entry, ...] = (), **fields:
         **(plain | fields),
     )
     if entry.kind == "release":
-        entry = entry.model_copy(update={"statements": statements((*before, entry))})
+        entry = entry.model_copy(update={"statements": statements((*before, entry), n)})
     entry = entry.sealed()
     connection.execute(insert(entries_table).values(entry.row()))
     return entry

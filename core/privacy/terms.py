@@ -150,20 +150,27 @@ def _columns(releases: Sequence[Entry], wanted: Released) -> str | None:
     return f"New column names ({', '.join(fresh)}) may be hidden columns under another name."
 
 
-def statements(entries: Sequence[Entry]) -> tuple[tuple[str, str], ...]:
+def statements(entries: Sequence[Entry], n: int) -> tuple[tuple[str, str], ...]:
     """What the certificate of a release must say of its account, oldest first, no sentence twice.
 
     Args:
       entries: the account's, up to the release and with it.
+      n: number of records (public) of the release.
 
     Returns:
-      What each sentence is about ("people" or "shift"), and the sentence.
+      What each sentence is about ("people", "shift" or "limit"), and the sentence.
     """
-    return tuple(dict.fromkeys(_said(entries)))
+    return tuple(dict.fromkeys(_said(entries, n)))
 
 
-def _said(entries: Sequence[Entry]) -> Iterator[tuple[str, str]]:
+def _said(entries: Sequence[Entry], n: int) -> Iterator[tuple[str, str]]:
     for entry in entries:
+        if entry.kind == "account" and entry.delta * n >= 1.0:  # opened with fewer records
+            yield (
+                "limit",
+                f"The limit of all releases about these people, δ {entry.delta:.3g}, was set for "
+                f"a smaller table; it is not below one over this table's {n} records.",
+            )
         if entry.kind == "statement":
             yield "people", SEPARATE
         elif entry.kind == "release" and entry.words:

@@ -171,6 +171,13 @@ def test_a_declaration_is_kept_and_repeated(ledger: Ledger) -> None:
         ledger.declare("people", " ", key="t2")
 
 
+def test_a_limit_that_a_larger_table_outgrew_is_said(ledger: Ledger) -> None:
+    small, large = plan(), plan().model_copy(update={"n": 200_000})
+    assert ledger.debit("people", small, "small", domain=domain()).statements == ()
+    ((about, said),) = ledger.debit("people", large, "large", domain=domain()).statements
+    assert about == "limit" and "not below one over this table's 200000 records" in said
+
+
 def _race(url: str, shift: float, barrier: object, results: object) -> None:
     ledger = Ledger(create_engine(url, connect_args={"timeout": 60}))
     barrier.wait()  # type: ignore[attr-defined]
