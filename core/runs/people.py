@@ -10,23 +10,17 @@ where rows overlap that takes words, which the ledger keeps and certificates rep
 from __future__ import annotations
 
 import secrets
-import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pandas as pd
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, func, select, update
 
 from core.privacy.exclusive import exclusive
 from core.privacy.ledger import Ledger
-from core.runs.accounts import people_of
 from core.runs.database import RunRow, SketchRow, TableRow
-from core.runs.keys import people_key
+from core.runs.likeness import Comparison, Likeness, keep
 from core.runs.store import RunStore, RunStoreError
-from core.table.fingerprint import HashedTable, Sketch, exact_digest, sketch
-from core.table.overlap import Overlap, compare
 
 __all__ = [
     "NEW",
@@ -42,21 +36,6 @@ __all__ = [
 
 NEW = "new"  # for `--people`: people that no earlier table is about
 MOST_NAME = 60  # characters of an account's name
-
-
-@dataclass(frozen=True)
-class Likeness:
-    """An account whose people a table is probably about.
-
-    Attributes:
-      people: the account.
-      evidence: a sentence for the steward; it comes from rows and stays inside.
-      strength: estimated share of rows shared, [0, 1].
-    """
-
-    people: str
-    evidence: str
-    strength: float
 
 
 @dataclass(frozen=True)
@@ -112,7 +91,7 @@ def account_names(store: RunStore, *, without: str | None = None) -> dict[str, s
 
 def likenesses(store: RunStore, frame: pd.DataFrame) -> tuple[Likeness, ...]:
     """The accounts that share rows with a table, the likeliest first; stores nothing."""
-    return _Comparison(store, frame).look()
+    return Comparison(store, frame).look()
 
 
 def settle(
@@ -141,7 +120,7 @@ def settle(
     Raises:
       RunStoreError: the name cannot be one.
     """
-    comparison = _Comparison(store, frame)
+    comparison = Comparison(store, frame)
     fresh = secrets.token_hex(10)
     while True:
         alike = comparison.look()
@@ -149,11 +128,11 @@ def settle(
         answer = Whose(chosen, alike, words.strip() if people is not None else "")
         if not answer.rivals:
             answer = Whose(chosen, alike)
-        row = comparison.row(answer, title=title, table_id=table_id)
+        row = comparison.row(chosen, alike, answer.words, title=title, table_id=table_id)
         with exclusive(store.engine, SketchRow.__tablename__) as connection:
             # two imports of one table at once must end in one account: the later one looks again
             if _newest(connection) == comparison.seen:
-                _keep(connection, row)
+                keep(connection, row)
                 break
     _declare(store, answer, key=table_id or row["exact"][:20])
     return answer
@@ -256,134 +235,5 @@ def _declare(store: RunStore, answer: Whose, *, key: str) -> None:
         ledger.declare(people, answer.words, key=f"people {key} {people} {answer.people}")
 
 
-# -- comparing ----------------------------------------------------------------------------------
-
-
-class _Comparison:
-    """One table against all that were seen, also those that appear meanwhile.
-
-    Attributes:
-      seen: number of the newest sketch that was compared, 0 before any.
-    """
-
-    def __init__(self, store: RunStore, frame: pd.DataFrame) -> None:
-        self.seen = 0
-        self._store, self._frame = store, frame
-        self._key = people_key(store.workspace)
-        self._hashed = HashedTable.of(frame, self._key)
-        self._exact = exact_digest(self._hashed, self._key)
-        self._alike: dict[str, Likeness] = {}
-
-    def look(self) -> tuple[Likeness, ...]:
-        """Compare with what is new; all that is alike so far."""
-        _catch_up(self._store, self._key)
-        for row in _later(self._store, self.seen):
-            self.seen = row.id
-            overlap = compare(self._hashed, Sketch.from_bytes(row.body))
-            exact = row.exact == self._exact
-            if exact or (overlap is not None and overlap.same_people):
-                self._add(row.people, _evidence(row, None if exact else overlap))
-        self._older()
-        return tuple(sorted(self._alike.values(), key=lambda one: -one.strength))
-
-    def row(self, answer: Whose, *, title: str, table_id: str | None) -> dict[str, Any]:
-        """What is kept of the table."""
-        return {
-            "table_id": table_id,
-            "people": answer.people,
-            "title": title,
-            "created": time.time(),
-            "exact": self._exact,
-            "body": sketch(self._frame, self._key).to_bytes(),
-            "alike": [asdict(one) for one in answer.alike],
-            "words": answer.words,
-        }
-
-    def _older(self) -> None:
-        """Accounts that an older version's command line opened: it kept no rows, only a digest."""
-        accounts = {entry.people for entry in Ledger(self._store.engine).accounts()}
-        with self._store.engine.connect() as connection:
-            sketched = set(connection.scalars(select(SketchRow.people).distinct()))
-        if accounts - sketched:
-            people = people_of(self._frame)
-            if people in accounts - sketched:
-                self._add(people, ("All rows of this table were in an earlier one.", 1.0))
-
-    def _add(self, people: str, found: tuple[str, float]) -> None:
-        best = self._alike.get(people)
-        if best is None or found[1] > best.strength:
-            self._alike[people] = Likeness(people, *found)
-
-
-def _catch_up(store: RunStore, key: bytes) -> None:
-    """Sketch stored tables that have none: older versions kept none."""
-    with store.engine.connect() as connection:
-        there = set(connection.scalars(select(SketchRow.table_id)))
-    for table in store.tables():
-        if table.id in there:
-            continue
-        frame = store.load_frame(table.id)
-        row = {
-            "table_id": table.id,
-            "people": table.people,
-            "title": table.name,
-            "created": table.created.timestamp(),
-            "exact": exact_digest(HashedTable.of(frame, key), key),
-            "body": sketch(frame, key).to_bytes(),
-            "alike": [],
-            "words": "",
-        }
-        with exclusive(store.engine, SketchRow.__tablename__) as connection:
-            _keep(connection, row)
-
-
-def _later(store: RunStore, seen: int) -> Iterator[SketchRow]:
-    with store.engine.connect() as connection:
-        query = select(SketchRow.id).where(SketchRow.id > seen).order_by(SketchRow.id)
-        numbers = list(connection.scalars(query))
-    for number in numbers:  # one at a time: together they may be large
-        with store.engine.connect() as connection:
-            row = connection.execute(select(SketchRow).where(SketchRow.id == number)).first()
-        if row is not None:
-            yield row  # type: ignore[misc]  # a row with the attributes of SketchRow
-
-
 def _newest(connection: Connection) -> int:
     return connection.execute(select(func.coalesce(func.max(SketchRow.id), 0))).scalar_one()
-
-
-def _keep(connection: Connection, row: dict[str, Any]) -> None:
-    """Add a sketch, unless the same is there; the caller holds the lock."""
-    same = select(SketchRow.id).where(
-        SketchRow.people == row["people"],
-        SketchRow.exact == row["exact"],
-        SketchRow.table_id.is_(None)
-        if row["table_id"] is None
-        else SketchRow.table_id == row["table_id"],
-    )
-    if connection.execute(same).first() is None:
-        connection.execute(insert(SketchRow).values(**row))
-
-
-def _evidence(row: SketchRow, overlap: Overlap | None) -> tuple[str, float]:
-    """A sentence on what is shared, and how much; None says that the tables are equal."""
-    day = datetime.fromtimestamp(row.created, UTC)
-    other = f"'{row.title}' (brought in {day.day} {day:%b %Y})"
-    if overlap is None:
-        return f"All rows of this table are also in {other}.", 1.0
-    if overlap.of_new >= overlap.of_old or overlap.of_new >= 0.1:
-        return f"{_many(overlap.of_new)} of this table are also in {other}.", overlap.of_new
-    return f"{_many(overlap.of_old)} of {other} are also in this table.", overlap.of_old
-
-
-def _many(share: float) -> str:
-    """A share of rows in words, for reading aloud.
-
-    >>> _many(1.0), _many(0.91), _many(0.031)
-    ('Nearly all rows', 'About 9 of 10 rows', 'About 3 of 100 rows')
-    """
-    if share >= 0.95:
-        return "Nearly all rows"
-    if share >= 0.095:
-        return f"About {round(10 * share)} of 10 rows"
-    return f"About {max(1, round(100 * share))} of 100 rows"

@@ -77,26 +77,30 @@ class Overlap:
         return self.same_people, self.strength if self.same_people else 0.0, -self.p_value
 
 
-def compare(new: HashedTable, old: Sketch) -> Overlap | None:
+def compare(new: HashedTable, old: Sketch, *, n: int | None = None) -> Overlap | None:
     """The overlap of a table with the table of a sketch made with the same key; None without any.
 
     Args:
-      new: all rows of the table, n ≥ 1.
+      new: rows of the table, all or a random part of them, at least one.
       old: of the earlier table.
+      n: how many rows the table has; as many as `new` when None.
     """
+    part = 1.0 if n is None else new.n / n
     pairs = _matched(new, old.sample)
     if not pairs:
         return None
-    best = _Rows(new, old, pairs).overlap()
+    best = _Rows(new, old, pairs).overlap(part)
     if len(pairs) == 1 or (best is not None and best.same_people and best.strength >= PLENTY):
         return best
     # each column in turn may have been changed; some rows of a large table are enough to see it
     some = new.thinned(max(1, new.n // EXPLORED))
     fewer = [[*pairs[:i], *pairs[i + 1 :]] for i in range(len(pairs))]
-    tried = [_Rows(some, old, _same(some, new, one)).overlap() for one in fewer]
+    tried = [
+        _Rows(some, old, _same(some, new, one)).overlap(part * some.n / new.n) for one in fewer
+    ]
     ranked = [(one.rank, i) for i, one in enumerate(tried) if one is not None]
     if ranked and max(ranked)[0][0]:
-        other = _Rows(new, old, fewer[max(ranked)[1]]).overlap()
+        other = _Rows(new, old, fewer[max(ranked)[1]]).overlap(part)
         if other is not None and (best is None or other.rank > best.rank):
             return other
     return best
@@ -153,8 +157,12 @@ class _Rows:
         self._before = _row_hashes([o for o, _ in pairs], old.sample.n)
         self._now = _row_hashes([c for _, c in pairs], new.n)
 
-    def overlap(self) -> Overlap | None:
-        """What is shared; None when the earlier table has no row of its own kind."""
+    def overlap(self, part: float) -> Overlap | None:
+        """What is shared; None when the earlier table has no row of its own kind.
+
+        Args:
+          part: share of the new table's rows that are here, (0, 1].
+        """
         distinct, first, counts = np.unique(self._before, return_index=True, return_counts=True)
         single = counts == 1
         singles, twice = int(single.sum()), int((counts == 2).sum())
@@ -172,7 +180,7 @@ class _Rows:
         return Overlap(
             columns=len(self._pairs),
             of_new=min(1.0, beyond * self._old.n / self._n),
-            of_old=min(1.0, beyond),
+            of_old=min(1.0, beyond / part),
             shared=shared,
             by_chance=chance,
             p_value=float(stats.binom.sf(shared - 1, singles, min(chance, 1.0))),

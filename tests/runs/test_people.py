@@ -74,6 +74,16 @@ def test_other_people_get_an_account_of_their_own(store: RunStore, visits: pd.Da
     assert other.people != first.people and people.whose(store, other.id).alike == ()
 
 
+def test_of_a_large_table_a_part_is_compared(
+    store: RunStore, visits: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = bring(store, visits)
+    monkeypatch.setattr("core.runs.likeness.COMPARED", 150)
+    assert bring(store, changed(visits)).people == first.people
+    assert bring(store, visits.sample(frac=1.0, random_state=3)).people == first.people
+    assert bring(store, sample_table(300)).people != first.people
+
+
 def test_what_is_kept_out_belongs_to_the_same_account(
     store: RunStore, visits: pd.DataFrame
 ) -> None:
