@@ -109,8 +109,8 @@ def test_people_are_recognised_after_their_table_is_gone(
 
 
 def test_two_imports_at_once_end_in_one_account(tmp_path: Path, visits: pd.DataFrame) -> None:
-    Workspace(tmp_path)
-    records, begin = [], threading.Barrier(2)
+    RunStore(Workspace(tmp_path)).close()
+    records, begin = [], threading.Barrier(2, timeout=60)
 
     def work() -> None:
         with RunStore(Workspace(tmp_path)) as store:
