@@ -155,6 +155,12 @@ def _plan_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--target", help="the column that others should predict")
     _declaration(command)
     _keep_out(command)
+    command.add_argument(
+        "--people",
+        metavar="NAME",
+        help="whose people these are: an account that `ledger show` lists, or a name for another; "
+        "'new' for people no earlier table is about; by default whose rows they share",
+    )
     command.add_argument("--settings", nargs="+", action="extend", default=[], metavar="NAME=VALUE")
     command.add_argument(
         "--sensitive",
@@ -168,6 +174,12 @@ def _plan_options(command: argparse.ArgumentParser) -> None:
         type=float,
         help="how different tagged columns must be: the share of groups of 128 records that would "
         "notice, 0 to .99",
+    )
+    command.add_argument(
+        "--confirm-shift",
+        default="",
+        metavar="WORDS",
+        help="allow a release that may undo what earlier ones hide; certificates repeat the words",
     )
     command.add_argument(
         "--certificate",

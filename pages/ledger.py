@@ -5,17 +5,26 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from core.privacy.ledger import Ledger
+from core.privacy.ledger import Entry, Ledger
 from core.runs import service
+from core.runs.accounts import DEFAULT_LIMIT
 from core.runs.records import TableRecord
 from pages.parts import guard, routes, shared
+
+MEANING = (
+    "The limit is the largest ε that all releases about these people may have together, whoever "
+    "combines them. When it is reached, no further release is made: ask the table's owner. Another "
+    "limit cannot be set after the first release, because what was released under this one's "
+    "promise cannot be taken back."
+)
 
 
 def render() -> None:
     """The page."""
     guard.require("steward")
     shared.header(
-        "Ledger", "Every private release of each table. Entries are added, never changed."
+        "Ledger",
+        "Every private release about each table's people. Entries are added, never changed.",
     )
     tables = shared.store().tables()
     if not tables:
@@ -36,34 +45,65 @@ def _table(table: TableRecord) -> None:
     with st.container(border=True):
         st.markdown(f"**{table.name}** · {table.n:,} rows")
         if account.limit is None:
-            st.caption("No limit is set. Releases are recorded.")
-            if not account.entries:
-                _limit(table)
+            _without_limit(table, account)
         elif account.left is not None:
             st.progress(
                 account.left.share,
                 text=f"Limit ε {account.limit:g}; "
                 f"left: {account.left.words(account.delta or 1e-6)}",
             )
+            st.caption(MEANING)
+        declared = [entry.words for entry in account.entries if entry.kind == "statement"]
+        for words in dict.fromkeys(declared):
+            st.caption(
+                ":material/group_off: The steward declared that these people have no other "
+                f"account: “{words}”. Certificates say so."
+            )
         rows = [
-            {
-                "when": pd.Timestamp(entry.time, unit="s", tz="UTC"),
-                "what": "account opened" if entry.kind == "account" else "release",
-                "model": entry.model,
-                "ε": "no privacy" if entry.epsilon is None else f"{entry.epsilon:.3g}",
-                "δ": entry.delta,
-                "run": entry.run,
-            }
+            _row(entry)
             for entry in account.entries
-            if entry.kind == "release" or account.limit is not None
+            if entry.kind != "account" or account.limit is not None
         ]
         if rows:
             st.dataframe(pd.DataFrame(rows), hide_index=True)
 
 
+def _row(entry: Entry) -> dict[str, object]:
+    """One entry for the eye."""
+    what = {"account": "account opened", "release": "release", "statement": "declaration"}
+    epsilon = "no privacy" if entry.epsilon is None else f"{entry.epsilon:.3g}"
+    stated = entry.kind == "statement"
+    return {
+        "when": pd.Timestamp(entry.time, unit="s", tz="UTC"),
+        "what": what[entry.kind],
+        "model": entry.model,
+        "ε": "" if stated else epsilon,
+        "δ": None if stated else entry.delta,
+        "hides": "; ".join(", ".join(group) for group in entry.groups),
+        "confirmed": entry.words,
+        "run": None if stated else entry.run,
+    }
+
+
+def _without_limit(table: TableRecord, account: service.Account) -> None:
+    """Before a first release, or an account of an older version."""
+    if any(entry.kind == "release" for entry in account.entries):
+        st.caption(
+            "No limit was set before the first release, by an older version of this product. "
+            "Releases are recorded; a limit after the fact would promise what was given away."
+        )
+        return
+    st.caption(
+        "Nothing was released yet. The first release opens the account with a limit of "
+        f"ε {DEFAULT_LIMIT:g} for all releases together, unless you set another one before it. "
+        + MEANING
+    )
+    _limit(table)
+
+
 def _limit(table: TableRecord) -> None:
     with st.popover("Set a limit", icon=":material/vertical_align_top:"):
-        st.write("All releases of this table together. It can be set once, before the first.")
+        st.write("All releases about these people together. It can be set once, before the first.")
         epsilon = st.number_input(
             "ε for all releases together", 0.1, 100.0, 3.0, 0.5, key=f"epsilon_{table.id}"
         )

@@ -11,6 +11,7 @@ from core.models.synthesizer import Card
 from core.privacy.accountant import attacker_best_guess
 from core.privacy.plan import Phase, Plan, default_delta
 from core.runs import estimate, overlay, scoring, service
+from core.runs.accounts import DEFAULT_LIMIT
 from core.runs.records import TableRecord
 from core.table.schema import SchemaError
 from pages.parts import domains, guard, models, protection, routes, shared
@@ -274,13 +275,17 @@ def _ledger(table: TableRecord, plan: Plan) -> None:
     account = service.account(shared.store(), table.id)
     spent = [e for e in account.entries if e.kind == "release"]
     if account.limit is None or account.left is None:
+        fresh = (
+            f"The first one opens their account with a limit of ε {DEFAULT_LIMIT:g} for all "
+            "releases together. Another limit can be set on the Ledger page before it, not after."
+        )
         st.caption(
-            f":material/receipt_long: Earlier releases of this table in the ledger: {len(spent)}. "
-            + ("No limit is set." if spent else "A limit can be set on the Ledger page first.")
+            f":material/receipt_long: Earlier releases about these people in the ledger: "
+            f"{len(spent)}. " + ("No limit was set before the first one." if spent else fresh)
         )
         return
     st.caption(
-        f":material/receipt_long: Limit ε {account.limit:g} for this table. "
+        f":material/receipt_long: Limit ε {account.limit:g} for these people. "
         f"Left before this run: {account.left.words(plan.budget.delta)}."
     )
 
@@ -297,7 +302,12 @@ def _start(table: TableRecord, plan: Plan, extra: dict[str, object]) -> None:
         )
         ready = confirmation.strip().lower() == "not private"
         label = "Train without differential privacy"
-    if st.button(label, type="primary", icon=":material/play_arrow:", disabled=not ready):
+    allowed, shift_words = protection.confirm(table, plan)
+    if not allowed:
+        label = "Not possible after what these people's earlier releases hide or show"
+    if st.button(
+        label, type="primary", icon=":material/play_arrow:", disabled=not (ready and allowed)
+    ):
         seed = extra["seed"]
         with shared.plain_errors():
             run = service.start(
@@ -310,6 +320,7 @@ def _start(table: TableRecord, plan: Plan, extra: dict[str, object]) -> None:
                 device=str(extra["device"]),
                 name=str(extra["name"] or ""),
                 confirmation=confirmation,
+                shift_words=shift_words,
             )
             routes.go("training", run=run.id)
 

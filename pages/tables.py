@@ -16,7 +16,7 @@ from core.table.profile import ColumnProfile
 from core.table.read import read_table
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, fetch_adult, sample_table
 from core.table.schema import Column, Kind
-from pages.parts import domains, guard, routes, shared, tagging, uploads
+from pages.parts import domains, guard, routes, shared, tagging, uploads, whose
 
 ENOUGH_TO_SPARE = 2_000  # rows from which a tenth is kept out unless the steward says otherwise
 
@@ -108,7 +108,8 @@ def _stored() -> None:
             with st.popover("Delete", icon=":material/delete:"):
                 st.write(
                     "Deletes the rows and all runs made from them. Ledger entries stay, because "
-                    "what was released cannot be taken back."
+                    "what was released cannot be taken back, and so does what these people are "
+                    "recognised by."
                 )
                 if st.button("Delete for good", key=f"delete_{table.id}", type="primary"):
                     with shared.plain_errors():
@@ -147,6 +148,7 @@ def _confirm(table: TableRecord) -> None:
     with rows:
         st.caption("The first rows, as they were read. Only you see them.")
         st.dataframe(pd.DataFrame(table.profile["preview"]), height=420)
+    whose.render(table)
     _attest(table)
 
 

@@ -8,6 +8,7 @@ import time
 from core.commands.common import print_json
 from core.privacy.ledger import Entry, Ledger
 from core.runs.accounts import limited
+from core.runs.people import account_names
 from core.runs.store import RunStore
 from core.runs.workspace import Workspace
 
@@ -21,6 +22,7 @@ def ledger(options: argparse.Namespace) -> int:
     with RunStore(Workspace.default()) as store:
         book = Ledger(store.engine)
         entries, chain = book.entries(), book.verify()
+        names = account_names(store)
     if options.what == "verify":
         whole = f"sound: {chain.entries} entries, the newest has hash {chain.head}"
         print(whole if chain else f"broken: {chain.problem}")
@@ -30,6 +32,8 @@ def ledger(options: argparse.Namespace) -> int:
     for entry in entries:
         day = time.strftime("%Y-%m-%d %H:%M", time.gmtime(entry.time))
         print(f"{entry.seq:5}  {day}  {entry.people:20}  {_words(entry)}")
+    for people, tables in names.items():
+        print(f"account {people}: {tables}")
     print(f"{len(entries)} entries")
     if options.json:
         print_json({"entries": [entry.model_dump(mode="json") for entry in entries]})
@@ -39,5 +43,16 @@ def ledger(options: argparse.Namespace) -> int:
 def _words(entry: Entry) -> str:
     amount = f"ε {entry.limit:.4g}, δ {entry.delta:.3g}"
     if entry.kind == "account":
-        return f"account with limit {amount}" if limited(entry) else "account without a limit"
-    return f"{entry.model}: {amount if entry.private else 'no differential privacy'}"
+        return f"account with limit {amount}" if limited(entry) else "no limit was set"
+    if entry.kind == "statement":
+        return f"declared to have no other account: “{entry.words}”"
+    return (
+        f"{entry.model}: {amount if entry.private else 'no differential privacy'}{_hidden(entry)}"
+    )
+
+
+def _hidden(entry: Entry) -> str:
+    """What a release hides, and what was confirmed in words."""
+    groups = "; ".join(", ".join(group) for group in entry.groups)
+    hidden = f", hides {groups} at strength {entry.shift:g}" if groups else ""
+    return hidden + (f", confirmed: “{entry.words}”" if entry.words else "")

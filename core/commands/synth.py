@@ -28,11 +28,12 @@ from core.commands.common import (
     require_declaration,
     say_dangers,
 )
+from core.commands.people import account_for, foresee
 from core.models.synthesizer import FitEvent, Wish, synthesizer
 from core.privacy.ledger import Entry, Ledger
 from core.privacy.plan import Plan
 from core.quality.noisy import NoisyCells, NoisyScore, score
-from core.runs.accounts import account_of, limited, open_account, people_of
+from core.runs.accounts import account_of, limited, pay
 from core.runs.keys import shift_key
 from core.runs.pipeline import Job, Outcome, choose_device, execute, limit_threads
 from core.runs.reporter import Pace, Stopwatch, peak_memory_mb
@@ -65,6 +66,9 @@ def plan(options: argparse.Namespace) -> int:
         noise = f"noise multiplier {phase.noise_multiplier:.4g}"
         print(f"  {phase.share:4.0%}  {phase.title}: {phase.count} × {noise}{rate}")
     print(f"domain: {domain}")
+    refused = foresee(options, frame, schema, made)
+    if refused is not None and not options.confirm_shift.strip():
+        print(f"would be refused: {refused} (--confirm-shift WORDS)")
     if options.json:
         phases = [phase.model_dump(mode="json") for phase in made.phases]
         more = {"rows": made.n, "digest": made.digest, "settings": made.settings}
@@ -155,8 +159,7 @@ def synth(options: argparse.Namespace) -> int:
     console = _Console(quiet=options.quiet)
     console.watch.enter("table")
     frame, schema = read_with_schema(options)
-    people = people_of(frame)  # of all records: what is kept out today may be trained on tomorrow
-    whole = frame
+    whole = frame  # whose people these are is asked of all records, those kept out too
     frame, _ = split_rows(whole, schema.holdout)
     plan = _plan_for(options, schema, len(frame))
     if private:
@@ -165,6 +168,7 @@ def synth(options: argparse.Namespace) -> int:
     device = choose_device(options.device)
     with RunStore(Workspace.default()) as store:
         ledger = Ledger(store.engine)
+        people = account_for(options, store, whole)
         job = _Job(options, frame=frame, schema=schema, plan=plan, device=device)
         outcome = job.execute(store.workspace, ledger=ledger, people=people, console=console)
         spent = _ledger_words(ledger, people, plan.budget.delta)
@@ -241,10 +245,15 @@ class _Job:
         n, plan = len(self._frame), self._plan
 
         def debit() -> Entry:
-            open_account(ledger, people, n)
-            key = f"cli-{secrets.token_hex(8)}"
-            confirmed = not plan.budget.private  # `--epsilon inf` says it in so many words
-            return ledger.debit(people, plan, key, allow_non_private=confirmed)
+            return pay(
+                ledger,
+                people,
+                plan,
+                f"cli-{secrets.token_hex(8)}",
+                domain=self._schema.domain(),
+                allow_non_private=not plan.budget.private,  # `--epsilon inf` says it in words
+                shift_words=self._options.confirm_shift,
+            )
 
         with tempfile.TemporaryDirectory(prefix="synth-", dir=workspace.home) as folder:
             job = Job(
@@ -288,5 +297,5 @@ def _score_lines(found: NoisyScore | None) -> list[str]:
 def _ledger_words(ledger: Ledger, people: str, delta: float) -> str:
     opened = account_of(ledger, people)
     if opened is None or not limited(opened):
-        return "recorded; no limit set for this table"
+        return "recorded; no limit was set for these people"
     return f"recorded; {ledger.left(people).words(delta)} is left of ε {opened.limit:g}"

@@ -13,6 +13,7 @@ from sqlalchemy import Column, Integer, MetaData, String, Table, Text
 
 __all__ = ["GENESIS", "ChainReport", "Entry", "Left", "check_chain", "entries_table"]
 
+LATER = ("columns", "groups", "shift", "frame", "words", "statements")  # not in older entries
 GENESIS = "0" * 64  # what the first entry calls the hash before it
 
 entries_table = Table(
@@ -32,7 +33,8 @@ class Entry(BaseModel):
     Attributes:
       seq: 1, 2, 3, … over all accounts.
       time: seconds since 1970-01-01 UTC.
-      kind: "account" opens an account with its limit, "release" pays for a plan.
+      kind: "account" opens an account with its limit, "release" pays for a plan, "statement" is
+        something the steward declared about an account.
       people: the account.
       run: key of a release, None for an account.
       model: registry id of what was released.
@@ -41,14 +43,22 @@ class Entry(BaseModel):
       delta: the limit's or the release's δ.
       rho: the release's Rényi divergence at the account's order.
       previous: hash of the entry before.
-      hash: SHA-256 of everything above.
+      columns: names of the columns that were released, sorted; None where nobody said.
+      groups: the tagged columns (α-LMDP), each group sorted; empty without tags.
+      shift: strength of their shift; None without tags.
+      frame: digest of the tagged columns' declared domains.
+      words: what the steward wrote, when the entry needed it.
+      statements: what certificates must repeat, each with what it is about ("people", "shift" or
+        "limit"); see `core.privacy.terms`.
+      hash: SHA-256 of everything above. What is left at its default is not part of it, so entries
+        of older versions keep their hash.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     seq: int
     time: float
-    kind: Literal["account", "release"]
+    kind: Literal["account", "release", "statement"]
     people: str
     run: str | None
     model: str
@@ -57,6 +67,12 @@ class Entry(BaseModel):
     delta: float
     rho: float
     previous: str
+    columns: tuple[str, ...] | None = None
+    groups: tuple[tuple[str, ...], ...] = ()
+    shift: float | None = None
+    frame: str = ""
+    words: str = ""
+    statements: tuple[tuple[str, str], ...] = ()
     hash: str = ""
 
     @property
@@ -76,7 +92,10 @@ class Entry(BaseModel):
 
     def body(self) -> str:
         """Canonical JSON of everything but the hash."""
-        fields = self.model_dump(exclude={"hash"})
+        fields = self.model_dump(mode="json", exclude={"hash"})
+        for name in LATER:
+            if getattr(self, name) == type(self).model_fields[name].default:
+                del fields[name]
         return json.dumps(fields, sort_keys=True, ensure_ascii=False, allow_nan=False)
 
     def sealed(self) -> Self:

@@ -24,16 +24,28 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from typing import Any
 
 from sqlalchemy import Connection, Engine, insert, select
 from sqlalchemy.schema import CreateTable
 
 from core.privacy.entries import GENESIS, ChainReport, Entry, Left, check_chain, entries_table
+from core.privacy.exclusive import exclusive
+from core.privacy.filters import admitted, check_limit, left_of, opening, order_of
 from core.privacy.plan import Plan
+from core.privacy.terms import MOST_WORDS, Released, objection, statements
+from core.table.schema import Domain
 
-__all__ = ["ChainReport", "Entry", "Ledger", "LedgerError", "Left", "OverBudgetError"]
+__all__ = [
+    "ChainReport",
+    "Entry",
+    "HiddenError",
+    "Ledger",
+    "LedgerError",
+    "Left",
+    "OverBudgetError",
+]
 
 
 class LedgerError(RuntimeError):
@@ -42,6 +54,10 @@ class LedgerError(RuntimeError):
 
 class OverBudgetError(LedgerError):
     """A release would exceed what may be learned about these people; nothing was spent."""
+
+
+class HiddenError(LedgerError):
+    """A release would betray distributions that earlier ones hide; nothing was spent."""
 
 
 class Ledger:
@@ -56,26 +72,24 @@ class Ledger:
         with engine.begin() as connection:
             connection.execute(CreateTable(entries_table, if_not_exists=True))
 
-    def register(self, people: str, epsilon: float, delta: float) -> Entry:
+    def register(self, people: str, epsilon: float, delta: float, *, n: int) -> Entry:
         """Open an account; doing it again with the same limit changes nothing.
 
         Args:
           people: who the account is about; the key of every debit.
           epsilon: ε_g > 0, finite: the limit for all releases together.
-          delta: δ_g in (0, 1), below one over the number of people.
+          delta: δ_g in (0, 1/n): at 1/n, publishing one person's record outright would pass.
+          n: number of records (public), ≥ 1.
 
         Raises:
           LedgerError: the account exists with another limit.
           ValueError: a limit out of range.
         """
-        if not (math.isfinite(epsilon) and epsilon > 0.0 and 0.0 < delta < 1.0):
-            raise ValueError(f"A limit needs finite ε > 0 and 0 < δ < 1, got ({epsilon}, {delta}).")
+        check_limit(epsilon, delta, n)
         with self._locked() as connection:
-            known = _account(_entries(connection, people))
+            known = opening(_entries(connection, people))
             if known is None:
-                return _append(
-                    connection, kind="account", people=people, epsilon=epsilon, delta=delta
-                )
+                return _open(connection, people, epsilon, delta, n=n)
             if (known.epsilon, known.delta) != (epsilon, delta):
                 raise LedgerError(
                     f"These people already have an account, with ε {known.epsilon:g} and "
@@ -83,7 +97,17 @@ class Ledger:
                 )
             return known
 
-    def debit(self, people: str, plan: Plan, run: str, *, allow_non_private: bool = False) -> Entry:
+    def debit(
+        self,
+        people: str,
+        plan: Plan,
+        run: str,
+        *,
+        allow_non_private: bool = False,
+        domain: Domain | None = None,
+        words: str = "",
+        limit: tuple[float, float] | None = None,
+    ) -> Entry:
         """Pay for a whole plan, before any row is read; never refunded.
 
         What is charged is computed here from the plan's phases, whatever the plan says of itself.
@@ -95,26 +119,42 @@ class Ledger:
             a run that goes on from its checkpoint pays once; a run that starts again from nothing
             releases again and needs a key of its own.
           allow_non_private: record a plan without differential privacy, marked as such.
+          domain: of the released columns, which hidden distributions are judged by; a debit that
+            does not say counts as showing any column.
+          words: what the steward wrote to allow a release that betrays hidden distributions; each
+            later certificate of the account repeats it.
+          limit: (ε_g, δ_g) that this release opens the account with, when there is none; a
+            release that is refused opens none.
 
         Raises:
           OverBudgetError: the account's limit would be exceeded.
-          LedgerError: no such account, the key paid for something else, or the plan is not private
-            and that was not allowed.
+          HiddenError: together with earlier releases this one would betray a hidden distribution,
+            and nobody confirmed that in words.
+          LedgerError: no such account, the key paid for something else, δ ≥ 1/n, or the plan is not
+            private and that was not allowed.
         """
         from core.privacy.accountant import epsilon as compose  # costs 65 MB
         from core.privacy.accountant import renyi
 
         value, _ = compose(plan.charged, plan.budget.delta)
         private = math.isfinite(value)
+        if private and plan.budget.delta * plan.n >= 1.0:
+            raise LedgerError(
+                f"δ must be below one over the number of records, 1/{plan.n}. Nothing was spent. "
+                "Choose a smaller δ."
+            )
         with self._locked() as connection:
-            known = _entries(connection, people)
             paid = _paid(connection, people, plan, run)
             if paid is not None:
                 return paid
-            account = _account(known)
+            known = _entries(connection, people)
+            account = opening(known)
+            if account is None and limit is not None:
+                account = _open(connection, people, *limit, n=plan.n)
+                known = (*known, account)
             if account is None:
                 raise LedgerError("These people have no account. Register one before a run.")
-            rho = renyi(plan.charged, _order(account)) if private else 0.0
+            rho = renyi(plan.charged, order_of(account)) if private else 0.0
             if private:
                 _admit(known, epsilon=value, delta=plan.budget.delta, rho=rho)
             elif not allow_non_private:
@@ -123,8 +163,15 @@ class Ledger:
                     "was read. Confirm in words that it may run without protection, or choose a "
                     "finite ε."
                 )
+            wanted = Released.of(plan, domain)
+            problem = objection(known, wanted)
+            confirmed = " ".join(words.split())[:MOST_WORDS] if problem is not None else ""
+            if problem is not None and not confirmed:
+                raise HiddenError(problem)
             return _append(
                 connection,
+                before=known,
+                n=plan.n,
                 kind="release",
                 people=people,
                 run=run,
@@ -133,7 +180,45 @@ class Ledger:
                 epsilon=value if private else None,
                 delta=plan.budget.delta,
                 rho=rho,
+                columns=wanted.columns,
+                groups=wanted.groups,
+                shift=wanted.shift,
+                frame=wanted.frame,
+                words=confirmed,
             )
+
+    def declare(self, people: str, words: str, *, key: str) -> Entry:
+        """Keep what the steward declared about an account: that its people have no other one.
+
+        Certificates of all later releases of the account repeat the declaration, not the words.
+
+        Args:
+          people: the account; it may have no limit yet.
+          words: what the steward wrote, not blank.
+          key: of the entry; declared twice under one key, it stands once.
+
+        Raises:
+          ValueError: no words.
+        """
+        if not words.strip():
+            raise ValueError("A declaration needs words.")
+        with self._locked() as connection:
+            for entry in _entries(connection, people):
+                if entry.run == key:
+                    return entry
+            return _append(
+                connection,
+                kind="statement",
+                people=people,
+                run=key,
+                epsilon=None,
+                delta=0.0,
+                words=" ".join(words.split())[:MOST_WORDS],
+            )
+
+    def objection(self, people: str, plan: Plan, domain: Domain) -> str | None:
+        """Why a debit of this plan would need words about hidden distributions; None if not."""
+        return objection(self.entries(people), Released.of(plan, domain))
 
     def entries(self, people: str | None = None) -> tuple[Entry, ...]:
         """All entries in order, or those of one account."""
@@ -151,9 +236,9 @@ class Ledger:
           LedgerError: no such account.
         """
         known = self.entries(people)
-        if _account(known) is None:
+        if opening(known) is None:
             raise LedgerError("These people have no account.")
-        return _left(known)
+        return left_of(known)
 
     def would_admit(self, people: str, plan: Plan) -> bool:
         """Whether a debit of this private plan would pass now; spends nothing."""
@@ -162,11 +247,11 @@ class Ledger:
 
         value, _ = compose(plan.charged, plan.budget.delta)
         known = self.entries(people)
-        account = _account(known)
+        account = opening(known)
         if account is None or not math.isfinite(value):
             return False
-        rho = renyi(plan.charged, _order(account))
-        return _admitted(known, epsilon=value, delta=plan.budget.delta, rho=rho)
+        rho = renyi(plan.charged, order_of(account))
+        return admitted(known, epsilon=value, delta=plan.budget.delta, rho=rho)
 
     def verify(self) -> ChainReport:
         """Recompute every hash from the first entry on."""
@@ -174,30 +259,8 @@ class Ledger:
             query = select(entries_table).order_by(entries_table.c.seq)
             return check_chain([row._asdict() for row in connection.execute(query)])
 
-    @contextmanager
-    def _locked(self) -> Iterator[Connection]:
-        """A transaction that no other writer can be in, on disk when it ends.
-
-        Checking and paying must be one step: with SQLite's lazy BEGIN two processes could both
-        read, both find room and both pay. The store's `synchronous = NORMAL` may lose the last
-        transactions in a power cut, and a lost debit is a lost charge, so FULL is asked for.
-        """
-        sqlite = self._engine.dialect.name == "sqlite"
-        if not sqlite:
-            with self._engine.begin() as connection:
-                connection.exec_driver_sql(f"LOCK TABLE {entries_table.name} IN EXCLUSIVE MODE")
-                yield connection
-            return
-        with self._engine.connect() as connection:
-            connection = connection.execution_options(isolation_level="AUTOCOMMIT")
-            connection.exec_driver_sql("PRAGMA synchronous = FULL")
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-            try:
-                yield connection
-            except BaseException:
-                connection.exec_driver_sql("ROLLBACK")
-                raise
-            connection.exec_driver_sql("COMMIT")
+    def _locked(self) -> AbstractContextManager[Connection]:
+        return exclusive(self._engine, entries_table.name)
 
 
 def _entries(connection: Connection, people: str | None) -> tuple[Entry, ...]:
@@ -208,39 +271,35 @@ def _entries(connection: Connection, people: str | None) -> tuple[Entry, ...]:
 
 
 def _append(
-    connection: Connection,
-    *,
-    kind: str,
-    people: str,
-    epsilon: float | None,
-    delta: float,
-    run: str | None = None,
-    model: str = "",
-    plan: str = "",
-    rho: float = 0.0,
+    connection: Connection, *, before: tuple[Entry, ...] = (), n: int = 1, **fields: Any
 ) -> Entry:
-    """Add an entry to the chain; the caller holds the lock."""
+    """Add an entry to the chain; the caller holds the lock.
+
+    Args:
+      connection: inside `_locked`.
+      before: the account's entries, for a release whose certificate must repeat what they state.
+      n: number of records of a release.
+      fields: of `Entry`.
+    """
     newest = select(entries_table.c.seq, entries_table.c.hash).order_by(entries_table.c.seq.desc())
     last = connection.execute(newest.limit(1)).first()
+    plain = {"run": None, "model": "", "plan": "", "rho": 0.0}
     entry = Entry(
         seq=1 if last is None else last.seq + 1,
         time=time.time(),
-        kind="account" if kind == "account" else "release",
-        people=people,
-        run=run,
-        model=model,
-        plan=plan,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
         previous=GENESIS if last is None else last.hash,
-    ).sealed()
+        **(plain | fields),
+    )
+    if entry.kind == "release":
+        entry = entry.model_copy(update={"statements": statements((*before, entry), n)})
+    entry = entry.sealed()
     connection.execute(insert(entries_table).values(entry.row()))
     return entry
 
 
-def _account(known: tuple[Entry, ...]) -> Entry | None:
-    return next((entry for entry in known if entry.kind == "account"), None)
+def _open(connection: Connection, people: str, epsilon: float, delta: float, *, n: int) -> Entry:
+    check_limit(epsilon, delta, n)
+    return _append(connection, kind="account", people=people, epsilon=epsilon, delta=delta)
 
 
 def _paid(connection: Connection, people: str, plan: Plan, run: str) -> Entry | None:
@@ -258,69 +317,13 @@ def _paid(connection: Connection, people: str, plan: Plan, run: str) -> Entry | 
     return entry
 
 
-# -- filters --------------------------------------------------------------------------------------
-
-
-def _order(account: Entry) -> float:
-    """α*, fixed by the account's limit alone."""
-    return 1.0 + 2.0 * math.log(1.0 / account.delta) / account.limit
-
-
-def _capacity(account: Entry) -> float:
-    """The most Σρᵢ(α*) may reach; can be ≤ 0 for limits so tight that only the sum filter works."""
-    order = _order(account)
-    correction = math.log(account.delta * order) / (order - 1.0)
-    return account.limit + correction - math.log1p(-1.0 / order)
-
-
-def _releases(known: tuple[Entry, ...]) -> list[Entry]:
-    return [e for e in known if e.kind == "release" and e.private]
-
-
-def _by_sum(known: tuple[Entry, ...], first_rho: float) -> bool:
-    """Whether the sum filter governs: settled by the first private release, before any output."""
-    account = _account(known)
-    assert account is not None
-    earlier = _releases(known)
-    rho = earlier[0].rho if earlier else first_rho
-    return rho > _capacity(account)
-
-
-def _admitted(known: tuple[Entry, ...], *, epsilon: float, delta: float, rho: float) -> bool:
-    account = _account(known)
-    assert account is not None
-    earlier = _releases(known)
-    if not _by_sum(known, rho):
-        total = math.fsum([*(e.rho for e in earlier), rho])
-        return total <= _capacity(account)
-    spent = math.fsum([*(e.limit for e in earlier), epsilon])
-    failed = math.fsum([*(e.delta for e in earlier), delta])
-    return spent <= account.limit and failed <= account.delta
-
-
 def _admit(known: tuple[Entry, ...], *, epsilon: float, delta: float, rho: float) -> None:
-    if _admitted(known, epsilon=epsilon, delta=delta, rho=rho):
+    if admitted(known, epsilon=epsilon, delta=delta, rho=rho):
         return
-    left = _left(known)
+    left = left_of(known)
     raise OverBudgetError(
         f"This run needs ε {epsilon:.2f}; {left.words(delta)} is left of these people's "
-        f"ε {left.limit:g} (δ {left.delta:g}). Nothing was spent. Lower ε or ask the table's owner."
-    )
-
-
-def _left(known: tuple[Entry, ...]) -> Left:
-    account = _account(known)
-    assert account is not None
-    earlier = _releases(known)
-    by_sum = _by_sum(known, 0.0)
-    return Left(
-        limit=account.limit,
-        delta=account.delta,
-        order=_order(account),
-        releases=len(earlier),
-        non_private=sum(not e.private for e in known if e.kind == "release"),
-        filter="sum" if by_sum else "rdp",
-        capacity=account.limit if by_sum else _capacity(account),
-        spent=math.fsum((e.limit if by_sum else e.rho) for e in earlier),
-        delta_spent=math.fsum(e.delta for e in earlier) if by_sum else 0.0,
+        f"ε {left.limit:g} (δ {left.delta:g}). Nothing was spent. Lower ε or ask the table's "
+        "owner. The limit is what all releases about these people may reveal together. It was "
+        "settled before the first one and cannot be raised: what was released cannot be taken back."
     )

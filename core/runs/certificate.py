@@ -164,14 +164,19 @@ def make_certificate(
         "delta": guarantee.delta if private else None,
         "method": guarantee.method if private else NOT_PRIVATE,
         "relation": RELATION if private else NOT_PRIVATE,
-        "conditions": list(guarantee.conditions) if private else [NOT_PRIVATE],
+        "conditions": [
+            *(guarantee.conditions if private else (NOT_PRIVATE,)),
+            *(sentence for _, sentence in debit.statements),
+        ],
         "phases": [phase.model_dump(mode="json") for phase in executed],
-        "lmdp": _lmdp(plan, verdicts, attempts),
+        "lmdp": _lmdp(plan, verdicts, attempts, debit),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
 
-def _lmdp(plan: Plan, verdicts: Sequence[dict[str, Any]], attempts: int) -> dict[str, Any] | None:
+def _lmdp(
+    plan: Plan, verdicts: Sequence[dict[str, Any]], attempts: int, debit: Entry
+) -> dict[str, Any] | None:
     """What is said of tagged columns; None without tags.
 
     Under differential privacy how many attempts were made depends on noisy counts alone, so it may
@@ -189,4 +194,5 @@ def _lmdp(plan: Plan, verdicts: Sequence[dict[str, Any]], attempts: int) -> dict
         "granted": all(v["granted"] for v in verdicts) if verdicts else None,
         "attempts_declared": plan.budget.attempts,
         "attempts_made": attempts,
+        "confirmed": [sentence for about, sentence in debit.statements if about == "shift"],
     }

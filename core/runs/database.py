@@ -15,6 +15,7 @@ from sqlalchemy import (
     Float,
     ForeignKey,
     Index,
+    LargeBinary,
     Text,
     create_engine,
     event,
@@ -24,7 +25,7 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.schema import CreateIndex, CreateTable
 
@@ -34,6 +35,7 @@ __all__ = [
     "LookRow",
     "NoteRow",
     "RunRow",
+    "SketchRow",
     "TableRow",
     "create_tables",
     "open_engine",
@@ -79,6 +81,7 @@ class RunRow(Base):
     seed: Mapped[int | None]
     device: Mapped[str]
     confirmation: Mapped[str] = mapped_column(default="")
+    shift_words: Mapped[str] = mapped_column(default="", server_default="")
     state: Mapped[str] = mapped_column(index=True)
     wish: Mapped[str]
     message: Mapped[str] = mapped_column(Text, default="")
@@ -98,6 +101,26 @@ class RunRow(Base):
     guarantee: Mapped[str | None] = mapped_column(Text)
     seconds: Mapped[dict[str, float]] = mapped_column(JSON)
     peak_memory_mb: Mapped[float | None]
+
+
+class SketchRow(Base):
+    """What is kept of a table to recognise its people; it outlives the table.
+
+    `table_id` is no foreign key: what was released about the people stays in the ledger when the
+    table is deleted, and so does what they are recognised by.
+    """
+
+    __tablename__ = "sketches"
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    table_id: Mapped[str | None] = mapped_column(index=True)
+    people: Mapped[str] = mapped_column(index=True)
+    title: Mapped[str]
+    created: Mapped[float] = mapped_column(Float(53))
+    exact: Mapped[str]
+    body: Mapped[bytes] = mapped_column(LargeBinary)
+    alike: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
+    words: Mapped[str] = mapped_column(Text, default="")
 
 
 class EventRow(Base):
@@ -178,8 +201,28 @@ def create_tables(engine: Engine) -> None:
             connection.execute(CreateTable(table, if_not_exists=True))
             for index in table.indexes:
                 connection.execute(CreateIndex(index, if_not_exists=True))
+    _add_columns(engine)
     if first_looks:
         _count_older_runs(engine)
+
+
+def _add_columns(engine: Engine) -> None:
+    """Columns that workspaces of older versions lack."""
+    wanted = RunRow.__table__.c.shift_words
+    if _has(engine, RunRow.__tablename__, wanted.name):
+        return
+    kind, default = wanted.type.compile(engine.dialect), "''"
+    statement = f"ALTER TABLE {RunRow.__tablename__} ADD COLUMN {wanted.name} {kind}"
+    try:
+        with engine.begin() as connection:
+            connection.exec_driver_sql(f"{statement} NOT NULL DEFAULT {default}")
+    except DBAPIError:
+        if not _has(engine, RunRow.__tablename__, wanted.name):  # else another process was first
+            raise
+
+
+def _has(engine: Engine, table: str, column: str) -> bool:
+    return column in {one["name"] for one in inspect(engine).get_columns(table)}
 
 
 def _count_older_runs(engine: Engine) -> None:

@@ -1,29 +1,47 @@
-"""shift_key: the secret that fixes how a table's tagged columns are shifted."""
+"""Secrets of the workspace: how tagged columns are shifted, and how rows are recognised."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import tempfile
 
 from core.runs.workspace import Workspace
 
-__all__ = ["shift_key"]
+__all__ = ["people_key", "shift_key"]
 
 
 def shift_key(workspace: Workspace, people: str) -> bytes:
-    """The secret that fixes a table's shifts; made with the workspace, never shown.
+    """The secret that fixes the shifts of an account's tables; never shown.
 
-    All releases of one table are tilted the same way: were each tilted another way, their average
-    would show what the shift hides.
+    All releases about the same people are tilted the same way: were each tilted another way, their
+    average would show what the shift hides. That groups and strength stay the same as well is the
+    ledger's to see to (`core.privacy.terms`).
+
+    Args:
+      workspace: its secret is made on first use.
+      people: the account.
+
+    Returns:
+      32 bytes.
     """
-    file = workspace.home / "shift.key"
-    try:
-        with open(file, "xb", opener=_private) as new:
+    return hashlib.sha256(_secret(workspace, "shift.key") + people.encode()).digest()
+
+
+def people_key(workspace: Workspace) -> bytes:
+    """The secret under which rows are hashed to recognise people again, 32 bytes."""
+    return _secret(workspace, "people.key")
+
+
+def _secret(workspace: Workspace, name: str) -> bytes:
+    """32 random bytes in a file that its owner alone can read; made when absent, whole at once."""
+    file = workspace.home / name
+    if not file.exists():
+        handle, fresh = tempfile.mkstemp(prefix=f".{name}.", dir=workspace.home)  # mode 0600
+        with os.fdopen(handle, "wb") as new:
             new.write(os.urandom(32))
-    except FileExistsError:
-        pass
-    return hashlib.sha256(file.read_bytes() + people.encode()).digest()
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+        with contextlib.suppress(FileExistsError):
+            os.link(fresh, file)  # fails when another process was first; its bytes are used
+        os.unlink(fresh)
+    return file.read_bytes()

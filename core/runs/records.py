@@ -29,7 +29,7 @@ class TableRecord:
       schema: proposed, or as the steward confirmed it.
       profile: `core.table.profile.Profile` as a dict; pages read it instead of the rows.
       path: the Parquet file.
-      people: the ledger account; the same for each copy of the same rows.
+      people: the ledger account, see `core.runs.people`.
     """
 
     id: str
@@ -65,6 +65,7 @@ class RunRecord:
       seed: for data-free randomness; None draws one.
       device: "auto", "cpu" or "cuda".
       confirmation: what the steward wrote to allow a run without differential privacy.
+      shift_words: what the steward wrote to allow a release that betrays hidden distributions.
       state, message: where it is, with a plain sentence.
       error: one plain line when it failed, else None.
       created, started, ended: UTC; started at the first start, ended with the last state.
@@ -89,6 +90,7 @@ class RunRecord:
     seed: int | None
     device: str
     confirmation: str
+    shift_words: str
     state: State
     message: str
     error: str | None

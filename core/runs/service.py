@@ -6,6 +6,7 @@ Nothing here imports torch: fits and sampling happen in worker processes.
 from __future__ import annotations
 
 import json
+import secrets
 import subprocess
 import sys
 from pathlib import Path
@@ -15,12 +16,14 @@ import pandas as pd
 from pydantic import ValidationError
 
 from core.models.synthesizer import Wish, synthesizer
+from core.privacy.ledger import HiddenError, Ledger
 from core.privacy.plan import Budget, Plan, default_delta
 from core.quality.types import View
-from core.runs.accounts import Account, account, people_of, set_limit
+from core.runs.accounts import Account, account, set_limit
 from core.runs.events import State
 from core.runs.launcher import LocalLauncher
 from core.runs.overlay import review_phase
+from core.runs.people import answered, settle
 from core.runs.progress import Progress, epsilon_so_far, progress
 from core.runs.protection import protected_plan
 from core.runs.records import RunRecord, TableRecord
@@ -80,17 +83,21 @@ def import_frame(
       frame: the rows, n ≥ 1.
       name: for people.
       source: where the table came from, in words.
-      people: ledger account of the people in it, when they are those of another table; by default
-        the same rows always get the same account.
+      people: ledger account of the people in it; by default the one whose rows these are, see
+        `core.runs.people`, or a fresh one.
     """
     schema = infer_schema(frame)
+    table_id = secrets.token_hex(5)
+    if len(frame):  # the store refuses an empty one, before anything is kept of it
+        people = settle(store, frame, title=name, table_id=table_id, people=people).people
     return store.add_table(
         frame,
         name=name,
         schema=schema,
         profile=profile(frame, schema).model_dump(mode="json"),
         source=source,
-        people=people or people_of(frame),
+        people=people or "",
+        table_id=table_id,
     )
 
 
@@ -184,6 +191,7 @@ def start(
     device: str = "auto",
     name: str = "",
     confirmation: str = "",
+    shift_words: str = "",
 ) -> RunRecord:
     """Make a run and start it, or queue it.
 
@@ -197,10 +205,12 @@ def start(
       device: "auto", "cpu" or "cuda".
       name: for people.
       confirmation: what the steward wrote to allow a run without differential privacy.
+      shift_words: what the steward wrote to allow a release that betrays hidden distributions.
 
     Raises:
-      RunStoreError: the plan is not for this table, its schema was not declared public, or a run
-        without differential privacy was not confirmed in words.
+      RunStoreError: the plan is not for this table, its schema was not declared public, nobody said
+        whose people these are, or a run without differential privacy was not confirmed in words.
+      HiddenError: with earlier releases the run would betray a hidden distribution.
     """
     if not plan.budget.private and not confirmation.strip():
         raise RunStoreError(
@@ -211,7 +221,11 @@ def start(
             "Nobody has confirmed yet that this table's bounds and category names may be public. "
             "Nothing was started. Confirm it on the Tables page."
         )
+    answered(store, table_id)
     table = store.table(table_id)
+    problem = Ledger(store.engine).objection(table.people, plan, table.schema.domain())
+    if problem is not None and not shift_words.strip():
+        raise HiddenError(problem)
     run = store.create_run(
         table_id,
         plan,
@@ -221,6 +235,7 @@ def start(
         device=device,
         name=name,
         confirmation=confirmation,
+        shift_words=shift_words,
     )
     launcher.submit(run.id)
     return store.run(run.id)

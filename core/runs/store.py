@@ -61,6 +61,7 @@ class RunStore(Journal, Artefacts):
         device: str,
         name: str = "",
         confirmation: str = "",
+        shift_words: str = "",
     ) -> RunRecord:
         """A run in state queued; it starts when a launcher finds a free slot.
 
@@ -86,6 +87,7 @@ class RunStore(Journal, Artefacts):
             seed=seed,
             device=device,
             confirmation=confirmation,
+            shift_words=shift_words,
             state=State.QUEUED,
             attempt=1,
             wish=Wish.GO_ON,
@@ -170,6 +172,7 @@ class RunStore(Journal, Artefacts):
             seed=row.seed,
             device=row.device,
             confirmation=row.confirmation,
+            shift_words=row.shift_words,
             state=state,
             message=row.message,
             error=row.error,

@@ -16,7 +16,8 @@ import pandas as pd
 from sqlalchemy import Engine, delete, select, update
 from sqlalchemy.orm import Session
 
-from core.runs.database import TableRow, create_tables, open_engine
+from core.privacy.ledger import Ledger
+from core.runs.database import SketchRow, TableRow, create_tables, open_engine
 from core.runs.events import json_safe
 from core.runs.records import TableRecord
 from core.runs.workspace import Workspace, private_folder, replacing
@@ -66,6 +67,7 @@ class TableStore:
         profile: dict[str, Any],
         source: str,
         people: str,
+        table_id: str | None = None,
     ) -> TableRecord:
         """Keep a table: its rows as Parquet (mode 0600), the rest in the database.
 
@@ -76,7 +78,7 @@ class TableStore:
             raise RunStoreError("The table holds no records. Nothing was kept.")
         if tuple(frame.columns) != schema.names:
             raise RunStoreError("The schema's columns are not the table's. Nothing was kept.")
-        table_id = secrets.token_hex(5)
+        table_id = table_id or secrets.token_hex(5)
         folder = private_folder(self.workspace.tables_dir / table_id)
         with replacing(folder / "rows.parquet") as file:
             frame.to_parquet(file, index=False)
@@ -165,10 +167,17 @@ class TableStore:
         return split_rows(pd.read_parquet(self.table(table_id).path, columns=wanted), holdout)
 
     def _drop_table(self, table_id: str) -> None:
-        """Remove a table's rows from disk and its records, and those of its runs, at once."""
-        folder = self.table(table_id).path.parent
+        """Remove a table's rows from disk and its records, and those of its runs, at once.
+
+        What its people are recognised by goes too, unless the ledger holds something about them.
+        """
+        table = self.table(table_id)
+        folder = table.path.parent
+        written = Ledger(self.engine).entries(table.people)
         with self.engine.begin() as connection:
             connection.execute(delete(TableRow).where(TableRow.id == table_id))
+            if not written:
+                connection.execute(delete(SketchRow).where(SketchRow.table_id == table_id))
         shutil.rmtree(folder)
 
     def _table_record(self, row: TableRow) -> TableRecord:

@@ -22,10 +22,11 @@ import pandas as pd
 from core.lmdp.errors import ShiftError
 from core.models.synthesizer import FitCancelled, FitEvent, FitPaused, Wish, synthesizer
 from core.privacy.ledger import Entry, Ledger, LedgerError
-from core.runs.accounts import open_account
+from core.runs.accounts import pay
 from core.runs.events import State
 from core.runs.keys import shift_key
 from core.runs.launcher import LocalLauncher
+from core.runs.people import answered
 from core.runs.pipeline import DeviceError, Find, Job, choose_device, execute, limit_threads
 from core.runs.records import RunRecord
 from core.runs.reporter import Heartbeat, Reporter, ignore_hangup, peak_memory_mb
@@ -146,10 +147,16 @@ class _Work:
     def _debit(self) -> Entry:
         """Pay for the plan; a key that paid already, before a pause or a crash, pays no more."""
         run = self.record
-        ledger = Ledger(self.store.engine)
-        open_account(ledger, run.people, run.plan.n)
-        confirmed = bool(run.confirmation.strip())
-        entry = ledger.debit(run.people, run.plan, run.debit_key, allow_non_private=confirmed)
+        answered(self.store, run.table_id)
+        entry = pay(
+            Ledger(self.store.engine),
+            run.people,
+            run.plan,
+            run.debit_key,
+            domain=run.schema.domain(),
+            allow_non_private=bool(run.confirmation.strip()),
+            shift_words=run.shift_words,
+        )
         self.store.record(run.id, debit=entry.id)
         return entry
 

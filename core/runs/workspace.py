@@ -64,7 +64,12 @@ class Workspace:
     @classmethod
     def default(cls) -> Workspace:
         """The folder named by FACSIMILE_HOME, or ~/.facsimile."""
-        return cls(Path(os.environ.get("FACSIMILE_HOME") or "~/.facsimile"))
+        return cls(cls.default_home())
+
+    @staticmethod
+    def default_home() -> Path:
+        """Where the default folder is or would be; nothing is made."""
+        return Path(os.environ.get("FACSIMILE_HOME") or "~/.facsimile").expanduser()
 
     @property
     def tables_dir(self) -> Path:

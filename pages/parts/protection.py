@@ -9,9 +9,11 @@ import streamlit as st
 
 from core.lmdp.level import GROUP, chance, groups_of
 from core.models.synthesizer import Card
+from core.privacy.ledger import Ledger
 from core.privacy.plan import Plan
 from core.runs.protection import DEFAULT_SHIFT
 from core.runs.records import TableRecord
+from pages.parts import shared
 from pages.parts.tagging import NOT_PEOPLE
 
 SHIFTS = {0.0: "none", 0.4: "slightly", DEFAULT_SHIFT: "clearly", 0.95: "strongly"}
@@ -96,6 +98,26 @@ def _certificate(table: TableRecord, epsilon: float, shift: float) -> float | No
         f"**{likely[cost]:.0%}**; if they do not differ at all, with 5 % at most."
     )
     return cost
+
+
+def confirm(table: TableRecord, plan: Plan) -> tuple[bool, str]:
+    """Whether the ledger would take the plan as far as hidden distributions go, and the words.
+
+    Where it would betray what earlier releases hide, the reason is shown and words are asked for.
+    """
+    ledger = Ledger(shared.store().engine)
+    problem = ledger.objection(table.people, plan, table.schema.domain())
+    if problem is None:
+        return True, ""
+    st.error(problem, icon=":material/visibility:")
+    typed = st.text_input(
+        "Confirm in words that the hidden distributions may become known",
+        max_chars=300,
+        key="confirm_shift",
+        help="The ledger keeps your words, and every later certificate about these people repeats "
+        "them.",
+    )
+    return bool(typed.strip()), typed
 
 
 def words(plan: Plan) -> None:

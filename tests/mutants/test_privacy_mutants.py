@@ -137,7 +137,7 @@ def test_a_meter_that_stops_counting_is_caught() -> None:
 
 def test_a_ledger_that_refunds_is_caught(tmp_path: Path) -> None:
     ledger = broken.RefundingLedger(create_engine(f"sqlite:///{tmp_path / 'ledger.db'}"))
-    ledger.register("people", 3.0, 1e-5)
+    ledger.register("people", 3.0, 1e-5, n=6)
     plan = toys.plan(6, [toys.phase(noise_multiplier=20.0)])
     for name in ("a", "b"):
         ledger.debit("people", plan, name)

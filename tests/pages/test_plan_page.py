@@ -115,7 +115,7 @@ def test_the_newest_table_is_offered_without_an_address(store, table, show):
 
 def test_a_limit_is_shown(store, table, show):
     service.set_limit(store, table.id, epsilon=3.0)
-    assert "Limit ε 3 for this table" in words(whole(show("plan", table=table.id)))
+    assert "Limit ε 3 for these people" in words(whole(show("plan", table=table.id)))
 
 
 def test_earlier_runs_say_how_long_it_takes(store, table, start, show):

@@ -13,7 +13,7 @@ import streamlit as st
 
 from core.privacy.ledger import Ledger
 from core.runs import service
-from core.runs.accounts import open_account
+from core.runs.accounts import NO_LIMIT
 from core.runs.events import State
 from core.runs.store import RunStoreError
 from core.table.sample import sample_table
@@ -219,10 +219,10 @@ def test_releases_and_what_is_left_are_listed(store, table, start, show):
 def test_without_a_limit_releases_are_recorded(store, table, start, show):
     run = start(math.inf)
     ledger = Ledger(store.engine)
-    open_account(ledger, table.people, table.n)
+    ledger.register(table.people, NO_LIMIT, 1e-6, n=table.n)  # as older versions did
     ledger.debit(table.people, run.plan, run.id, allow_non_private=True)
     at = whole(show("ledger"))
-    assert "No limit is set" in words(at) and "Set this limit" not in buttons(at)
+    assert "No limit was set" in words(at) and "Set this limit" not in buttons(at)
     assert at.dataframe[0].value["ε"].tolist() == ["no privacy"]
 
 

@@ -27,7 +27,7 @@ def engine(tmp_path: Path) -> Engine:
 @pytest.fixture
 def ledger(engine: Engine) -> Ledger:
     made = Ledger(engine)
-    made.register("people", 3.0, 1e-5)
+    made.register("people", 3.0, 1e-5, n=N)
     return made
 
 
@@ -66,7 +66,7 @@ def test_golden_number_of_releases(ledger: Ledger) -> None:
     assert int(3.0 / 0.5) == 6
     assert admitted(ledger, toys.plan(N, sgd(scale))) == 29
     # a Gaussian of the same ε has a little more Rényi divergence at this order
-    ledger.register("others", 3.0, 1e-5)
+    ledger.register("others", 3.0, 1e-5, n=N)
     assert admitted(ledger, gaussian_plan(0.5), "others") == 28
 
 
@@ -128,7 +128,7 @@ def test_the_first_release_settles_the_filter(ledger: Ledger) -> None:
     ledger.debit("people", gaussian_plan(0.9, 1e-6), "more than the sum allows")
     assert sum(e.limit for e in ledger.entries("people")[1:]) > 3.0
 
-    ledger.register("others", 3.0, 1e-5)
+    ledger.register("others", 3.0, 1e-5, n=N)
     ledger.debit("others", gaussian_plan(0.2, 9e-6), "first")
     # adding would allow exactly 2.8 at 1e-6 more; the Rényi filter has no room for it
     tight = toys.plan(N, [toys.phase(noise_multiplier=0.9, mechanism="laplace", count=2)])
@@ -169,13 +169,13 @@ def test_the_charge_is_computed_here_whatever_the_plan_claims(ledger: Ledger) ->
 
 
 def test_accounts_are_apart_and_fixed(ledger: Ledger) -> None:
-    ledger.register("others", 1.0, 1e-6)
+    ledger.register("others", 1.0, 1e-6, n=N)
     ledger.debit("people", gaussian_plan(2.0), "run-1")
     assert ledger.left("others").spent == 0.0
-    first = ledger.register("people", 3.0, 1e-5)  # again with the same limit
+    first = ledger.register("people", 3.0, 1e-5, n=N)  # again with the same limit
     assert first == ledger.entries("people")[0]
     with pytest.raises(LedgerError, match="already have an account, with ε 3"):
-        ledger.register("people", 30.0, 1e-5)
+        ledger.register("people", 30.0, 1e-5, n=N)
     assert [a.people for a in ledger.accounts()] == ["people", "others"]
 
 
@@ -190,7 +190,34 @@ def test_people_without_an_account_cannot_pay(ledger: Ledger) -> None:
 @pytest.mark.parametrize(("limit", "delta"), [(0.0, 0.1), (math.inf, 0.1), (1.0, 0.0), (1.0, 1.0)])
 def test_a_limit_must_be_in_range(ledger: Ledger, limit: float, delta: float) -> None:
     with pytest.raises(ValueError, match="A limit needs"):
-        ledger.register("others", limit, delta)
+        ledger.register("others", limit, delta, n=N)
+
+
+@pytest.mark.parametrize("delta", [1 / N, 2 / N, 0.5])
+def test_a_limit_needs_delta_below_one_over_n(ledger: Ledger, delta: float) -> None:
+    with pytest.raises(ValueError, match=f"below one over the number of records, 1/{N}"):
+        ledger.register("others", 1.0, delta, n=N)
+    opening = gaussian_plan(0.5)
+    with pytest.raises(ValueError, match="below one over"):
+        ledger.debit("others", opening, "run", limit=(1.0, delta))
+    assert ledger.entries("others") == ()
+    ledger.register("others", 1.0, 0.99 / N, n=N)
+
+
+def test_a_release_needs_delta_below_one_over_n(ledger: Ledger) -> None:
+    with pytest.raises(LedgerError, match=f"1/{N}"):
+        ledger.debit("people", gaussian_plan(0.5, 1 / N), "run")
+    assert len(ledger.entries("people")) == 1
+
+
+def test_a_refused_first_release_opens_no_account(ledger: Ledger) -> None:
+    with pytest.raises(OverBudgetError):
+        ledger.debit("others", gaussian_plan(2.0), "run", limit=(1.0, 1e-5))
+    assert ledger.entries("others") == ()  # so the steward may still set a limit
+    ledger.debit("others", gaussian_plan(0.5), "run", limit=(1.0, 1e-5))
+    assert (ledger.left("others").limit, ledger.left("others").releases) == (1.0, 1)
+    ledger.debit("others", gaussian_plan(0.1), "more", limit=(9.0, 1e-5))
+    assert ledger.left("others").limit == 1.0  # a limit that is there stays
 
 
 def test_one_key_pays_once(ledger: Ledger) -> None:
@@ -202,7 +229,7 @@ def test_one_key_pays_once(ledger: Ledger) -> None:
     assert again.seq == first.seq + 1 and ledger.left("people").releases == 2
     with pytest.raises(LedgerError, match="already paid for another plan"):
         ledger.debit("people", gaussian_plan(0.9), "run-1")
-    ledger.register("others", 3.0, 1e-5)
+    ledger.register("others", 3.0, 1e-5, n=N)
     with pytest.raises(LedgerError, match="already paid for another plan"):
         ledger.debit("others", plan, "run-1")
 

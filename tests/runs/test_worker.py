@@ -18,6 +18,7 @@ from core.models.synthesizer import FitEvent, FitPaused, Wish
 from core.privacy.ledger import Ledger, LedgerError
 from core.privacy.plan import Budget, Plan
 from core.runs import service, worker
+from core.runs.accounts import default_limit
 from core.runs.events import State
 from core.runs.launcher import LocalLauncher
 from core.runs.records import RunRecord, TableRecord
@@ -99,10 +100,11 @@ def test_a_run_from_start_to_table(
     assert any("age: integer from 0 to 99" in line for line in paper["conditions"])
 
     account = service.account(store, table.id)
-    assert account.limit is None and account.left is None
+    assert (account.limit, account.delta) == default_limit(table.n)
+    assert account.left is not None and account.left.releases == 1
     assert [entry.kind for entry in account.entries] == ["account", "release"]
     assert account.entries[-1].hash == paper["ledger_hash"]
-    with pytest.raises(LedgerError, match="none can be set"):  # a first release settled it
+    with pytest.raises(LedgerError, match="cannot be changed"):  # a first release settled it
         service.set_limit(store, table.id, epsilon=3.0)
 
 
@@ -293,7 +295,7 @@ def test_a_run_beyond_the_limit_spends_nothing(
 ) -> None:
     assert service.account(store, table.id).limit is None
     account = service.set_limit(store, table.id, epsilon=0.1)
-    assert (account.limit, account.delta) == (0.1, 1e-6)
+    assert (account.limit, account.delta) == (0.1, default_limit(table.n)[1])
     run = ended(store, start(store, launcher, toy_plan(table)).id)
     assert run.state is State.FAILED and run.debit is None
     assert run.error is not None and "Nothing was spent" in run.error
