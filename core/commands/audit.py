@@ -1,4 +1,4 @@
-"""audit: a lower bound on a model's ε, from attacks on its own code; exit code 1 refutes a claim."""
+"""audit: a lower bound on a model's ε, from attacks on its own code; exit 1 refutes a claim."""
 
 from __future__ import annotations
 

@@ -180,6 +180,7 @@ class OneOut:
       tried: the table; its first record is the one that is left out.
       seed: the user's; known.
       repeats: of every release, in each world.
+      alone: whether all other records are ⊥ in both worlds, so that nothing hides the one.
       pins: what the model is handed, the same in all worlds.
       directions: by call; float32 [repeats or 1, k] over the noise's variance.
       middles: by call; float32 [repeats or 1], a direction's product half way between the worlds.
@@ -189,6 +190,7 @@ class OneOut:
     tried: World
     seed: int
     repeats: int
+    alone: bool = False
     pins: Pins = field(default_factory=Pins)
     directions: dict[int, Tensor] = field(default_factory=dict)
     middles: dict[int, Tensor] = field(default_factory=dict)
@@ -209,7 +211,7 @@ class OneOut:
             along = self.directions[sight.call][which] @ sight.released.float()
             scores[sight.repetition] += float(along - self.middles[sight.call][which])
 
-        self.run(inside, watch, noise=noise)
+        self.run(inside, watch, noise=noise, repeats=self.repeats)
         return scores
 
     def run(
@@ -218,42 +220,41 @@ class OneOut:
         watch: Callable[[Sight], None],
         *,
         noise: float = 0.0,
-        repeats: int | None = None,
+        repeats: int,
     ) -> None:
         """One fit in one of the worlds."""
-        present = np.ones(len(self.tried.codes), dtype=bool)
+        present = np.full(len(self.tried.codes), not self.alone)
         present[0] = inside
-        times = self.repeats if repeats is None else repeats
         table = WatchedTable(
             self.tried.codes,
             self.tried.domain,
-            altered(self.plan, repeats=times, noise=noise),
+            altered(self.plan, repeats=repeats, noise=noise),
             present=present,
             watch=watch,
-            repeats=times,
+            repeats=repeats,
             pins=self.pins,
         )
         _fit(table, self.plan, self.seed)
 
-    def silent(self, inside: bool) -> dict[int, Tensor]:
+    def silent(self, inside: bool, repeats: int) -> dict[int, Tensor]:
         """What is released in a world without noise: by call, float32 [repeats, k]."""
         sums: dict[int, list[Tensor]] = {}
 
         def watch(sight: Sight) -> None:
             sums.setdefault(sight.call, []).append(sight.released.float().clone())
 
-        self.run(inside, watch)
+        self.run(inside, watch, repeats=repeats)
         return {call: torch.stack(parts) for call, parts in sums.items()}
 
 
-def prepare(plan: Plan, tried: World, *, seed: int, repeats: int) -> OneOut:
+def prepare(plan: Plan, tried: World, *, seed: int, repeats: int, alone: bool = False) -> OneOut:
     """Find out, without noise, how the two worlds differ at each release.
 
     Where every record takes part, the code is run twice at the same seed. If it does the same both
     times, then whatever it draws can be foretold, and the difference of the worlds is known to the
     last digit, other records' shares included. Else the record's own share is looked for.
     """
-    attack = OneOut(plan, tried, seed, repeats)
+    attack = OneOut(plan, tried, seed, repeats, alone)
     variances: dict[int, float] = {}
     own: dict[int, tuple[Tensor, Tensor]] = {}
 
@@ -261,29 +262,26 @@ def prepare(plan: Plan, tried: World, *, seed: int, repeats: int) -> OneOut:
         variances[sight.call] = _reckoned(plan, sight) ** 2
         own[sight.call] = _own_share(plan, sight, tried.codes)
 
-    whole = all(p.sampling_rate in (None, 1.0) for p in plan.phases)
-    once, again, without = {}, {}, {}
-    if whole:
-        once, again, without = attack.silent(True), attack.silent(True), attack.silent(False)
+    probes = [attack.silent(True, 2) for _ in range(2)]
     attack.run(True, survey, repeats=1)
     for call, (direction, middle) in own.items():
         attack.directions[call] = direction.float().unsqueeze(0)
         attack.middles[call] = middle.float().unsqueeze(0)
-        if whole and torch.equal(once[call], again[call]):
-            gap = (once[call] - without[call]) / variances[call]
-            attack.directions[call] = gap
-            attack.middles[call] = (gap * (once[call] + without[call])).sum(dim=1) / 2.0
+    if any(phase.sampling_rate not in (None, 1.0) for phase in plan.phases):
+        return attack
+    foretold = [call for call, sums in probes[0].items() if torch.equal(sums, probes[1][call])]
+    constant = all(torch.equal(probes[0][call][0], probes[0][call][1]) for call in foretold)
+    inside, outside = (attack.silent(world, 1 if constant else repeats) for world in (True, False))
+    for call in foretold:
+        gap = (inside[call] - outside[call]) / variances[call]
+        attack.directions[call] = gap
+        attack.middles[call] = (gap * (inside[call] + outside[call])).sum(dim=1) / 2.0
     return attack
 
 
 def _own_share(plan: Plan, sight: Sight, codes: Codes) -> tuple[Tensor, Tensor]:
-    """M⁻¹g for the first record's share g, and its product with a release that holds half of it."""
-    mine = torch.stack([each_alone(sight, codes.slice(0, 1))[0] for _ in range(DRAWS)]).mean(dim=0)
-    others = each_alone(sight, codes.slice(1, len(codes)))
-    shares, mine = torch.vstack([mine, others]).double(), mine.double()
-    q, std = sight.rate, _reckoned(plan, sight)
-    root = shares * (q * (1.0 - q)) ** 0.5
-    root[0] = 0.0
-    inner = root @ root.T + std**2 * torch.eye(len(root), dtype=root.dtype)
-    direction = q * (mine - root.T @ torch.linalg.solve(inner, root @ mine)) / std**2
-    return direction, direction @ (q * (shares.sum(dim=0) - mine / 2.0))
+    """The first record's share g over the noise's variance, and its product with half of it."""
+    drawn = [each_alone(sight, codes.slice(0, 1))[0] for _ in range(DRAWS)]
+    mine = sight.rate * torch.stack(drawn).mean(dim=0)
+    direction = mine / _reckoned(plan, sight) ** 2
+    return direction, direction @ mine / 2.0

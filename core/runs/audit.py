@@ -21,7 +21,7 @@ from core.runs.attack import OneOut, World, one_run, prepare, world
 
 __all__ = ["LONG", "QUICK", "WEAK", "Audit", "Finding", "Sizes", "Trial", "audit"]
 
-ONE_RUN, ONE_OUT, SAMPLED = "one run", "leave one out", "leave one out, random batches"
+ONE_RUN, ONE_OUT, ALONE = "one run", "leave one out", "nobody else, random batches"
 METHOD = (
     "one run with canaries (Steinke, Nasr and Jagielski, 2023) and leave-one-out at a known seed "
     "(Clopper–Pearson), white box, Bonferroni"
@@ -33,7 +33,7 @@ _GAME = {"critic_steps": 1, "fakes": 16, "hidden": 8, "latent": 4, "critic_hidde
 _SMALL: dict[str, dict[str, Any]] = {
     "dp_gan": _GAME,
     "dp_auto_gan": {**_GAME, "encoder_hidden": 8, "noise": 4},
-    "p3gm": {"hidden": 8, "spread_hidden": 4, "em_steps": 2, "dimensions": 4, "components": 2},
+    "p3gm": {"hidden": 8, "spread_hidden": 4, "em_steps": 1, "dimensions": 4, "components": 2},
     "pearl": {"steps": 20, "frequencies": 400, "batch": 32, "hidden": 8, "latent": 4},
     "pgb": {**_GAME, "snapshots": 2, "rounds": 4, "candidates": 8, "questions": 4},
     "ppem": {"energy_steps": 1, "fakes": 16, "hidden": 8, "latent": 4, "energy_hidden": 8},
@@ -63,19 +63,19 @@ class Sizes:
     """
 
     canaries: int = 64
-    others: int = 64
-    steps: int = 4
+    others: int = 16
+    steps: int = 2
     records: int = 256
     repeats: int = 400
-    sampled_repeats: int = 200
+    sampled_repeats: int = 400
     full: bool = False
     scored: int = 160
 
 
 QUICK = Sizes()
-LONG = Sizes(canaries=200, others=4000, repeats=4000, sampled_repeats=2000, full=True)
-RUN_STEPS = 12  # of a short one run, so that hardly any canary is never in a batch
-RATE = 0.5  # of random batches in the short forms
+LONG = Sizes(canaries=200, others=4000, repeats=4000, sampled_repeats=4000, full=True)
+SAMPLED_STEPS = 4  # where batches are random: a record is in one of them at least, nearly always
+RATE = 0.5  # of those batches
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class Trial:
         """Coins of all canaries, guessed from one fit."""
         sizes = self.sizes
         tried = self._world(sizes.canaries, sizes.others)
-        plan = self._plan(tried, None if sizes.full else RUN_STEPS, RATE)
+        plan = self._plan(tried, None if sizes.full else sizes.steps, 1.0)
         releases = sum(phase.count for phase in plan.phases if phase.mechanism != "zcdp")
         every = 1 if not sizes.full else max(1, releases // sizes.scored)
         guessed = 2 * (sizes.canaries // 4)
@@ -188,14 +188,13 @@ class Trial:
         """One record left out, where every record takes part in every step."""
         return self._one_out(ONE_OUT, 1.0, self.sizes.records, self.sizes.repeats, noise)
 
-    def sampled(self, noise: float = 1.0) -> Finding:
-        """One record left out, where batches are random."""
-        n = QUICK.canaries + QUICK.others  # the n of a short one run
-        return self._one_out(SAMPLED, RATE, n, self.sizes.sampled_repeats, noise)
+    def nobody_else(self, noise: float = 1.0) -> Finding:
+        """One record left out, where batches are random and all others are ⊥ in both worlds."""
+        return self._one_out(ALONE, RATE, QUICK.others, self.sizes.sampled_repeats, noise)
 
     def attacks(self) -> tuple[Callable[[float], Finding], ...]:
         """All of them; each takes the share of the planned noise that is really added."""
-        return (self.one_run, self.leave_one_out, self.sampled)
+        return (self.one_run, self.leave_one_out, self.nobody_else)
 
     @property
     def _each(self) -> float:
@@ -204,9 +203,11 @@ class Trial:
     def _one_out(self, name: str, rate: float, n: int, repeats: int, noise: float) -> Finding:
         if name not in self._prepared:
             tried = self._world(1, n - 1)
-            steps = self.sizes.steps if rate == 1.0 else RUN_STEPS
+            steps = self.sizes.steps if rate == 1.0 else SAMPLED_STEPS
             plan = self._plan(tried, steps, rate)
-            self._prepared[name] = prepare(plan, tried, seed=self.seed, repeats=repeats)
+            self._prepared[name] = prepare(
+                plan, tried, seed=self.seed, repeats=repeats, alone=name == ALONE
+            )
         attack = self._prepared[name]
         delta = self.budget.delta
         seen = rates(*attack.scores(noise=noise), delta=delta, confidence=self._each)
