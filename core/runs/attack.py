@@ -5,7 +5,7 @@ noisy gradient and every noisy sum, since the claim covers all of them, not just
 What he does not see: who was in which batch, the noise, and what is drawn for records.
 
 `one_run`: one fit of a table whose canaries were each put in by a fair coin; all coins are guessed.
-`leave_one_out`: one record is left out; each release is repeated in both worlds, and told apart by
+`prepare`: one record is left out; each release is repeated in both worlds, and told apart by
 what the same code releases there without noise.
 """
 

@@ -1,6 +1,6 @@
 """An audit: a lower bound on a model's ε, found by attacking its own code on a table made by code.
 
-Three attacks share the error that the confidence leaves evenly, so that the largest of their bounds
+Four attacks share the error that the confidence leaves evenly, so that the largest of their bounds
 holds with the confidence. An audit that stays below the claim proves nothing. One that passes it
 refutes the claim, but for the chance that the confidence states. So that nobody takes an attack
 that sees nothing for a good sign, the same attacks are played on the same mechanism with a tenth of
@@ -21,7 +21,8 @@ from core.runs.attack import OneOut, World, one_run, prepare, world
 
 __all__ = ["LONG", "QUICK", "WEAK", "Audit", "Finding", "Sizes", "Trial", "audit"]
 
-ONE_RUN, ONE_OUT, ALONE = "one run", "leave one out", "nobody else, random batches"
+ONE_RUN, ONE_OUT = "one run", "leave one out"
+ALONE, SAMPLED = "nobody else", "nobody else, random batches"
 METHOD = (
     "one run with canaries (Steinke, Nasr and Jagielski, 2023) and leave-one-out at a known seed "
     "(Clopper–Pearson), white box, Bonferroni"
@@ -37,6 +38,12 @@ _SMALL: dict[str, dict[str, Any]] = {
     "pearl": {"steps": 20, "frequencies": 400, "batch": 32, "hidden": 8, "latent": 4},
     "pgb": {**_GAME, "snapshots": 2, "rounds": 4, "candidates": 8, "questions": 4},
     "ppem": {"energy_steps": 1, "fakes": 16, "hidden": 8, "latent": 4, "energy_hidden": 8},
+}
+# Settings with which records draw little, so that nothing but the noise hides the one; leave one
+# out keeps the defaults, because what is drawn is what it looks at.
+_PLAIN: dict[str, dict[str, Any]] = {
+    "p3gm": {"spread": False},
+    "ppem": {"lipschitz": 0.0, "margin": 1e-3},
 }
 _STEPS = {  # settings that say how many steps there are; "batch" is the expected records a step
     "dp_gan": ("steps",),
@@ -57,25 +64,32 @@ class Sizes:
       steps: of each phase on random batches, in all but the long one run.
       records: n of both leave-one-outs.
       repeats: R, of every release in each world.
-      sampled_repeats: the same where batches are random.
+      alone_repeats: the same where nobody else is in the table.
+      sampled_repeats: the same where batches are random, too.
       full: whether the one run has the model's default settings.
       scored: releases of the one run that are scored, at most.
     """
 
-    canaries: int = 64
+    canaries: int = 128
     others: int = 16
     steps: int = 2
     records: int = 256
     repeats: int = 400
-    sampled_repeats: int = 400
+    alone_repeats: int = 800
+    sampled_repeats: int = 200
     full: bool = False
     scored: int = 160
 
 
+FEW = 16  # n where nobody else is there
+SAMPLED_STEPS, RATE = (
+    4,
+    0.5,
+)  # where batches are random: the record is in one of them, nearly always
 QUICK = Sizes()
-LONG = Sizes(canaries=200, others=4000, repeats=4000, sampled_repeats=4000, full=True)
-SAMPLED_STEPS = 4  # where batches are random: a record is in one of them at least, nearly always
-RATE = 0.5  # of those batches
+LONG = Sizes(
+    canaries=200, others=4000, repeats=4000, alone_repeats=8000, sampled_repeats=2000, full=True
+)
 
 
 @dataclass(frozen=True)
@@ -176,7 +190,7 @@ class Trial:
         """Coins of all canaries, guessed from one fit."""
         sizes = self.sizes
         tried = self._world(sizes.canaries, sizes.others)
-        plan = self._plan(tried, None if sizes.full else sizes.steps, 1.0)
+        plan = self._plan(tried, None if sizes.full else sizes.steps, 1.0, plain=True)
         releases = sum(phase.count for phase in plan.phases if phase.mechanism != "zcdp")
         every = 1 if not sizes.full else max(1, releases // sizes.scored)
         guessed = 2 * (sizes.canaries // 4)
@@ -186,45 +200,54 @@ class Trial:
 
     def leave_one_out(self, noise: float = 1.0) -> Finding:
         """One record left out, where every record takes part in every step."""
-        return self._one_out(ONE_OUT, 1.0, self.sizes.records, self.sizes.repeats, noise)
+        return self._one_out(ONE_OUT, noise)
 
     def nobody_else(self, noise: float = 1.0) -> Finding:
-        """One record left out, where batches are random and all others are ⊥ in both worlds."""
-        return self._one_out(ALONE, RATE, QUICK.others, self.sizes.sampled_repeats, noise)
+        """One record left out of a table where all others are ⊥ in both worlds."""
+        return self._one_out(ALONE, noise)
+
+    def random_batches(self, noise: float = 1.0) -> Finding:
+        """The same where batches are random, so that the claim rests on sampling."""
+        return self._one_out(SAMPLED, noise)
 
     def attacks(self) -> tuple[Callable[[float], Finding], ...]:
         """All of them; each takes the share of the planned noise that is really added."""
-        return (self.one_run, self.leave_one_out, self.nobody_else)
+        return (self.one_run, self.leave_one_out, self.nobody_else, self.random_batches)
 
     @property
     def _each(self) -> float:
-        return 1.0 - (1.0 - self.confidence) / 3.0
+        return 1.0 - (1.0 - self.confidence) / 4.0
 
-    def _one_out(self, name: str, rate: float, n: int, repeats: int, noise: float) -> Finding:
+    def _one_out(self, name: str, noise: float) -> Finding:
         if name not in self._prepared:
-            tried = self._world(1, n - 1)
-            steps = self.sizes.steps if rate == 1.0 else SAMPLED_STEPS
-            plan = self._plan(tried, steps, rate)
-            self._prepared[name] = prepare(
-                plan, tried, seed=self.seed, repeats=repeats, alone=name == ALONE
-            )
-        attack = self._prepared[name]
-        delta = self.budget.delta
+            self._prepared[name] = self._prepare(name)
+        attack, delta = self._prepared[name], self.budget.delta
         seen = rates(*attack.scores(noise=noise), delta=delta, confidence=self._each)
         bound = bound_from_rates(seen, delta=delta, confidence=self._each)
         return Finding(name, bound, self._each, asdict(seen) | _plan_words(attack.plan))
+
+    def _prepare(self, name: str) -> OneOut:
+        sizes = self.sizes
+        n, steps, rate, repeats = {
+            ONE_OUT: (sizes.records, sizes.steps, 1.0, sizes.repeats),
+            ALONE: (FEW, 1, 1.0, sizes.alone_repeats),
+            SAMPLED: (FEW, SAMPLED_STEPS, RATE, sizes.sampled_repeats),
+        }[name]
+        tried, alone = self._world(1, n - 1), name != ONE_OUT
+        plan = self._plan(tried, steps, rate, plain=alone)
+        return prepare(plan, tried, seed=self.seed, repeats=repeats, alone=alone)
 
     def _world(self, canaries: int, others: int) -> World:
         if (canaries, others) not in self._worlds:
             self._worlds[canaries, others] = world(canaries, others)
         return self._worlds[canaries, others]
 
-    def _plan(self, tried: World, steps: int | None, rate: float) -> Plan:
+    def _plan(self, tried: World, steps: int | None, rate: float, *, plain: bool) -> Plan:
         """The model's own plan for the claim; with few steps and small networks unless None."""
         n = len(tried.codes)
         settings: dict[str, Any] = {}
         if steps is not None:
-            settings = dict(_SMALL.get(self.model, {}))
+            settings = _SMALL.get(self.model, {}) | (_PLAIN.get(self.model, {}) if plain else {})
             settings |= dict.fromkeys(_STEPS.get(self.model, ()), steps)
             if self.model in _STEPS:
                 settings["batch"] = max(1, round(rate * n))
@@ -244,10 +267,10 @@ def audit(
     started = time.monotonic()
     parts, seen = [], []
     for attack in trial.attacks():
-        tell(attack.__name__.replace("_", " "))
+        tell(_words(attack))
         parts.append(attack(1.0))
         if power and not (trial.sizes.full and parts[-1].name == ONE_RUN):
-            tell(f"{attack.__name__.replace('_', ' ')}, with a tenth of the noise")
+            tell(f"{_words(attack)}, with a tenth of the noise")
             seen.append(attack(WEAK).lower_bound)
     return Audit(
         model=trial.model,
@@ -275,3 +298,7 @@ def _plan_words(plan: Plan) -> dict[str, Any]:
         for phase in plan.phases
     ]
     return {"records": plan.n, "phases": phases}
+
+
+def _words(attack: Callable[[float], Finding]) -> str:
+    return getattr(attack, "__name__", "an attack").replace("_", " ")
