@@ -62,7 +62,7 @@ class Sizes:
       canaries: m, coins of the one run; half of them are guessed.
       others: ordinary records beside them.
       steps: of each phase on random batches, in all but the long one run.
-      records: n of both leave-one-outs.
+      records: n of the leave-one-out; what others draw hides or shows more where they are many.
       repeats: R, of every release in each world.
       alone_repeats: the same where nobody else is in the table.
       sampled_repeats: the same where batches are random, too.
@@ -73,7 +73,7 @@ class Sizes:
     canaries: int = 128
     others: int = 16
     steps: int = 2
-    records: int = 256
+    records: int = 512
     repeats: int = 400
     alone_repeats: int = 800
     sampled_repeats: int = 200
