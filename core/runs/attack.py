@@ -28,7 +28,7 @@ from core.privacy.audit import Guesses, guess
 from core.privacy.plan import Plan
 from core.privacy.watched import Pins, Sight, WatchedTable, altered, each_alone, together
 from core.table.codec import Codec, Codes
-from core.table.schema import Column, Domain, Kind, Schema
+from core.table.schema import Domain, Kind, Schema, SchemaColumn
 
 __all__ = ["OneOut", "World", "one_run", "prepare", "world"]
 
@@ -64,8 +64,8 @@ def world(canaries: int, others: int) -> World:
     schema = Schema(
         sensitive={"hidden": (COLUMNS[0],)},  # models without α-LMDP ignore it
         columns=(
-            *(Column(name=name, kind=Kind.CATEGORY, categories=labels) for name in COLUMNS),
-            Column(name="number", kind=Kind.NUMBER, low=0.0, high=1.0, dtype="float64"),
+            *(SchemaColumn(name=name, kind=Kind.CATEGORY, categories=labels) for name in COLUMNS),
+            SchemaColumn(name="number", kind=Kind.NUMBER, low=0.0, high=1.0, dtype="float64"),
         ),
     )
     usual = {name: [labels[k] for k in random.integers(0, USUAL, others)] for name in COLUMNS}
