@@ -88,7 +88,13 @@ SAMPLED_STEPS, RATE = (
 )  # where batches are random: the record is in one of them, nearly always
 QUICK = Sizes()
 LONG = Sizes(
-    canaries=200, others=4000, repeats=4000, alone_repeats=8000, sampled_repeats=2000, full=True
+    canaries=100,
+    others=3000,
+    repeats=2000,
+    alone_repeats=4000,
+    sampled_repeats=1000,
+    full=True,
+    scored=100,
 )
 
 
