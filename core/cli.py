@@ -1,6 +1,6 @@
 """The command line: the same services as the pages, no browser.
 
-    python -m core.cli models | schema | plan | synth | review | ledger
+    python -m core.cli models | schema | plan | synth | review | ledger | audit
 
 With `--json` the last line of the output is one JSON object. An error is one line on stderr and
 exit code 2; a file is written whole or not at all.
@@ -123,7 +123,18 @@ def _parser() -> _Parser:
     ledger = commands.add_parser("ledger", help="what was spent on which table")
     ledger.add_argument("what", nargs="?", default="show", choices=("show", "verify"))
     ledger.set_defaults(module="ledger", command="ledger")
-    for command in (models, schema, plan, synth, review, ledger):
+
+    audit = commands.add_parser(
+        "audit", help="attack a model's own code for a lower bound on its ε; 1 refutes its claim"
+    )
+    audit.add_argument("--model", required=True, help="an id that `models` prints")
+    audit.add_argument("--epsilon", type=float, required=True, help="the claim, > 0")
+    audit.add_argument("--delta", type=float, help="min(1e-6, 1/(10 n)) when left out")
+    audit.add_argument("--canaries", type=int, help="records that a coin puts in or leaves out")
+    audit.add_argument("--seed", type=int, help="the user's; the attacker knows it")
+    audit.add_argument("--long", action="store_true", help="default settings; minutes a model")
+    audit.set_defaults(module="audit", command="audit")
+    for command in (models, schema, plan, synth, review, ledger, audit):
         command.add_argument("--traceback", action="store_true", default=argparse.SUPPRESS)
         command.add_argument("--json", action="store_true", help="one JSON object, last line")
     return parser
