@@ -304,7 +304,8 @@ def synth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     def run(frame: pd.DataFrame, *more: str, command: str = "synth") -> tuple[int, dict, str]:
         frame.to_csv(tmp_path / "t.csv", index=False)
         out = ["--out", str(tmp_path / "o.csv"), "--quiet"] if command == "synth" else []
-        basic = [command, str(tmp_path / "t.csv"), "--model", "pearl", "--epsilon", "0.5", "--json"]
+        basic = [command, str(tmp_path / "t.csv"), "--model", "pearl", "--epsilon", "0.5"]
+        basic += ["--declare-public", "--json"]
         status = main([*basic, *FEW, *out, *more])
         spoken = capsys.readouterr()
         found = json.loads(spoken.out.splitlines()[-1]) if status == 0 else {}
