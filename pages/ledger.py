@@ -30,8 +30,11 @@ def render() -> None:
     if not tables:
         shared.nothing_yet("Nothing has been released yet.", "Bring in a table", "tables")
         return
+    together: dict[str, list[TableRecord]] = {}
     for table in tables:
-        _table(table)
+        together.setdefault(table.people, []).append(table)
+    for about in together.values():
+        _account(about)
     if st.button("Check that nothing was changed", icon=":material/verified:"):
         report = Ledger(shared.store().engine).verify()
         if report:
@@ -40,17 +43,19 @@ def render() -> None:
             st.error(f"The ledger was changed from outside. {report.problem}")
 
 
-def _table(table: TableRecord) -> None:
-    account = service.account(shared.store(), table.id)
+def _account(tables: list[TableRecord]) -> None:
+    """One account, with all tables about its people."""
+    account = service.account(shared.store(), tables[0].id)
     with st.container(border=True):
-        st.markdown(f"**{table.name}** · {table.n:,} rows")
+        st.markdown(" · ".join(f"**{table.name}** ({table.n:,} rows)" for table in tables))
         if account.limit is None:
-            _without_limit(table, account)
+            _without_limit(tables[0], account)
         elif account.left is not None:
+            delta = account.delta or 1e-6
             st.progress(
                 account.left.share,
-                text=f"Limit ε {account.limit:g}; "
-                f"left: {account.left.words(account.delta or 1e-6)}",
+                text=f"Limit ε {account.limit:g}: {account.left.share:.0%} of it left, "
+                f"{account.left.words(delta)} for one more release (at δ {delta:.0e})",
             )
             st.caption(MEANING)
         declared = [entry.words for entry in account.entries if entry.kind == "statement"]
@@ -81,7 +86,7 @@ def _row(entry: Entry) -> dict[str, object]:
         "δ": None if stated else entry.delta,
         "hides": "; ".join(", ".join(group) for group in entry.groups),
         "confirmed": entry.words,
-        "run": None if stated else entry.run,
+        "run": "" if stated else entry.run or "",
     }
 
 

@@ -228,7 +228,7 @@ def _summary(table: TableRecord, card: Card, epsilon: float, extra: dict[str, ob
         if seconds is not None
         else ":material/timer: No earlier run to judge by; the time left shows once it trains."
     )
-    _ledger(table, plan)
+    _ledger(table)
     _start(table, plan, extra)
 
 
@@ -270,8 +270,8 @@ def _numbers(plan: Plan) -> None:
     three.metric("δ", f"{claim.delta:.0e}", help="Chance that the promise fails altogether.")
 
 
-def _ledger(table: TableRecord, plan: Plan) -> None:
-    """What the table's ledger says before and after."""
+def _ledger(table: TableRecord) -> None:
+    """What the ledger says of these people before this run."""
     account = service.account(shared.store(), table.id)
     spent = [e for e in account.entries if e.kind == "release"]
     if account.limit is None or account.left is None:
@@ -285,8 +285,8 @@ def _ledger(table: TableRecord, plan: Plan) -> None:
         )
         return
     st.caption(
-        f":material/receipt_long: Limit ε {account.limit:g} for these people. "
-        f"Left before this run: {account.left.words(plan.budget.delta)}."
+        f":material/receipt_long: Limit ε {account.limit:g} for these people: "
+        f"{account.left.share:.0%} of it is left before this run."
     )
 
 

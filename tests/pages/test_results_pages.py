@@ -212,7 +212,11 @@ def test_releases_and_what_is_left_are_listed(store, table, start, show):
     assert shown["what"].tolist() == ["account opened", "release"]
     assert shown["ε"].tolist() == ["3", "1"] and shown["run"].tolist()[1] == run.id
     (bar,) = at.get("progress")
-    assert bar.proto.text.startswith("Limit ε 3; left: ") and 0 < bar.proto.value < 100
+    assert (
+        bar.proto.text.startswith("Limit ε 3: ")
+        and "% of it left" in bar.proto.text
+        and 0 < bar.proto.value < 100
+    )
     assert "Set this limit" not in buttons(at)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pandas as pd
 import pytest
 
@@ -121,5 +123,13 @@ def test_the_default_limit_is_explained(store, table, show):
     released(store, table)
     at = whole(show("ledger"))
     (bar,) = at.get("progress")
-    assert bar.proto.text.startswith(f"Limit ε {DEFAULT_LIMIT:g}; left: about ε ")
+    assert re.match(rf"Limit ε {DEFAULT_LIMIT:g}: \d+% of it left, about ε ", bar.proto.text)
     assert "Set this limit" not in buttons(at)
+
+
+def test_tables_about_the_same_people_share_one_card_on_the_ledger(store, table, show) -> None:
+    frame = store.load_frame(table.id)
+    service.import_frame(store, frame.iloc[1:], name="next month", source="test")
+    page = show("ledger")
+    heads = [element.value for element in page.markdown if "rows)" in element.value]
+    assert len(heads) == 1 and table.name in heads[0] and "next month" in heads[0]
