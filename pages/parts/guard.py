@@ -1,12 +1,47 @@
-"""Who may see what. Without sign-in configured the server is for the person at this machine."""
+"""Who may see what. Without a secrets file the server is for the person at this machine.
+
+A secrets file means that somebody wanted sign-in: one that cannot be read, or does not say how,
+locks the server for everybody, since opening it would make whoever comes a steward.
+"""
 
 from __future__ import annotations
 
+import logging
+import tomllib
+from pathlib import Path
 from typing import Literal
 
 import streamlit as st
+from streamlit import config
 
 Role = Literal["steward", "reviewer"]
+OPEN = "sign_in"  # `sign_in = false` at the top of a secrets file: nobody is asked
+_log = logging.getLogger(__name__)
+
+
+def _files() -> list[Path]:
+    """The secrets files that are there."""
+    return [path for name in config.get_option("secrets.files") if (path := Path(name)).exists()]
+
+
+def _problem() -> str:
+    """Why nobody may come in; "" where sign-in is configured, or was never wanted."""
+    wanted, found = [], False
+    for file in _files():
+        try:
+            secrets = tomllib.loads(file.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            return f"{file} cannot be read: {error}"
+        if secrets.get(OPEN) is False and "auth" not in secrets:
+            continue
+        wanted.append(str(file))
+        found = found or isinstance(secrets.get("auth"), dict)
+    if wanted and not found:
+        return (
+            f"{wanted[0]} has no section [auth], spelt just so. Write one, or `{OPEN} = false` at "
+            "its top if nobody shall sign in."
+        )
+    return ""
 
 
 def _configured() -> bool:
@@ -14,7 +49,18 @@ def _configured() -> bool:
 
 
 def sign_in() -> None:
-    """Ask for sign-in (OIDC) where the server's secrets configure it, and stop until it is done."""
+    """Ask for sign-in (OIDC) where the server's secrets configure it, and stop until it is done.
+
+    Where they cannot be understood everybody is stopped; the console says why.
+    """
+    problem = _problem()
+    if problem:
+        _log.error("Sign-in: %s", problem)
+        st.error(
+            "Nobody can sign in here: this server's sign-in is set up wrongly. Nothing was shown "
+            "or changed. Ask whoever runs it to read its console."
+        )
+        st.stop()
     if not _configured() or st.user.is_logged_in:
         return
     st.title("Facsimile")
@@ -32,10 +78,13 @@ def person() -> str:
 
 def steward() -> bool:
     """Whether this person is a steward; without sign-in whoever is at this machine is."""
-    return not _configured() or "steward" in _roles()
+    return not _problem() and (not _configured() or "steward" in _roles())
 
 
 def _roles() -> set[str]:
+    """What the person may be; an address that the provider says is not verified may be nothing."""
+    if st.user.get("email_verified", True) is False:
+        return set()
     roles = st.secrets.get("roles", {})
     address = str(st.user.get("email", "")).lower()
     return {

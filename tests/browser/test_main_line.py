@@ -106,7 +106,7 @@ def test_training_outlives_the_server(tmp_path):
     patients().to_csv(tmp_path / "patients.csv", index=False)
     with server(tmp_path / "home") as app, browser_page() as page:
         upload(page, app.url, tmp_path / "patients.csv")
-        plan(page, steps=1500)
+        plan(page, steps=500)
         page.get_by_role("button", name="Pause").wait_for()
         run = run_of(page)
         app.kill()
@@ -121,7 +121,7 @@ def test_a_killed_worker_is_shown_as_lost_and_resumes(tmp_path):
     patients().to_csv(tmp_path / "patients.csv", index=False)
     with server(tmp_path / "home") as app, browser_page() as page:
         upload(page, app.url, tmp_path / "patients.csv")
-        plan(page, steps=1500)
+        plan(page, steps=500)
         store = service.open_store(tmp_path / "home")
         run = run_of(page)
         deadline = time.monotonic() + 90

@@ -134,6 +134,55 @@ def test_stewards_open_every_page_however_their_address_is_spelt(table, signed, 
     assert not signed(name, "ann@X.org").error
 
 
+@pytest.mark.parametrize("name", PAGES)
+def test_an_address_that_is_not_verified_opens_nothing(table, signed, name, monkeypatch):
+    signed(name, "ann@x.org")
+    claims = {"email": "ann@x.org", "email_verified": False}
+    monkeypatch.setattr(guard.st, "user", SimpleNamespace(is_logged_in=True, get=claims.get))
+    assert not guard.steward()
+
+
+WRONG = {
+    "a stray quote": '[auth]\nredirect_uri = "x""\n',
+    "another spelling": '[Auth]\nredirect_uri = "x"\n',
+    "roles alone": '[roles]\nsteward = ["ann@x.org"]\n',
+    "no section": "auth = true\n",
+    "nothing": "",
+    "no text": b"\xff\xfe[auth]",
+}
+
+
+@pytest.fixture
+def secrets_file(tmp_path, monkeypatch):
+    file = tmp_path / "secrets.toml"
+
+    def write(text: str | bytes) -> None:
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+    files = {"secrets.files": [str(file)]}
+    monkeypatch.setattr(guard, "config", SimpleNamespace(get_option=files.get))
+    return write
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_secrets_that_cannot_be_understood_lock_everybody_out(
+    table, show, secrets_file, wrong, caplog
+):
+    secrets_file(WRONG[wrong])
+    assert not guard.steward()
+    at = whole(show("tables"))
+    assert "set up wrongly" in at.error[0].value
+    assert not at.button and table.name not in words(at)
+    assert "secrets.toml" in caplog.text and "secrets.toml" not in words(at)
+
+
+def test_secrets_may_say_that_nobody_signs_in(table, show, secrets_file):
+    secrets_file('sign_in = false\nother = "x"\n')
+    assert guard.steward() and not whole(show("tables")).error
+    secrets_file("sign_in = false\n[Auth]\n")  # said in so many words
+    assert guard.steward()
+
+
 def test_without_secrets_there_is_no_sign_in(store):
     assert "Sign in" not in buttons(app()) and button(app(), "Try the sample table")
 
