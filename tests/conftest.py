@@ -1,8 +1,64 @@
-"""What every test process needs before anything heavy is imported."""
+"""What every test process needs before anything heavy is imported, and which tests are quick."""
 
 import os
+from pathlib import Path
+
+import pytest
 
 # Test processes run side by side, one a core: threads of their own would wait for each other. What
 # tests start (servers, workers) inherits this.
 for _library in ("OMP", "OPENBLAS", "MKL"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
+
+TESTS = Path(__file__).parent
+# Folders and files that `-m quick` leaves out, and what then goes untested; everything else is
+# quick. They take nine tenths of the time.
+LEFT_OUT = {
+    "browser": "the app in a real browser",
+    "contract": "every model's fits, resumes and exports; what leaves, compared byte for byte",
+    "pages": "pages, rendered",
+    "lmdp": "hidden distributions, their tests' sizes and certificates",
+    "runs/test_worker.py": "worker processes, killed and resumed",
+    "runs/test_protection.py": "runs with tagged columns",
+    "runs/test_real_model.py": "a whole run",
+    "runs/test_people.py": "accounts of people",
+    "runs/test_selection.py": "choosing among runs",
+    "privacy/test_audit.py": "audits",
+    "mutants/test_audit_mutants.py": "audits of broken models",
+    "mutants/test_selection_mutants.py": "broken choices among runs",
+    "privacy/test_dpsgd.py": "distinguishing whole private steps",
+    "privacy/test_privacy_accountant.py": "the accountant's golden numbers",
+    "privacy/test_privacy_ledger.py": "the ledger under races",
+    "privacy/test_marginals.py": "counts that runs are scored by",
+    "models/test_ppem.py": "PPEM with its penalty",
+    "models/test_boosting.py": "boosting",
+    "quality/test_report.py": "whole reports",
+    "test_findings.py": "findings in words",
+    "test_figure_stages.py": "pictures of stages",
+    "test_cli.py": "the command line",
+    "test_cli_selection.py": "the command line's scores",
+    "test_style.py": "types, lint and lengths",
+}
+
+
+def left_out(path: Path) -> bool:
+    """Whether `-m quick` leaves a test file out."""
+    if not path.is_relative_to(TESTS):
+        return False  # doctests
+    place = path.relative_to(TESTS).as_posix()
+    return place in LEFT_OUT or place.split("/")[0] in LEFT_OUT
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is quick."""
+    for item in items:
+        if not left_out(item.path):
+            item.add_marker("quick")
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say what a quick run says nothing of."""
+    if config.option.markexpr == "quick":
+        terminalreporter.write_line("Left out: " + "; ".join(LEFT_OUT.values()) + ".")

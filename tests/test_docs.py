@@ -37,3 +37,13 @@ def test_what_the_statement_names_is_there(name):
 @pytest.mark.parametrize("link", LINKS)
 def test_links_lead_somewhere(link):
     assert (ROOT / "docs" / link).exists()
+
+
+def test_what_quick_runs_leave_out_is_there():
+    """A renamed file must not become quick unseen."""
+    from tests.conftest import LEFT_OUT, left_out
+
+    for place in LEFT_OUT:
+        assert (ROOT / "tests" / place).exists(), place
+    assert left_out(ROOT / "tests" / "browser" / "test_review.py")
+    assert not left_out(ROOT / "tests" / "privacy" / "test_omission.py")

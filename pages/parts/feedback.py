@@ -165,7 +165,7 @@ def _looks(run: RunRecord) -> None:
         for one in seen
     ]
     if named:
-        st.caption(f":material/visibility: First sight of the inside view: {', '.join(named)}.")
+        st.caption(f":material/visibility: Real data was in sight first of: {', '.join(named)}.")
 
 
 def _rule(run: RunRecord) -> None:
