@@ -171,7 +171,7 @@ def synth(options: argparse.Namespace) -> int:
         people = account_for(options, store, whole)
         job = _Job(options, frame=frame, schema=schema, plan=plan, device=device)
         outcome = job.execute(store.workspace, ledger=ledger, people=people, console=console)
-        spent = _ledger_words(ledger, people, plan.budget.delta)
+        spent = _ledger_words(ledger, people)
         looked = looked_words(store, people) if outcome.guarantee.private else ""
     console.watch.enter("write")
     (write_csv if out.suffix.lower() == ".csv" else write_parquet)(outcome.synthetic, out)
@@ -294,8 +294,8 @@ def _score_lines(found: NoisyScore | None) -> list[str]:
     ]
 
 
-def _ledger_words(ledger: Ledger, people: str, delta: float) -> str:
+def _ledger_words(ledger: Ledger, people: str) -> str:
     opened = account_of(ledger, people)
     if opened is None or not limited(opened):
         return "recorded; no limit was set for these people"
-    return f"recorded; {ledger.left(people).words(delta)} is left of ε {opened.limit:g}"
+    return f"recorded; {ledger.left(people).share:.0%} of the limit ε {opened.limit:g} is left"
