@@ -53,7 +53,7 @@ LEARN: dict[str, dict[str, object]] = {
                     "noise": 16, "critic_hidden": 64, "rate": 3e-4, "box": 1.0, "latent": 6,
                     "encoder_steps": 2000, "encoder_hidden": 32},
     "p3gm": {"steps": 2000, "batch": 256, "hidden": 64, "dimensions": 8, "weight": 0.3},
-    "ppem": {"marginal_steps": 300, "steps": 700, "energy_steps": 5, "batch": 128, "fakes": 128,
+    "ppem": {"marginal_steps": 600, "steps": 1200, "energy_steps": 5, "batch": 128, "fakes": 128,
              "hidden": 64, "latent": 16, "energy_hidden": 64, "penalty": 0.0},
 }  # fmt: skip
 # how near the learnt table must come: years between the ill and the well, shares, spread of costs

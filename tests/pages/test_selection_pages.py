@@ -96,7 +96,7 @@ def test_the_steward_reads_who_looked(store, show, pair, monkeypatch):
     look(store, table_id=pair[0].table_id, run_id=pair[0].id, author="Rita")
     look(store, table_id=pair[1].table_id, run_id=pair[1].id, author="Otto")
     said = words(whole(show("review", run=pair[0].id, view="outside")))
-    assert "inside view: Rita" in said and "Otto" not in said
+    assert "in sight first of: Rita" in said and "Otto" not in said
     monkeypatch.setattr(guard, "steward", lambda: False)
     assert "Rita" not in words(whole(show("review", run=pair[0].id, view="outside")))
 

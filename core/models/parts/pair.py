@@ -147,6 +147,7 @@ class Pair:
         self.snapshots = Snapshots(how.snapshots, how.steps)
         self._heads, self._split, self._given = heads, split, given
         self._random = torch.Generator(device).manual_seed(seed)
+        self._shown = torch.Generator(device).manual_seed(seed + 1)  # metrics come by the clock
         self._device = device
         self._expected = release.expected_batch
         bound = how.box * networks.reach() if how.box else None
@@ -222,15 +223,18 @@ class Pair:
     @torch.no_grad()
     def statistics(self) -> list[float]:
         """Ŝ of generated records under each protected group's energy: touches no private data."""
-        rows = self._make(1 + self.how.fakes, None)
+        rows = self._make(1 + self.how.fakes, None, self._shown)
         return [stein.statistic(rows) for stein in self.steins]
 
-    def _make(self, count: int, given: Tensor | None) -> Tensor:
-        z = torch.randn((count, self.generator.latent), generator=self._random, device=self._device)
+    def _make(
+        self, count: int, given: Tensor | None, random: torch.Generator | None = None
+    ) -> Tensor:
+        random = self._random if random is None else random
+        z = torch.randn((count, self.generator.latent), generator=random, device=self._device)
         logits, heads = self.generator(z, given), self._heads
         if torch.is_grad_enabled():
-            return heads.relaxed(logits, temperature=self.how.temperature, generator=self._random)
-        uniform = torch.rand(logits.shape, generator=self._random, device=self._device)
+            return heads.relaxed(logits, temperature=self.how.temperature, generator=random)
+        uniform = torch.rand(logits.shape, generator=random, device=self._device)
         return heads.seen(heads.chosen(logits, uniform=uniform))
 
     @torch.no_grad()
