@@ -125,14 +125,9 @@ def sign_of_the_first(networks, rows):
     return networks["net"].back(tape, 1e3 * rows[:1, :1].sign() * torch.ones_like(tape.out))[0]
 
 
-def moved_by_leaving_out(kind, monkeypatch):
-    """How far one record's absence moves a batch of 20 parts, as a share of Δ."""
-    monkeypatch.setattr(dpsgd, "ROWS_AT_ONCE", PART)
-    x = torch.full((PART * PARTS, 3), 0.5)
-    x[:, 0] = -1.0  # every part begins with another sign than the record behind it has
-    x[::PART, 0] = 1.0
-    mechanism = make(sign_of_the_first, shape=nets.SHAPES["one"])
-    release = kind(
+def everybody(kind, x):
+    """A release in which every row takes part."""
+    return kind(
         n=len(x),
         rate=1.0,
         noise_multiplier=1.0,
@@ -141,6 +136,16 @@ def moved_by_leaving_out(kind, monkeypatch):
         source=DeterministicNoise(0),
         device="cpu",
     )
+
+
+def moved_by_leaving_out(kind, monkeypatch):
+    """How far one record's absence moves a batch of 20 parts, as a share of Δ."""
+    monkeypatch.setattr(dpsgd, "ROWS_AT_ONCE", PART)
+    x = torch.full((PART * PARTS, 3), 0.5)
+    x[:, 0] = -1.0  # every part begins with another sign than the record behind it has
+    x[::PART, 0] = 1.0
+    mechanism = make(sign_of_the_first, shape=nets.SHAPES["one"])
+    release = everybody(kind, x)
     full = release._sum(mechanism, np.arange(len(x))).clone()
     moves = []
     for i in (0, 5, PART, len(x) - 1):
@@ -174,15 +179,7 @@ def test_sums_in_parts_are_those_of_the_whole(monkeypatch):
     mechanism, totals = make(mean_square), []
     for at_once in (16_384, 32):
         monkeypatch.setattr(dpsgd, "ROWS_AT_ONCE", at_once)
-        release = SampledRelease(
-            n=len(x),
-            rate=1.0,
-            noise_multiplier=1.0,
-            gather=lambda chosen: x[chosen],
-            charge=lambda: None,
-            source=DeterministicNoise(0),
-            device="cpu",
-        )
+        release = everybody(SampledRelease, x)
         total = release._sum(mechanism, np.arange(len(x))).clone()
         total[:-1] -= mechanism.batch_term(x[:at_once])
         totals.append(total)
