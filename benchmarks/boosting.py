@@ -29,22 +29,22 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from core.runs.pipeline import limit_threads
+from core.runs.execution.pipeline import limit_threads
 
 limit_threads()
 
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier  # noqa: E402
 
-from core.commands.synth import settings_of  # noqa: E402
+from core.cli.synth import settings_of  # noqa: E402
 from core.models.synthesizer import FitEvent, Wish, synthesizer  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.plan import Budget  # noqa: E402
-from core.quality import learners, utility  # noqa: E402
-from core.quality.marginals import pair_mean, two_way  # noqa: E402
-from core.quality.prepare import Features  # noqa: E402
+from core.quality.aligned_tables import Features  # noqa: E402
+from core.quality.metrics import learners, utility  # noqa: E402
+from core.quality.metrics.marginals import pair_mean, two_way  # noqa: E402
 from core.table.codec import Codec  # noqa: E402
 from core.table.infer import infer_schema  # noqa: E402
-from core.table.read import read_table  # noqa: E402
+from core.table.io.read import read_table  # noqa: E402
 from core.table.schema import Schema  # noqa: E402
 
 MODELS = {

@@ -36,10 +36,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
-from core.privacy.dense import Dense, Use
-from core.privacy.dpsgd import ClippedGradient, SampledRelease
-from core.privacy.noise import SecureNoise
-from core.privacy.stream import SecretStream
+from core.privacy.dpsgd.dense import Dense, Use
+from core.privacy.dpsgd.gradient import ClippedGradient, SampledRelease
+from core.privacy.dpsgd.stream import SecretStream
+from core.privacy.mechanisms.noise import SecureNoise
 
 ROWS = 32_561
 CLIP, NOISE, RATE, SLOPE = 1.0, 1.0, 0.01, 0.2

@@ -28,16 +28,16 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from core.runs.pipeline import limit_threads
+from core.runs.execution.pipeline import limit_threads
 
 limit_threads()
 
 import torch  # noqa: E402 - threads are set first
 
-from core.commands.synth import settings_of  # noqa: E402
-from core.models.parts.boosted import BoostedFitted  # noqa: E402
-from core.models.parts.boosting import REJECTION  # noqa: E402
-from core.models.pgb import Pgb  # noqa: E402
+from core.cli.synth import settings_of  # noqa: E402
+from core.models.pgb.fitted import BoostedFitted  # noqa: E402
+from core.models.pgb.multiplicative_weights import REJECTION  # noqa: E402
+from core.models.pgb.plan import Pgb  # noqa: E402
 from core.models.synthesizer import FitEvent, Wish  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.plan import Budget  # noqa: E402

@@ -20,16 +20,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from core.runs.pipeline import limit_threads
+from core.runs.execution.pipeline import limit_threads
 
 limit_threads()
 
 import torch  # noqa: E402 - threads are set first
 from torch import Tensor, nn  # noqa: E402
 
-from core.models.parts.energy import Energy, lipschitz, shapes  # noqa: E402
-from core.privacy.clipping import clipped_sum, functional_clipped_sum  # noqa: E402
-from core.privacy.dense import Dense  # noqa: E402
+from core.models.ppem.energy import Energy, lipschitz, shapes  # noqa: E402
+from core.privacy.dpsgd.clipping import clipped_sum, functional_clipped_sum  # noqa: E402
+from core.privacy.dpsgd.dense import Dense  # noqa: E402
 
 WEIGHT = 1.0  # of the Lipschitz penalty
 

@@ -29,23 +29,23 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from core.runs.pipeline import limit_threads
+from core.runs.execution.pipeline import limit_threads
 
 limit_threads()
 
 from utility import Bench, read, schema_of  # noqa: E402 - threads are set before torch
 
-from core.commands.synth import settings_of  # noqa: E402
+from core.cli.synth import settings_of  # noqa: E402
 from core.lmdp.inside import inside_check  # noqa: E402
 from core.lmdp.shift import Shifted  # noqa: E402
 from core.models.synthesizer import FitEvent, Wish, synthesizer  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.plan import Plan  # noqa: E402
-from core.runs.protect import certify  # noqa: E402
-from core.runs.service import make_plan  # noqa: E402
+from core.runs.execution.lmdp_certificate import certify  # noqa: E402
+from core.services.service import make_plan  # noqa: E402
 from core.table.codec import Codec, Codes  # noqa: E402
 from core.table.infer import infer_schema  # noqa: E402
-from core.table.read import read_table  # noqa: E402
+from core.table.io.read import read_table  # noqa: E402
 
 
 def binary_table(rows: int, columns: int = 200, factors: int = 8) -> pd.DataFrame:

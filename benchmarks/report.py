@@ -41,8 +41,8 @@ def measure(folder: Path, target: str) -> dict[str, float]:
     """In this process: seconds to the first figures and to all, peak memory."""
     import psutil
 
-    from core.quality.report import build_report
-    from core.runs.reporter import peak_memory_mb
+    from core.quality.report.build_report import build_report
+    from core.runs.execution.reporter import peak_memory_mb
     from core.table.infer import infer_schema
 
     before = psutil.Process().memory_info().rss / 2**20
@@ -84,7 +84,7 @@ def main() -> int:
     if options.folder is not None:
         print(json.dumps(measure(options.folder, options.target)))
         return 0
-    from core.table.read import read_table
+    from core.table.io.read import read_table
 
     train, test = (read_table(path).frame for path in (options.train, options.test))
     found = []

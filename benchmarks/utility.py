@@ -22,13 +22,13 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from core.quality.learners import LOGISTIC
-from core.quality.marginals import one_way, pair_mean, two_way
-from core.quality.prediction import dimension_prediction, prediction_gap
-from core.quality.prepare import Features
-from core.quality.propensity import propensity
-from core.quality.transport import wasserstein_scores
-from core.quality.utility import Task, mean_score, tstr
+from core.quality.aligned_tables import Features
+from core.quality.metrics.learners import LOGISTIC
+from core.quality.metrics.marginals import one_way, pair_mean, two_way
+from core.quality.metrics.prediction import dimension_prediction, prediction_gap
+from core.quality.metrics.propensity import propensity
+from core.quality.metrics.transport import wasserstein_scores
+from core.quality.metrics.utility import Task, mean_score, tstr
 from core.table.schema import Column, Kind, Schema
 
 HEADS = {

@@ -6,9 +6,10 @@ from typing import Any, Literal
 
 import streamlit as st
 
-from core.runs import export, reviews, service
-from core.runs.events import State
-from core.runs.records import RunRecord
+from core.runs.storage import reviews
+from core.runs.storage.events import State
+from core.runs.storage.records import RunRecord
+from core.services import export, service
 from pages.parts import guard, routes, shared, verdicts
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from core.privacy.ledger import Entry, Ledger
-from core.runs import service
-from core.runs.accounts import DEFAULT_LIMIT
-from core.runs.records import TableRecord
+from core.privacy.ledger.ledger import Entry, Ledger
+from core.runs.accounts.account import DEFAULT_LIMIT
+from core.runs.storage.records import TableRecord
+from core.services import service
 from pages.parts import guard, routes, shared
 
 MEANING = (

@@ -6,13 +6,15 @@ import math
 
 import streamlit as st
 
-from core import figures
+from core.figures import dimension_wise as figures
 from core.models.synthesizer import Card
-from core.privacy.accountant import attacker_best_guess
+from core.privacy.accounting.accountant import attacker_best_guess
 from core.privacy.plan import Phase, Plan, default_delta
-from core.runs import estimate, overlay, scoring, service
-from core.runs.accounts import DEFAULT_LIMIT
-from core.runs.records import TableRecord
+from core.runs.accounts.account import DEFAULT_LIMIT
+from core.runs.execution import noisy_scores as scoring
+from core.runs.execution import review_histograms as overlay
+from core.runs.storage.records import TableRecord
+from core.services import estimate, service
 from core.table.schema import SchemaError
 from pages.parts import domains, guard, models, protection, routes, shared
 

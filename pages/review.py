@@ -7,11 +7,11 @@ from typing import Any
 
 import streamlit as st
 
-from core import figures
-from core.quality.types import View
-from core.runs import service
-from core.runs.events import State
-from core.runs.records import RunRecord
+from core.figures import dimension_wise as figures
+from core.quality.report.types import View
+from core.runs.storage.events import State
+from core.runs.storage.records import RunRecord
+from core.services import service
 from pages.parts import comparing, feedback, guard, routes, scores, shared, verdicts, viewing
 from pages.parts.feedback import Talk
 

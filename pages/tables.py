@@ -7,13 +7,13 @@ from collections.abc import Callable
 import pandas as pd
 import streamlit as st
 
-from core import figures
-from core.runs import declare, service
-from core.runs.records import TableRecord
+from core.figures import dimension_wise as figures
+from core.runs.storage.records import TableRecord
+from core.services import declare, service
 from core.table.grid import grid_of
 from core.table.holdout import SHARES
+from core.table.io.read import read_table
 from core.table.profile import ColumnProfile
-from core.table.read import read_table
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, fetch_adult, sample_table
 from core.table.schema import Column, Kind
 from pages.parts import domains, guard, routes, shared, tagging, uploads, whose

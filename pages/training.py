@@ -6,9 +6,9 @@ import pandas as pd
 import streamlit as st
 
 from core.models.synthesizer import Chart
-from core.runs import service
-from core.runs.events import State
-from core.runs.records import RunRecord
+from core.runs.storage.events import State
+from core.runs.storage.records import RunRecord
+from core.services import service
 from pages.parts import guard, routes, shared
 
 KEPT = {

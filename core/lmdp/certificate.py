@@ -100,8 +100,8 @@ class GroupTest:
 class RejectionCount:
     """How many groups of `GROUP` consecutive records are told apart from released ones.
 
-    A `core.privacy.mechanisms.Mechanism`: one record lies in one group, so it moves the count by at
-    most 1.
+    A `core.privacy.mechanisms.additive.Mechanism`: one record lies in one group, so it moves the
+    count by at most 1.
 
     Attributes:
       test: calibrated on released records.

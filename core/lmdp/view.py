@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from core.table.codec import Codec, Codes
-from core.table.part import Part
+from core.table.projection import Part
 
 __all__ = ["View"]
 

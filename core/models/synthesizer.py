@@ -244,9 +244,9 @@ def register(model: S) -> S:
 def _discover() -> None:
     import core.models as package
 
-    for module in pkgutil.iter_modules(package.__path__):
-        if not module.ispkg:  # packages hold torch parts, not models
-            importlib.import_module(f"core.models.{module.name}")
+    for found in pkgutil.iter_modules(package.__path__):
+        if found.ispkg and found.name != "shared":
+            importlib.import_module(f"core.models.{found.name}.plan")
 
 
 def cards() -> tuple[Card, ...]:

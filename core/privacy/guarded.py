@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from core.privacy import noise
-from core.privacy.mechanisms import Mechanism, Rows, check_parts, rows_together
+from core.privacy.mechanisms import noise
+from core.privacy.mechanisms.additive import Mechanism, Rows, check_parts, rows_together
+from core.privacy.mechanisms.noise import NoiseSource, SecureNoise
+from core.privacy.mechanisms.selection import Scores, Selection, range_of
 from core.privacy.meter import Meter, UnplannedReleaseError
-from core.privacy.noise import NoiseSource, SecureNoise
 from core.privacy.plan import Phase, Plan
-from core.privacy.selection import Scores, Selection, range_of
 from core.table.schema import Domain
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from core.privacy.dpsgd import SampledRelease
+    from core.privacy.dpsgd.gradient import SampledRelease
 
 __all__ = ["PrivateTable", "UnplannedReleaseError"]
 
@@ -141,8 +141,8 @@ class PrivateTable:
 
         Returns:
           float64 on the CPU, the statistic's shape. The noise scale is noise_multiplier · Δ (plus
-          about one part in a million, see `core.privacy.noise.add`), or none where the plan claims
-          no privacy.
+          about one part in a million, see `core.privacy.mechanisms.noise.add`), or none where the
+          plan claims no privacy.
 
         Raises:
           UnplannedReleaseError: the plan does not hold this; nothing was computed.
@@ -188,7 +188,7 @@ class PrivateTable:
         """
         import torch
 
-        from core.privacy.dpsgd import SampledRelease
+        from core.privacy.dpsgd.gradient import SampledRelease
 
         phase = next((p for p in self.__plan.phases if p.name == phase_name), None)
         if phase is None or phase.sampling_rate is None or phase.mechanism != "gaussian":

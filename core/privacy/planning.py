@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from core.privacy.accountant import calibrate, guarantee
+from core.privacy.accounting.accountant import calibrate, guarantee
 from core.privacy.plan import Budget, Phase, Plan, repeated
 
 __all__ = ["planned"]

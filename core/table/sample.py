@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from core.table.cells import TableReadError
+from core.table.io.cells import TableReadError
 
 __all__ = ["SAMPLE_NAME", "SAMPLE_TARGET", "fetch_adult", "sample_table"]
 

@@ -7,15 +7,17 @@ from typing import Any
 
 import streamlit as st
 
-from core import figure_compare, figures
-from core.quality.noisy import words
-from core.quality.types import View
-from core.runs import reviews, selection
-from core.runs.events import State
-from core.runs.looks import looked_at
-from core.runs.records import RunRecord
-from core.runs.reviews import Decision
-from core.runs.selection import Ranking
+from core.figures import dimension_wise as figures
+from core.figures import tradeoff as figure_compare
+from core.quality.metrics.noisy import words
+from core.quality.report.types import View
+from core.runs.storage import reviews
+from core.runs.storage.events import State
+from core.runs.storage.looks import looked_at
+from core.runs.storage.records import RunRecord
+from core.runs.storage.reviews import Decision
+from core.services import selection
+from core.services.selection import Ranking
 from pages.parts import feedback, guard, shared, viewing
 
 PICTURES = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.runs import declare
-from core.runs.certificate import declared, origin
-from core.runs.records import TableRecord
+from core.runs.execution.privacy_certificate import declared, origin
+from core.runs.storage.records import TableRecord
+from core.services import declare
 from core.table.schema import DomainColumn
 
 

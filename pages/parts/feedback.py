@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from core.quality.types import View
-from core.runs import reviews
-from core.runs.looks import looks
-from core.runs.records import RunRecord
-from core.runs.reviews import Comment, Decision, Rule
-from core.runs.store import RunStoreError
+from core.quality.report.types import View
+from core.runs.storage import reviews
+from core.runs.storage.looks import looks
+from core.runs.storage.records import RunRecord
+from core.runs.storage.reviews import Comment, Decision, Rule
+from core.runs.storage.store import RunStoreError
 from pages.parts import guard, shared
 
 TITLES = {

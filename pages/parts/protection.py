@@ -9,10 +9,10 @@ import streamlit as st
 
 from core.lmdp.level import GROUP, chance, groups_of
 from core.models.synthesizer import Card
-from core.privacy.ledger import Ledger
+from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
-from core.runs.protection import DEFAULT_SHIFT
-from core.runs.records import TableRecord
+from core.runs.storage.records import TableRecord
+from core.services.protected_plan import DEFAULT_SHIFT
 from pages.parts import shared
 from pages.parts.tagging import NOT_PEOPLE
 

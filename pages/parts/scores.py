@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.findings import findings
+from core.export.findings import findings
 
 NOTHING = 0.001  # of a score: below this boosting made no difference
 HEADLINES = ("tvd_1way", "tvd_2way", "wscore_pca", "tstr_auroc", "tstr_r2", "prediction_gap")

@@ -8,17 +8,17 @@ from typing import TypeVar
 
 import streamlit as st
 
-from core.figure_stages import stages_figure, stages_text
+from core.figures.stages import stages_figure, stages_text
 from core.models.synthesizer import Card, cards
-from core.privacy.ledger import LedgerError
+from core.privacy.ledger.ledger import LedgerError
 from core.privacy.plan import Plan
-from core.runs import service
-from core.runs.events import State
-from core.runs.launcher import LocalLauncher
-from core.runs.records import RunRecord, TableRecord
-from core.runs.store import NotFoundError, RunStore, RunStoreError
-from core.runs.workspace import Workspace
-from core.table.read import TableReadError
+from core.runs.execution.launcher import LocalLauncher
+from core.runs.storage.events import State
+from core.runs.storage.records import RunRecord, TableRecord
+from core.runs.storage.store import NotFoundError, RunStore, RunStoreError
+from core.runs.storage.workspace import Workspace
+from core.services import service
+from core.table.io.read import TableReadError
 from core.table.schema import SchemaError
 from pages.parts import routes
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from core import figure_lmdp
-from core.runs import declare
-from core.runs.records import TableRecord
+from core.figures import marginal_shift as figure_lmdp
+from core.runs.storage.records import TableRecord
+from core.services import declare
 from core.table.profile import ColumnProfile
 from pages.parts import shared
 

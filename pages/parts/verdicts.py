@@ -6,9 +6,10 @@ from typing import Any
 
 import streamlit as st
 
-from core import figure_lmdp, figures
-from core.runs import service
-from core.runs.records import RunRecord
+from core.figures import dimension_wise as figures
+from core.figures import marginal_shift as figure_lmdp
+from core.runs.storage.records import RunRecord
+from core.services import service
 from pages.parts import shared
 from pages.parts.tagging import NOT_PEOPLE
 

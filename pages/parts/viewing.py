@@ -7,11 +7,13 @@ from typing import Any
 
 import streamlit as st
 
-from core.page_html import page
-from core.quality.types import View
-from core.runs import export, reviews, scoring, selection, service
-from core.runs.looks import look
-from core.runs.records import RunRecord
+from core.export.page_html import page
+from core.quality.report.types import View
+from core.runs.execution import noisy_scores as scoring
+from core.runs.storage import reviews
+from core.runs.storage.looks import look
+from core.runs.storage.records import RunRecord
+from core.services import export, selection, service
 from pages.parts import guard, shared
 
 NO_OUTSIDE = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.runs import people
-from core.runs.records import TableRecord
+from core.runs.accounts import people
+from core.runs.storage.records import TableRecord
 from pages.parts import shared
 
 EXPLAINED = (

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Page, expect
 
-from core.runs import service
-from core.runs.events import State
+from core.runs.storage.events import State
+from core.services import service
 from tests.browser.app import PATIENCE, browser_page, server
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from core.quality.outside import outside_report
-from core.quality.report import build_report
-from core.runs import declare, reviews, service
-from core.runs.events import State
-from core.runs.reviews import Decision, Rule
+from core.quality.report.build_report import build_report
+from core.quality.report.outside import outside_report
+from core.runs.storage import reviews
+from core.runs.storage.events import State
+from core.runs.storage.reviews import Decision, Rule
+from core.services import declare, service
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, sample_table
 from tests.browser.app import PATIENCE, browser_page, server
 

@@ -22,17 +22,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core.models.parts import conduct
-from core.page_html import page
+from core.export.page_html import page
+from core.models.shared import training_loop as conduct
 from core.privacy.guarded import PrivateTable
+from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.meter import Meter
-from core.privacy.noise import DeterministicNoise
 from core.privacy.plan import Plan
-from core.runs import attempts, declare, export, service, worker
-from core.runs.events import State
-from core.runs.reporter import Pace
-from core.runs.store import RunStore
-from core.runs.workspace import Workspace
+from core.runs.execution import attempts, worker
+from core.runs.execution.reporter import Pace
+from core.runs.storage.events import State
+from core.runs.storage.store import RunStore
+from core.runs.storage.workspace import Workspace
+from core.services import declare, export, service
 from core.table.codec import Codec, Codes
 from core.table.schema import Column, Domain, Kind, Schema
 from tests.runs import toy

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core.models.parts import conduct
+from core.models.shared import training_loop as conduct
 from core.models.synthesizer import FitCancelled, FitPaused, Wish, cards, load_fitted, synthesizer
-from core.privacy.accountant import guarantee
+from core.privacy.accounting.accountant import guarantee
 from core.privacy.guarded import PrivateTable
+from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.meter import Meter
-from core.privacy.noise import DeterministicNoise
 from core.privacy.plan import Budget
 from tests.models.tables import Watcher, coded, domain, door, rows
 

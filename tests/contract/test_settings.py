@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from core.models import dp_auto_gan, dp_gan, p3gm, pearl, pgb, ppem
+from core.models.dp_auto_gan import plan as dp_auto_gan
+from core.models.dp_gan import plan as dp_gan
+from core.models.p3gm import plan as p3gm
+from core.models.pearl import plan as pearl
+from core.models.pgb import plan as pgb
+from core.models.ppem import plan as ppem
 from core.models.synthesizer import synthesizer
 from core.privacy.plan import Budget
 from tests.contract.test_contract import IDS, QUICK

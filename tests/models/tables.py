@@ -7,7 +7,7 @@ import pandas as pd
 
 from core.models.synthesizer import FitEvent, Wish
 from core.privacy.guarded import PrivateTable
-from core.privacy.noise import NoiseSource
+from core.privacy.mechanisms.noise import NoiseSource
 from core.privacy.plan import Plan
 from core.table.codec import Codec, Codes
 from core.table.schema import Column, Domain, Kind, Schema

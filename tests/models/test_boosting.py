@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 import torch
 
-from core.models.parts.boosting import Boosted, Judge, Rounds, rates
-from core.models.parts.chain import Chain
-from core.models.parts.energy import as_critics
-from core.models.parts.heads import Heads
-from core.models.parts.players import Players, unpacked
-from core.models.parts.questions import Questions
-from core.models.pgb import BASES, BOOST, Pgb
-from core.models.ppem import PpemSettings
-from core.privacy.accountant import epsilon
-from core.privacy.dense import Dense
+from core.models.pgb.marginal_queries import Questions
+from core.models.pgb.multiplicative_weights import Boosted, Judge, Rounds, rates
+from core.models.pgb.plan import BASES, BOOST, Pgb
+from core.models.ppem.energy import as_critics
+from core.models.ppem.plan import PpemSettings
+from core.models.ppem.trainer import Chain
+from core.models.shared.heads import Heads
+from core.models.shared.snapshot_ensemble import Players, unpacked
+from core.privacy.accounting.accountant import epsilon
+from core.privacy.dpsgd.dense import Dense
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Budget
 from core.table.codec import Codec
@@ -67,7 +67,7 @@ def test_all_critics_at_once_say_what_each_says_alone():
 
 
 def test_memory_is_bounded_and_the_answer_is_the_same(monkeypatch):
-    import core.models.parts.players as module
+    import core.models.shared.snapshot_ensemble as module
 
     seen = HEADS.critic_view(CODES.to("cpu"))
     whole = players([0.5, 0.5]).judge(seen)

@@ -7,12 +7,12 @@ import torch
 from torch import nn
 
 from core.lmdp.discrepancy import linear_statistic, stein_pairs
-from core.models.parts.energy import Energy, lipschitz, shapes
-from core.models.parts.part import Part
-from core.models.parts.stein import Stein
-from core.models.ppem import parts_of
-from core.privacy.clipping import clipped_sum
-from core.privacy.dense import Dense
+from core.models.ppem.column_group import Part
+from core.models.ppem.energy import Energy, lipschitz, shapes
+from core.models.ppem.plan import parts_of
+from core.models.ppem.stein_penalty import Stein
+from core.privacy.dpsgd.clipping import clipped_sum
+from core.privacy.dpsgd.dense import Dense
 from core.table.codec import Codec
 from core.table.schema import Domain
 from tests.models.tables import coded, domain

@@ -8,19 +8,19 @@ import pytest
 import torch
 from torch.nn import functional
 
-from core.models.parts.adversary import Game, Generator, Pace, new_critic
-from core.models.parts.autoencoder import AutoEncoder
-from core.models.parts.decoding import DECODER, SPREAD, Decoding, Projection
-from core.models.parts.descent import CLIPPED, SIGNAL, Descent
-from core.models.parts.frame import Frame
-from core.models.parts.heads import Heads
-from core.privacy.clipping import clipped_sum
-from core.privacy.dense import Dense
-from core.privacy.dpsgd import ClippedGradient, SampledRelease
-from core.privacy.mixture import Mixture
-from core.privacy.moments import Principal
-from core.privacy.noise import SecureNoise
-from core.privacy.split import noise_for_share
+from core.models.dp_auto_gan.autoencoder import AutoEncoder
+from core.models.p3gm.centred_records import Frame
+from core.models.p3gm.decoder import DECODER, SPREAD, Decoding, Projection
+from core.models.shared.dp_optimizer import CLIPPED, SIGNAL, Descent
+from core.models.shared.gan_trainer import Game, Generator, Pace, new_critic
+from core.models.shared.heads import Heads
+from core.privacy.accounting.split import noise_for_share
+from core.privacy.dpsgd.clipping import clipped_sum
+from core.privacy.dpsgd.dense import Dense
+from core.privacy.dpsgd.gradient import ClippedGradient, SampledRelease
+from core.privacy.mechanisms.mixture import Mixture
+from core.privacy.mechanisms.moments import Principal
+from core.privacy.mechanisms.noise import SecureNoise
 from tests.models.tables import coded
 
 N = 40

@@ -8,14 +8,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.models.parts.characteristic import (
+from core.models.pearl.characteristic_function import (
     Embedding,
     Frequencies,
     PairDistance,
     split_release,
 )
-from core.models.parts.design import Design
-from core.models.parts.fingerprint import unconditional
+from core.models.pearl.design import Design
+from core.models.pearl.private_embedding import unconditional
 from core.table.codec import Codes
 from tests.models.tables import coded
 from tests.mutants import broken_pearl

@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from core.lmdp.inside import inside_check
-from core.models.parts.chain import Chain
-from core.models.ppem import CONDITIONAL, CRITICAL, MARGINAL, STATISTIC, Ppem, PpemSettings
-from core.privacy.dpsgd import ClippedGradient
+from core.models.ppem.plan import CONDITIONAL, CRITICAL, MARGINAL, STATISTIC, Ppem, PpemSettings
+from core.models.ppem.trainer import Chain
+from core.privacy.dpsgd.gradient import ClippedGradient
+from core.privacy.dpsgd.penalty import PenalisedGradient
 from core.privacy.guarded import PrivateTable
-from core.privacy.noise import DeterministicNoise
-from core.privacy.penalty import PenalisedGradient
+from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.plan import Budget
 from core.table.codec import Codec
 from core.table.schema import Column, Domain, Kind

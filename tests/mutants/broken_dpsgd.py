@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from core.privacy.clipping import clipped_sum
-from core.privacy.dense import Dense, Use
-from core.privacy.dpsgd import ClippedGradient, NoisyGradient, SampledRelease
-from core.privacy.stream import SecretStream
+from core.privacy.dpsgd.clipping import clipped_sum
+from core.privacy.dpsgd.dense import Dense, Use
+from core.privacy.dpsgd.gradient import ClippedGradient, NoisyGradient, SampledRelease
+from core.privacy.dpsgd.stream import SecretStream
 
 
 class ForgetsToClip(ClippedGradient):

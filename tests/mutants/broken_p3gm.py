@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from core.privacy.mechanisms import clip_rows
-from core.privacy.mixture import MixtureStep
-from core.privacy.moments import Moments, svec
+from core.privacy.mechanisms.additive import clip_rows
+from core.privacy.mechanisms.mixture import MixtureStep
+from core.privacy.mechanisms.moments import Moments, svec
 
 
 class PrintedEm(MixtureStep):

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from core.models.parts.characteristic import Embedding, PairDistance
+from core.models.pearl.characteristic_function import Embedding, PairDistance
 from core.table.codec import Codes
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from core.privacy import noise
-from core.privacy.ledger import Ledger
-from core.privacy.mechanisms import Rows
+from core.privacy.ledger.ledger import Ledger
+from core.privacy.mechanisms import noise
+from core.privacy.mechanisms.additive import Rows
 from core.privacy.meter import Meter
 from core.privacy.plan import Phase
 from tests.privacy.toys import ClippedSum, Waves, values_of
@@ -141,7 +141,7 @@ class RefundingLedger(Ledger):
     def refund(self, seq: int) -> None:
         from sqlalchemy import delete
 
-        from core.privacy.entries import entries_table
+        from core.privacy.ledger.entries import entries_table
 
         with self._engine.begin() as connection:
             connection.execute(delete(entries_table).where(entries_table.c.seq == seq))

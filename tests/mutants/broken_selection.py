@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from core.privacy.mechanisms import Mechanism, Rows
-from core.privacy.noise import NoiseKind
-from core.quality.noisy import MadeCells, NoisyCells, ranked
+from core.privacy.mechanisms.additive import Mechanism, Rows
+from core.privacy.mechanisms.noise import NoiseKind
+from core.quality.metrics.noisy import MadeCells, NoisyCells, ranked
 
 __all__ = ["LooksAtRealRows", "PaysForOneMarginal"]
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from core.privacy.clipping import clipped_sum
-from core.privacy.dense import Dense
-from core.privacy.dpsgd import ClippedGradient, SampledRelease
-from core.privacy.noise import SecureNoise
+from core.privacy.dpsgd.clipping import clipped_sum
+from core.privacy.dpsgd.dense import Dense
+from core.privacy.dpsgd.gradient import ClippedGradient, SampledRelease
+from core.privacy.mechanisms.noise import SecureNoise
 from tests.mutants import broken_dpsgd as broken
 from tests.privacy import nets, toys
 from tests.privacy.harness import (

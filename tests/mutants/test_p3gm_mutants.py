@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from core.privacy.mixture import Mixture, MixtureStep
-from core.privacy.moments import Moments
+from core.privacy.mechanisms.mixture import Mixture, MixtureStep
+from core.privacy.mechanisms.moments import Moments
 from tests.mutants import broken_p3gm as broken
 from tests.privacy import toys
 from tests.privacy.harness import (

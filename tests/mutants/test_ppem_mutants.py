@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from core.privacy.clipping import clipped_sum
-from core.privacy.dense import Use
-from core.privacy.dpsgd import ClippedGradient, clipped_weight
-from core.privacy.penalty import PenalisedGradient
+from core.privacy.dpsgd.clipping import clipped_sum
+from core.privacy.dpsgd.dense import Use
+from core.privacy.dpsgd.gradient import ClippedGradient, clipped_weight
+from core.privacy.dpsgd.penalty import PenalisedGradient
 from tests.privacy import nets, toys
 from tests.privacy.harness import Caught, check_additive, check_sensitivity
 from tests.privacy.test_penalty import EQUAL, ROWS, SHARE, C, make, mean_square, parity

@@ -11,10 +11,10 @@ import torch
 from sqlalchemy import create_engine
 
 from core.privacy.guarded import PrivateTable
-from core.privacy.ledger import Ledger
-from core.privacy.mechanisms import Mechanism
+from core.privacy.ledger.ledger import Ledger
+from core.privacy.mechanisms.additive import Mechanism
+from core.privacy.mechanisms.noise import NoiseSource
 from core.privacy.meter import UnplannedReleaseError
-from core.privacy.noise import NoiseSource
 from tests.mutants import broken_privacy as broken
 from tests.privacy import toys
 from tests.privacy.harness import (

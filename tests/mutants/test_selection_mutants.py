@@ -18,10 +18,10 @@ from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 from torch import Tensor
 
 from core.privacy.guarded import PrivateTable
-from core.privacy.marginals import Marginals
-from core.privacy.mechanisms import Mechanism
-from core.privacy.noise import NoiseKind, NoiseSource
-from core.quality.noisy import MadeCells, NoisyCells, ranked
+from core.privacy.mechanisms.additive import Mechanism
+from core.privacy.mechanisms.marginals import Marginals
+from core.privacy.mechanisms.noise import NoiseKind, NoiseSource
+from core.quality.metrics.noisy import MadeCells, NoisyCells, ranked
 from core.table.codec import Codec
 from core.table.schema import Column, Domain, Kind
 from tests.mutants.broken_privacy import Quieter

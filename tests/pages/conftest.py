@@ -10,9 +10,9 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from core.runs import declare, service
-from core.runs.records import RunRecord, TableRecord
-from core.runs.store import RunStore
+from core.runs.storage.records import RunRecord, TableRecord
+from core.runs.storage.store import RunStore
+from core.services import declare, service
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, sample_table
 from pages.parts import shared
 

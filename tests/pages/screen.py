@@ -11,10 +11,10 @@ import pandas as pd
 from safetensors.numpy import save_file
 from streamlit.testing.v1 import AppTest
 
-from core.quality import types
-from core.runs.events import State
-from core.runs.records import RunRecord, TableRecord
-from core.runs.store import RunStore
+from core.quality.report import types
+from core.runs.storage.events import State
+from core.runs.storage.records import RunRecord, TableRecord
+from core.runs.storage.store import RunStore
 
 
 def words(at: AppTest) -> str:

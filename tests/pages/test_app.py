@@ -10,7 +10,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from core.runs.events import State
+from core.runs.storage.events import State
 from pages.parts import guard, uploads
 from tests.pages.screen import button, buttons, finish, press, small_report, whole, words
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from core.runs import declare, service
-from core.runs.records import TableRecord
+from core.runs.storage.records import TableRecord
+from core.services import declare, service
 from core.table.schema import SchemaError
 from tests.pages.conftest import IdleLauncher
 from tests.pages.screen import finish, small_report, whole, words

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.runs import service
-from core.runs.events import State
-from core.runs.store import RunStoreError
+from core.runs.storage.events import State
+from core.runs.storage.store import RunStoreError
+from core.services import service
 from pages.parts import shared, uploads
 from tests.pages.screen import buttons, finish, forget_statement, press, small_report, words
 

@@ -7,8 +7,8 @@ import math
 import pytest
 
 from core.models.synthesizer import cards
-from core.runs import service
-from core.runs.events import State
+from core.runs.storage.events import State
+from core.services import service
 from core.table.sample import sample_table
 from core.table.schema import DomainSource
 from pages import plan as page

@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 import streamlit as st
 
-from core.privacy.ledger import Ledger
-from core.runs import service
-from core.runs.accounts import NO_LIMIT
-from core.runs.events import State
-from core.runs.store import RunStoreError
+from core.privacy.ledger.ledger import Ledger
+from core.runs.accounts.account import NO_LIMIT
+from core.runs.storage.events import State
+from core.runs.storage.store import RunStoreError
+from core.services import service
 from core.table.sample import sample_table
 from pages import review
 from tests.pages.screen import buttons, finish, press, small_report, whole, words

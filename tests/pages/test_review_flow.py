@@ -6,9 +6,10 @@ import math
 
 import pytest
 
-from core.quality import types
-from core.runs import declare, reviews
-from core.runs.reviews import Decision, Rule
+from core.quality.report import types
+from core.runs.storage import reviews
+from core.runs.storage.reviews import Decision, Rule
+from core.services import declare
 from pages.parts import guard
 from tests.pages.screen import button, finish, press, small_report, whole, words
 

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import streamlit as st
 
-from core.quality.noisy import MadeCells, NoisyCells
-from core.runs import reviews, scoring
-from core.runs.looks import look, looked_at, looks
+from core.quality.metrics.noisy import MadeCells, NoisyCells
+from core.runs.execution import noisy_scores as scoring
+from core.runs.storage import reviews
+from core.runs.storage.looks import look, looked_at, looks
 from pages.parts import guard
 from tests.pages.screen import button, buttons, finish, press, small_report, whole, words
 from tests.pages.test_review_flow import outside_report

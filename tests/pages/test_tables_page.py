@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.runs import service
+from core.services import service
 from core.table.sample import sample_table
 from core.table.schema import DomainSource, Kind
 from tests.pages.screen import button, buttons, forget_statement, press, running, whole, words

@@ -7,8 +7,8 @@ import math
 import pytest
 
 from core.models.synthesizer import FitEvent, Wish
-from core.runs import service
-from core.runs.events import RunEvent, State
+from core.runs.storage.events import RunEvent, State
+from core.services import service
 from pages import training as page
 from pages.parts import shared
 from tests.pages.screen import buttons, finish, press, running, small_report, whole, words

@@ -7,10 +7,12 @@ import re
 import pandas as pd
 import pytest
 
-from core.privacy.ledger import Ledger
-from core.runs import accounts, declare, people, service
-from core.runs.accounts import DEFAULT_LIMIT
-from core.runs.records import TableRecord
+from core.privacy.ledger.ledger import Ledger
+from core.runs.accounts import people
+from core.runs.accounts.account import DEFAULT_LIMIT
+from core.runs.accounts.account import account as accounts
+from core.runs.storage.records import TableRecord
+from core.services import declare, service
 from core.table.sample import sample_table
 from tests.pages.screen import button, buttons, press, whole, words
 

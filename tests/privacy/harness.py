@@ -10,7 +10,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from core.privacy.mechanisms import Mechanism, Rows
+from core.privacy.mechanisms.additive import Mechanism, Rows
 
 TOLERANCE = 1e-6  # how far float rounding may carry a statistic beyond Δ
 LUCK = 1e-8  # two-sided chance of an accidental failure of one test statistic

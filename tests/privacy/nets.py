@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from core.privacy.dense import Dense, Use
-from core.privacy.dpsgd import ClippedGradient, GradientMechanism
+from core.privacy.dpsgd.dense import Dense, Use
+from core.privacy.dpsgd.gradient import ClippedGradient, GradientMechanism
 from tests.privacy import toys
 
 SHAPES = {"one": (3, 1), "deep": (3, 8, 5, 1), "wide": (3, 40, 4)}

@@ -18,11 +18,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from core.privacy import dpsgd
-from core.privacy.dpsgd import GradientMechanism, NoisyGradient, SampledRelease
+from core.privacy.dpsgd import gradient as dpsgd
+from core.privacy.dpsgd.gradient import GradientMechanism, NoisyGradient, SampledRelease
+from core.privacy.dpsgd.stream import SecretStream
 from core.privacy.guarded import PrivateTable
-from core.privacy.mechanisms import Mechanism, rows_together
-from core.privacy.stream import SecretStream
+from core.privacy.mechanisms.additive import Mechanism, rows_together
 from tests.privacy.harness import Caught, size
 
 BATCH = 256  # records of the batch that one is left out of

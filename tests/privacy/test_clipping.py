@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from core.privacy.clipping import clipped_sum, functional_clipped_sum, squared_norms
-from core.privacy.dense import Dense, Use
+from core.privacy.dpsgd.clipping import clipped_sum, functional_clipped_sum, squared_norms
+from core.privacy.dpsgd.dense import Dense, Use
 from tests.privacy import nets
 
 CLIPS = (1e-3, 0.5, 1e3, math.inf)  # all, some, none, off

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from core.privacy.dense import Dense
+from core.privacy.dpsgd.dense import Dense
 from tests.privacy import nets
 
 X = torch.randn(17, 3, generator=torch.Generator().manual_seed(1))

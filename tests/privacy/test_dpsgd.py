@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-import core.privacy.dpsgd as engine
-from core.privacy.accountant import epsilon
-from core.privacy.dpsgd import ClippedGradient, FunctionalGradient, SampledRelease
+import core.privacy.dpsgd.gradient as engine
+from core.privacy.accounting.accountant import epsilon
+from core.privacy.dpsgd.gradient import ClippedGradient, FunctionalGradient, SampledRelease
 from core.privacy.guarded import PrivateTable, UnplannedReleaseError
+from core.privacy.mechanisms.noise import SecureNoise
 from core.privacy.meter import AHEAD, Meter
-from core.privacy.noise import SecureNoise
 from tests.privacy import nets, toys
 from tests.privacy.harness import (
     Caught,

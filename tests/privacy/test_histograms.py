@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from core.models.synthesizer import cards
-from core.privacy.accountant import guarantee
+from core.privacy.accounting.accountant import guarantee
 from core.privacy.guarded import PrivateTable
-from core.privacy.histograms import Histograms
+from core.privacy.mechanisms.histograms import Histograms
 from core.privacy.plan import Budget, Plan
-from core.runs.overlay import review_phase, shown_columns
-from core.runs.service import make_plan
+from core.runs.execution.review_histograms import review_phase, shown_columns
+from core.services.service import make_plan
 from core.table.bins import MAX_LABELS
 from core.table.codec import Codec
 from core.table.schema import Column, Domain, Kind

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.privacy.guarded import PrivateTable
-from core.privacy.mixture import Mixture, MixtureStep, update
+from core.privacy.mechanisms.mixture import Mixture, MixtureStep, update
 from tests.privacy import toys
 from tests.privacy.harness import (
     check_additive,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.privacy.guarded import PrivateTable
-from core.privacy.moments import Moments, principal, smat, svec
+from core.privacy.mechanisms.moments import Moments, principal, smat, svec
 from tests.privacy import toys
 from tests.privacy.harness import (
     check_additive,

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from core.models.parts import conduct
-from core.models.parts.decoding import Decoding
-from core.models.parts.pair import Pair
+from core.models.p3gm.decoder import Decoding
+from core.models.ppem.energy_gan_trainer import Pair
+from core.models.shared import training_loop as conduct
 from core.models.synthesizer import cards, synthesizer
+from core.privacy.dpsgd.stream import Draws, SecretStream
 from core.privacy.guarded import PrivateTable
-from core.privacy.mechanisms import NotAdditiveError
-from core.privacy.noise import DeterministicNoise, SecureNoise
+from core.privacy.mechanisms.additive import NotAdditiveError
+from core.privacy.mechanisms.noise import DeterministicNoise, SecureNoise
 from core.privacy.plan import Budget
-from core.privacy.stream import Draws, SecretStream
 from tests.contract.test_contract import IDS, QUICK
 from tests.models.tables import Watcher, coded, domain
 from tests.mutants.broken_draws import by_place_p3gm, by_place_ppem
@@ -119,7 +119,7 @@ def test_the_table_itself_refuses_draws_by_place(model, owner, name, mutant, tmp
 
 def test_a_stream_shared_with_the_generator_shows_in_the_trajectory(tmp_path, monkeypatch):
     monkeypatch.setattr(Pair, "_real_side", by_place_ppem(Pair._real_side, SEED))
-    monkeypatch.setattr("core.privacy.dpsgd.check_parts", lambda *_: True)
+    monkeypatch.setattr("core.privacy.dpsgd.gradient.check_parts", lambda *_: True)
     assert streams_that_know("ppem", tmp_path, monkeypatch)[0] > 0
 
 

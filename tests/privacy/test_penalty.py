@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from core.privacy import dpsgd
-from core.privacy.dpsgd import ClippedGradient, SampledRelease
+from core.privacy.dpsgd import gradient as dpsgd
+from core.privacy.dpsgd.gradient import ClippedGradient, SampledRelease
+from core.privacy.dpsgd.penalty import PenalisedGradient
 from core.privacy.guarded import PrivateTable
-from core.privacy.mechanisms import NotAdditiveError
-from core.privacy.noise import DeterministicNoise
-from core.privacy.penalty import PenalisedGradient
+from core.privacy.mechanisms.additive import NotAdditiveError
+from core.privacy.mechanisms.noise import DeterministicNoise
 from tests.privacy import nets, toys
 from tests.privacy.harness import check_additive, check_sensitivity, check_tight
 

@@ -15,8 +15,8 @@ from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 from scipy import integrate, stats
 
-from core.privacy import curves
-from core.privacy.accountant import (
+from core.privacy.accounting import curves
+from core.privacy.accounting.accountant import (
     Relation,
     attacker_best_guess,
     calibrate,

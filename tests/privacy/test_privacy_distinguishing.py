@@ -7,7 +7,7 @@ import pytest
 from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 
 from core.privacy.guarded import PrivateTable
-from core.privacy.noise import NoiseSource
+from core.privacy.mechanisms.noise import NoiseSource
 from core.privacy.plan import Phase
 from tests.mutants.broken_privacy import Quieter
 from tests.privacy import toys

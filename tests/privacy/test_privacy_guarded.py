@@ -12,11 +12,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from core.privacy.accountant import epsilon, guarantee
+from core.privacy.accounting.accountant import epsilon, guarantee
 from core.privacy.guarded import PrivateTable
-from core.privacy.mechanisms import NotAdditiveError, Rows
+from core.privacy.mechanisms.additive import NotAdditiveError, Rows
+from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.meter import Meter, UnplannedReleaseError
-from core.privacy.noise import DeterministicNoise
 from core.privacy.plan import Phase, Plan
 from tests.privacy import toys
 from tests.privacy.harness import check_gaussian

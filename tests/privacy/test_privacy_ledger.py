@@ -10,9 +10,9 @@ import pytest
 from dp_accounting.gaussian_mechanism import get_sigma_gaussian
 from sqlalchemy import Engine, create_engine, delete, update
 
-from core.privacy.accountant import calibrate, epsilon, renyi
-from core.privacy.entries import entries_table
-from core.privacy.ledger import Ledger, LedgerError, OverBudgetError
+from core.privacy.accounting.accountant import calibrate, epsilon, renyi
+from core.privacy.ledger.entries import entries_table
+from core.privacy.ledger.ledger import Ledger, LedgerError, OverBudgetError
 from core.privacy.plan import Budget, Phase, Plan
 from tests.privacy import toys
 
@@ -393,7 +393,7 @@ def test_a_failure_inside_leaves_nothing_behind(
     def fails(*_: object) -> float:
         raise RuntimeError("power cut")
 
-    monkeypatch.setattr("core.privacy.accountant.renyi", fails)
+    monkeypatch.setattr("core.privacy.accounting.accountant.renyi", fails)
     with pytest.raises(RuntimeError, match="power cut"):
         ledger.debit("people", gaussian_plan(0.5), "run")
     monkeypatch.undo()

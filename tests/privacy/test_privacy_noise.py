@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from core.privacy import noise
+from core.privacy.mechanisms import noise
 from tests.privacy.harness import Caught, check_gaussian
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from core.privacy.mechanisms import Mechanism, clip_rows
+from core.privacy.mechanisms.additive import Mechanism, clip_rows
 from tests.privacy import toys
 from tests.privacy.harness import (
     check_additive,

@@ -8,12 +8,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.privacy.accountant import epsilon
-from core.privacy.curves import zcdp_rho
+from core.privacy.accounting.accountant import epsilon
+from core.privacy.accounting.curves import zcdp_rho
 from core.privacy.guarded import PrivateTable, UnplannedReleaseError
-from core.privacy.noise import DeterministicNoise
+from core.privacy.mechanisms.noise import DeterministicNoise
+from core.privacy.mechanisms.selection import Selection, range_of
 from core.privacy.plan import Phase
-from core.privacy.selection import Selection, range_of
 from tests.privacy import toys
 
 N, OPTIONS, EPSILON0 = 6, 4, 0.3

@@ -7,8 +7,8 @@ import pytest
 import torch
 from scipy import stats
 
-from core.privacy.noise import DeterministicNoise, SecureNoise
-from core.privacy.stream import SecretStream
+from core.privacy.dpsgd.stream import SecretStream
+from core.privacy.mechanisms.noise import DeterministicNoise, SecureNoise
 from tests.privacy.harness import LUCK, Caught, check_gaussian
 
 
@@ -93,7 +93,7 @@ def test_tails_are_there():
 
 def test_rare_radii_are_refined(monkeypatch):
     """With every word taken for a rare one the law is the same."""
-    import core.privacy.stream as module
+    import core.privacy.dpsgd.stream as module
 
     monkeypatch.setattr(module, "_RARE", 2**32)
     draws = normals(80_000).reshape(10_000, 8)

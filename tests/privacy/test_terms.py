@@ -10,11 +10,11 @@ import pytest
 from dp_accounting.gaussian_mechanism import get_sigma_gaussian
 from sqlalchemy import Engine, create_engine
 
-from core.privacy import ledger as ledger_module
-from core.privacy.entries import Entry
-from core.privacy.ledger import HiddenError, Ledger
+from core.privacy.ledger import ledger as ledger_module
+from core.privacy.ledger.entries import Entry
+from core.privacy.ledger.ledger import HiddenError, Ledger
+from core.privacy.ledger.terms import SEPARATE
 from core.privacy.plan import Plan, Protection
-from core.privacy.terms import SEPARATE
 from core.table.schema import Column, Domain, Kind
 from tests.privacy import toys
 

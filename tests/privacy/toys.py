@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from core.privacy.accountant import guarantee
-from core.privacy.mechanisms import Rows, clip_rows
-from core.privacy.noise import NoiseKind
+from core.privacy.accounting.accountant import guarantee
+from core.privacy.mechanisms.additive import Rows, clip_rows
+from core.privacy.mechanisms.noise import NoiseKind
 from core.privacy.plan import Budget, Phase, Plan
 from core.table.codec import Codes
 from core.table.schema import Column, Domain, Kind, Schema

@@ -6,8 +6,8 @@ import pytest
 from scipy.stats.contingency import association
 from sklearn.feature_selection import f_classif
 
-from core.quality.association import associations, mean_difference
-from core.quality.prepare import Features
+from core.quality.aligned_tables import Features
+from core.quality.metrics.association import associations, mean_difference
 from core.table.schema import Column, Kind, Schema
 from tests.quality.conftest import make, shuffled
 

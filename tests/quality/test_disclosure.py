@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core.quality.disclosure import LEAST, attacks, distances, exact_copies
-from core.quality.prepare import Features
+from core.quality.aligned_tables import Features
+from core.quality.metrics.disclosure import LEAST, attacks, distances, exact_copies
 from tests.quality.conftest import collapsed, make
 
 

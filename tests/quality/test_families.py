@@ -8,15 +8,15 @@ import pandas as pd
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
-from core.quality import ranges
-from core.quality.bands import half_width
-from core.quality.components import AXIS_BINS, density, pca_marginals
-from core.quality.joint import nist_score, three_way, triples
-from core.quality.kernel import discrepancy
-from core.quality.marginals import one_way, two_way
-from core.quality.prepare import Cells, Features
-from core.quality.propensity import propensity, tree_auroc
-from core.quality.transport import sliced_score
+from core.quality.aligned_tables import Cells, Features
+from core.quality.metrics import ranges
+from core.quality.metrics.bands import half_width
+from core.quality.metrics.components import AXIS_BINS, density, pca_marginals
+from core.quality.metrics.joint import nist_score, three_way, triples
+from core.quality.metrics.kernel import discrepancy
+from core.quality.metrics.marginals import one_way, two_way
+from core.quality.metrics.propensity import propensity, tree_auroc
+from core.quality.metrics.transport import sliced_score
 from core.table.schema import Column, Kind, Schema
 from tests.quality.conftest import collapsed, make, shuffled
 
@@ -80,7 +80,7 @@ def test_triples_of_many_columns_are_a_fixed_few():
 def test_wide_lists_are_counted_through_the_cells_in_use(monkeypatch):
     features, real, fake = opened(TINY, parity(90, 4, even=True), parity(70, 5, even=False))
     dense = three_way(features, real, fake)
-    monkeypatch.setattr("core.quality.joint.DENSE_CELLS", 1)
+    monkeypatch.setattr("core.quality.metrics.joint.DENSE_CELLS", 1)
     assert three_way(features, real, fake) == pytest.approx(dense)
 
 
@@ -173,7 +173,7 @@ def test_slices_rank_tables_and_take_chunks(world, monkeypatch):
     }
     assert scores["real"] == pytest.approx(1)
     assert scores["fresh"] > scores["shuffled"] > scores["collapsed"]
-    monkeypatch.setattr("core.quality.transport.CHUNK", 100)
+    monkeypatch.setattr("core.quality.metrics.transport.CHUNK", 100)
     assert sliced_score(features, found["real"], found["fresh"])[0] == pytest.approx(
         scores["fresh"]
     )

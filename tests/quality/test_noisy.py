@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from core.quality.marginals import tvd
-from core.quality.noisy import (
+from core.quality.metrics.marginals import tvd
+from core.quality.metrics.noisy import (
     MadeCells,
     NoisyCells,
     NoisyScore,

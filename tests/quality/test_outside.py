@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 import torch
 
-from core.privacy.histograms import Histograms
-from core.quality.outside import Overlay, outside_report
+from core.privacy.mechanisms.histograms import Histograms
+from core.quality.report.outside import Overlay, outside_report
 from core.table.codec import Codec
 from tests.models.tables import rows, schema
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core.quality.columns import MAX_LABELS, column_pictures
-from core.quality.prepare import HOT_LABELS, Features, sample_rows
+from core.quality.aligned_tables import HOT_LABELS, Features, sample_rows
+from core.quality.metrics.columns import MAX_LABELS, column_pictures
 from core.table.schema import Column, DomainSource, Kind, Schema
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core.quality.metric import METRICS, metric
-from core.quality.report import build_report
-from core.quality.types import Report, load_report
+from core.quality.metrics.registry import METRICS, metric
+from core.quality.report.build_report import build_report
+from core.quality.report.types import Report, load_report
 from core.table.schema import Column, DomainSource, Kind, Schema
 
 KEYS = {
@@ -111,7 +111,7 @@ def test_stages_are_saved_early_and_progress_rises(schema, tables):
 
 
 def test_long_tables_get_a_first_look_at_a_few_rows(schema, tables, monkeypatch):
-    monkeypatch.setattr("core.quality.report.FIRST_LOOK_ROWS", 150)
+    monkeypatch.setattr("core.quality.report.build_report.FIRST_LOOK_ROWS", 150)
     saved = []
     build_report(tables["real"].head(400), tables["fresh"].head(300), schema, save=saved.append)
     first = saved[0]
@@ -189,7 +189,7 @@ def test_dates_as_text(schema):
 
 
 def test_large_tables_are_sampled_and_it_is_said(schema, tables, monkeypatch):
-    monkeypatch.setattr("core.quality.build.TABLE_ROWS", 100)
+    monkeypatch.setattr("core.quality.report.builder.TABLE_ROWS", 100)
     report = build_report(tables["real"], tables["fresh"], schema)
     assert report.rows_real == 1200
     assert any("at most 100 rows" in note for note in report.notes)
@@ -207,7 +207,7 @@ def test_nothing_to_compare_is_said_plainly(schema, tables):
 
 def test_reading_a_report_imports_nothing_heavy():
     code = (
-        "import sys, core.quality.types, core.figures;"
+        "import sys, core.quality.report.types, core.figures;"
         "heavy = {'sklearn', 'ot', 'torch', 'scipy', 'plotly'} & set(sys.modules);"
         "assert not heavy, heavy"
     )

@@ -6,8 +6,8 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 from sklearn.decomposition import PCA
 
-from core.quality.prepare import Features
-from core.quality.transport import _score, principal_axes, wasserstein_scores
+from core.quality.aligned_tables import Features
+from core.quality.metrics.transport import _score, principal_axes, wasserstein_scores
 from core.table.schema import Column, Kind, Schema
 
 

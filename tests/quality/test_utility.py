@@ -4,17 +4,16 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from core.quality.learners import (
+from core.quality.aligned_tables import Features
+from core.quality.metrics.learners import (
     LOGISTIC,
     classifiers,
     fit,
     logistic,
     more_classifiers,
 )
-from core.quality.prediction import _majority, dimension_prediction, prediction_gap
-from core.quality.prepare import Features
-from core.quality.types import PredictionPoint
-from core.quality.utility import (
+from core.quality.metrics.prediction import _majority, dimension_prediction, prediction_gap
+from core.quality.metrics.utility import (
     Task,
     answers,
     ask,
@@ -24,6 +23,7 @@ from core.quality.utility import (
     tstr,
     utility_rows,
 )
+from core.quality.report.types import PredictionPoint
 from tests.quality.conftest import make
 
 

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from core.privacy.plan import Budget, Guarantee, Phase, Plan
-from core.runs.records import TableRecord
-from core.runs.store import RunStore
-from core.runs.workspace import Workspace
+from core.runs.storage.records import TableRecord
+from core.runs.storage.store import RunStore
+from core.runs.storage.workspace import Workspace
 from core.table.schema import Column, Kind, Schema
 
 ROWS = 40

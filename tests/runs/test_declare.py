@@ -5,10 +5,10 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from core.runs import declare, service
-from core.runs.certificate import conditions
-from core.runs.records import TableRecord
-from core.runs.store import RunStore
+from core.runs.execution.privacy_certificate import conditions
+from core.runs.storage.records import TableRecord
+from core.runs.storage.store import RunStore
+from core.services import declare, service
 from core.table.grid import grid_of
 from core.table.sample import sample_table
 from core.table.schema import DomainSource, Kind, Provenance, SchemaError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core.runs.estimate import expected_seconds
-from core.runs.events import State
+from core.runs.storage.events import State
+from core.services.estimate import expected_seconds
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ import pytest
 from safetensors.numpy import save_file
 
 from core.privacy.plan import Budget, Guarantee, Protection
-from core.runs import export
-from core.runs.store import NotFoundError, RunStoreError
+from core.runs.storage.store import NotFoundError, RunStoreError
+from core.services import export
 from core.table.schema import Column, DomainSource, Kind, Schema, SchemaColumn
 
 

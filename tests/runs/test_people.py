@@ -12,17 +12,19 @@ import pytest
 from dp_accounting.gaussian_mechanism import get_sigma_gaussian
 from sqlalchemy import create_engine
 
-from core.cli import main
-from core.privacy.ledger import HiddenError, Ledger, OverBudgetError
+from core.cli.main import main
+from core.privacy.ledger.ledger import HiddenError, Ledger, OverBudgetError
+from core.privacy.ledger.terms import SEPARATE
 from core.privacy.plan import Plan, default_delta
-from core.privacy.terms import SEPARATE
-from core.runs import accounts, declare, people, service
-from core.runs.accounts import DEFAULT_LIMIT, NO_LIMIT, default_limit, people_of
-from core.runs.certificate import make_certificate
-from core.runs.keys import people_key
-from core.runs.records import TableRecord
-from core.runs.store import RunStore, RunStoreError
-from core.runs.workspace import Workspace
+from core.runs.accounts import people
+from core.runs.accounts.account import DEFAULT_LIMIT, NO_LIMIT, default_limit, people_of
+from core.runs.accounts.account import account as accounts
+from core.runs.execution.privacy_certificate import make_certificate
+from core.runs.storage.records import TableRecord
+from core.runs.storage.secrets import people_key
+from core.runs.storage.store import RunStore, RunStoreError
+from core.runs.storage.workspace import Workspace
+from core.services import declare, service
 from core.table.sample import sample_table
 from tests.privacy import toys
 
@@ -78,7 +80,7 @@ def test_of_a_large_table_a_part_is_compared(
     store: RunStore, visits: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = bring(store, visits)
-    monkeypatch.setattr("core.runs.likeness.COMPARED", 150)
+    monkeypatch.setattr("core.runs.accounts.record_linkage.COMPARED", 150)
     assert bring(store, changed(visits)).people == first.people
     assert bring(store, visits.sample(frac=1.0, random_state=3)).people == first.people
     assert bring(store, sample_table(300)).people != first.people

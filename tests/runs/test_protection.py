@@ -9,15 +9,16 @@ import pandas as pd
 import pytest
 
 from core.models.synthesizer import FitEvent, Wish, load_fitted, synthesizer
-from core.privacy.accountant import epsilon, guarantee
-from core.privacy.ledger import Ledger
+from core.privacy.accounting.accountant import epsilon, guarantee
+from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Budget, Plan, Protection, certificate_phase, repeated
-from core.runs import protect, service
-from core.runs.accounts import open_account
-from core.runs.keys import shift_key
-from core.runs.pipeline import Job, execute
-from core.runs.store import RunStore
-from core.runs.workspace import Workspace
+from core.runs.accounts.account import open_account
+from core.runs.execution import lmdp_certificate as protect
+from core.runs.execution.pipeline import Job, execute
+from core.runs.storage.secrets import shift_key
+from core.runs.storage.store import RunStore
+from core.runs.storage.workspace import Workspace
+from core.services import service
 from core.table.infer import infer_schema
 from core.table.sample import sample_table
 from core.table.schema import Schema

@@ -6,10 +6,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from core.runs import service
-from core.runs.events import State
-from core.runs.launcher import LocalLauncher
-from core.runs.store import NotFoundError, RunStore, RunStoreError
+from core.runs.execution.launcher import LocalLauncher
+from core.runs.storage.events import State
+from core.runs.storage.store import NotFoundError, RunStore, RunStoreError
+from core.services import service
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, sample_table
 from core.table.schema import DomainSource
 

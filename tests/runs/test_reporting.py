@@ -7,11 +7,13 @@ import os
 import pandas as pd
 import pytest
 
-from core.runs import reporting, service, worker
-from core.runs.events import State
-from core.runs.overlay import OVERLAY, REVIEW, review_phase
-from core.runs.reporting import content_key
-from core.runs.store import RunStoreError
+from core.runs.execution import reports as reporting
+from core.runs.execution import worker
+from core.runs.execution.reports import content_key
+from core.runs.execution.review_histograms import OVERLAY, REVIEW, review_phase
+from core.runs.storage.events import State
+from core.runs.storage.store import RunStoreError
+from core.services import service
 from tests.runs import toy
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from core.runs import reviews
-from core.runs.reviews import Decision, Rule
-from core.runs.store import RunStore, RunStoreError
-from core.runs.workspace import Workspace
+from core.runs.storage import reviews
+from core.runs.storage.reviews import Decision, Rule
+from core.runs.storage.store import RunStore, RunStoreError
+from core.runs.storage.workspace import Workspace
 
 
 @pytest.fixture

@@ -9,15 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from core.privacy.ledger import Ledger
-from core.quality.noisy import NoisyCells
-from core.runs import reviews, scoring, selection, service, worker
-from core.runs.events import State
-from core.runs.looks import SOMEBODY, look, looked_at, looks
-from core.runs.reviews import Decision
-from core.runs.scoring import MADE, RELEASED, SCORE, released_cells, score_phase
-from core.runs.store import RunStore, RunStoreError
-from core.runs.workspace import Workspace
+from core.privacy.ledger.ledger import Ledger
+from core.quality.metrics.noisy import NoisyCells
+from core.runs.execution import noisy_scores as scoring
+from core.runs.execution import worker
+from core.runs.execution.noisy_scores import MADE, RELEASED, SCORE, released_cells, score_phase
+from core.runs.storage import reviews
+from core.runs.storage.events import State
+from core.runs.storage.looks import SOMEBODY, look, looked_at, looks
+from core.runs.storage.reviews import Decision
+from core.runs.storage.store import RunStore, RunStoreError
+from core.runs.storage.workspace import Workspace
+from core.services import selection, service
 from tests.runs import toy
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -179,11 +182,11 @@ def test_the_stored_certificate_is_read_in_one_place():
         if '"certificate.json"' in path.read_text(encoding="utf-8")
     }
     writes, asks, names_a_file = (
-        "core/runs/pipeline.py",
-        "core/runs/artefacts.py",
+        "core/runs/execution/pipeline.py",
+        "core/runs/storage/artefacts.py",
         "pages/download.py",
     )
-    assert named - {writes, asks, names_a_file} == {"core/runs/selection.py"}
+    assert named - {writes, asks, names_a_file} == {"core/services/selection.py"}
     claims = [path for path in ROOT.glob("pages/**/*.py") if ".conditions" in path.read_text()]
     assert [path.name for path in claims] == ["download.py"]
     assert 'certificate.get("conditions", claim.conditions)' in claims[0].read_text()

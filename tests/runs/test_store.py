@@ -15,11 +15,11 @@ import pytest
 
 from core.models.synthesizer import FitEvent, Wish
 from core.privacy.plan import Guarantee, Plan
-from core.runs.accounts import people_of
-from core.runs.events import RunEvent, State, json_safe
-from core.runs.records import RunRecord, TableRecord
-from core.runs.store import NotFoundError, RunStore, RunStoreError
-from core.runs.workspace import Workspace, replacing
+from core.runs.accounts.account import people_of
+from core.runs.storage.events import RunEvent, State, json_safe
+from core.runs.storage.records import RunRecord, TableRecord
+from core.runs.storage.store import NotFoundError, RunStore, RunStoreError
+from core.runs.storage.workspace import Workspace, replacing
 from core.table.schema import Column, Kind, Schema
 
 
@@ -190,7 +190,7 @@ def test_series_is_thinned_and_keeps_the_newest(
     ]  # fmt: skip
     from sqlalchemy import insert
 
-    from core.runs.database import EventRow
+    from core.runs.storage.database import EventRow
 
     with store.engine.begin() as connection:
         connection.execute(insert(EventRow), rows)
@@ -276,7 +276,7 @@ def test_a_reused_process_number_is_not_the_worker(
     assert store.beat(run.id) and store.reconcile() == []
     from sqlalchemy import update
 
-    from core.runs.database import RunRow
+    from core.runs.storage.database import RunRow
 
     with store.engine.begin() as connection:
         connection.execute(update(RunRow).values(pid_started=RunRow.pid_started - 100.0))
@@ -298,7 +298,7 @@ def test_a_worker_elsewhere_is_judged_by_its_heartbeat(
 ) -> None:
     from sqlalchemy import update
 
-    from core.runs.database import RunRow
+    from core.runs.storage.database import RunRow
 
     run = make_run(store, table, plan)
     assert store.claim(run.id, slots=1)
@@ -334,7 +334,7 @@ def test_artefacts_stay_in_their_folder(store: RunStore, name: str) -> None:
 
 
 def test_progress_is_of_the_present_phase(store: RunStore, table: TableRecord, plan: Plan) -> None:
-    from core.runs.service import progress
+    from core.services.service import progress
 
     def tell(kind: str, **data: object) -> None:
         store.append(run.id, FitEvent.model_validate({"kind": kind, "data": data}))

@@ -15,16 +15,17 @@ import psutil
 import pytest
 
 from core.models.synthesizer import FitEvent, FitPaused, Wish
-from core.privacy.ledger import Ledger, LedgerError
+from core.privacy.ledger.ledger import Ledger, LedgerError
 from core.privacy.plan import Budget, Plan
-from core.runs import service, worker
-from core.runs.accounts import default_limit
-from core.runs.events import State
-from core.runs.launcher import LocalLauncher
-from core.runs.records import RunRecord, TableRecord
-from core.runs.reporter import Pace, Reporter
-from core.runs.store import RunStore, RunStoreError
-from core.runs.workspace import PROJECT_ROOT
+from core.runs.accounts.account import default_limit
+from core.runs.execution import worker
+from core.runs.execution.launcher import LocalLauncher
+from core.runs.execution.reporter import Pace, Reporter
+from core.runs.storage.events import State
+from core.runs.storage.records import RunRecord, TableRecord
+from core.runs.storage.store import RunStore, RunStoreError
+from core.runs.storage.workspace import PROJECT_ROOT
+from core.services import service
 from tests.runs import toy
 
 PATIENCE = 40.0  # seconds; a worker starts in about 2 on a free core
@@ -223,8 +224,9 @@ def test_two_pumps_at_once_start_a_run_once(
 SERVER = """
 import sys
 from pathlib import Path
-from core.runs import service, worker
-from core.runs.launcher import LocalLauncher
+from core.services import service
+from core.runs.execution import worker
+from core.runs.execution.launcher import LocalLauncher
 from tests.runs import toy
 store = service.open_store(Path(sys.argv[1]))
 launcher = LocalLauncher(store, command=toy.COMMAND)
@@ -310,7 +312,7 @@ def test_a_run_beyond_the_limit_spends_nothing(
 def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Keep what a worker does to its process from this one."""
     before = os.umask(0o077)
-    monkeypatch.setattr("core.runs.worker.ignore_hangup", lambda: None)
+    monkeypatch.setattr("core.runs.execution.worker.ignore_hangup", lambda: None)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     yield
     os.umask(before)

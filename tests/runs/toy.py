@@ -1,7 +1,7 @@
 """A worker whose model is a toy: one charged phase, then steps with a checkpoint each.
 
-Run as a script it is a worker like `core.runs.worker`. The plan's settings say how it behaves:
-`steps`, `nap` (seconds a step takes), `fail_at` (step at which it raises, -1 for none).
+Run as a script it is a worker like `core.runs.execution.worker`. The plan's settings say how it
+behaves: `steps`, `nap` (seconds a step takes), `fail_at` (step at which it raises, -1 for none).
 """
 
 import json
@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from core.models.synthesizer import Card, FitCancelled, FitEvent, FitPaused, Observe, Wish
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Budget, Guarantee, Phase, Plan
-from core.runs import worker
+from core.runs.execution import worker
 from core.table.codec import Codec, Codes
 from core.table.schema import Domain
 

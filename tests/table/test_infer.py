@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.table.infer import SENTINELS, infer_column, infer_schema
+from core.table.io.read import read_table
+from core.table.io.write import write_csv
 from core.table.labels import from_labels, from_numbers, to_labels, to_numbers
-from core.table.read import read_table
 from core.table.schema import DomainSource, Kind, Provenance, SchemaColumn
-from core.table.write import write_csv
 
 RNG = np.random.default_rng(7)
 

@@ -11,16 +11,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core.runs.accounts import people_of
-from core.table.fingerprint import (
+from core.runs.accounts.account import people_of
+from core.table.io.read import read_table
+from core.table.record_hashes import (
     ROWS,
     HashedTable,
     Sketch,
     exact_digest,
     sketch,
 )
-from core.table.overlap import Overlap, compare
-from core.table.read import read_table
+from core.table.record_overlap import Overlap, compare
 from core.table.sample import sample_table
 
 KEY = b"k" * 32

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.table.cells import MISSING_MARKERS
-from core.table.read import ReadLimits, ReadResult, TableReadError, read_table
-from core.table.write import write_csv, write_parquet
+from core.table.io.cells import MISSING_MARKERS
+from core.table.io.read import ReadLimits, ReadResult, TableReadError, read_table
+from core.table.io.write import write_csv, write_parquet
 
 SECRET = "Zaphod"  # a cell value no message may quote
 

@@ -1,0 +1,1 @@
+"""Audits: attacks on a model's own code, and the lower bounds on ε that they prove."""

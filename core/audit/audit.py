@@ -1,0 +1,310 @@
+"""An audit: a lower bound on a model's ε, found by attacking its own code on a table made by code.
+
+Four attacks share the error that the confidence leaves evenly, so that the largest of their bounds
+holds with the confidence. An audit that stays below the claim proves nothing. One that passes it
+refutes the claim, but for the chance that the confidence states. So that nobody takes an attack
+that sees nothing for a good sign, the same attacks are played on the same mechanism with a tenth of
+its noise (`Audit.power`): what they find there is what they are able to see.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from core.audit.bounds import bound_from_guesses, bound_from_rates, rates
+from core.audit.canary_attack import OneOut, World, one_run, prepare, world
+from core.models.synthesizer import synthesizer
+from core.privacy.plan import Budget, Plan, default_delta
+
+__all__ = ["LONG", "QUICK", "WEAK", "Audit", "Finding", "Sizes", "Trial", "audit"]
+
+ONE_RUN, ONE_OUT = "one run", "leave one out"
+ALONE, SAMPLED = "nobody else", "nobody else, random batches"
+METHOD = (
+    "one run with canaries (Steinke, Nasr and Jagielski, 2023) and leave-one-out at a known seed "
+    "(Clopper–Pearson), white box, Bonferroni"
+)
+WEAK = 0.1  # share of the planned noise at which an audit's power is measured
+
+_GAME = {"critic_steps": 1, "fakes": 16, "hidden": 8, "latent": 4, "critic_hidden": 16}
+# Networks as small as the attacks allow: they say nothing of privacy, only of time.
+_SMALL: dict[str, dict[str, Any]] = {
+    "dp_gan": _GAME,
+    "dp_auto_gan": {**_GAME, "encoder_hidden": 8, "noise": 4},
+    "p3gm": {"hidden": 8, "spread_hidden": 4, "em_steps": 1, "dimensions": 4, "components": 2},
+    "pearl": {"steps": 20, "frequencies": 400, "batch": 32, "hidden": 8, "latent": 4},
+    "pgb": {**_GAME, "snapshots": 2, "rounds": 4, "candidates": 8, "questions": 4},
+    "ppem": {"energy_steps": 1, "fakes": 16, "hidden": 8, "latent": 4, "energy_hidden": 8},
+}
+# Settings with which records draw little, so that nothing but the noise hides the one; leave one
+# out keeps the defaults, because what is drawn is what it looks at.
+_PLAIN: dict[str, dict[str, Any]] = {
+    "p3gm": {"spread": False},
+    "ppem": {"lipschitz": 0.0, "margin": 1e-3},
+}
+_STEPS = {  # settings that say how many steps there are; "batch" is the expected records a step
+    "dp_gan": ("steps",),
+    "dp_auto_gan": ("encoder_steps", "steps"),
+    "p3gm": ("steps",),
+    "pgb": ("steps",),
+    "ppem": ("marginal_steps", "steps"),
+}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is tried.
+
+    Attributes:
+      canaries: m, coins of the one run; half of them are guessed.
+      others: ordinary records beside them.
+      steps: of each phase on random batches, in all but the long one run.
+      records: n of the leave-one-out; what others draw hides or shows more where they are many.
+      repeats: R, of every release in each world.
+      alone_repeats: the same where nobody else is in the table.
+      sampled_repeats: the same where batches are random, too.
+      full: whether the one run has the model's default settings.
+      scored: releases of the one run that are scored, at most.
+    """
+
+    canaries: int = 128
+    others: int = 16
+    steps: int = 2
+    records: int = 512
+    repeats: int = 400
+    alone_repeats: int = 800
+    sampled_repeats: int = 200
+    full: bool = False
+    scored: int = 160
+
+
+FEW = 16  # n where nobody else is there
+SAMPLED_STEPS, RATE = (
+    4,
+    0.5,
+)  # where batches are random: the record is in one of them, nearly always
+QUICK = Sizes()
+LONG = Sizes(
+    canaries=100,
+    others=3000,
+    repeats=2000,
+    alone_repeats=4000,
+    sampled_repeats=1000,
+    full=True,
+    scored=100,
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one attack proves.
+
+    Attributes:
+      name: of the attack.
+      lower_bound: on ε at the claim's δ, ≥ 0.
+      confidence: of this bound alone.
+      detail: the counts behind it.
+    """
+
+    name: str
+    lower_bound: float
+    confidence: float
+    detail: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What all attacks together prove.
+
+    Attributes:
+      model: registry id.
+      claimed: ε that the plans state; every attack had a plan of its own for the same claim.
+      delta: δ of claim and bounds.
+      confidence: of `lower_bound`.
+      lower_bound: the largest of the parts'.
+      power: the bound that the same attacks get where a tenth of the noise is added; None where it
+        was not measured.
+      method: in words.
+      canaries: of the one run.
+      seed: the user's, known to the attacker.
+      seconds: all of it took.
+      parts: attack by attack.
+    """
+
+    model: str
+    claimed: float
+    delta: float
+    confidence: float
+    lower_bound: float
+    power: float | None
+    method: str
+    canaries: int
+    seed: int
+    seconds: float
+    parts: tuple[Finding, ...]
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the claim is refuted."""
+        return self.lower_bound > self.claimed
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**asdict(self), "refuted": self.refuted}
+
+
+class Trial:
+    """The attacks on one model at one claim; plans and preparations are made once.
+
+    Args:
+      model: registry id.
+      epsilon: claimed, > 0 and finite.
+      delta: claimed; of the default for the largest table when left out.
+      seed: the user's, which the attacker knows.
+      sizes: how much is tried.
+      confidence: of the largest bound.
+
+    Raises:
+      KeyError: no model has that id.
+      ValueError: ε is not finite, or no noise meets the claim.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        epsilon: float,
+        *,
+        delta: float | None = None,
+        seed: int = 0,
+        sizes: Sizes = QUICK,
+        confidence: float = 0.95,
+    ):
+        self.model, self.seed, self.sizes, self.confidence = model, seed, sizes, confidence
+        largest = max(sizes.records, sizes.canaries + sizes.others)
+        chosen = default_delta(largest) if delta is None else delta
+        self.budget = Budget(epsilon=epsilon, delta=chosen)
+        if not self.budget.private:
+            raise ValueError("An audit needs a finite ε: without a claim nothing can be refuted.")
+        synthesizer(model)
+        self._prepared: dict[str, OneOut] = {}
+        self._worlds: dict[tuple[int, int], World] = {}
+
+    def one_run(self, noise: float = 1.0) -> Finding:
+        """Coins of all canaries, guessed from one fit."""
+        sizes = self.sizes
+        tried = self._world(sizes.canaries, sizes.others)
+        plan = self._plan(tried, None if sizes.full else sizes.steps, 1.0, plain=True)
+        releases = sum(phase.count for phase in plan.phases if phase.mechanism != "zcdp")
+        every = 1 if not sizes.full else max(1, releases // sizes.scored)
+        guessed = 2 * (sizes.canaries // 4)
+        seen = one_run(plan, tried, seed=self.seed, noise=noise, guessed=guessed, every=every)
+        bound = bound_from_guesses(seen, delta=self.budget.delta, confidence=self._each)
+        return Finding(ONE_RUN, bound, self._each, asdict(seen) | _plan_words(plan))
+
+    def leave_one_out(self, noise: float = 1.0) -> Finding:
+        """One record left out, where every record takes part in every step."""
+        return self._one_out(ONE_OUT, noise)
+
+    def nobody_else(self, noise: float = 1.0) -> Finding:
+        """One record left out of a table where all others are ⊥ in both worlds."""
+        return self._one_out(ALONE, noise)
+
+    def random_batches(self, noise: float = 1.0) -> Finding:
+        """The same where batches are random, so that the claim rests on sampling."""
+        return self._one_out(SAMPLED, noise)
+
+    def attacks(self) -> tuple[Callable[[float], Finding], ...]:
+        """All of them; each takes the share of the planned noise that is really added."""
+        return (self.one_run, self.leave_one_out, self.nobody_else, self.random_batches)
+
+    @property
+    def _each(self) -> float:
+        return 1.0 - (1.0 - self.confidence) / 4.0
+
+    def _one_out(self, name: str, noise: float) -> Finding:
+        if name not in self._prepared:
+            self._prepared[name] = self._prepare(name)
+        attack, delta = self._prepared[name], self.budget.delta
+        seen = rates(*attack.scores(noise=noise), delta=delta, confidence=self._each)
+        bound = bound_from_rates(seen, delta=delta, confidence=self._each)
+        return Finding(name, bound, self._each, asdict(seen) | _plan_words(attack.plan))
+
+    def _prepare(self, name: str) -> OneOut:
+        sizes = self.sizes
+        n, steps, rate, repeats = {
+            ONE_OUT: (sizes.records, sizes.steps, 1.0, sizes.repeats),
+            ALONE: (FEW, 1, 1.0, sizes.alone_repeats),
+            SAMPLED: (FEW, SAMPLED_STEPS, RATE, sizes.sampled_repeats),
+        }[name]
+        tried, alone = self._world(1, n - 1), name != ONE_OUT
+        plan = self._plan(tried, steps, rate, plain=alone)
+        return prepare(plan, tried, seed=self.seed, repeats=repeats, alone=alone)
+
+    def _world(self, canaries: int, others: int) -> World:
+        if (canaries, others) not in self._worlds:
+            self._worlds[canaries, others] = world(canaries, others)
+        return self._worlds[canaries, others]
+
+    def _plan(self, tried: World, steps: int | None, rate: float, *, plain: bool) -> Plan:
+        """The model's own plan for the claim; with few steps and small networks unless None."""
+        n = len(tried.codes)
+        settings: dict[str, Any] = {}
+        if steps is not None:
+            settings = _SMALL.get(self.model, {}) | (_PLAIN.get(self.model, {}) if plain else {})
+            settings |= dict.fromkeys(_STEPS.get(self.model, ()), steps)
+            if self.model in _STEPS:
+                settings["batch"] = max(1, round(rate * n))
+        return synthesizer(self.model).plan(tried.domain, n, self.budget, settings)
+
+
+def audit(
+    trial: Trial, *, power: bool = True, tell: Callable[[str], None] = lambda _: None
+) -> Audit:
+    """Play all attacks on a model as it is and, for the power, with a tenth of its noise.
+
+    Args:
+      trial: what is attacked.
+      power: whether to measure it; of a long one run it is not.
+      tell: hears of each attack as it begins.
+    """
+    started = time.monotonic()
+    parts, seen = [], []
+    for attack in trial.attacks():
+        tell(_words(attack))
+        parts.append(attack(1.0))
+        if power and not (trial.sizes.full and parts[-1].name == ONE_RUN):
+            tell(f"{_words(attack)}, with a tenth of the noise")
+            seen.append(attack(WEAK).lower_bound)
+    return Audit(
+        model=trial.model,
+        claimed=trial.budget.epsilon,
+        delta=trial.budget.delta,
+        confidence=trial.confidence,
+        lower_bound=max(part.lower_bound for part in parts),
+        power=max(seen) if seen else None,
+        method=METHOD,
+        canaries=trial.sizes.canaries,
+        seed=trial.seed,
+        seconds=round(time.monotonic() - started, 1),
+        parts=tuple(parts),
+    )
+
+
+def _plan_words(plan: Plan) -> dict[str, Any]:
+    phases = [
+        {
+            "name": phase.name,
+            "count": phase.count,
+            "noise_multiplier": phase.noise_multiplier,
+            "sampling_rate": phase.sampling_rate,
+        }
+        for phase in plan.phases
+    ]
+    return {"records": plan.n, "phases": phases}
+
+
+def _words(attack: Callable[[float], Finding]) -> str:
+    return getattr(attack, "__name__", "an attack").replace("_", " ")

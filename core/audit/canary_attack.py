@@ -1,0 +1,287 @@
+"""Two attacks on a model's private phases, by somebody who sees every release.
+
+What the attacker knows: both tables, the code, the plan and the user's seed. What he sees: every
+noisy gradient and every noisy sum, since the claim covers all of them, not just the trained model.
+What he does not see: who was in which batch, the noise, and what is drawn for records.
+
+`one_run`: one fit of a table whose canaries were each put in by a fair coin; all coins are guessed.
+`prepare`: one record is left out; each release is repeated in both worlds, and told apart by
+what the same code releases there without noise.
+"""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from core.audit.bounds import Guesses, guess
+from core.audit.watched_table import Pins, Sight, WatchedTable, altered, each_alone, together
+from core.models.synthesizer import FitEvent, Wish, synthesizer
+from core.privacy.plan import Plan
+from core.table.codec import Codec, Codes
+from core.table.schema import Domain, Kind, Schema, SchemaColumn
+
+__all__ = ["OneOut", "World", "one_run", "prepare", "world"]
+
+Floats = NDArray[np.float64]
+COLUMNS = ("first", "second", "third")
+USUAL = 4  # labels that ordinary records hold
+WARY = 1 / 3  # of the planned noise: the attacker reckons with less than was promised
+SURVEYED = 128  # ordinary records whose sampling noise stands for that of all
+DRAWS = 32  # own draws for a record, averaged
+PRIOR = 4.0  # inverse variance of a fair coin
+
+
+@dataclass(frozen=True)
+class World:
+    """A table made by code.
+
+    Attributes:
+      domain: three columns of labels, the first tagged, and a number.
+      codes: n rows; the canaries come first, each with labels that nobody else has.
+      canaries: how many of them there are.
+    """
+
+    domain: Domain
+    codes: Codes
+    canaries: int
+
+
+def world(canaries: int, others: int) -> World:
+    """A table of that many canaries and ordinary records, always the same; no person is in it."""
+    random = np.random.default_rng(20240229)
+    own = [f"own {i}" for i in range(canaries)]
+    labels = tuple([f"usual {i}" for i in range(USUAL)] + own)
+    schema = Schema(
+        sensitive={"hidden": (COLUMNS[0],)},  # models without α-LMDP ignore it
+        columns=(
+            *(SchemaColumn(name=name, kind=Kind.CATEGORY, categories=labels) for name in COLUMNS),
+            SchemaColumn(name="number", kind=Kind.NUMBER, low=0.0, high=1.0, dtype="float64"),
+        ),
+    )
+    usual = {name: [labels[k] for k in random.integers(0, USUAL, others)] for name in COLUMNS}
+    frame = pd.DataFrame({name: pd.Series(own + usual[name], dtype="str") for name in COLUMNS})
+    frame["number"] = random.random(canaries + others)
+    domain = schema.domain()
+    return World(domain, Codec(domain).encode(frame), canaries)
+
+
+def _go_on(_: FitEvent) -> Wish:
+    return Wish.GO_ON
+
+
+def _fit(table: WatchedTable, plan: Plan, seed: int) -> None:
+    """The model's own fit of a watched table; what it has learned is not looked at."""
+    with tempfile.TemporaryDirectory(prefix="audit-") as folder:
+        synthesizer(plan.model).fit(table, plan, observe=_go_on, folder=Path(folder), seed=seed)
+
+
+def one_run(
+    plan: Plan, tried: World, *, seed: int, noise: float = 1.0, guessed: int, every: int = 1
+) -> Guesses:
+    """Guess the coins of all canaries from one fit.
+
+    Args:
+      plan: as claimed, for the world's n.
+      tried: the table.
+      seed: the user's; known.
+      noise: what the table really adds, over what the plan says.
+      guessed: how many coins to guess; the others are abstained from.
+      every: releases of which one is scored; all of them run.
+    """
+    coins = np.array([secrets.randbits(1) for _ in range(tried.canaries)], dtype=bool)
+    present = np.concatenate([coins, np.ones(len(tried.codes) - tried.canaries, dtype=bool)])
+    reader = _Reader(plan, tried, every)
+    table = WatchedTable(
+        tried.codes, tried.domain, altered(plan, noise=noise), present=present, watch=reader
+    )
+    _fit(table, plan, seed)
+    return guess(reader.scores(), coins, guessed)
+
+
+class _Reader:
+    """The best linear guess of all coins: releases are sums of what is known, coins and noise.
+
+    With G the canaries' own shares (of which a batch holds q), the noise σ² and the sampling of all
+    records q(1 - q) make one covariance M of a release y, whose mean with all coins at one half is
+    subtracted; precisions q² Gᵀ M⁻¹ G and scores q Gᵀ M⁻¹ y add up over releases.
+    """
+
+    def __init__(self, plan: Plan, tried: World, every: int):
+        m, n = tried.canaries, len(tried.codes)
+        self._plan, self._every = plan, every
+        self._known = tried.codes.slice(0, min(n, m + SURVEYED))
+        self._rest = tried.codes.slice(len(self._known), n) if n > len(self._known) else None
+        self._canaries = m
+        self._share = torch.ones(len(self._known), dtype=torch.float64)
+        self._share[:m] = 0.5
+        self._weight = self._share.clone()
+        self._weight[m:] *= (n - m) / max(1, len(self._known) - m)
+        self._precision = PRIOR * torch.eye(m, dtype=torch.float64)
+        self._score = torch.zeros(m, dtype=torch.float64)
+
+    def __call__(self, sight: Sight) -> None:
+        if sight.call % self._every:
+            return
+        q, m = sight.rate, self._canaries
+        shares = each_alone(sight, self._known)  # [b, k]
+        rest = sight.released.float() - q * (self._share.float() @ shares)
+        if self._rest is not None:
+            rest -= q * together(sight, self._rest)
+        gram = (shares @ shares.T).double()  # [b, b]
+        reckoned = _Whitened(gram, q * (1.0 - q) * self._weight, _reckoned(self._plan, sight))
+        self._precision += q**2 * reckoned(gram[:, :m], gram[:m])
+        self._score += q * reckoned((shares @ rest).double().unsqueeze(1), gram[:m]).squeeze(1)
+
+    def scores(self) -> Floats:
+        """Float64 [m], higher where a canary looks present."""
+        return np.asarray(torch.linalg.solve(self._precision, self._score).numpy())
+
+
+class _Whitened:
+    """Products Gᵀ M⁻¹ x of M = s² + Σᵢ hᵢ gᵢ gᵢᵀ, from products with the gᵢ alone (Woodbury)."""
+
+    def __init__(self, gram: Tensor, variances: Tensor, std: float):
+        self._root = variances.sqrt().unsqueeze(1)  # [b, 1]
+        inner = self._root * gram * self._root.T
+        self._inner = inner + std**2 * torch.eye(len(gram), dtype=gram.dtype)
+        self._variance = std**2
+
+    def __call__(self, with_x: Tensor, of_g: Tensor) -> Tensor:
+        """Products of all records with x [b, c], and of some with all [a, b] → [a, c].
+
+        The first a records are those whose products come out.
+        """
+        pulled = torch.linalg.solve(self._inner, self._root * with_x)  # [b, c]
+        left: Tensor = with_x[: len(of_g)] - (of_g * self._root.T) @ pulled
+        return left / self._variance
+
+
+def _reckoned(plan: Plan, sight: Sight) -> float:
+    """The noise that the attacker reckons with: less than the plan's, and never none."""
+    return WARY * plan.phase(sight.phase.name).noise_multiplier * float(sight.mechanism.sensitivity)
+
+
+@dataclass
+class OneOut:
+    """The second attack, prepared: what to look for in each release.
+
+    Attributes:
+      plan: as claimed, of one run.
+      tried: the table; its first record is the one that is left out.
+      seed: the user's; known.
+      repeats: of every release, in each world.
+      alone: whether all other records are ⊥ in both worlds, so that nothing hides the one.
+      pins: what the model is handed, the same in all worlds.
+      directions: by call; float32 [repeats or 1, k] over the noise's variance.
+      middles: by call; float32 [repeats or 1], a direction's product half way between the worlds.
+    """
+
+    plan: Plan
+    tried: World
+    seed: int
+    repeats: int
+    alone: bool = False
+    pins: Pins = field(default_factory=Pins)
+    directions: dict[int, Tensor] = field(default_factory=dict)
+    middles: dict[int, Tensor] = field(default_factory=dict)
+
+    def scores(self, *, noise: float = 1.0) -> tuple[Floats, Floats]:
+        """Scores of all repetitions with the record, and without; higher looks more like with.
+
+        Args:
+          noise: what the table really adds, over what the plan says.
+        """
+        return self._world(True, noise), self._world(False, noise)
+
+    def _world(self, inside: bool, noise: float) -> Floats:
+        scores = np.zeros(self.repeats)
+
+        def watch(sight: Sight) -> None:
+            which = sight.repetition % len(self.directions[sight.call])
+            along = self.directions[sight.call][which] @ sight.released.float()
+            scores[sight.repetition] += float(along - self.middles[sight.call][which])
+
+        self.run(inside, watch, noise=noise, repeats=self.repeats)
+        return scores
+
+    def run(
+        self,
+        inside: bool,
+        watch: Callable[[Sight], None],
+        *,
+        noise: float = 0.0,
+        repeats: int,
+    ) -> None:
+        """One fit in one of the worlds."""
+        present = np.full(len(self.tried.codes), not self.alone)
+        present[0] = inside
+        table = WatchedTable(
+            self.tried.codes,
+            self.tried.domain,
+            altered(self.plan, repeats=repeats, noise=noise),
+            present=present,
+            watch=watch,
+            repeats=repeats,
+            pins=self.pins,
+        )
+        _fit(table, self.plan, self.seed)
+
+    def silent(self, inside: bool, repeats: int) -> dict[int, Tensor]:
+        """What is released in a world without noise: by call, float32 [repeats, k]."""
+        sums: dict[int, list[Tensor]] = {}
+
+        def watch(sight: Sight) -> None:
+            sums.setdefault(sight.call, []).append(sight.released.float().clone())
+
+        self.run(inside, watch, repeats=repeats)
+        return {call: torch.stack(parts) for call, parts in sums.items()}
+
+
+def prepare(plan: Plan, tried: World, *, seed: int, repeats: int, alone: bool = False) -> OneOut:
+    """Find out, without noise, how the two worlds differ at each release.
+
+    Where every record takes part, the code is run twice at the same seed. If it does the same both
+    times, then whatever it draws can be foretold, and the difference of the worlds is known to the
+    last digit, other records' shares included. Else the record's own share is looked for.
+    """
+    attack = OneOut(plan, tried, seed, repeats, alone)
+    variances: dict[int, float] = {}
+    own: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def survey(sight: Sight) -> None:
+        variances[sight.call] = _reckoned(plan, sight) ** 2
+        own[sight.call] = _own_share(plan, sight, tried.codes)
+
+    probes = [attack.silent(True, 2) for _ in range(2)]
+    attack.run(True, survey, repeats=1)
+    for call, (direction, middle) in own.items():
+        attack.directions[call] = direction.float().unsqueeze(0)
+        attack.middles[call] = middle.float().unsqueeze(0)
+    if any(phase.sampling_rate not in (None, 1.0) for phase in plan.phases):
+        return attack
+    foretold = [call for call, sums in probes[0].items() if torch.equal(sums, probes[1][call])]
+    constant = all(torch.equal(probes[0][call][0], probes[0][call][1]) for call in foretold)
+    inside, outside = (attack.silent(world, 1 if constant else repeats) for world in (True, False))
+    for call in foretold:
+        gap = (inside[call] - outside[call]) / variances[call]
+        attack.directions[call] = gap
+        attack.middles[call] = (gap * (inside[call] + outside[call])).sum(dim=1) / 2.0
+    return attack
+
+
+def _own_share(plan: Plan, sight: Sight, codes: Codes) -> tuple[Tensor, Tensor]:
+    """The first record's share g over the noise's variance, and its product with half of it."""
+    drawn = [each_alone(sight, codes.slice(0, 1))[0] for _ in range(DRAWS)]
+    mine = sight.rate * torch.stack(drawn).mean(dim=0)
+    direction = mine / _reckoned(plan, sight) ** 2
+    return direction, direction @ mine / 2.0

@@ -1,0 +1,239 @@
+"""WatchedTable: a `PrivateTable` whose releases an auditor sees, each as often as wanted.
+
+The rows, the charge, the batch, the sum and the noise are those of `PrivateTable`; nothing is
+computed here. A release can be repeated at one and the same state of the model: the auditor sees
+every repetition, and the fit goes on from a value that was laid down beforehand, so that two worlds
+stay in step. That is an adversary that the claim must stand: phases compose adaptively, whatever
+chose the state they start from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from core.privacy.dpsgd.gradient import GradientMechanism, NoisyGradient, SampledRelease
+from core.privacy.guarded import PrivateTable
+from core.privacy.mechanisms.additive import Mechanism, Rows
+from core.privacy.plan import Budget, Phase, Plan
+from core.table.schema import Domain
+
+__all__ = ["Pins", "Sight", "WatchedTable", "altered", "each_alone", "together"]
+
+View = Callable[[Any], Tensor]
+
+
+@dataclass(frozen=True)
+class Sight:
+    """One release as the auditor sees it.
+
+    Attributes:
+      phase: of the plan that the table was given.
+      mechanism: as it was when it was asked; holds the model's state.
+      view: rows as the mechanism takes them; None for a release over all rows.
+      released: float [k], the sum with its noise, flat; for gradients without the count of clipped
+        records. Its memory may be used again.
+      call: how many releases the model had asked for before.
+      repetition: 0 … repeats - 1.
+    """
+
+    phase: Phase
+    mechanism: Mechanism | GradientMechanism
+    view: View | None
+    released: Tensor
+    call: int
+    repetition: int
+
+    @property
+    def rate(self) -> float:
+        """The chance of each record to take part."""
+        return 1.0 if self.phase.sampling_rate is None else self.phase.sampling_rate
+
+    @property
+    def std(self) -> float:
+        """Of the noise in each entry, as planned for the table."""
+        return self.phase.noise_multiplier * float(self.mechanism.sensitivity)
+
+
+Watch = Callable[[Sight], None]
+
+
+@dataclass
+class Pins:
+    """What a fit is handed, call by call; laid down by the first fit and repeated to later ones."""
+
+    values: list[Tensor] = field(default_factory=list)
+
+    def at(self, call: int, value: Tensor) -> Tensor:
+        """A copy of what was laid down for this call; `value` where nothing was yet."""
+        if call == len(self.values):
+            self.values.append(value.clone())
+        return self.values[call].clone()
+
+
+class WatchedTable(PrivateTable):
+    """See the module.
+
+    Args:
+      codes, domain, plan, present: as for `PrivateTable`; the plan's counts must allow for repeats.
+      watch: sees each release, before the model does.
+      repeats: of every release but selections, ≥ 1.
+      pins: what the model is handed; None hands it the release itself.
+    """
+
+    __slots__ = ("_calls", "_pins", "_repeats", "_watch")
+
+    def __init__(
+        self,
+        codes: Rows,
+        domain: Domain,
+        plan: Plan,
+        *,
+        present: NDArray[np.bool_],
+        watch: Watch,
+        repeats: int = 1,
+        pins: Pins | None = None,
+    ):
+        # In the file's order: an auditor wants to say which record comes first. Pairs of
+        # neighbouring rows are then no random pairs, which no bound rests on.
+        super().__init__(codes, domain, plan, shuffle=False, present=present)
+        self._watch, self._repeats, self._pins = watch, repeats, pins
+        self._calls = 0
+
+    def release(
+        self,
+        phase_name: str,
+        mechanism: Mechanism,
+        *,
+        device: str = "cpu",
+        tick: Callable[[int, int], None] | None = None,
+    ) -> Tensor:
+        """See `PrivateTable.release`."""
+
+        def once() -> Tensor:
+            return super(WatchedTable, self).release(
+                phase_name, mechanism, device=device, tick=tick
+            )
+
+        return self._seen(phase_name, mechanism, None, once, lambda released: released)
+
+    def sampled(self, phase_name: str, *, view: View, device: str = "cpu") -> SampledRelease:
+        """See `PrivateTable.sampled`."""
+        return _WatchedRelease(
+            super().sampled(phase_name, view=view, device=device),
+            lambda mechanism, once, summed: self._seen(phase_name, mechanism, view, once, summed),
+        )
+
+    def _seen(
+        self,
+        phase_name: str,
+        mechanism: Any,
+        view: View | None,
+        once: Callable[[], Tensor],
+        summed: Callable[[Tensor], Tensor],
+    ) -> Tensor:
+        """Every repetition shown; what the model is handed."""
+        phase, call = self.plan.phase(phase_name), self._calls
+        self._calls += 1
+        for repetition in range(self._repeats):
+            released = once()
+            seen = summed(released).flatten()
+            self._watch(Sight(phase, mechanism, view, seen, call, repetition))
+        return released if self._pins is None else self._pins.at(call, released)
+
+
+_Seen = Callable[[GradientMechanism, Callable[[], Tensor], Callable[[Tensor], Tensor]], Tensor]
+
+
+class _WatchedRelease(SampledRelease):
+    """A `SampledRelease` of a watched table."""
+
+    __slots__ = ("_inner", "_seen")
+
+    def __init__(self, inner: SampledRelease, seen: _Seen):
+        self._inner, self._seen = inner, seen
+
+    @property
+    def expected_batch(self) -> float:
+        """See `SampledRelease`."""
+        return self._inner.expected_batch
+
+    def step(self, mechanism: GradientMechanism) -> NoisyGradient:
+        """See `SampledRelease.step`."""
+        last: list[NoisyGradient] = []
+
+        def once() -> Tensor:
+            last[:] = [self._inner.step(mechanism)]
+            return last[0].mean
+
+        mean = self._seen(mechanism, once, lambda mean: mean * self.expected_batch)
+        return NoisyGradient(mean, last[0].clipped, last[0].std)
+
+
+def altered(plan: Plan, *, repeats: int = 1, noise: float = 1.0, rate: float | None = None) -> Plan:
+    """The plan with other noise than it claims, or none: what a broken table would carry out.
+
+    Args:
+      plan: as claimed.
+      repeats: of every release, ≥ 1; selections are not repeated.
+      noise: over the planned noise; 0 for none.
+      rate: Poisson rate of phases on random batches; None leaves it.
+    """
+
+    def phase(one: Phase) -> Phase:
+        if one.mechanism == "zcdp":
+            quieter = None if one.rho is None or not noise else one.rho / noise**2
+            return one.model_copy(update={"rho": quieter or one.rho})
+        changed: dict[str, Any] = {
+            "noise_multiplier": one.noise_multiplier * noise,
+            "count": one.count * repeats,
+        }
+        if rate is not None and one.sampling_rate is not None:
+            changed["sampling_rate"] = rate
+        return one.model_copy(update=changed)
+
+    budget = plan.budget if noise else Budget(epsilon=float("inf"), delta=plan.budget.delta)
+    phases = tuple(phase(one) for one in plan.phases)
+    return plan.model_copy(update={"phases": phases, "budget": budget})
+
+
+@torch.no_grad()
+def each_alone(sight: Sight, codes: Rows) -> Tensor:
+    """Each record's own share of the statistic behind a release, float32 [b, k].
+
+    Args:
+      sight: of a release; its mechanism is asked at its present state.
+      codes: b records.
+    """
+    one = torch.ones(1)
+    if sight.view is None:
+        alone = (codes.slice(i, i + 1).to("cpu") for i in range(len(codes)))
+        return torch.stack([sight.mechanism.statistic(x, one).flatten().float() for x in alone])
+    rows = _with_draws(sight.mechanism, sight.view(codes.to("cpu")))
+    parts = (sight.mechanism.statistic(rows[i : i + 1], one)[:-1] for i in range(len(rows)))
+    return torch.stack(list(parts))
+
+
+@torch.no_grad()
+def together(sight: Sight, codes: Rows) -> Tensor:
+    """The sum of records' shares, float32 [k]; see `each_alone`."""
+    ones = torch.ones(len(codes))
+    if sight.view is None:
+        return sight.mechanism.statistic(codes.to("cpu"), ones).flatten().float()
+    rows = _with_draws(sight.mechanism, sight.view(codes.to("cpu")))
+    return sight.mechanism.statistic(rows, ones)[:-1]
+
+
+def _with_draws(mechanism: Any, rows: Tensor) -> Tensor:
+    """Rows as a gradient takes them: behind each record, numbers of the auditor's own drawing."""
+    normals, uniforms = getattr(mechanism, "draws", (0, 0))
+    if not normals and not uniforms:
+        return rows
+    own = (torch.randn(len(rows), normals), torch.rand(len(rows), uniforms))
+    return torch.cat([rows, *own], dim=1)

@@ -1,0 +1,74 @@
+"""audit: a lower bound on a model's ε, from attacks on its own code; exit 1 refutes a claim."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import secrets
+import sys
+from dataclasses import replace
+
+from core.audit.audit import LONG, QUICK, Audit, Trial
+from core.audit.audit import audit as play
+from core.cli.common import CommandError, print_json
+from core.models.synthesizer import cards
+from core.runs.execution.pipeline import limit_threads
+
+__all__ = ["audit"]
+
+REFUTED = 1
+FEWEST = 8  # canaries: with fewer no guess refutes anything
+
+
+def audit(options: argparse.Namespace) -> int:
+    """Attack a model and print what was found; 1 when its claim is refuted, else 0."""
+    known = [card.id for card in cards()]
+    if options.model not in known:
+        raise CommandError(f"no model is called '{options.model}'; there are: {', '.join(known)}")
+    if not (math.isfinite(options.epsilon) and options.epsilon > 0.0):
+        raise CommandError("--epsilon must be positive and finite: no claim, nothing to refute")
+    if options.delta is not None and not 0.0 < options.delta < 1e-2:
+        raise CommandError(f"--delta must lie between 0 and 0.01, not {options.delta:g}")
+    sizes = LONG if options.long else QUICK
+    if options.canaries is not None:
+        if options.canaries < FEWEST:
+            raise CommandError(f"--canaries must be {FEWEST} or more, not {options.canaries}")
+        sizes = replace(sizes, canaries=options.canaries)
+    limit_threads()
+    trial = Trial(
+        options.model,
+        options.epsilon,
+        delta=options.delta,
+        seed=secrets.randbits(31) if options.seed is None else options.seed,
+        sizes=sizes,
+    )
+    found = play(trial, tell=lambda words: print(words, file=sys.stderr, flush=True))
+    for line in _lines(found):
+        print(line)
+    if options.json:
+        print_json(found.as_json())
+    return REFUTED if found.refuted else 0
+
+
+def _lines(found: Audit) -> list[str]:
+    """What was found, for people."""
+    lines = [
+        f"{part.name}: ε ≥ {part.lower_bound:.3f} ({part.confidence:.1%} sure)"
+        for part in found.parts
+    ]
+    lines.append(
+        f"together: ε ≥ {found.lower_bound:.3f} at δ {found.delta:.3g}, {found.confidence:.0%} "
+        f"sure; claimed: ε {found.claimed:g}"
+    )
+    if found.power is not None:
+        lines.append(
+            f"the same attacks on the same mechanism with a tenth of its noise: ε ≥ "
+            f"{found.power:.3f} (higher sees more)"
+        )
+    if found.refuted:
+        lines.append(
+            f"REFUTED: {found.model} does not keep the ε it claims. Do not release what it makes."
+        )
+    else:
+        lines.append("Not refuted. This proves nothing: an attack that fails is no proof.")
+    return lines

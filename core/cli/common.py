@@ -1,0 +1,208 @@
+"""What several commands share: reading, refusing, printing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pydantic import ValidationError
+
+from core.privacy.plan import Guarantee
+from core.table.infer import infer_schema
+from core.table.io.read import read_table
+from core.table.rare import danger, rare_counts
+from core.table.schema import Schema
+
+__all__ = [
+    "CommandError",
+    "claim_of",
+    "claim_words",
+    "domain_words",
+    "keep_out",
+    "lmdp_words",
+    "out_path",
+    "print_json",
+    "read_frame",
+    "read_schema",
+    "read_with_schema",
+    "require_declaration",
+    "say_dangers",
+]
+
+
+class CommandError(ValueError):
+    """The command cannot be done; one plain line that quotes no private value."""
+
+
+def require_declaration(options: argparse.Namespace) -> None:
+    """Refuse to use a domain that nobody declared public, before anything is read.
+
+    Raises:
+      CommandError: neither `--schema` nor `--declare-public` was given.
+    """
+    if options.schema is None and not options.declare_public:
+        raise CommandError(
+            "nobody has declared this table's bounds and categories public, so nothing was read or "
+            "spent. Either write them with `python -m core.cli schema TABLE --out FILE.json`, "
+            "check them and pass --schema FILE.json, or take them unseen with --declare-public"
+        )
+
+
+def say_dangers(frame: pd.DataFrame, schema: Schema) -> None:
+    """Name on stderr the lists whose declaration would publish values of few rows."""
+    for column in schema.columns:
+        words = ""
+        if column.modelled and column.name in frame.columns:
+            words = danger(column.name, rare_counts(frame[column.name], column))
+        if words:
+            print(f"danger: {words}", file=sys.stderr)
+
+
+def read_with_schema(options: argparse.Namespace) -> tuple[pd.DataFrame, Schema]:
+    """The rows and their schema, with the target that was asked for."""
+    frame = read_frame(options.table)
+    schema = infer_schema(frame) if options.schema is None else read_schema(options.schema)
+    if set(schema.names) - set(frame.columns):
+        missing = sorted(set(schema.names) - set(frame.columns))
+        raise CommandError(f"the schema names columns the table lacks: {', '.join(missing)}")
+    if options.target is not None:
+        if options.target not in schema.names:
+            raise CommandError(f"no column is called '{options.target}'")
+        schema = schema.model_copy(update={"target": options.target})
+    schema = keep_out(options, schema)
+    if options.sensitive:
+        schema = _tagged(schema, options.sensitive)
+    if not schema.sensitive and (options.alpha, options.shift, options.certificate) != (
+        None,
+        None,
+        None,
+    ):
+        raise CommandError("--alpha, --shift and --certificate need tagged columns: --sensitive")
+    return frame, schema
+
+
+def keep_out(options: argparse.Namespace, schema: Schema) -> Schema:
+    """The schema with the share of records that `--keep-out` keeps out of training."""
+    share = options.keep_out
+    if share is None:
+        return schema
+    if not 0.0 <= share <= 0.5:
+        raise CommandError(f"--keep-out must lie in 0 to 0.5, not {share:g}")
+    return schema.model_copy(update={"holdout": share})
+
+
+def _tagged(schema: Schema, groups: Sequence[str]) -> Schema:
+    """The schema with one sensitive group an option, columns separated by commas."""
+    found = [tuple(name.strip() for name in group.split(",") if name.strip()) for group in groups]
+    for name in (name for group in found for name in group):
+        if name not in schema.names:
+            raise CommandError(f"no column is called '{name}' (--sensitive)")
+    sensitive = {f"group {i}": group for i, group in enumerate(found, start=1)}
+    try:
+        return Schema.model_validate(schema.model_dump() | {"sensitive": sensitive})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise CommandError(first["msg"].removeprefix("Value error, ")) from None
+
+
+def lmdp_words(lmdp: dict[str, Any] | None) -> list[str]:
+    """What is said of tagged columns, one line a group; nothing without tags."""
+    if lmdp is None:
+        return []
+    if not lmdp["verdicts"]:
+        return ["α-LMDP: shifted, not tested (no certificate was paid for)"]
+    lines = []
+    for verdict in lmdp["verdicts"]:
+        found = (
+            f"noisy count {verdict['count']:.0f} of {verdict['groups']} groups, more than "
+            f"{verdict['threshold']:.1f} needed"
+            if "count" in verdict
+            else f"p {verdict['p_two_sample']:.3f} two-sample, {verdict['p_stein']:.3f} Stein"
+        )
+        granted = "granted" if verdict["granted"] else "REFUSED"
+        columns = ", ".join(verdict["columns"])
+        lines.append(f"α-LMDP {granted} for {columns} ({verdict['kind']}: {found})")
+    return lines
+
+
+def read_frame(path: Path) -> pd.DataFrame:
+    """The rows of a file; what was decided in doubt goes to stderr."""
+    if not path.is_file():
+        raise CommandError(f"there is no file {path}")
+    result = read_table(path)
+    for warning in result.warnings:
+        print(f"note: {warning}", file=sys.stderr)
+    return result.frame
+
+
+def read_schema(path: Path) -> Schema:
+    """A schema from JSON; CommandError says what is wrong with it."""
+    try:
+        return Schema.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise CommandError(f"the schema {path} is not valid: {where} {first['msg']}") from None
+
+
+def out_path(path: Path, *, endings: Sequence[str], inputs: Sequence[Path]) -> Path:
+    """The path of a file to be written, refused before anything is read or spent.
+
+    Args:
+      path: as asked for.
+      endings: what it may end in.
+      inputs: files it must not replace.
+    """
+    if path.suffix.lower() not in endings:
+        raise CommandError(f"--out must end in {' or '.join(endings)}, not '{path.name}'")
+    if not path.parent.is_dir():
+        raise CommandError(f"there is no folder {path.parent}")
+    if path.is_dir():
+        raise CommandError(f"{path} is a folder")
+    if path.exists() and any(other.exists() and path.samefile(other) for other in inputs):
+        raise CommandError("--out would replace a table that is read")
+    return path
+
+
+def claim_of(guarantee: Guarantee) -> dict[str, Any]:
+    """The claim for the JSON line; an infinite ε is the text "Infinity"."""
+    claim: dict[str, Any] = guarantee.model_dump(mode="json")
+    return {
+        "epsilon": claim["epsilon"],
+        "epsilon_replace": claim["epsilon_replace"],
+        "delta": claim["delta"],
+        "method": claim["method"],
+        "private": guarantee.private,
+    }
+
+
+def claim_words(claim: dict[str, Any]) -> str:
+    """The claim in one line."""
+    if not claim["private"]:
+        return "no differential privacy"
+    return (
+        f"ε {claim['epsilon']:.4g} (zero-out), {claim['epsilon_replace']:.4g} (replace-one) "
+        f"at δ {claim['delta']:.3g}, {claim['method']}"
+    )
+
+
+def domain_words(options: argparse.Namespace) -> str:
+    """How the domain became known, and that the claim hangs on it."""
+    if options.schema is not None:
+        return f"declared public (schema {options.schema.name}); ε is conditional on it"
+    if options.declare_public:
+        return "declared public (inferred, --declare-public); ε is conditional on it"
+    if not math.isfinite(options.epsilon):
+        return "inferred; no ε is conditional on it"
+    return "inferred and not declared; synth needs --schema or --declare-public"
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """One object on one line, for programs."""
+    print(json.dumps(value, ensure_ascii=False), flush=True)

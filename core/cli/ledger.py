@@ -1,0 +1,58 @@
+"""ledger: what was spent on which table, and whether the record of it is whole."""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from core.cli.common import print_json
+from core.privacy.ledger.ledger import Entry, Ledger
+from core.runs.accounts.account import limited
+from core.runs.accounts.people import account_names
+from core.runs.storage.store import RunStore
+from core.runs.storage.workspace import Workspace
+
+__all__ = ["ledger"]
+
+BROKEN = 2
+
+
+def ledger(options: argparse.Namespace) -> int:
+    """Show the entries, or verify their chain (exit code 2 when it is broken)."""
+    with RunStore(Workspace.default()) as store:
+        book = Ledger(store.engine)
+        entries, chain = book.entries(), book.verify()
+        names = account_names(store)
+    if options.what == "verify":
+        whole = f"sound: {chain.entries} entries, the newest has hash {chain.head}"
+        print(whole if chain else f"broken: {chain.problem}")
+        if options.json:
+            print_json(chain.model_dump(mode="json"))
+        return 0 if chain else BROKEN
+    for entry in entries:
+        day = time.strftime("%Y-%m-%d %H:%M", time.gmtime(entry.time))
+        print(f"{entry.seq:5}  {day}  {entry.people:20}  {_words(entry)}")
+    for people, tables in names.items():
+        print(f"account {people}: {tables}")
+    print(f"{len(entries)} entries")
+    if options.json:
+        print_json({"entries": [entry.model_dump(mode="json") for entry in entries]})
+    return 0
+
+
+def _words(entry: Entry) -> str:
+    amount = f"ε {entry.limit:.4g}, δ {entry.delta:.3g}"
+    if entry.kind == "account":
+        return f"account with limit {amount}" if limited(entry) else "no limit was set"
+    if entry.kind == "statement":
+        return f"declared to have no other account: “{entry.words}”"
+    return (
+        f"{entry.model}: {amount if entry.private else 'no differential privacy'}{_hidden(entry)}"
+    )
+
+
+def _hidden(entry: Entry) -> str:
+    """What a release hides, and what was confirmed in words."""
+    groups = "; ".join(", ".join(group) for group in entry.groups)
+    hidden = f", hides {groups} at strength {entry.shift:g}" if groups else ""
+    return hidden + (f", confirmed: “{entry.words}”" if entry.words else "")

@@ -1,0 +1,210 @@
+"""The command line: the same services as the pages, no browser.
+
+    python -m core.cli models | schema | plan | synth | review | ledger | audit
+
+With `--json` the last line of the output is one JSON object. An error is one line on stderr and
+exit code 2; a file is written whole or not at all.
+"""
+
+# Everything heavier than argparse is imported where it is used: `--help` and a typing error answer
+# at once.
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+__all__ = ["main"]
+
+FAILED = 2
+INTERRUPTED = 130
+
+
+class _UsageError(ValueError):
+    """The command line itself is wrong."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise _UsageError(f"{message} (see: {self.prog} --help)")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do one command; 0, or 2 after one line on stderr.
+
+    Args:
+      arguments: of the command line, without the program's name.
+    """
+    debug = False
+    try:
+        options = _parser().parse_args(arguments)
+        debug = options.traceback
+        module = importlib.import_module(f"core.cli.{options.module}")
+        status: int = getattr(module, options.command)(options)
+    except KeyboardInterrupt:
+        print("error: stopped; what was spent stays spent, no file was written", file=sys.stderr)
+        return INTERRUPTED
+    except Exception as error:
+        # the process's edge: whatever it is, people get one line
+        if debug:
+            traceback.print_exc()
+        print(f"error: {_plain(error)}", file=sys.stderr)
+        return FAILED
+    return status
+
+
+def _plain(error: Exception) -> str:
+    """One line on an error; the text of those that are known to quote no private value."""
+    if isinstance(error, _UsageError):
+        return str(error)
+    from core.cli.common import CommandError
+    from core.privacy.ledger.ledger import LedgerError
+    from core.runs.execution.pipeline import DeviceError
+    from core.runs.storage.table_store import RunStoreError
+    from core.table.io.cells import TableReadError
+    from core.table.schema import SchemaError
+
+    known = (CommandError, LedgerError, DeviceError, RunStoreError, TableReadError, SchemaError)
+    if isinstance(error, known):
+        return " ".join(str(error).split())
+    if isinstance(error, OSError):
+        return f"{error.strerror or type(error).__name__}: {error.filename or 'a file'}"
+    return f"an unexpected problem ({type(error).__name__}); --traceback shows where"
+
+
+def _parser() -> _Parser:
+    parser = _Parser(prog="python -m core.cli", description="Private synthetic tables.")
+    parser.add_argument("--traceback", action="store_true", help="show where an error arose")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    models = commands.add_parser("models", help="the models, one line each")
+    models.set_defaults(module="models", command="models")
+
+    schema = commands.add_parser("schema", help="a table's proposed schema, to check and change")
+    schema.add_argument("table", type=Path, help="CSV, TSV, Parquet or Excel")
+    schema.add_argument("--target", help="the column that others should predict")
+    schema.add_argument("--out", type=Path, required=True, help="a .json file")
+    schema.set_defaults(module="schema", command="schema")
+
+    plan = commands.add_parser("plan", help="what a run would spend; touches no row for it")
+    synth = commands.add_parser("synth", help="make a synthetic table")
+    for command in (plan, synth):
+        _plan_options(command)
+    plan.set_defaults(module="synth", command="plan")
+    synth.add_argument("--rows", type=int, help="synthetic records; as many as the table has")
+    synth.add_argument("--seed", type=int, help="of data-free randomness, never of noise")
+    synth.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
+    synth.add_argument("--out", type=Path, required=True, help="a .csv or .parquet file")
+    synth.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    synth.set_defaults(module="synth", command="synth")
+
+    review = commands.add_parser("review", help="compare a synthetic table with the real one")
+    review.add_argument("real", type=Path)
+    review.add_argument("synthetic", type=Path)
+    review.add_argument("--holdout", type=Path, help="real records that no model saw")
+    _keep_out(review)
+    review.add_argument("--target", help="the column to predict")
+    _declaration(review)
+    review.add_argument(
+        "--view",
+        default="inside",
+        choices=("inside", "outside"),
+        help="outside: figures of the synthetic table alone, in the schema's bins",
+    )
+    review.add_argument("--out", type=Path, required=True, help="a .html file")
+    review.set_defaults(module="review", command="review")
+
+    ledger = commands.add_parser("ledger", help="what was spent on which table")
+    ledger.add_argument("what", nargs="?", default="show", choices=("show", "verify"))
+    ledger.set_defaults(module="ledger", command="ledger")
+
+    audit = commands.add_parser(
+        "audit", help="attack a model's own code for a lower bound on its ε; 1 refutes its claim"
+    )
+    audit.add_argument("--model", required=True, help="an id that `models` prints")
+    audit.add_argument("--epsilon", type=float, required=True, help="the claim, > 0")
+    audit.add_argument("--delta", type=float, help="min(1e-6, 1/(10 n)) when left out")
+    audit.add_argument("--canaries", type=int, help="records that a coin puts in or leaves out")
+    audit.add_argument("--seed", type=int, help="the user's; the attacker knows it")
+    audit.add_argument("--long", action="store_true", help="default settings; minutes a model")
+    audit.set_defaults(module="audit", command="audit")
+    for command in (models, schema, plan, synth, review, ledger, audit):
+        command.add_argument("--traceback", action="store_true", default=argparse.SUPPRESS)
+        command.add_argument("--json", action="store_true", help="one JSON object, last line")
+    return parser
+
+
+def _keep_out(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--keep-out",
+        type=float,
+        metavar="SHARE",
+        help="share of records kept out of training, by their place in the file, 0 to .5",
+    )
+
+
+def _declaration(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--schema", type=Path, help="a declared schema, as `schema` writes it")
+    command.add_argument(
+        "--declare-public",
+        action="store_true",
+        help="declare public, unseen, the bounds and categories that are read from the rows",
+    )
+
+
+def _plan_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("table", type=Path, help="CSV, TSV, Parquet or Excel")
+    command.add_argument("--model", required=True, help="an id that `models` prints")
+    command.add_argument("--epsilon", type=float, required=True, help="> 0, or inf for no privacy")
+    command.add_argument("--delta", type=float, help="min(1e-6, 1/(10 n)) when left out")
+    command.add_argument("--target", help="the column that others should predict")
+    _declaration(command)
+    _keep_out(command)
+    command.add_argument(
+        "--people",
+        metavar="NAME",
+        help="whose people these are: an account that `ledger show` lists, or a name for another; "
+        "'new' for people no earlier table is about; by default whose rows they share",
+    )
+    command.add_argument("--settings", nargs="+", action="extend", default=[], metavar="NAME=VALUE")
+    command.add_argument(
+        "--sensitive",
+        action="append",
+        metavar="A,B",
+        help="columns whose distribution must not be revealed; again for another group",
+    )
+    command.add_argument("--alpha", type=float, help="level of the tests of tagged columns (.05)")
+    command.add_argument(
+        "--shift",
+        type=float,
+        help="how different tagged columns must be: the share of groups of 128 records that would "
+        "notice, 0 to .99",
+    )
+    command.add_argument(
+        "--confirm-shift",
+        default="",
+        metavar="WORDS",
+        help="allow a release that may undo what earlier ones hide; certificates repeat the words",
+    )
+    command.add_argument(
+        "--certificate",
+        type=float,
+        metavar="EPSILON",
+        help="pay this much ε, for each group and attempt, for a private certificate",
+    )
+    command.add_argument(
+        "--score",
+        type=float,
+        metavar="SHARE",
+        help="share of the budget, up to .5, that buys a noisy score: runs can be compared by it "
+        "without looking at real data",
+    )
+    command.add_argument(
+        "--attempts", type=int, default=1, help="begin anew until the check passes; all are paid"
+    )

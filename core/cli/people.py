@@ -1,0 +1,83 @@
+"""Whose people a table of the command line is about; its rows are not stored, only a sketch."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import pandas as pd
+
+from core.cli.common import CommandError
+from core.privacy.ledger.ledger import Ledger
+from core.privacy.plan import Plan
+from core.runs.accounts import people
+from core.runs.storage.store import RunStore
+from core.runs.storage.workspace import Workspace
+from core.table.schema import Schema
+
+__all__ = ["account_for", "foresee"]
+
+
+def account_for(options: argparse.Namespace, store: RunStore, frame: pd.DataFrame) -> str:
+    """The account that pays for a table; what was decided goes to stderr in one line.
+
+    Args:
+      options: `people` is an account's name, "new" or None; `table` is the file.
+      store: where.
+      frame: all rows, those kept out too.
+
+    Raises:
+      CommandError: rows are in tables of several accounts, and nobody said which one pays.
+    """
+    if options.people is None:
+        alike = people.likenesses(store, frame)
+        if len(alike) > 1:
+            _refuse(alike)
+    answer = people.settle(
+        store,
+        frame,
+        title=options.table.name,
+        people=options.people,
+        words=f"--people {options.people}",
+    )
+    if answer.open:  # another table came in meanwhile
+        _refuse(answer.alike)
+    _say(options, answer)
+    return answer.people
+
+
+def foresee(
+    options: argparse.Namespace, frame: pd.DataFrame, schema: Schema, plan: Plan
+) -> str | None:
+    """Why a run of this plan would be refused for what earlier ones hide; stores nothing."""
+    home = Workspace.default_home()
+    if not home.is_dir():
+        return None
+    with RunStore(Workspace(home)) as store:
+        alike = people.likenesses(store, frame)
+        account = options.people or (alike[0].people if alike else people.NEW)
+        _say(options, people.Whose(account, alike, f"--people {options.people}"))
+        return Ledger(store.engine).objection(account, plan, schema.domain())
+
+
+def _refuse(alike: tuple[people.Likeness, ...]) -> None:
+    names = ", ".join(one.people for one in alike)
+    raise CommandError(
+        f"rows of this table are in tables of several accounts ({names}); nothing was spent; say "
+        "with --people which one pays"
+    )
+
+
+def _say(options: argparse.Namespace, answer: people.Whose) -> None:
+    if options.people is None and answer.alike:
+        print(
+            f"note: {answer.alike[0].evidence} The account {answer.people} pays; --people says "
+            "otherwise.",
+            file=sys.stderr,
+        )
+    elif answer.rivals:
+        print(
+            f"note: {answer.rivals[0].evidence} With --people {options.people} you declare that "
+            "these are other people; the certificate says so.",
+            file=sys.stderr,
+        )

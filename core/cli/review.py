@@ -1,0 +1,87 @@
+"""review: a synthetic table against the real one, as one HTML file that needs no network."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from core.cli.common import (
+    CommandError,
+    keep_out,
+    out_path,
+    print_json,
+    read_frame,
+    read_schema,
+    require_declaration,
+)
+from core.export.page_html import page
+from core.quality.report.build_report import build_report
+from core.quality.report.outside import outside_report
+from core.quality.report.types import Score
+from core.runs.execution.pipeline import limit_threads
+from core.runs.storage.workspace import replacing
+from core.table.holdout import split_rows
+from core.table.infer import infer_schema
+
+__all__ = ["review"]
+
+WHO = {
+    "inside": "inside only: it shows real data",
+    "outside": "may be shown outside if the synthetic table and the schema's bounds and labels may",
+}
+NEXT = {
+    "inside": "\nChoosing among tables after reports like this one is not covered by their ε. "
+    "Their certificates cannot know of it: say it when you pass a table on.",
+    "outside": "",
+}
+
+
+def review(options: argparse.Namespace) -> int:
+    """Compare two tables and write what was found."""
+    out = _out(options)
+    limit_threads()
+    real, synthetic = read_frame(options.real), read_frame(options.synthetic)
+    test = None if options.holdout is None else read_frame(options.holdout)
+    schema = infer_schema(real) if options.schema is None else read_schema(options.schema)
+    if options.target is not None:
+        if options.target not in schema.names:
+            raise CommandError(f"no column is called '{options.target}'")
+        schema = schema.model_copy(update={"target": options.target})
+    share = keep_out(options, schema).holdout
+    if test is None and share:
+        real, test = split_rows(real, share)
+    lacking = [name for name in schema.names if name not in real.columns]
+    if lacking or not set(schema.names) & set(synthetic.columns):
+        raise CommandError("the two tables have no columns in common that the schema names")
+
+    def hear(stage: str, fraction: float) -> None:
+        print(f"{fraction:4.0%}  {stage}", file=sys.stderr, flush=True)
+
+    if options.view == "outside":
+        report = outside_report(synthetic, schema)
+    else:
+        report = build_report(real, synthetic, schema, test=test, observe=hear)
+    title = options.synthetic.name
+    if options.view == "inside":
+        title += f" against {options.real.name}"
+    with replacing(out) as file:
+        file.write(page(report.model_dump(mode="json"), title).encode())
+    for score in report.scores:
+        print(_score_line(score))
+    print(f"wrote {out} ({WHO[report.view]}){NEXT[report.view]}")
+    if options.json:
+        print_json({"out": str(out), "report": report.model_dump(mode="json")})
+    return 0
+
+
+def _out(options: argparse.Namespace) -> Path:
+    """Where the report goes; one for outside shows a domain in its bins, so it must be declared."""
+    if options.view == "outside":
+        require_declaration(options)
+    return out_path(options.out, endings=(".html",), inputs=[options.real, options.synthetic])
+
+
+def _score_line(score: Score) -> str:
+    value = "not measured" if score.value is None else f"{score.value:.4g} {score.unit}".rstrip()
+    return f"{score.title}: {value} ({score.goal} is closer)"

@@ -1,0 +1,36 @@
+"""schema: the proposed schema of a table as a file that the steward checks and changes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from core.cli.common import CommandError, out_path, print_json, read_frame, say_dangers
+from core.runs.storage.workspace import replacing
+from core.table.infer import infer_schema
+
+__all__ = ["schema"]
+
+
+def schema(options: argparse.Namespace) -> int:
+    """Write the proposal; a column that is changed in the file counts as set by the steward."""
+    out = out_path(options.out, endings=(".json",), inputs=[options.table])
+    frame = read_frame(options.table)
+    proposed = infer_schema(frame)
+    if options.target is not None:
+        if options.target not in proposed.names:
+            raise CommandError(f"no column is called '{options.target}'")
+        proposed = proposed.model_copy(update={"target": options.target})
+    with replacing(out) as file:
+        file.write(proposed.model_dump_json(indent=1).encode())
+    say_dangers(frame, proposed)
+    for column in proposed.columns:
+        if column.note:
+            print(f"note: `{column.name}`: {column.note}", file=sys.stderr)
+    print(
+        f"wrote {out}: {len(proposed.columns)} columns, read from the rows and rounded. Keep it "
+        "inside; check bounds and categories, change what is not public, then pass it as --schema"
+    )
+    if options.json:
+        print_json({"out": str(out), "columns": len(proposed.columns)})
+    return 0

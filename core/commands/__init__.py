@@ -1,1 +1,0 @@
-"""What the command line does, one module a command; imported when the command is called."""

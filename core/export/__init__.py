@@ -1,0 +1,1 @@
+"""Files that leave the building: the report as one page, and its findings in sentences."""

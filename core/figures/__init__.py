@@ -1,0 +1,1 @@
+"""Plain dicts → Plotly figures, one file a picture."""

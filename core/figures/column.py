@@ -1,0 +1,172 @@
+"""The picture of one column in both tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from core.figures.elements import (
+    LINE,
+    VERMILION,
+    Trace,
+    axis,
+    bars,
+    edge_ticks,
+    figure,
+    share,
+    short,
+    spans,
+)
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+__all__ = ["column_figure"]
+
+REAL = "real"
+REAL_FILL = "rgba(0,114,178,0.45)"
+MADE_FILL = "rgba(213,94,0,0.25)"
+
+
+def column_figure(report: Mapping[str, Any], name: str) -> Figure:
+    """One column, real against synthetic: share of rows per bin or label, missing apart.
+
+    Raises:
+      KeyError: the report holds no column of that name.
+    """
+    picture = report["columns"][name]
+    if picture["labels"] is not None:
+        labels = list(picture["labels"])
+        return figure(*_state_bars(labels, picture, picture["real"], picture["synthetic"]))
+    return _histogram(picture)
+
+
+def _state_bars(
+    labels: list[str], picture: Trace, real: Sequence[float], synthetic: Sequence[float]
+) -> tuple[list[Trace], Trace]:
+    """Two horizontal bars per label, "missing" last; one where nothing real may be shown."""
+    shown, synthetic = {REAL: list(real)}, list(synthetic)
+    if not picture["real"] and picture["missing_real"] is None:
+        shown = {}
+    if picture["missing_real"] or picture["missing_synthetic"]:
+        labels = [*labels, "missing"]
+        if shown:
+            shown[REAL].append(picture["missing_real"])
+        synthetic.append(picture["missing_synthetic"])
+    shown["synthetic"] = synthetic
+    hover = _hovers(labels, shown.get(REAL, []), synthetic, picture.get("noise"))
+    at = list(range(len(labels)))
+    ticks = {"tickvals": at, "ticktext": [short(label) for label in labels]}
+    layout: Trace = {
+        "barmode": "group",
+        "bargap": 0.25,
+        "xaxis": axis("share of rows", tickformat=".0%", rangemode="tozero"),
+        "yaxis": axis("", autorange="reversed", showgrid=False, **ticks),
+        "height": 110 + 30 * len(labels),
+        "hovermode": "closest",
+    }
+    data = [bars(name, at, values, hover) for name, values in shown.items()]
+    if shown.get(REAL) and picture.get("noise"):
+        data[0]["error_x"] = _whiskers(picture["noise"])
+    return data, layout
+
+
+def _whiskers(noise: float) -> Trace:
+    """The 95 % interval of the noise that a real share was released with."""
+    return {"type": "constant", "value": noise, "color": LINE, "thickness": 1, "width": 3}
+
+
+def _hovers(
+    names: Sequence[str],
+    real: Sequence[float],
+    synthetic: Sequence[float],
+    noise: float | None,
+) -> list[str]:
+    """A bin in words; without the real line where there is nothing real to show."""
+    about = "" if noise is None else f" (± {share(noise)}, with noise)"
+    lines = [f"<br>real: {share(a)} of rows{about}" for a in real] or [""] * len(names)
+    return [
+        f"<b>{name}</b>{line}<br>synthetic: {share(b)} of rows"
+        for name, line, b in zip(names, lines, synthetic, strict=True)
+    ]
+
+
+def _histogram(picture: Trace) -> Figure:
+    """Bins as filled steps (real) under an outline (synthetic); atoms and missing in a strip apart.
+
+    An atom such as the exact 0 of an amount would dwarf every bin, so it has its own scale.
+    """
+    edges, kind, real = picture["edges"] or [], picture["kind"], picture["real"]
+    atoms = [i for i in range(len(edges) - 1) if edges[i] == edges[i + 1]]
+    whole = [i for i in range(len(edges) - 1) if i not in atoms]
+    names = spans(edges, kind)
+    states, state_layout = _state_bars(
+        [names[i] for i in atoms],
+        picture,
+        [real[i] for i in atoms] if real else [],
+        [picture["synthetic"][i] for i in atoms],
+    )
+    if not whole:
+        return figure(states, state_layout)
+    bins = [names[i] for i in whole]
+    ends = [edges[i] for i in whole] + [edges[whole[-1] + 1]]
+    data = _steps(
+        [real[i] for i in whole] if real else [],
+        [picture["synthetic"][i] for i in whole],
+        bins,
+        picture.get("noise"),
+    )
+    layout: Trace = {
+        "bargap": 0.0,
+        "xaxis": axis("", showgrid=False, **edge_ticks(ends, kind)),
+        "yaxis": axis("share of rows", tickformat=".1~%", rangemode="tozero"),
+        "height": 340,
+        "hovermode": "x",
+    }
+    count = len(states[0]["y"])
+    if not count:
+        return figure(data, layout)
+    strip = min(0.4, 0.14 + 0.11 * count)  # of the figure's height
+    for trace in states:
+        trace |= {"xaxis": "x2", "yaxis": "y2", "showlegend": False}
+    return figure(
+        [*data, *states],
+        layout
+        | {
+            "height": 340 + 50 * count,
+            "barmode": "group",
+            "yaxis": layout["yaxis"] | {"domain": [strip + 0.14, 1.0]},
+            "xaxis2": state_layout["xaxis"] | {"anchor": "y2"},
+            "yaxis2": state_layout["yaxis"] | {"anchor": "x2", "domain": [0.0, strip]},
+        },
+    )
+
+
+def _steps(
+    real: Sequence[float], synthetic: Sequence[float], bins: Sequence[str], noise: float | None
+) -> list[Trace]:
+    """Real bins as filled bars at 0, 1, 2, …; synthetic ones as an outline over them."""
+    hover = _hovers(bins, real, synthetic, noise)
+    at = [-0.5, *(x - 0.5 for x in range(len(bins))), len(bins) - 0.5, len(bins) - 0.5]
+    outline: Trace = {
+        "type": "scatter",
+        "mode": "lines",
+        "name": "synthetic",
+        "x": at,
+        "y": [0.0, *synthetic, synthetic[-1], 0.0],
+        "line": {"shape": "hv", "color": VERMILION, "width": 2},
+        "hoverinfo": "skip",
+    }
+    filled: Trace = {
+        "type": "bar",
+        "name": REAL if real else "synthetic",
+        "x": list(range(len(bins))),
+        "y": list(real or synthetic),
+        "marker": {"color": REAL_FILL if real else MADE_FILL, "line": {"width": 0}},
+        "showlegend": bool(real),
+        "hovertext": hover,
+        "hovertemplate": "%{hovertext}<extra></extra>",
+    }
+    if real and noise:
+        filled["error_y"] = _whiskers(noise)
+    return [filled, outline]

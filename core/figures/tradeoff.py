@@ -1,0 +1,72 @@
+"""Pictures of several runs: what each ε bought."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from core.figures.elements import LEGEND, LINE, PHASES, Trace, axis, figure, short
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+__all__ = ["tradeoff_figure", "tradeoff_words"]
+
+SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "star", "hexagon")
+BEYOND = 4.0  # runs without privacy stand this many times right of the largest ε
+
+
+def tradeoff_figure(runs: Sequence[Mapping[str, Any]], title: str) -> Figure:
+    """A score against ε, a line for each model.
+
+    Args:
+      runs: "title", "model", "epsilon" (inf for none), "value", and "ceiling" where there is one.
+      title: of the score, with its direction.
+    """
+    finite = [run["epsilon"] for run in runs if math.isfinite(run["epsilon"])]
+    last = BEYOND * max(finite, default=1.0)
+    data: list[Trace] = []
+    for place, model in enumerate(dict.fromkeys(run["model"] for run in runs)):
+        own = sorted((r for r in runs if r["model"] == model), key=lambda r: r["epsilon"])
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers",
+                "name": model,
+                "x": [min(run["epsilon"], last) for run in own],
+                "y": [run["value"] for run in own],
+                "line": {"color": PHASES[place % len(PHASES)], "width": 1.5},
+                "marker": {"size": 10, "symbol": SYMBOLS[place % len(SYMBOLS)]},
+                "hovertext": [f"<b>{short(r['title'], 60)}</b>" for r in own],
+                "hovertemplate": "%{hovertext}<br>%{y:.4g}<extra></extra>",
+            }
+        )
+    ceilings = [run["ceiling"] for run in runs if run.get("ceiling") is not None]
+    shapes: list[Trace] = []
+    if ceilings:
+        line = {"color": LINE, "dash": "dot", "width": 1}
+        level = sum(ceilings) / len(ceilings)
+        shapes = [{"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": level, "y1": level}]
+        shapes[0]["line"] = line
+    at = sorted({*finite, *([last] if len(finite) < len(runs) else [])})
+    names = ["no privacy" if x == last and x not in finite else f"{x:g}" for x in at]
+    layout = {
+        "xaxis": axis("ε (more private to the left)", type="log", tickvals=at, ticktext=names),
+        "yaxis": axis(title),
+        "shapes": shapes,
+        "height": 380,
+        "hovermode": "closest",
+        "legend": LEGEND,
+        "showlegend": True,
+    }
+    return figure(data, layout)
+
+
+def tradeoff_words(runs: Sequence[Mapping[str, Any]], title: str, goal: str) -> str:
+    """The figure in one sentence."""
+    if not runs:
+        return "No run has this score yet."
+    best = (max if goal == "higher" else min)(runs, key=lambda run: run["value"])
+    at = f"ε {best['epsilon']:g}" if math.isfinite(best["epsilon"]) else "no privacy"
+    return f"{title} of {len(runs)} runs; the best is {best['title']} at {at}: {best['value']:.4g}."

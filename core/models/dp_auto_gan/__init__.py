@@ -1,0 +1,1 @@
+"""DP-auto-GAN: an autoencoder, then a GAN in its latent space."""

@@ -1,0 +1,67 @@
+"""DP-auto-GAN's first phase: encoder and decoder as one network, clipped and noised together.
+
+Clipping only the decoder, as printed, would leave the encoder a function of exact records, and
+through it every record's decoder gradient would depend on every other record.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from core.models.shared.heads import Heads
+from core.privacy.dpsgd.dense import Dense, Use
+
+__all__ = ["DECODER", "ENCODER", "AutoEncoder"]
+
+ENCODER, DECODER = "encoder", "decoder"  # names of stacks
+_SMALL = 0.1  # the last layer starts this much smaller, so that training begins at equal odds
+
+
+class AutoEncoder:
+    """width → hidden → latent → hidden → S, with tanh at the latent.
+
+    Args:
+      heads: of the domain.
+      hidden, latent: widths.
+      device: where parameters live.
+      generator: data-free randomness on the CPU for the start.
+
+    Attributes:
+      networks: stacks "encoder" and "decoder" on one flat vector.
+    """
+
+    def __init__(
+        self,
+        heads: Heads,
+        *,
+        hidden: int,
+        latent: int,
+        device: str = "cpu",
+        generator: torch.Generator | None = None,
+    ):
+        self._heads = heads
+        shapes = {ENCODER: (heads.width, hidden, latent), DECODER: (latent, hidden, heads.total)}
+        self.networks = Dense(shapes, generator=generator, device=device)
+        with torch.no_grad():
+            weight, _ = self.networks[DECODER].layers[-1].views(self.networks.flat)
+            weight.mul_(_SMALL)
+
+    def uses(self, rows: Tensor) -> list[Use]:
+        """Rows [b, ·] as `Heads.view` makes them → every use of every layer.
+
+        The loss of a record is Σ_columns cross-entropy of its own slots.
+        """
+        expanded, slots = self._heads.split(rows)
+        encoder, decoder = self.networks[ENCODER], self.networks[DECODER]
+        into = encoder.run(expanded)
+        z = torch.tanh(into.out)
+        out = decoder.run(z)
+        gradient = self._heads.gradient(out.out, slots)
+        decoded, found = decoder.back(out, gradient, to_input=True)
+        assert found is not None
+        return encoder.back(into, found * (1.0 - z.square()))[0] + decoded
+
+    def decode(self, outputs: Tensor) -> Tensor:
+        """Generator outputs [b, latent], any real numbers → slot logits [b, S]; differentiable."""
+        return self.networks[DECODER](torch.tanh(outputs))

@@ -1,0 +1,130 @@
+"""P3GM's second phase: a decoder, and the spread of each record's latent point, trained privately.
+
+The latent mean of a record is its projection by released directions and never trains. A network
+says how uncertain the point is; the decoder turns a drawn point into slot logits. The loss of one
+record is Σ cross-entropy + β·KL(point ‖ mixture), gradients are written out by hand.
+
+Source: P3GM (ICDE 2021) §IV-C; KL to a mixture by the variational bound of Hershey & Olsen, 2007.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from core.models.p3gm.centred_records import Frame
+from core.models.shared.heads import Heads
+from core.privacy.dpsgd.dense import Dense, Use
+from core.privacy.dpsgd.stream import Draws
+from core.privacy.mechanisms.additive import clip_rows
+from core.privacy.mechanisms.mixture import Mixture
+from core.privacy.mechanisms.moments import Principal
+
+__all__ = ["DECODER", "SPREAD", "Decoding", "Projection"]
+
+DECODER, SPREAD = "decoder", "spread"  # names of stacks
+_LOG_SPREAD = (-6.0, 2.0)  # range of a latent point's log variance
+_LEAST_VARIANCE = 1e-3  # of a direction, before it is scaled to one
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Expanded records → latent means, from the frame and released directions.
+
+    Attributes:
+      frame: the public map.
+      principal: released; None keeps all coordinates of the frame (low-dimensional tables).
+      radius: latent points lie within.
+    """
+
+    frame: Frame
+    principal: Principal | None
+    radius: float
+
+    @property
+    def width(self) -> int:
+        """d', coordinates of a latent point."""
+        return self.frame.width if self.principal is None else len(self.principal.variances)
+
+    def __call__(self, expanded: Tensor) -> Tensor:
+        """Float32 [b, width] → [b, d'], about unit variance a coordinate, norm ≤ radius."""
+        z = self.frame(expanded)
+        if self.principal is not None:
+            spread = self.principal.variances.clamp_min(_LEAST_VARIANCE).sqrt()
+            z = self.principal.project(z) / spread.to(z)
+        return clip_rows(z, self.radius)
+
+
+class Decoding:
+    """Per-record gradients of the second phase.
+
+    Args:
+      heads: of the domain.
+      projection: expanded records → latent means.
+      networks: stack "decoder" d' → S, and "spread" width → d' unless records have no spread.
+      mixture: the released prior.
+      weight: β ≥ 0 of the KL term.
+      spread: whether latent points are uncertain.
+
+    Attributes:
+      draws: what a record's row must bring: a normal a latent coordinate, if points are uncertain.
+    """
+
+    def __init__(
+        self,
+        heads: Heads,
+        projection: Projection,
+        networks: Dense,
+        mixture: Mixture,
+        *,
+        weight: float,
+        spread: bool,
+    ):
+        self._heads = heads
+        self._projection = projection
+        self._networks = networks
+        self._weight = weight
+        self._spread = spread
+        self.draws = Draws(normals=projection.width if spread else 0)
+        device = networks.flat.device
+        self._means = mixture.means.to(device, torch.float32)  # [K, d']
+        self._variances = mixture.variances.to(device, torch.float32)
+        self._log_weights = mixture.weights.log().to(device, torch.float32)
+
+    def uses(self, rows: Tensor) -> list[Use]:
+        """Rows as `Heads.view` makes them, `draws` behind [b, ·] → every use of every layer."""
+        record, normals = rows.tensor_split([rows.shape[1] - self.draws.normals], dim=1)
+        expanded, slots = self._heads.split(record)
+        mean = self._projection(expanded)
+        if not self._spread:
+            return self._decode(mean, slots, to_input=False)[0]
+        stack = self._networks[SPREAD]
+        tape = stack.run(self._projection.frame(expanded))
+        log_spread = tape.out.clamp(*_LOG_SPREAD)
+        scatter = normals * (0.5 * log_spread).exp()
+        uses, found = self._decode(mean + scatter, slots, to_input=True)
+        assert found is not None
+        gradient = 0.5 * found * scatter + self._weight * self._pull(mean, log_spread)
+        gradient *= (tape.out == log_spread).to(gradient.dtype)
+        return stack.back(tape, gradient)[0] + uses
+
+    def _decode(
+        self, z: Tensor, slots: Tensor, *, to_input: bool
+    ) -> tuple[list[Use], Tensor | None]:
+        stack = self._networks[DECODER]
+        tape = stack.run(z)
+        return stack.back(tape, self._heads.gradient(tape.out, slots), to_input=to_input)
+
+    def _pull(self, mean: Tensor, log_spread: Tensor) -> Tensor:
+        """∂KL/∂ log variance, float32 [b, d']: a mean over components near the point.
+
+        KL(N ‖ Σ_k w_k N_k) is bounded by -log Σ_k w_k exp(-KL(N ‖ N_k)).
+        """
+        spread = log_spread.exp().unsqueeze(1)  # [b, 1, d']
+        ratio = spread / self._variances  # [b, K, d']
+        gap = (mean.unsqueeze(1) - self._means).square() / self._variances
+        each = 0.5 * (self._variances.log() - log_spread.unsqueeze(1) + ratio + gap - 1.0).sum(2)
+        near = torch.softmax(self._log_weights - each, dim=1)  # [b, K]
+        return 0.5 * (near.unsqueeze(2) * (ratio - 1.0)).sum(dim=1)

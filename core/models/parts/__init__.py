@@ -1,1 +1,0 @@
-"""Torch parts that models are assembled from; imported only when a fit or a sample starts."""

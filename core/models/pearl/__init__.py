@@ -1,0 +1,1 @@
+"""PEARL: one private embedding of the table, then a generator that matches it."""

@@ -1,0 +1,73 @@
+"""The design of a fingerprint: sizes and weights that follow from public facts; needs no torch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from core.models.pearl.conditioning import condition_block
+from core.table.codec import Codec
+
+__all__ = ["Design"]
+
+ONE_WAY_SHARE = 0.3  # of the squared sensitivity, to one-column frequencies
+CLASS_SHARE = 0.01  # of the squared sensitivity, to the class counts
+GROUPS = (4, 256)  # fewest and most frequencies a column gets
+
+
+@dataclass(frozen=True)
+class Design:
+    """How a table is measured.
+
+    Attributes:
+      columns: m ≥ 1, columns that are measured (all modelled ones but the class).
+      groups: G, frequencies a column gets.
+      condition: index of the class column among blocks, or None.
+      classes: how many states it has; 1 without a class.
+      one_way_weight: λ > 0, weight of one-column frequencies.
+      class_weight: w ≥ 0, weight of the class counts; 0 without a class.
+    """
+
+    columns: int
+    groups: int
+    condition: int | None
+    classes: int
+    one_way_weight: float
+    class_weight: float
+
+    @classmethod
+    def of(cls, codec: Codec, frequencies: int) -> Design:
+        """The design for a domain and a wanted number of complex frequencies in all."""
+        block = condition_block(codec)
+        columns = len(codec.blocks) - (0 if block is None else 1)
+        per_group = columns * (columns + 1) // 2
+        groups = min(GROUPS[1], max(GROUPS[0], round(frequencies / per_group)))
+        pairs = columns * (columns - 1) / 2
+        one_way = math.sqrt(ONE_WAY_SHARE / (1 - ONE_WAY_SHARE) * pairs / columns) if pairs else 1.0
+        bare = cls(columns, groups, None, 1, one_way, 0.0)
+        if block is None:
+            return bare
+        weight = math.sqrt(CLASS_SHARE) * bare.sensitivity
+        return cls(columns, groups, block.index, len(block.states), one_way, weight)
+
+    @property
+    def pairs(self) -> int:
+        """Pairs of columns."""
+        return self.columns * (self.columns - 1) // 2
+
+    @property
+    def sensitivity(self) -> float:
+        """√(G (m(m-1)/2 + λ² m) + w²): the L2 norm of one record's contribution.
+
+        Each complex coordinate has modulus 1, and a record is in one class. For two columns, nine
+        groups: √(9·(1 + 2) + 3²).
+
+        >>> Design(2, 9, 0, 2, one_way_weight=1.0, class_weight=3.0).sensitivity
+        6.0
+        """
+        each = self.pairs + self.one_way_weight**2 * self.columns
+        return math.sqrt(self.groups * each + self.class_weight**2)
+
+    def noise(self, noise_multiplier: float, n: int) -> float:
+        """Root mean square noise of one complex number of the fingerprint, per record."""
+        return math.sqrt(2.0) * noise_multiplier * self.sensitivity / n

@@ -1,0 +1,234 @@
+"""Matching a released embedding: generator descends, frequency critic ascends.
+
+Everything here works on a released, noisy embedding and on the generator's own output. No record is
+in reach, so any number of steps, any stopping rule and any setting cost no privacy.
+
+Source: PEARL (ICLR 2022) Alg. 1 (App. E).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from core.models.pearl.characteristic_function import Frequencies, Target
+from core.models.pearl.mixture_generator import MixtureGenerator
+
+__all__ = ["FrequencyCritic", "Matcher", "Pace"]
+
+LOSS_SCALE = 100.0  # keeps gradients far above Adam's epsilon
+LARGEST_RATIO = 3.0  # bounds how far one frequency's weight can move the loss
+
+
+class FrequencyCritic(nn.Module):
+    """Re-weights frequencies by ω(t)/ω₀(t) without touching the data again.
+
+    ω lets every column appear more or less often (importance) and every numeric column's
+    frequencies be wider or narrower (log width), within ±`strength` in log units.
+
+    Args:
+      frequencies: as drawn from ω₀.
+      strength: ≥ 0; 0 switches re-weighting off.
+
+    Source: PEARL (ICLR 2022) §4.2, Eq. 5; ω₀ here is a mixture over sparse supports.
+    """
+
+    def __init__(self, frequencies: Frequencies, strength: float):
+        super().__init__()
+        columns = len(frequencies.slots)
+        self.strength = strength
+        self.importance = nn.Parameter(torch.zeros(columns))
+        self.log_width = nn.Parameter(torch.zeros(columns))
+        relative = [
+            (line / width).square() if column.cells else torch.ones_like(line)
+            for column, line, width in zip(
+                frequencies.slots, frequencies.lines, frequencies.widths, strict=True
+            )
+        ]
+        numeric = [bool(column.cells) for column in frequencies.slots]
+        self.register_buffer("relative", torch.stack(relative, dim=1), persistent=False)  # [G, m]
+        self.register_buffer("numeric", torch.tensor(numeric), persistent=False)
+
+    def weights(self, groups: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
+        """Weights of two-column and one-column frequencies, means 1.
+
+        Args:
+          groups: int64 [g], which groups.
+          upper: int64 [2, pairs], column indices of each pair.
+
+        Returns:
+          float32 [g, pairs] and [g, m], all positive.
+        """
+        relative = self.get_buffer("relative")[groups]
+        # log N(t; 0, (τw)²) / N(t; 0, w²) = -½ (t/w)² (τ⁻² - 1) - log τ
+        tilt = -0.5 * relative * (torch.exp(-2.0 * self.log_width) - 1.0) - self.log_width
+        ratio = torch.where(self.get_buffer("numeric"), tilt.exp(), torch.ones_like(tilt))
+        ratio = ratio.clamp(1.0 / LARGEST_RATIO, LARGEST_RATIO) * self.importance.exp()
+        pairs = ratio[:, upper[0]] * ratio[:, upper[1]]
+        pairs = pairs / pairs.mean() if pairs.numel() else pairs
+        return pairs, ratio / ratio.mean()
+
+    @torch.no_grad()
+    def bound(self) -> None:
+        """Pull both parameters back into ±strength."""
+        self.importance.clamp_(-self.strength, self.strength)
+        self.log_width.clamp_(-self.strength, self.strength)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How training goes: steps in all, latents a step, groups a step, learning rates."""
+
+    steps: int
+    batch: int
+    groups: int
+    rate: float
+    critic_rate: float
+
+
+class Matcher:
+    """The training state: generator, critic, their optimisers, and the released target.
+
+    Args:
+      generator: trained in place.
+      frequencies: public frequencies of the target.
+      target: the released embedding, divided by n.
+      noise_level: standard deviation of one real coordinate of the target (public).
+      one_way_weight: λ of the embedding.
+      seed: seeds latents.
+    """
+
+    def __init__(
+        self,
+        generator: MixtureGenerator,
+        frequencies: Frequencies,
+        target: Target,
+        *,
+        noise_level: float,
+        one_way_weight: float,
+        critic_strength: float,
+        pace: Pace,
+        seed: int,
+        device: str,
+    ):
+        self.device = device
+        self.pace = pace
+        self.generator = generator.to(device)
+        self.target = target.to(device)
+        self.noise_level = noise_level
+        self.one_way_weight = one_way_weight
+        public = frequencies.to(device)
+        self.tables = tuple(table.to(device) for table in public.of_slots())
+        self.counts = [column.count for column in frequencies.slots]
+        columns = len(frequencies.slots)
+        self.upper = torch.triu_indices(columns, columns, offset=1, device=device)
+        self.total_groups = frequencies.groups
+        self.critic = FrequencyCritic(public, critic_strength).to(device)
+        self.random = torch.Generator(device=device).manual_seed(seed)
+        self.optimiser = torch.optim.Adam(self.generator.parameters(), pace.rate, fused=True)
+        self.schedule = torch.optim.lr_scheduler.OneCycleLR(
+            self.optimiser,
+            pace.rate,
+            total_steps=pace.steps,
+            pct_start=max(0.05, 2.0 / pace.steps),  # the schedule needs one step of warm-up
+        )
+        self.critic_optimiser = torch.optim.Adam(self.critic.parameters(), pace.critic_rate)
+        self.step_count = 0
+
+    @property
+    def classes(self) -> int:
+        """Number of classes."""
+        return self.generator.classes
+
+    @property
+    def noise_floor(self) -> float:
+        """Expected mismatch per frequency of a perfect generator: 2 × noise variance."""
+        return 2.0 * self.noise_level**2
+
+    def step(self) -> Tensor:
+        """One descent step, and one ascent step of the critic.
+
+        Returns:
+          float32 [2] on the device, mean squared mismatch of one-column (λ included) and two-column
+          frequencies to the release as it is, noise included; not synchronised with the host.
+        """
+        groups = torch.randperm(self.total_groups, generator=self.random, device=self.device)
+        groups = groups[: self.pace.groups]
+        ones, pairs = self._moments(groups)
+        one = (ones - self.target.ones[:, groups]).abs().square()  # [C, g, m]
+        two = (pairs - self.target.pairs[:, groups]).abs().square()  # [C, g, pairs]
+        mismatch = torch.stack([one.mean(), two.mean() if two.numel() else two.sum()]).detach()
+        two_weight, one_weight = self.critic.weights(groups, self.upper)
+        loss = (one * one_weight.detach()).sum() + (two * two_weight.detach()).sum()
+        self.optimiser.zero_grad(set_to_none=True)
+        (LOSS_SCALE * loss).backward()  # type: ignore[no-untyped-call]
+        self.optimiser.step()
+        self.schedule.step()
+        if self.critic.strength > 0:
+            self._ascend(one.detach(), two.detach(), one_weight, two_weight)
+        self.step_count += 1
+        return mismatch
+
+    def metrics(self, mismatch: Tensor) -> dict[str, float]:
+        """Root mean square mismatch, and what noise alone would leave, in the target's unit."""
+        one, two = (math.sqrt(value) for value in mismatch.tolist())
+        floor = math.sqrt(self.noise_floor)
+        return {"single columns": one, "pairs of columns": two, "noise in the fingerprint": floor}
+
+    def _ascend(self, one: Tensor, two: Tensor, one_weight: Tensor, two_weight: Tensor) -> None:
+        """Move weight to where the mismatch is above the noise, so that noise is not chased."""
+        gain = ((one - self.noise_floor) * one_weight).sum()
+        gain = gain + ((two - self.noise_floor) * two_weight).sum()
+        self.critic_optimiser.zero_grad(set_to_none=True)
+        (-gain / (one.sum() + two.sum() + 1e-12)).backward()  # type: ignore[no-untyped-call]
+        self.critic_optimiser.step()
+        self.critic.bound()
+
+    def _moments(self, groups: Tensor) -> tuple[Tensor, Tensor]:
+        """The generator's own embedding, joint with the class, from fresh latents.
+
+        Returns:
+          complex64 [C, g, m] (times λ) and [C, g, pairs].
+        """
+        each = max(1, self.pace.batch // self.classes)
+        y = torch.arange(self.classes, device=self.device).repeat_interleave(each)
+        z = torch.randn((len(y), self.generator.latent), generator=self.random, device=self.device)
+        logits = torch.split(self.generator(z, y), self.counts, dim=1)
+        parts = []
+        for logit, table in zip(logits, self.tables, strict=True):
+            picked = table[:, :, groups].flatten(1)  # [count, 2g]
+            parts.append(torch.softmax(logit, dim=1) @ picked)
+        real_imaginary = torch.stack(parts, dim=2)  # [b, 2g, m]
+        real, imaginary = real_imaginary.chunk(2, dim=1)
+        features = torch.complex(real, imaginary)  # [b, g, m]
+        features = features.view(self.classes, each, *features.shape[1:]).permute(0, 2, 3, 1)
+        gram = features @ features.transpose(2, 3) / each  # [C, g, m, m]
+        shares = self.target.shares.view(-1, 1, 1)
+        ones = features.mean(dim=3) * shares * self.one_way_weight
+        return ones, gram[:, :, self.upper[0], self.upper[1]] * shares
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything needed to go on, tensors and plain values only."""
+        return {
+            "step": self.step_count,
+            "generator": self.generator.state_dict(),
+            "critic": self.critic.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "critic_optimiser": self.critic_optimiser.state_dict(),
+            "schedule": {k: v for k, v in self.schedule.state_dict().items() if k != "anneal_func"},
+            "random": self.random.get_state(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from `state_dict`."""
+        self.step_count = int(state["step"])
+        self.generator.load_state_dict(state["generator"])
+        self.critic.load_state_dict(state["critic"])
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.critic_optimiser.load_state_dict(state["critic_optimiser"])
+        self.schedule.load_state_dict(state["schedule"])
+        self.random.set_state(state["random"].cpu())

@@ -1,0 +1,116 @@
+"""The fingerprint of a table: every private access of PEARL, and where training starts from.
+
+What leaves this module is a dictionary of released tensors and public constants; nothing else of
+the table survives it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from core.models.pearl.characteristic_function import (
+    Embedding,
+    Frequencies,
+    PairDistance,
+    Target,
+    split_release,
+)
+from core.models.pearl.conditioning import DISTANCE, EMBEDDING, condition_block
+from core.models.pearl.design import Design
+from core.models.shared.column_bins import ColumnSlots, column_slots
+from core.models.shared.training_loop import announce, follow
+from core.models.synthesizer import FitEvent, Observe
+from core.privacy.guarded import PrivateTable
+from core.table.codec import Codec
+
+__all__ = ["released", "take_fingerprint", "target_of", "unconditional"]
+
+OCTAVES = (0.5, 16.0)  # spread of the frequencies, in units of 1/distance
+PUBLIC_DISTANCE = 0.15  # assumed mean distance on [0, 1] when none is bought
+
+
+def unconditional(codec: Codec) -> tuple[ColumnSlots, ...]:
+    """Slots of the columns the generator emits: all but the class."""
+    block = condition_block(codec)
+    return column_slots(codec, without=None if block is None else block.column.name)
+
+
+def take_fingerprint(
+    table: PrivateTable, codec: Codec, *, frequencies: int, seed: int, device: str, observe: Observe
+) -> dict[str, Any]:
+    """Make the plan's releases.
+
+    Args:
+      table: the door to rows; its plan holds `EMBEDDING`, and `DISTANCE` if that is bought.
+      frequencies: how many complex frequencies are wanted in all.
+      seed: of the frequencies (public).
+      device: where the statistics are computed.
+
+    Returns:
+      Tensors and plain values, safe to store: the state `released` and `target_of` read.
+    """
+    slots = unconditional(codec)
+    distances = tuple([PUBLIC_DISTANCE] * len(slots))
+    if any(phase.name == DISTANCE for phase in table.plan.phases):
+        announce(observe, table.plan.phase(DISTANCE))
+        distances = _bought_distances(table, slots, device)
+    design = Design.of(codec, frequencies)
+    drawn = Frequencies.draw(
+        slots,
+        design.groups,
+        distances=distances,
+        octaves=OCTAVES,
+        generator=torch.Generator().manual_seed(seed),
+    )
+    announce(observe, table.plan.phase(EMBEDDING))
+
+    def tick(done: int, total: int) -> None:
+        data = {"step": done, "steps": total, "phase": EMBEDDING, "unit": "rows"}
+        follow(observe(FitEvent(kind="progress", data=data)))
+
+    mechanism = Embedding(drawn, design)
+    release = table.release(EMBEDDING, mechanism, device=device, tick=tick)
+    target = split_release(release, design, table.n)
+    phase = table.plan.phase(EMBEDDING)
+    return {
+        "seed": seed,
+        "lines": list(drawn.lines),
+        "widths": list(drawn.widths),
+        "phases": list(drawn.phases),
+        "pairs": target.pairs,
+        "ones": target.ones,
+        "shares": target.shares,
+        "noise_level": phase.noise_multiplier * mechanism.sensitivity / table.n,
+        "one_way_weight": design.one_way_weight,
+        "matcher": None,
+    }
+
+
+def released(codec: Codec, state: dict[str, Any]) -> Frequencies:
+    """The frequencies of a stored fingerprint."""
+    return Frequencies(
+        unconditional(codec),
+        tuple(state["lines"]),
+        tuple(state["widths"]),
+        tuple(state["phases"]),
+    )
+
+
+def target_of(state: dict[str, Any]) -> Target:
+    """The released embedding of a stored fingerprint."""
+    return Target(state["pairs"], state["ones"], state["shares"])
+
+
+def _bought_distances(
+    table: PrivateTable, slots: tuple[ColumnSlots, ...], device: str
+) -> tuple[float, ...]:
+    """Mean distances per column, released, then pulled to the public constant by their noise."""
+    blocks = [s.block for s in slots if s.block.number is not None]
+    mechanism = PairDistance(tuple((b.index, int(b.number or 0)) for b in blocks))
+    total, count = table.release(DISTANCE, mechanism, device=device)
+    noise = table.plan.phase(DISTANCE).noise_multiplier * mechanism.sensitivity
+    mean = (total + PUBLIC_DISTANCE * noise) / (count.clamp_min(0.0) + noise + 1e-9)
+    bought = dict(zip((b.index for b in blocks), mean.clamp(0.02, 0.5).tolist(), strict=True))
+    return tuple(bought.get(s.block.index, PUBLIC_DISTANCE) for s in slots)

@@ -1,0 +1,192 @@
+"""Energy: a network that scores records, with hand-written passes through its own input gradient.
+
+An energy is low at real records and high elsewhere. Training one needs gradients of ordinary
+scores and of functions of its input gradient (a Lipschitz penalty, a Stein discrepancy); both come
+out as uses of linear layers (`core.privacy.dpsgd.dense`), so that a record's gradient can be
+clipped without laying it out.
+
+First layers are apart for each part of the input, the rest is joint.
+
+Source: Tillman, Balch and Veloso, 2023, figure 1; Gulrajani et al., "Improved training of
+Wasserstein GANs", 2017 (the Lipschitz penalty).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from core.privacy.dpsgd.dense import Dense, Tape, Use
+
+__all__ = ["Energy", "Pass", "as_critics", "lipschitz", "shapes"]
+
+_leaky_back = torch.ops.aten.leaky_relu_backward
+
+
+def shapes(name: str, parts: Sequence[int], hidden: int) -> dict[str, tuple[int, ...]]:
+    """Widths for `Dense`: first layers of equal width for each part, then 2 × hidden → 1.
+
+    Args:
+      name: of the energy.
+      parts: widths of the parts of its input.
+      hidden: width of each of the three hidden layers.
+    """
+    first = {f"{name}.{i}": (w, -(-hidden // len(parts))) for i, w in enumerate(parts)}
+    joint = sum(widths[1] for widths in first.values())
+    return {**first, name: (joint, hidden, hidden, 1)}
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What a pass kept: the parts of the input, and the tape behind the first layers."""
+
+    parts: tuple[Tensor, ...]
+    tape: Tape
+
+    @property
+    def out(self) -> Tensor:
+        """Energies, float32 [b, 1]."""
+        return self.tape.out
+
+
+class Energy:
+    """One energy whose layers live in a `Dense`.
+
+    Args:
+      networks: holds the stacks of `shapes`.
+      name: of the energy.
+      columns: for each part, int64 [·]: which columns of a row it reads.
+
+    Attributes:
+      first: the first part's columns: those that the input gradient is of.
+    """
+
+    def __init__(self, networks: Dense, name: str, columns: Sequence[Tensor]):
+        self._columns = tuple(column.to(networks.flat.device) for column in columns)
+        self._first = [networks[f"{name}.{i}"] for i in range(len(columns))]
+        self._joint = networks[name]
+        self.first = self._columns[0]
+        self._widths = [stack.layers[0].outputs for stack in self._first]
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        """Float32 [b, w] → [b, 1], under autograd with respect to the rows."""
+        first = [s(rows[:, c]) for s, c in zip(self._first, self._columns, strict=True)]
+        out: Tensor = self._joint(functional.leaky_relu(torch.cat(first, 1), self._joint.slope))
+        return out
+
+    @torch.no_grad()
+    def run(self, rows: Tensor) -> Pass:
+        """Float32 [b, w] → a pass; no autograd."""
+        parts = tuple(rows.index_select(1, column) for column in self._columns)
+        first = [s.run(x).out for s, x in zip(self._first, parts, strict=True)]
+        hidden = functional.leaky_relu_(torch.cat(first, dim=1), self._joint.slope)
+        return Pass(parts, self._joint.run(hidden))
+
+    @torch.no_grad()
+    def back(self, run: Pass, gradient: Tensor) -> list[Use]:
+        """Uses of every layer for an output gradient, float32 [b, 1] per record."""
+        uses, g = self._joint.back(run.tape, gradient, to_input=True)
+        assert g is not None
+        for stack, left, x in zip(self._first, self._split(run, g), run.parts, strict=True):
+            uses.append(Use(stack.layers[0], left, x))
+        return uses
+
+    @torch.no_grad()
+    def slope(self, run: Pass) -> tuple[Tensor, list[Use]]:
+        """The input gradient v, float32 [b, first part], and the uses that made it.
+
+        Only the first part's: further parts are what the energy is conditioned on.
+        """
+        uses, g = self._joint.back(run.tape, torch.ones_like(run.out), to_input=True)
+        assert g is not None
+        left = self._split(run, g)[0]
+        stack = self._first[0]
+        return torch.mm(left, stack.weight(0)), [Use(stack.layers[0], left, run.parts[0]), *uses]
+
+    @torch.no_grad()
+    def along(self, run: Pass, made: Sequence[Use], direction: Tensor) -> list[Use]:
+        """Uses for a loss that depends on `slope` alone.
+
+        Args:
+          run: the pass.
+          made: the uses that `slope` returned.
+          direction: ∂loss/∂v, float32 [b, first part], per record.
+        """
+        first = Use(made[0].layer, made[0].left, direction, bias=False)
+        q = torch.mm(direction, self._first[0].weight(0).t())
+        hidden = run.tape.values[0]
+        if len(self._widths) > 1:
+            q = functional.pad(q, (0, hidden.shape[1] - q.shape[1]))
+        q = _leaky_back(q, hidden, self._joint.slope, True)
+        return [first, *self._joint.along(run.tape, made[1:], q)[0]]
+
+    def spread(self, flats: Tensor, places: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Its layers under several parameter vectors, as plain layers of one input.
+
+        Args:
+          flats: float32 [N, ·], each laid out as its `Dense`.
+          places: int64 [w], for each column of the rows, its place in a wider input.
+
+        Returns:
+          Weights [N, out, in] and biases [N, out]; the first layer reads the wider input.
+        """
+        first, bias = [], []
+        for stack, columns in zip(self._first, self._columns, strict=True):
+            own, shift = stack.layers[0].all_views(flats)
+            wide = own.new_zeros((*own.shape[:2], int(places.max()) + 1))
+            wide[:, :, places[columns]] = own
+            first.append(wide)
+            bias.append(shift)
+        joint = [layer.all_views(flats) for layer in self._joint.layers]
+        return [(torch.cat(first, dim=1), torch.cat(bias, dim=1)), *joint]
+
+    def _split(self, run: Pass, g: Tensor) -> tuple[Tensor, ...]:
+        """The gradient behind each first layer, from that of what they feed."""
+        behind = _leaky_back(g, run.tape.values[0], self._joint.slope, True)
+        return torch.split(behind, self._widths, dim=1)
+
+
+def as_critics(
+    energies: Sequence[Energy], flats: Tensor, places: Tensor
+) -> tuple[tuple[Tensor, Tensor], ...]:
+    """Minus the sum of energies, as one fully connected network side by side.
+
+    Args:
+      energies, flats, places: see `Energy.spread`; of one `Dense`.
+
+    Returns:
+      Weights [N, out, in] and biases [N, out] of each layer, higher where a record looks real.
+    """
+    each = [energy.spread(flats, places) for energy in energies]
+    layers = []
+    for depth, parts in enumerate(zip(*each, strict=True)):
+        weights, biases = zip(*parts, strict=True)
+        if depth == 0:
+            layers.append((torch.cat(weights, dim=1), torch.cat(biases, dim=1)))
+        elif depth == len(each[0]) - 1:
+            layers.append((-torch.cat(weights, dim=2), -torch.stack(biases).sum(dim=0)))
+        else:
+            layers.append((_diagonal(weights), torch.cat(biases, dim=1)))
+    return tuple(layers)
+
+
+def _diagonal(blocks: Sequence[Tensor]) -> Tensor:
+    """Blocks [N, out, in] along the diagonal of one matrix each, float32 [N, Σ out, Σ in]."""
+    outs, ins = zip(*(block.shape[1:] for block in blocks), strict=True)
+    whole = blocks[0].new_zeros((len(blocks[0]), sum(outs), sum(ins)))
+    row = column = 0
+    for block, out, width in zip(blocks, outs, ins, strict=True):
+        whole[:, row : row + out, column : column + width] = block
+        row, column = row + out, column + width
+    return whole
+
+
+def lipschitz(slope: Tensor, weight: float) -> Tensor:
+    """∂/∂v of weight · (|v| - 1)², per record, float32 [b, w]; zero where v is zero."""
+    norm = torch.linalg.vector_norm(slope, dim=1, keepdim=True)
+    direction: Tensor = slope * (2.0 * weight * (norm - 1.0) / norm.clamp_min(1e-12))
+    return direction

@@ -1,0 +1,106 @@
+"""The α-LMDP penalty: pushes an energy until a Stein test tells it from the records it sees.
+
+The score of an energy E is -∇E at a record's own coordinates: states as ones and zeros, numbers as
+positions. A number's waves are functions of its position, so their gradients flow into it.
+
+Source: Tillman, Balch and Veloso, 2023, equation 18.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from core.lmdp.discrepancy import (
+    critical_value,
+    linear_statistic,
+    median_bandwidth,
+    stein_pairs,
+)
+from core.models.ppem.column_group import Part
+from core.models.ppem.energy import Energy
+from core.models.shared.heads import WAVES
+from core.privacy.dpsgd.dense import Use
+
+__all__ = ["Stein"]
+
+
+class Stein:
+    """The statistic Ŝ of one group's energy, and its penalty λ·[critical value - Ŝ]₊.
+
+    Args:
+      part: holds the group's columns.
+      names: of the group's columns.
+      energy: of these columns, in the layout of `Part.columns`.
+      alpha: level of the test, in (0, 1).
+
+    Attributes:
+      critical: what Ŝ must exceed.
+      bandwidth: of the kernel; from generated records, see `look`.
+    """
+
+    def __init__(self, part: Part, names: Sequence[str], energy: Energy, *, alpha: float):
+        self.critical = critical_value(alpha)
+        self.bandwidth = 1.0
+        device = part.places.device
+        self._energy = energy
+        self._columns = part.columns(names)
+        codec = part.heads.codec
+        starts, on_line, width = [], [], 0
+        for name in names:
+            block = codec.block(name)
+            if block.number is not None:
+                starts.append(width)
+                on_line.append(width + 1 if len(block.states) > 1 else -1)
+            width += block.width
+        self._width = width
+        self._starts = torch.tensor(starts, dtype=torch.int64, device=device)
+        self._on_line = on_line
+        self._k = math.pi * torch.arange(1, WAVES + 1, device=device)
+
+    def look(self, generated: Tensor) -> None:
+        """Choose the bandwidth from generated rows of the part, which costs nothing."""
+        if len(generated) > 1:
+            self.bandwidth = median_bandwidth(self._own(generated))
+
+    def statistic(self, rows: Tensor) -> float:
+        """Ŝ of rows of the part, float32 [b, part width]."""
+        run = self._energy.run(rows)
+        return float(self._statistic(rows, self._energy.slope(run)[0]))
+
+    def uses(self, rows: Tensor, weight: float) -> list[Use]:
+        """Uses of the energy's layers for weight · [critical - Ŝ]₊; [] when the test rejects."""
+        if len(rows) < 4:
+            return []
+        run = self._energy.run(rows)
+        slope, made = self._energy.slope(run)
+        with torch.enable_grad():
+            slope.requires_grad_(True)
+            missing = self.critical - self._statistic(rows, slope)
+            if not bool(missing > 0.0):
+                return []
+            (direction,) = torch.autograd.grad(weight * missing, slope)
+        return self._energy.along(run, made, direction)
+
+    def _own(self, rows: Tensor) -> Tensor:
+        return rows.index_select(1, self._columns[: self._width])
+
+    def _statistic(self, rows: Tensor, slope: Tensor) -> Tensor:
+        own = self._own(rows)
+        u = stein_pairs(own, -self._pulled(own, slope), bandwidth=self.bandwidth)
+        return linear_statistic(u)
+
+    def _pulled(self, own: Tensor, slope: Tensor) -> Tensor:
+        """The energy's gradient at a record's own coordinates, from that at all it reads."""
+        gradient = slope[:, : self._width]
+        if not len(self._starts):
+            return gradient
+        place = own[:, self._starts]  # [b, numbers]
+        bend = -self._k * (place.unsqueeze(2) * self._k).sin()  # [b, numbers, waves]
+        waves = slope[:, self._width :].reshape(bend.shape)
+        more = (waves * bend).sum(dim=2)
+        on = [own[:, i] if i >= 0 else torch.ones_like(own[:, 0]) for i in self._on_line]
+        return gradient.index_add(1, self._starts, more * torch.stack(on, dim=1))

@@ -1,0 +1,137 @@
+"""Descent: an optimiser that follows released gradients, and what it may tell of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from core.privacy.dpsgd.dense import Dense
+from core.privacy.dpsgd.gradient import GradientMechanism, SampledRelease
+
+__all__ = ["CLIPPED", "SIGNAL", "Descent"]
+
+CLIPPED = "records clipped, %"  # names of metrics, as charts show them
+SIGNAL = "signal above noise"
+_FIRST, _SECOND = 0.9, 0.99  # Adam's decays; the second is short because noise dominates it
+
+
+class Descent:
+    """Adam on the flat parameters of a `Dense`, one released gradient a step.
+
+    The learning rate rises over the first twentieth of the steps and falls to a twentieth of its
+    peak. Parameters are also averaged over the last steps, which takes noise out for free.
+
+    Args:
+      networks: what is trained, in place.
+      mechanism: whose gradient is released.
+      release: of the planned phase.
+      rate: peak learning rate, > 0.
+      steps: planned steps in all, ≥ 1.
+      averaging: decay of the running average of parameters, in [0, 1); 0 keeps the last ones.
+      free: adds a gradient that touches no private data to the released one, in place.
+      bound: float32 [size], largest absolute value of each parameter, or None.
+    """
+
+    def __init__(
+        self,
+        networks: Dense,
+        mechanism: GradientMechanism,
+        release: SampledRelease,
+        *,
+        rate: float,
+        steps: int,
+        averaging: float = 0.0,
+        free: Callable[[Tensor], None] | None = None,
+        bound: Tensor | None = None,
+    ):
+        self.networks = networks
+        self.mechanism = mechanism
+        self.release = release
+        self.steps = steps
+        self.done = 0
+        self._rate = rate
+        self._free = free
+        self._bound = bound
+        self._averaging = averaging
+        self.average = networks.flat.detach().clone()
+        self._optimiser = torch.optim.Adam(
+            [networks.flat], lr=rate, betas=(_FIRST, _SECOND), fused=True
+        )
+        self._clipped = torch.zeros((), device=networks.flat.device)
+        self._std = 0.0
+
+    def step(self) -> None:
+        """One released gradient, one update."""
+        found = self.release.step(self.mechanism)
+        gradient = found.mean
+        if self._free is not None:
+            self._free(gradient)
+        self.networks.flat.grad = gradient
+        self._optimiser.param_groups[0]["lr"] = self._rate * _pace(self.done, self.steps)
+        self._optimiser.step()
+        with torch.no_grad():
+            if self._bound is not None:
+                self.networks.flat.clamp_(-self._bound, self._bound)
+            self._clipped.lerp_(found.clipped, 0.05)
+            keep = min(self._averaging, self.done / (self.done + 10.0))
+            self.average.lerp_(self.networks.flat, 1.0 - keep)
+        self._std = found.std
+        self.done += 1
+
+    def metrics(self) -> dict[str, float]:
+        """Share of clipped records, %, and the length of the mean gradient over that of its noise.
+
+        Both are functions of released gradients: the first of their noisy count of clipped records,
+        averaged over about 20 steps, the second of Adam's running mean.
+        """
+        told = {CLIPPED: 100.0 * min(1.0, max(0.0, float(self._clipped)))}
+        state = self._optimiser.state.get(self.networks.flat)
+        if state and self._std:
+            kept = 1.0 - _FIRST ** min(self.done, 1000)
+            noise = self._std**2 * (1.0 - _FIRST) / (1.0 + _FIRST) * self.networks.size
+            length = float((state["exp_avg"] / kept).square().sum())
+            told[SIGNAL] = max(0.0, length / noise - 1.0) ** 0.5
+        return told
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything needed to go on, tensors and plain values only."""
+        return {
+            "flat": self.networks.flat.detach().cpu(),
+            "average": self.average.cpu(),
+            "optimiser": self._optimiser.state_dict(),
+            "clipped": self._clipped.cpu(),
+        }
+
+    def go_on(self, state: dict[str, Any] | None, *, charged: int) -> None:
+        """Go on from `state_dict`, or from the start where none was kept.
+
+        Steps that were charged and not kept are lost and not redone, so that the plan is met.
+
+        Args:
+          state: of `state_dict`, or None.
+          charged: runs of the phase that the meter has counted.
+        """
+        self.done = charged
+        if state is None:
+            return
+        device = self.networks.flat.device
+        self.networks.load(state["flat"].to(device))
+        self.average = state["average"].to(device)
+        self._optimiser.load_state_dict(state["optimiser"])
+        self._clipped = state["clipped"].to(device)
+
+
+def _pace(step: int, steps: int) -> float:
+    """Learning rate over its peak.
+
+    >>> [round(_pace(step, 1000), 2) for step in (0, 49, 50, 525, 1000)]
+    [0.02, 1.0, 1.0, 0.53, 0.05]
+    """
+    warm = max(1, steps // 20)
+    if step < warm:
+        return (step + 1) / warm
+    left = (steps - step) / max(1, steps - warm)
+    return 0.05 + 0.95 * max(0.0, left)

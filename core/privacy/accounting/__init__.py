@@ -1,0 +1,1 @@
+"""The accountant: from phases to ε, and from a budget to noise."""

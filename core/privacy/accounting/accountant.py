@@ -1,0 +1,399 @@
+"""From phases to ε: one accountant for plans, certificates and calibration.
+
+All phases are composed as one event. Gaussians on all rows alone have an exact ε. Everything else
+gets the lesser of a Rényi (RDP) and a privacy-loss-distribution (PLD) bound: the phases are fixed
+before data is touched, and each bound holds by itself, so their minimum does. Blocks known only to
+be ρ-zCDP enter the PLD through a dominating curve (`core.privacy.accounting.curves`).
+
+Two neighbouring relations:
+  zero-out: one record becomes ⊥ and contributes nothing; n is public. This is the claim.
+  replace-one: one record becomes any other. It is two zero-outs with ⊥ in the middle, so every
+    sensitivity at most doubles: σ → σ/2, Laplace scale → scale/2, ρ → 4ρ (zCDP for groups of two).
+    A sampled Gaussian takes the bound of `curves.replaced_sampled_profile`; it has no RDP bound
+    here, so plans that hold one use the PLD alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from dp_accounting import dp_event
+from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
+from dp_accounting.pld import privacy_loss_distribution as plds
+from dp_accounting.privacy_accountant import NeighboringRelation
+from dp_accounting.rdp import RdpAccountant
+
+from core.privacy.accounting import curves
+from core.privacy.plan import Budget, Guarantee, Phase
+
+__all__ = [
+    "Relation",
+    "attacker_best_guess",
+    "calibrate",
+    "check_budget",
+    "epsilon",
+    "guarantee",
+    "renyi",
+]
+
+Relation = Literal["zero-out", "replace-one"]
+NOT_PRIVATE = "no differential privacy"
+LARGEST_EPSILON = 100.0
+INTERVAL = 1e-4  # privacy-loss grid; coarser only where ε is large
+_TAIL = 1e-22  # profiles are followed down to here; the rest counts as certain loss
+_TOP = 600.0  # losses beyond this are not gridded: e^ε nears the end of float64
+_ROUND_UP = 1e-9  # added to exact Gaussian ε, far above its root-finder's error
+_SCALES = (1e-6, 1e9)  # where calibration looks for a noise scale
+
+
+def epsilon(
+    phases: Sequence[Phase], delta: float, relation: Relation = "zero-out"
+) -> tuple[float, str]:
+    """ε at δ of all phases together, and how it was found.
+
+    Args:
+      phases: what ran or will run; none costs nothing.
+      delta: in (0, 1).
+      relation: see the module.
+
+    Returns:
+      (ε ≥ 0, method): inf and "no differential privacy" when a phase has no noise.
+
+    Raises:
+      ValueError: δ is outside (0, 1).
+    """
+    if not 0.0 < delta < 1.0:
+        raise ValueError(f"δ must lie strictly between 0 and 1, got {delta}.")
+    return _epsilon(tuple(_essence(phase) for phase in phases), delta, relation)
+
+
+_Essence = tuple[str, float, float, int]  # mechanism, noise multiplier or ρ, sampling rate, count
+
+
+def _essence(phase: Phase) -> _Essence:
+    """What the accountant needs of a phase, hashable."""
+    if phase.mechanism == "zcdp":
+        assert phase.rho is not None
+        return ("zcdp", phase.rho, 1.0, phase.count)
+    if phase.mechanism == "laplace" and phase.sampling_rate is not None:
+        raise ValueError(f"Phase '{phase.name}': sampled Laplace noise is not accounted for.")
+    rate = 1.0 if phase.sampling_rate is None else phase.sampling_rate
+    return (phase.mechanism, phase.noise_multiplier, rate, phase.count)
+
+
+@functools.lru_cache(maxsize=256)
+def _epsilon(parts: tuple[_Essence, ...], delta: float, relation: Relation) -> tuple[float, str]:
+    if not parts:
+        return 0.0, "nothing was released"
+    if any(amount == 0.0 for _, amount, _, _ in parts):
+        return math.inf, NOT_PRIVATE
+    if relation == "replace-one":
+        parts = tuple(_doubled(part) for part in parts)
+    if all(kind == "gaussian" and rate == 1.0 for kind, _, rate, _ in parts):
+        return _exact_gaussian(parts, delta), "exact Gaussian"
+    two_sided = relation == "replace-one" and any(rate < 1.0 for _, _, rate, _ in parts)
+    bounds = {} if two_sided else {"RDP": _rdp_epsilon(parts, delta)}
+    bounds["PLD"] = _pld_epsilon(parts, delta, two_sided=two_sided)
+    method = min(bounds, key=lambda name: bounds[name])
+    return bounds[method], method if math.isfinite(bounds[method]) else "no finite ε was found"
+
+
+def _doubled(part: _Essence) -> _Essence:
+    """The same mechanism at twice the sensitivity; sampled Gaussians are handled by their curve."""
+    kind, amount, rate, count = part
+    if kind == "zcdp":
+        return (kind, 4.0 * amount, rate, count)
+    return part if rate < 1.0 else (kind, amount / 2.0, rate, count)
+
+
+def _exact_gaussian(parts: tuple[_Essence, ...], delta: float) -> float:
+    """Gaussians σ₁, σ₂, … on all rows are one with 1/σ² = Σ 1/σᵢ², and its ε is known exactly."""
+    precision = sum(count / sigma**2 for _, sigma, _, count in parts)
+    return float(get_epsilon_gaussian(1.0 / math.sqrt(precision), delta)) + _ROUND_UP
+
+
+def _event(part: _Essence) -> dp_event.DpEvent:
+    kind, amount, rate, count = part
+    single: dp_event.DpEvent
+    if kind == "zcdp":
+        single = dp_event.ZCDpEvent(amount)
+    elif kind == "laplace":
+        single = dp_event.LaplaceDpEvent(amount)
+    else:
+        single = dp_event.GaussianDpEvent(amount)
+        if rate < 1.0:
+            single = dp_event.PoissonSampledDpEvent(rate, single)
+    return dp_event.SelfComposedDpEvent(single, count)
+
+
+def _rdp_epsilon(parts: tuple[_Essence, ...], delta: float) -> float:
+    return float(_rdp_accountant(parts, None).get_epsilon(delta))
+
+
+def _rdp_accountant(parts: Sequence[_Essence], orders: Sequence[float] | None) -> Any:
+    """All parts composed.
+
+    Orders that cannot be computed count as infinite, which is sound, so the library's warnings
+    about them are not passed on.
+    """
+    accountant: Any = RdpAccountant(orders, NeighboringRelation.REPLACE_SPECIAL)
+    logger = logging.getLogger("absl")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        for part in parts:
+            accountant.compose(_event(part))
+    finally:
+        logger.setLevel(level)
+    return accountant
+
+
+def renyi(phases: Sequence[Phase], order: float) -> float:
+    """The phases' Rényi divergence bound at one order > 1, under zero-out; inf without noise.
+
+    Divergences grow with the order, so the next whole order may stand in where a fractional one
+    cannot be computed.
+    """
+    parts = [_essence(phase) for phase in phases]
+    if any(amount == 0.0 for _, amount, _, _ in parts):
+        return math.inf
+    return float(np.min(_rdp_accountant(parts, [order, float(math.ceil(order))]).rdp))
+
+
+def _pld_epsilon(parts: tuple[_Essence, ...], delta: float, *, two_sided: bool) -> float:
+    """ε by composing privacy loss distributions; inf where the losses are too large to grid."""
+    interval = _interval(parts)
+    if not math.isfinite(interval):
+        return math.inf
+    total: Any = plds.identity(interval)
+    try:
+        rho = sum(amount * count for kind, amount, _, count in parts if kind == "zcdp")
+        if rho:
+            total = total.compose(_zcdp_pld(rho, interval))
+        with np.errstate(over="ignore"):  # a tail bound that overflows is infinite, hence not used
+            for kind, amount, rate, count in parts:
+                if kind != "zcdp":
+                    more = _noise_pld(kind, amount, rate, count, interval, two_sided)
+                    total = total.compose(more)
+    except _TooLargeError:
+        return math.inf
+    return float(total.get_epsilon_for_delta(delta))
+
+
+def _interval(parts: tuple[_Essence, ...]) -> float:
+    """A grid step that keeps the distributions below about a million points; inf for none."""
+    spread = sum(count * amount for kind, amount, _, count in parts if kind == "zcdp")
+    for kind, amount, rate, count in parts:
+        if kind == "gaussian" and rate == 1.0:
+            spread += count / (2.0 * amount**2)
+        elif kind == "gaussian":
+            spread += 1.0 / (2.0 * amount**2)
+        elif kind == "laplace":
+            spread += 1.0 / amount
+    reach = spread + 2.0 * math.sqrt(50.0 * spread)  # loss exceeded with probability e^-50
+    return INTERVAL * max(1.0, reach / 50.0) if reach < 5e4 else math.inf
+
+
+def _noise_pld(
+    kind: str, amount: float, rate: float, count: int, interval: float, two_sided: bool
+) -> Any:
+    if kind == "laplace":
+        single = plds.from_laplace_mechanism(amount, value_discretization_interval=interval)
+        return single.self_compose(count)
+    if rate == 1.0:
+        sigma = amount / math.sqrt(count)
+        return plds.from_gaussian_mechanism(sigma, value_discretization_interval=interval)
+    if two_sided:
+        return _replaced_pld(amount, rate, interval).self_compose(count)
+    single = plds.from_gaussian_mechanism(
+        amount, value_discretization_interval=interval, sampling_prob=rate
+    )
+    return single.self_compose(count)
+
+
+class _TooLargeError(ArithmeticError):
+    """A profile reaches losses whose exponential overflows."""
+
+
+def _curve_pld(profile: Callable[[Any], Any], interval: float) -> Any:
+    """The dominating PLD of a profile, followed until it falls below the tail mass."""
+    top = 1.0
+    while float(profile(np.array([top]))[0]) > _TAIL:
+        top *= 1.5
+        if top > _TOP:
+            raise _TooLargeError
+    eps = np.arange(math.ceil(top / interval) + 1, dtype=np.float64) * np.float64(interval)
+    return curves.dominating_pld(eps, profile(eps), interval)
+
+
+@functools.lru_cache(maxsize=32)
+def _zcdp_pld(rho: float, interval: float) -> Any:
+    return _curve_pld(lambda eps: curves.zcdp_profile(eps, rho), interval)
+
+
+@functools.lru_cache(maxsize=32)
+def _replaced_pld(sigma: float, rate: float, interval: float) -> Any:
+    return _curve_pld(lambda eps: curves.replaced_sampled_profile(eps, sigma, rate), interval)
+
+
+def guarantee(executed: Sequence[Phase], delta: float, conditions: Sequence[str] = ()) -> Guarantee:
+    """What may be claimed after these phases ran.
+
+    Args:
+      executed: `Meter.executed`, or a plan's phases for a forecast.
+      delta: in (0, 1).
+      conditions: what the claim rests on, in plain sentences.
+    """
+    value, method = epsilon(executed, delta)
+    replaced, replaced_method = epsilon(executed, delta, "replace-one")
+    if method != replaced_method:
+        method = f"{method} (replace-one: {replaced_method})"
+    return Guarantee(
+        epsilon=value,
+        epsilon_replace=replaced,
+        delta=delta,
+        method=method,
+        conditions=tuple(conditions),
+    )
+
+
+def check_budget(budget: Budget, n: int) -> None:
+    """Refuse a δ that would permit publishing whole records, and an ε that promises nothing.
+
+    Raises:
+      ValueError: the budget is private and δ ≥ 1/n or ε > 100.
+    """
+    if budget.private and budget.epsilon > LARGEST_EPSILON:
+        raise ValueError(
+            f"ε = {budget.epsilon:g} promises nothing: above {LARGEST_EPSILON:g} no noise worth "
+            "the name is added. Choose a smaller ε, or ε = ∞, which says so."
+        )
+    if budget.private and budget.delta * n >= 1.0:
+        raise ValueError(
+            f"δ = {budget.delta:g} is too large for {n} records: it must be below 1/n = {1 / n:g}, "
+            "or publishing one record picked at random would count as private. Choose a smaller δ."
+        )
+
+
+def calibrate(budget: Budget, make_phases: Callable[[float], tuple[Phase, ...]]) -> float:
+    """The smallest noise scale s ≥ 0 whose phases meet the budget.
+
+    Args:
+      budget: (ε, δ) under zero-out.
+      make_phases: phases for a scale s > 0; their ε must not rise with s. Multiply every noise
+        multiplier by s and divide every ρ by s².
+
+    Returns:
+      s such that `epsilon(make_phases(s), δ)` ≤ ε holds exactly as computed; the smallest to about
+      one part in 10⁹ for Gaussians on all rows and 10⁵ otherwise. 0 when no privacy is claimed.
+
+    Raises:
+      ValueError: no amount of noise meets the budget.
+    """
+    if not budget.private:
+        return 0.0
+
+    def excess(scale: float) -> float:
+        """ln(ε(s)/ε) ≤ 0 when the budget is met."""
+        value, _ = epsilon(make_phases(scale), budget.delta)
+        return math.log(max(value, 1e-300) / budget.epsilon)
+
+    def cheap(scale: float) -> float:
+        """The same by the Rényi bound alone, which takes milliseconds."""
+        value = _rdp_epsilon(tuple(_essence(phase) for phase in make_phases(scale)), budget.delta)
+        return math.log(max(value, 1e-300) / budget.epsilon)
+
+    first = tuple(_essence(phase) for phase in make_phases(1.0))
+    if all(kind == "gaussian" and rate == 1.0 for kind, _, rate, _ in first):
+        return _smallest(excess, 1e-9)
+    try:
+        near = _smallest(cheap, 1e-2)
+    except ValueError:  # the better bound may still find one
+        near = 1.0
+    return _smallest(excess, 1e-5, near=near)
+
+
+def _smallest(excess: Callable[[float], float], tolerance: float, *, near: float = 1.0) -> float:
+    """The least s with excess(s) ≤ 0, to a relative tolerance; the returned s was evaluated.
+
+    `excess` falls with s; the search begins at `near`.
+    """
+    (low, above), (high, below) = _bracket(excess, near)
+    while high > low * (1.0 + tolerance):
+        middle = _secant(math.log(low), above, math.log(high), below, tolerance)
+        value = excess(middle)
+        if value > 0.0:
+            low, above = middle, value
+        else:
+            high, below = middle, value
+    return high
+
+
+def _bracket(
+    excess: Callable[[float], float], near: float
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Two scales around the answer, each with its excess.
+
+    Steps as far as a straight line in ln s says and a little further, at most a factor of two.
+    """
+    scale, value = near, excess(near)
+    slope = 1.0  # of -excess in ln s
+    while _SCALES[0] < scale < _SCALES[1]:
+        step = math.log(2.0)
+        if math.isfinite(value):
+            step = min(step, 1.1 * abs(value) / slope + 1e-3)
+        following = scale * math.exp(step if value > 0.0 else -step)
+        next_value = excess(following)
+        if (value > 0.0) != (next_value > 0.0):
+            pair = (scale, value), (following, next_value)
+            return pair if value > 0.0 else (pair[1], pair[0])
+        if math.isfinite(value) and math.isfinite(next_value):
+            slope = max(0.05, abs(next_value - value) / step)
+        scale, value = following, next_value
+    if value > 0.0:
+        raise ValueError(
+            "No amount of noise meets this budget: some phase costs more by itself. "
+            "Raise ε, or plan fewer private accesses."
+        )
+    return (scale / 2.0, math.inf), (scale, value)
+
+
+def _secant(low: float, above: float, high: float, below: float, tolerance: float) -> float:
+    """A scale strictly inside (e^low, e^high): near the straight line's root, nudged to bracket.
+
+    ε falls about like 1/s, so ln ε is almost straight in ln s and the root is found in a few steps.
+    Falls back to the middle when a value is infinite.
+    """
+    width = high - low
+    if not (math.isfinite(above) and math.isfinite(below)):
+        return math.exp(low + width / 2.0)
+    share = above / (above - below)
+    margin = min(0.25, max(0.4 * tolerance / width, 1e-3 if width > 1e-2 else 0.0))
+    return math.exp(low + width * min(max(share, margin), 1.0 - margin))
+
+
+def attacker_best_guess(epsilon: float, delta: float) -> float:
+    """The best chance of telling whether one person took part, starting from 50:50.
+
+    Among all (ε, δ)-private releases, the most revealing one shows the answer outright with
+    probability δ and otherwise answers truthfully with odds e^ε : 1, so the attacker is right with
+    probability δ + (1 - δ) e^ε / (1 + e^ε). Nothing an attacker knows or computes can beat it.
+
+    Args:
+      epsilon: ≥ 0, inf for no privacy.
+      delta: in [0, 1].
+
+    Returns:
+      Between 0.5 and 1.
+
+    >>> round(attacker_best_guess(1.0, 1e-6), 3)
+    0.731
+    """
+    if epsilon < 0.0 or not 0.0 <= delta <= 1.0:
+        raise ValueError(f"Need ε ≥ 0 and δ in [0, 1], got ε = {epsilon}, δ = {delta}.")
+    return delta + (1.0 - delta) / (1.0 + math.exp(-epsilon))

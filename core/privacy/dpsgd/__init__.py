@@ -1,0 +1,1 @@
+"""DP-SGD: batches, clipped gradients, noise."""

@@ -1,0 +1,329 @@
+"""DP-SGD: random batches, per-record clipping, noise, and a public normaliser.
+
+A gradient is a mechanism like any other: `ClippedGradient.statistic` is the sum over a batch of
+clipped per-record gradients, additive over records and zero for an absent one. What is special is
+that it runs thousands of times on Poisson batches: `core.privacy.guarded.PrivateTable.sampled`
+gives a `SampledRelease` for that, whose `step` charges, draws a batch, computes, adds noise and
+divides by the expected batch size. The realised size never leaves.
+
+What a statistic draws for a record (`GradientMechanism.draws`) comes with the record's row: fresh,
+secret, and gone with the record when it is left out. A statistic that draws for itself is refused,
+as is one whose parts do not add up (`core.privacy.mechanisms.additive.check_parts`). What looks at
+a whole batch is a term of its own (`batch_term`), computed once a batch.
+
+One more number rides along for little: how many records of the batch were clipped, with a weight of
+a tenth of the clip norm, which makes the joint sensitivity √(C² + (C/10)²), half a percent more.
+
+Source: Abadi et al., "Deep learning with differential privacy", 2016; Poisson sampling and the
+fixed normaliser as in the accountant's definition of `PoissonSampledDpEvent`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from core.privacy.dpsgd.clipping import RecordLoss, clipped_sum, functional_clipped_sum
+from core.privacy.dpsgd.dense import Dense, Use
+from core.privacy.dpsgd.stream import Draws, SecretStream
+from core.privacy.mechanisms.additive import check_parts
+from core.privacy.mechanisms.noise import NoiseSource
+
+__all__ = [
+    "COUNT_WEIGHT",
+    "ClippedGradient",
+    "FunctionalGradient",
+    "GradientMechanism",
+    "NoisyGradient",
+    "SampledRelease",
+    "Uses",
+    "clipped_weight",
+]
+
+COUNT_WEIGHT = 0.1  # of the clip norm: what being clipped adds to the last coordinate
+ROWS_AT_ONCE = 16_384  # a larger batch is summed in parts
+_ROUNDING = 1e-5, 1e-7  # extra noise for float32 sums: a share, and a share per record of a batch
+
+Uses = Callable[[Tensor], list[Use]]
+
+
+@runtime_checkable
+class GradientMechanism(Protocol):
+    """A `Mechanism` with Gaussian noise whose last coordinate counts clipped records.
+
+    Attributes:
+      sensitivity: Δ = √(C² + (C/10)²) for clip norm C; with C = inf (no privacy) it is inf.
+      size: number of parameters; the statistic has one entry more.
+      draws: how many random numbers follow a record in its row.
+    """
+
+    @property
+    def noise(self) -> Literal["gaussian"]:
+        """Which noise Δ is stated for."""
+        ...
+
+    @property
+    def sensitivity(self) -> float:
+        """Δ, see above."""
+        ...
+
+    @property
+    def clip_norm(self) -> float:
+        """C > 0."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Number of parameters."""
+        ...
+
+    @property
+    def draws(self) -> Draws:
+        """See above."""
+        ...
+
+    def statistic(self, rows: Any, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """Float32 [size + 1], Σᵢ mᵢ (clipped gradient, weight if it was clipped).
+
+        Args:
+          rows: float32 [b, width + draws], b ≥ 0; a record's summand is a function of its row.
+          mask: float [b].
+          out: where to write; without it a new tensor is made.
+        """
+        ...
+
+    def batch_term(self, rows: Tensor) -> Tensor | None:
+        """What looks at a whole batch, clipped by itself; None where there is no such thing.
+
+        Args:
+          rows: of the batch, or of the first `ROWS_AT_ONCE` of a larger one; as in `statistic`.
+
+        Returns:
+          float32 [size], added to the sum once; its bound is part of `sensitivity`.
+        """
+        ...
+
+
+def _joint_sensitivity(clip_norm: float) -> float:
+    if not clip_norm > 0.0:
+        raise ValueError(f"The clip norm must be positive, got {clip_norm}.")
+    return clip_norm * math.hypot(1.0, COUNT_WEIGHT)
+
+
+def clipped_weight(factor: Tensor, mask: Tensor, clip_norm: float) -> Tensor:
+    """The last coordinate: the weight of each present record that was clipped."""
+    weight = COUNT_WEIGHT * clip_norm if math.isfinite(clip_norm) else 0.0
+    return (factor < mask).sum() * weight
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClippedGradient:
+    """The gradient of hand-written passes through a `Dense`.
+
+    Attributes:
+      networks: whose parameters the gradient is of.
+      uses: rows [b, width + draws] → every use of every layer, with each record's own gradients; a
+        record's entries may depend on its row and on public or released values alone.
+      clip_norm: C > 0; inf for no privacy.
+      draws: how many random numbers follow a record in its row.
+    """
+
+    networks: Dense
+    uses: Uses
+    clip_norm: float
+    draws: Draws = Draws()
+    noise: Literal["gaussian"] = "gaussian"
+
+    @property
+    def sensitivity(self) -> float:
+        """See `GradientMechanism`."""
+        return _joint_sensitivity(self.clip_norm)
+
+    @property
+    def size(self) -> int:
+        """See `GradientMechanism`."""
+        return self.networks.size
+
+    @torch.no_grad()
+    def statistic(self, rows: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """See `GradientMechanism`."""
+        total = torch.zeros(self.size + 1, device=rows.device) if out is None else out
+        views = self.networks.views(total)
+        factor = clipped_sum(self.uses(rows), clip_norm=self.clip_norm, mask=mask, views=views)
+        total[-1] = clipped_weight(factor, mask, self.clip_norm)
+        return total
+
+    def batch_term(self, rows: Tensor) -> Tensor | None:
+        """None: every summand is a record's own."""
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionalGradient:
+    """The gradient of any module, by vectorised differentiation; slower, see `clipping`.
+
+    Attributes:
+      module: without layers that mix records.
+      loss: (call, record [1, width]) → scalar.
+      clip_norm: C > 0; inf for no privacy.
+    """
+
+    module: nn.Module
+    loss: RecordLoss
+    clip_norm: float
+    draws: Draws = Draws()
+    noise: Literal["gaussian"] = "gaussian"
+
+    @property
+    def sensitivity(self) -> float:
+        """See `GradientMechanism`."""
+        return _joint_sensitivity(self.clip_norm)
+
+    @property
+    def size(self) -> int:
+        """See `GradientMechanism`."""
+        return sum(p.numel() for p in self.module.parameters() if p.requires_grad)
+
+    def statistic(self, rows: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """See `GradientMechanism`."""
+        found, factor = functional_clipped_sum(
+            self.module, self.loss, rows, clip_norm=self.clip_norm, mask=mask
+        )
+        total = torch.empty(self.size + 1, device=rows.device) if out is None else out
+        total[:-1] = found
+        total[-1] = clipped_weight(factor, mask, self.clip_norm)
+        return total
+
+    def batch_term(self, rows: Tensor) -> Tensor | None:
+        """None: every summand is a record's own."""
+        return None
+
+
+@dataclass(frozen=True)
+class NoisyGradient:
+    """What one step released.
+
+    Attributes:
+      mean: float32 [size], noisy sum over the expected batch size; overwritten by the next step.
+      clipped: float32 [], the share of records that were clipped, noisy: it may leave [0, 1].
+      std: standard deviation of the noise in each entry of `mean`.
+    """
+
+    mean: Tensor
+    clipped: Tensor
+    std: float
+
+
+class SampledRelease:
+    """A planned phase of noisy gradients; made by `PrivateTable.sampled` and by nothing else.
+
+    Args:
+      n: number of records, public.
+      rate: Poisson rate in (0, 1], public.
+      noise_multiplier: σ over sensitivity; 0 without privacy.
+      gather: positions int64 [b] → rows float32 [b, width] on the device.
+      present: bool [n], False where a record is ⊥; None when all are there.
+      charge: counts one run of the phase, before anything is read; raises when none is left.
+      source: where noise comes from.
+      device: where gradients are computed.
+    """
+
+    __slots__ = (
+        "__charge",
+        "__gather",
+        "_buffer",
+        "_checked",
+        "_n",
+        "_noise",
+        "_ones",
+        "_present",
+        "_rate",
+        "_stream",
+    )
+
+    def __init__(
+        self,
+        *,
+        n: int,
+        rate: float,
+        noise_multiplier: float,
+        gather: Callable[[NDArray[np.int64]], Tensor],
+        charge: Callable[[], None],
+        source: NoiseSource,
+        device: str,
+        present: NDArray[np.bool_] | None = None,
+    ):
+        self.__gather = gather
+        self.__charge = charge
+        self._n, self._rate, self._noise = n, rate, noise_multiplier
+        self._present = present
+        self._checked = False
+        self._stream = SecretStream(source, device=device)
+        self._ones = torch.ones(ROWS_AT_ONCE, device=device)
+        self._buffer = torch.zeros(0, device=device)
+
+    @property
+    def expected_batch(self) -> float:
+        """Rate · n, the public normaliser."""
+        return self._rate * self._n
+
+    def step(self, mechanism: GradientMechanism) -> NoisyGradient:
+        """Charge, draw a batch, sum its clipped gradients, add noise.
+
+        Raises:
+          UnplannedReleaseError: no run of the phase is left; nothing was read.
+          ValueError: noise is planned and the mechanism clips nothing.
+          NotAdditiveError: the statistic of a batch is not the sum of its parts; nothing was
+            released, and what was charged stays charged.
+        """
+        std = self._std(mechanism)
+        self.__charge()
+        chosen = self._stream.batch(self._n, self._rate)
+        if self._present is not None:
+            chosen = chosen[self._present[chosen]]
+        total = self._sum(mechanism, chosen)
+        self._stream.add_normals(total, std)
+        total /= self.expected_batch
+        weight = COUNT_WEIGHT * mechanism.clip_norm
+        clipped = total[-1] / weight if math.isfinite(weight) else torch.zeros(())
+        return NoisyGradient(total[:-1], clipped, std / self.expected_batch)
+
+    def _std(self, mechanism: GradientMechanism) -> float:
+        """σΔ', with Δ' a little above Δ for the rounding of float32 sums over a batch."""
+        if not self._noise:
+            return 0.0
+        if not math.isfinite(mechanism.sensitivity):
+            raise ValueError("A private gradient needs a finite clip norm. Nothing was released.")
+        share, per_record = _ROUNDING
+        widened = mechanism.sensitivity * (1.0 + share + per_record * self.expected_batch)
+        return self._noise * widened
+
+    def _sum(self, mechanism: GradientMechanism, chosen: NDArray[np.int64]) -> Tensor:
+        """Σ over the batch, in the buffer; a batch too large for one pass is summed in parts."""
+        if len(self._buffer) != mechanism.size + 1:
+            self._buffer = torch.zeros(mechanism.size + 1, device=self._ones.device)
+        rows = self._rows(mechanism, chosen[:ROWS_AT_ONCE])
+        if not self._checked and self._noise:
+            self._checked = check_parts(mechanism, rows, self._ones[: len(rows)])
+        mechanism.statistic(rows, self._ones[: len(rows)], out=self._buffer)
+        once = mechanism.batch_term(rows)
+        if once is not None:
+            self._buffer[:-1] += once
+        for start in range(ROWS_AT_ONCE, len(chosen), ROWS_AT_ONCE):
+            rows = self._rows(mechanism, chosen[start : start + ROWS_AT_ONCE])
+            self._buffer += mechanism.statistic(rows, self._ones[: len(rows)])
+        return self._buffer
+
+    def _rows(self, mechanism: GradientMechanism, chosen: NDArray[np.int64]) -> Tensor:
+        """Records, each with its own draws behind it, float32 [b, width + draws]."""
+        rows = self.__gather(chosen)
+        if not any(mechanism.draws):
+            return rows
+        return torch.cat([rows, self._stream.draws(chosen, self._n, mechanism.draws)], dim=1)

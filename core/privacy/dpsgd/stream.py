@@ -1,0 +1,179 @@
+"""Streams of secret randomness for thousands of small releases: batches, noise, records' draws.
+
+On the CPU both come from AES-128 in counter mode with a key from the operating system, drawn anew
+for every fit and never kept. Normals are made by Box–Muller from 32-bit words; the rare words that
+make large radii are given 53 bits more, so that tails are neither cut nor coarse.
+
+Some statistics draw for each record (a latent point, a place between two records). Such draws come
+from a stream of their own, keyed anew for every batch: who knows the user's seed cannot foretell
+them, no checkpoint holds them, and how many a batch needs moves no other stream.
+
+On a GPU noise comes from the device's own Philox generator, seeded by the operating system: it is
+not a cryptographic generator. The privacy statement says so.
+
+Unlike `core.privacy.mechanisms.noise.add`, sums here are float32 and lie on no public grid: an
+attacker who saw single noisy gradients to their last bit could in theory learn from those bits.
+What leaves a fit are parameters after thousands of steps.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from randomgen import AESCounter
+from scipy.special import ndtri
+from torch import Tensor
+
+from core.privacy.mechanisms.noise import NoiseSource
+
+__all__ = ["Draws", "SecretStream"]
+
+_RARE = 256  # of 2³² words: radii beyond 5.8 standard deviations are refined
+
+
+class Draws(NamedTuple):
+    """How many numbers a statistic draws for each record, both ≥ 0 and public.
+
+    A statistic never draws for itself: numbers drawn by place in a batch from a stream that anybody
+    can foretell would tie every record to those before it, and one record more would move them all.
+
+    Attributes:
+      normals: standard normal ones.
+      uniforms: uniform ones in [0, 1).
+    """
+
+    normals: int = 0
+    uniforms: int = 0
+
+
+class SecretStream:
+    """Poisson batches, normals and records' draws, from secret streams.
+
+    Args:
+      source: a source that is not private makes the stream repeatable (for tests).
+      device: where normals are wanted; batches are always drawn on the CPU.
+    """
+
+    def __init__(self, source: NoiseSource, *, device: str = "cpu"):
+        if source.private:
+            self._bits = AESCounter(key=secrets.randbits(128))
+            seed = secrets.randbits(63)
+        else:
+            seed = int(source.generator().integers(2**62))
+            self._bits = AESCounter(key=seed)
+        self._generator = np.random.Generator(self._bits)
+        self._repeatable = None if source.private else seed
+        self._batches = 0
+        self._device = device
+        self._radius = self._angle = np.empty(0, dtype=np.float32)
+        self._pairs = np.empty((2, 0), dtype=np.float32)
+        self._philox: torch.Generator | None = None
+        if device != "cpu":
+            self._philox = torch.Generator(device).manual_seed(seed)
+
+    def batch(self, n: int, rate: float) -> NDArray[np.int64]:
+        """Each of n records independently with probability `rate`: their positions, ascending.
+
+        Gaps between chosen records are geometric, so the work grows with the batch and not with n.
+
+        Args:
+          n: records, ≥ 1.
+          rate: in (0, 1].
+
+        Returns:
+          int64 [b], 0 ≤ b ≤ n, positions in 0 … n - 1.
+        """
+        self._batches += 1
+        if rate >= 1.0:
+            return np.arange(n)
+        mean = n * rate
+        more = int(mean + 6.0 * math.sqrt(mean) + 16.0)
+        places = np.cumsum(self._gaps(rate, more)) - 1
+        while places[-1] < n:  # rarely: go on from the last one
+            places = np.concatenate([places, places[-1] + np.cumsum(self._gaps(rate, more))])
+        return places[: int(np.searchsorted(places, n))]
+
+    def draws(self, chosen: NDArray[np.int64], n: int, wanted: Draws) -> Tensor:
+        """Numbers for the records of a batch, independent of everything else.
+
+        With a repeatable source (tests) they are a function of the batch's number and of the
+        record's position in the table, so that the same record gets the same numbers whoever else
+        is in the batch.
+
+        Args:
+          chosen: int64 [b], positions of the records.
+          n: records in the table, ≥ 1.
+          wanted: how many.
+
+        Returns:
+          float32 [b, normals + uniforms] on the stream's device, normals first.
+        """
+        normals, uniforms = wanted
+        if self._repeatable is not None:
+            first = (self._repeatable + self._batches * n + chosen) * (normals + uniforms)
+            places = first[:, None] + np.arange(normals + uniforms)  # [b, draws], each its own
+            hashes = pd.util.hash_array(places.astype(np.uint64).ravel()).reshape(places.shape)
+            repeated = (hashes >> np.uint64(11)) * 2.0**-53
+            repeated[:, :normals] = ndtri(repeated[:, :normals] + 2.0**-54)
+            return torch.from_numpy(repeated).to(self._device, torch.float32)
+        if self._device != "cpu":
+            fresh = torch.Generator(self._device).manual_seed(secrets.randbits(63))
+            both = torch.empty((len(chosen), normals + uniforms), device=self._device)
+            both[:, :normals].normal_(generator=fresh)
+            both[:, normals:].uniform_(generator=fresh)
+            return both
+        keyed = np.random.Generator(AESCounter(key=secrets.randbits(128)))
+        parts = [
+            keyed.standard_normal((len(chosen), normals), dtype=np.float32),
+            keyed.random((len(chosen), uniforms), dtype=np.float32),
+        ]
+        return torch.from_numpy(np.hstack(parts))
+
+    def _gaps(self, rate: float, count: int) -> NDArray[np.int64]:
+        gaps: NDArray[np.int64] = self._generator.geometric(rate, size=count)
+        return gaps
+
+    def add_normals(self, out: Tensor, std: float) -> Tensor:
+        """Add independent normals of that standard deviation ≥ 0 to a flat float32 tensor."""
+        if std == 0.0:
+            return out
+        if self._philox is not None:
+            draws = torch.empty_like(out).normal_(generator=self._philox)
+            return out.add_(draws, alpha=std)
+        return out.add_(torch.from_numpy(self._normals(len(out))), alpha=std)
+
+    def _normals(self, count: int) -> NDArray[np.float32]:
+        """Standard normals, float32 [count], two from each radius and angle; overwritten later."""
+        half = (count + 1) // 2
+        if self._radius.shape[0] != half:  # kept, because fresh memory costs more than the normals
+            self._radius = np.empty(half, dtype=np.float32)
+            self._angle = np.empty(half, dtype=np.float32)
+            self._pairs = np.empty((2, half), dtype=np.float32)
+        radius, angle, pairs = self._radius, self._angle, self._pairs
+        words = self._bits.random_raw(half).view(np.uint32)  # 32 bits a radius, 32 an angle
+        radius[...] = words[:half]
+        radius += np.float32(0.5)
+        radius *= np.float32(2.0**-32)  # in (0, 1]
+        np.log(radius, out=radius)
+        radius *= np.float32(-2.0)
+        np.sqrt(radius, out=radius)
+        if words[:half].min() < _RARE:
+            self._refine(radius, words[:half])
+        angle[...] = words[half:].view(np.int32)  # signed converts faster
+        angle *= np.float32(math.pi * 2.0**-31)
+        np.cos(angle, out=pairs[0])
+        np.sin(angle, out=pairs[1])
+        pairs *= radius
+        return pairs.reshape(-1)[:count]
+
+    def _refine(self, radius: NDArray[np.float32], words: NDArray[np.uint32]) -> None:
+        """Give the largest radii 53 bits more, so that no tail is cut or coarse."""
+        rare = np.flatnonzero(words < _RARE)
+        more = (self._bits.random_raw(len(rare)) >> np.uint64(11)) * 2.0**-53 + 2.0**-54
+        radius[rare] = np.sqrt(-2.0 * np.log((words[rare] + more) * 2.0**-32))

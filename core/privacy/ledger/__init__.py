@@ -1,0 +1,1 @@
+"""The ledger: what releases about the same people cost together."""

@@ -1,0 +1,100 @@
+"""Filters: whether an account's limit admits one more release, decided before data is read.
+
+Which filter governs an account is settled by its first private release; see
+`core.privacy.ledger.ledger`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from core.privacy.ledger.entries import Entry, Left
+
+__all__ = ["admitted", "check_limit", "left_of", "opening", "order_of"]
+
+
+def check_limit(epsilon: float, delta: float, n: int) -> None:
+    """Refuse a limit that promises nothing.
+
+    Args:
+      epsilon, delta: (ε_g, δ_g).
+      n: number of records (public).
+
+    Raises:
+      ValueError: ε_g is not positive and finite, or δ_g not in (0, 1/n).
+    """
+    if not (math.isfinite(epsilon) and epsilon > 0.0 and 0.0 < delta < 1.0):
+        raise ValueError(f"A limit needs finite ε > 0 and 0 < δ < 1, got ({epsilon}, {delta}).")
+    if n < 1 or delta * n >= 1.0:
+        raise ValueError(
+            f"A limit needs δ below one over the number of records, 1/{n}, got {delta:g}. At 1/n, "
+            "giving away one person's record as it is would keep within it."
+        )
+
+
+def opening(known: tuple[Entry, ...]) -> Entry | None:
+    """The entry that opened the account, or None."""
+    return next((entry for entry in known if entry.kind == "account"), None)
+
+
+def order_of(account: Entry) -> float:
+    """α*, fixed by the account's limit alone."""
+    return 1.0 + 2.0 * math.log(1.0 / account.delta) / account.limit
+
+
+def _capacity(account: Entry) -> float:
+    """The most Σρᵢ(α*) may reach; can be ≤ 0 for limits so tight that only the sum filter works."""
+    order = order_of(account)
+    correction = math.log(account.delta * order) / (order - 1.0)
+    return account.limit + correction - math.log1p(-1.0 / order)
+
+
+def _releases(known: tuple[Entry, ...]) -> list[Entry]:
+    return [e for e in known if e.kind == "release" and e.private]
+
+
+def _by_sum(known: tuple[Entry, ...], first_rho: float) -> bool:
+    """Whether the sum filter governs: settled by the first private release, before any output."""
+    account = opening(known)
+    assert account is not None
+    earlier = _releases(known)
+    rho = earlier[0].rho if earlier else first_rho
+    return rho > _capacity(account)
+
+
+def admitted(known: tuple[Entry, ...], *, epsilon: float, delta: float, rho: float) -> bool:
+    """Whether one more release keeps everything within the limit.
+
+    Args:
+      known: the account's entries.
+      epsilon, delta: of the release, under zero-out.
+      rho: its Rényi divergence at `order_of` the account.
+    """
+    account = opening(known)
+    assert account is not None
+    earlier = _releases(known)
+    if not _by_sum(known, rho):
+        total = math.fsum([*(e.rho for e in earlier), rho])
+        return total <= _capacity(account)
+    spent = math.fsum([*(e.limit for e in earlier), epsilon])
+    failed = math.fsum([*(e.delta for e in earlier), delta])
+    return spent <= account.limit and failed <= account.delta
+
+
+def left_of(known: tuple[Entry, ...]) -> Left:
+    """What an open account still allows."""
+    account = opening(known)
+    assert account is not None
+    earlier = _releases(known)
+    by_sum = _by_sum(known, 0.0)
+    return Left(
+        limit=account.limit,
+        delta=account.delta,
+        order=order_of(account),
+        releases=len(earlier),
+        non_private=sum(not e.private for e in known if e.kind == "release"),
+        filter="sum" if by_sum else "rdp",
+        capacity=account.limit if by_sum else _capacity(account),
+        spent=math.fsum((e.limit if by_sum else e.rho) for e in earlier),
+        delta_spent=math.fsum(e.delta for e in earlier) if by_sum else 0.0,
+    )

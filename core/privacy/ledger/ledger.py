@@ -1,0 +1,336 @@
+"""Ledger: what all releases about the same people may cost together, and what they did cost.
+
+An account belongs to people, not to a file: overlapping or derived tables share one. It holds a
+limit (ε_g, δ_g) set once, at registration. Later releases are chosen after seeing earlier ones, so
+their ε cannot simply be composed afterwards; a *filter* decides, before data is read, whether a
+release may still be admitted. Which filter is settled by the first release, before anything is
+known about the data:
+
+  RDP filter: at one order fixed with the limit, α* = 1 + 2 ln(1/δ_g)/ε_g, admit while
+    Σρᵢ(α*) ≤ ε_g + ln(δ_g α*)/(α* - 1) - ln(1 - 1/α*).
+  Sum filter, when the first release alone is too large for that but within the limit: admit while
+    Σεᵢ ≤ ε_g and Σδᵢ ≤ δ_g.
+
+Either keeps everything released about these people within (ε_g, δ_g) under zero-out, however
+cleverly later plans were chosen (Feldman & Zrnic, "Individual privacy accounting via a Rényi
+filter", 2021, Theorem 4.3; Rogers et al., "Privacy odometers and filters", 2016).
+
+Entries are only ever added, each with the hash of the one before. The chain shows changed, removed
+or reordered entries; that the newest ones were cut off shows only against a hash kept elsewhere,
+such as the one in a certificate.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import AbstractContextManager
+from typing import Any
+
+from sqlalchemy import Connection, Engine, insert, select
+from sqlalchemy.schema import CreateTable
+
+from core.privacy.ledger.entries import (
+    GENESIS,
+    ChainReport,
+    Entry,
+    Left,
+    check_chain,
+    entries_table,
+)
+from core.privacy.ledger.exclusive import exclusive
+from core.privacy.ledger.filters import admitted, check_limit, left_of, opening, order_of
+from core.privacy.ledger.terms import MOST_WORDS, Released, objection, statements
+from core.privacy.plan import Plan
+from core.table.schema import Domain
+
+__all__ = [
+    "ChainReport",
+    "Entry",
+    "HiddenError",
+    "Ledger",
+    "LedgerError",
+    "Left",
+    "OverBudgetError",
+]
+
+
+class LedgerError(RuntimeError):
+    """The ledger refused; nothing was spent."""
+
+
+class OverBudgetError(LedgerError):
+    """A release would exceed what may be learned about these people; nothing was spent."""
+
+
+class HiddenError(LedgerError):
+    """A release would betray distributions that earlier ones hide; nothing was spent."""
+
+
+class Ledger:
+    """Accounts and debits in a database.
+
+    Args:
+      engine: SQLite or PostgreSQL; the ledger's one table is made when absent.
+    """
+
+    def __init__(self, engine: Engine):
+        self._engine = engine
+        with engine.begin() as connection:
+            connection.execute(CreateTable(entries_table, if_not_exists=True))
+
+    def register(self, people: str, epsilon: float, delta: float, *, n: int) -> Entry:
+        """Open an account; doing it again with the same limit changes nothing.
+
+        Args:
+          people: who the account is about; the key of every debit.
+          epsilon: ε_g > 0, finite: the limit for all releases together.
+          delta: δ_g in (0, 1/n): at 1/n, publishing one person's record outright would pass.
+          n: number of records (public), ≥ 1.
+
+        Raises:
+          LedgerError: the account exists with another limit.
+          ValueError: a limit out of range.
+        """
+        check_limit(epsilon, delta, n)
+        with self._locked() as connection:
+            known = opening(_entries(connection, people))
+            if known is None:
+                return _open(connection, people, epsilon, delta, n=n)
+            if (known.epsilon, known.delta) != (epsilon, delta):
+                raise LedgerError(
+                    f"These people already have an account, with ε {known.epsilon:g} and "
+                    f"δ {known.delta:g}. A limit cannot be changed after registration."
+                )
+            return known
+
+    def debit(
+        self,
+        people: str,
+        plan: Plan,
+        run: str,
+        *,
+        allow_non_private: bool = False,
+        domain: Domain | None = None,
+        words: str = "",
+        limit: tuple[float, float] | None = None,
+    ) -> Entry:
+        """Pay for a whole plan, before any row is read; never refunded.
+
+        What is charged is computed here from the plan's phases, whatever the plan says of itself.
+
+        Args:
+          people: a registered account.
+          plan: what will run.
+          run: the debit's key. Paying twice under one key for one plan returns the first entry, so
+            a run that goes on from its checkpoint pays once; a run that starts again from nothing
+            releases again and needs a key of its own.
+          allow_non_private: record a plan without differential privacy, marked as such.
+          domain: of the released columns, which hidden distributions are judged by; a debit that
+            does not say counts as showing any column.
+          words: what the steward wrote to allow a release that betrays hidden distributions; each
+            later certificate of the account repeats it.
+          limit: (ε_g, δ_g) that this release opens the account with, when there is none; a
+            release that is refused opens none.
+
+        Raises:
+          OverBudgetError: the account's limit would be exceeded.
+          HiddenError: together with earlier releases this one would betray a hidden distribution,
+            and nobody confirmed that in words.
+          LedgerError: no such account, the key paid for something else, δ ≥ 1/n, or the plan is not
+            private and that was not allowed.
+        """
+        from core.privacy.accounting.accountant import epsilon as compose  # costs 65 MB
+        from core.privacy.accounting.accountant import renyi
+
+        value, _ = compose(plan.charged, plan.budget.delta)
+        private = math.isfinite(value)
+        if private and plan.budget.delta * plan.n >= 1.0:
+            raise LedgerError(
+                f"δ must be below one over the number of records, 1/{plan.n}. Nothing was spent. "
+                "Choose a smaller δ."
+            )
+        with self._locked() as connection:
+            paid = _paid(connection, people, plan, run)
+            if paid is not None:
+                return paid
+            known = _entries(connection, people)
+            account = opening(known)
+            if account is None and limit is not None:
+                account = _open(connection, people, *limit, n=plan.n)
+                known = (*known, account)
+            if account is None:
+                raise LedgerError("These people have no account. Register one before a run.")
+            rho = renyi(plan.charged, order_of(account)) if private else 0.0
+            if private:
+                _admit(known, epsilon=value, delta=plan.budget.delta, rho=rho)
+            elif not allow_non_private:
+                raise LedgerError(
+                    "This run has no differential privacy, so no budget can pay for it. Nothing "
+                    "was read. Confirm in words that it may run without protection, or choose a "
+                    "finite ε."
+                )
+            wanted = Released.of(plan, domain)
+            problem = objection(known, wanted)
+            confirmed = " ".join(words.split())[:MOST_WORDS] if problem is not None else ""
+            if problem is not None and not confirmed:
+                raise HiddenError(problem)
+            return _append(
+                connection,
+                before=known,
+                n=plan.n,
+                kind="release",
+                people=people,
+                run=run,
+                model=plan.model,
+                plan=plan.digest,
+                epsilon=value if private else None,
+                delta=plan.budget.delta,
+                rho=rho,
+                columns=wanted.columns,
+                groups=wanted.groups,
+                shift=wanted.shift,
+                frame=wanted.frame,
+                words=confirmed,
+            )
+
+    def declare(self, people: str, words: str, *, key: str) -> Entry:
+        """Keep what the steward declared about an account: that its people have no other one.
+
+        Certificates of all later releases of the account repeat the declaration, not the words.
+
+        Args:
+          people: the account; it may have no limit yet.
+          words: what the steward wrote, not blank.
+          key: of the entry; declared twice under one key, it stands once.
+
+        Raises:
+          ValueError: no words.
+        """
+        if not words.strip():
+            raise ValueError("A declaration needs words.")
+        with self._locked() as connection:
+            for entry in _entries(connection, people):
+                if entry.run == key:
+                    return entry
+            return _append(
+                connection,
+                kind="statement",
+                people=people,
+                run=key,
+                epsilon=None,
+                delta=0.0,
+                words=" ".join(words.split())[:MOST_WORDS],
+            )
+
+    def objection(self, people: str, plan: Plan, domain: Domain) -> str | None:
+        """Why a debit of this plan would need words about hidden distributions; None if not."""
+        return objection(self.entries(people), Released.of(plan, domain))
+
+    def entries(self, people: str | None = None) -> tuple[Entry, ...]:
+        """All entries in order, or those of one account."""
+        with self._engine.connect() as connection:
+            return _entries(connection, people)
+
+    def accounts(self) -> tuple[Entry, ...]:
+        """The entries that opened an account, in order."""
+        return tuple(entry for entry in self.entries() if entry.kind == "account")
+
+    def left(self, people: str) -> Left:
+        """What the account's limit still allows.
+
+        Raises:
+          LedgerError: no such account.
+        """
+        known = self.entries(people)
+        if opening(known) is None:
+            raise LedgerError("These people have no account.")
+        return left_of(known)
+
+    def would_admit(self, people: str, plan: Plan) -> bool:
+        """Whether a debit of this private plan would pass now; spends nothing."""
+        from core.privacy.accounting.accountant import epsilon as compose  # costs 65 MB
+        from core.privacy.accounting.accountant import renyi
+
+        value, _ = compose(plan.charged, plan.budget.delta)
+        known = self.entries(people)
+        account = opening(known)
+        if account is None or not math.isfinite(value):
+            return False
+        rho = renyi(plan.charged, order_of(account))
+        return admitted(known, epsilon=value, delta=plan.budget.delta, rho=rho)
+
+    def verify(self) -> ChainReport:
+        """Recompute every hash from the first entry on."""
+        with self._engine.connect() as connection:
+            query = select(entries_table).order_by(entries_table.c.seq)
+            return check_chain([row._asdict() for row in connection.execute(query)])
+
+    def _locked(self) -> AbstractContextManager[Connection]:
+        return exclusive(self._engine, entries_table.name)
+
+
+def _entries(connection: Connection, people: str | None) -> tuple[Entry, ...]:
+    query = select(entries_table.c.body, entries_table.c.hash).order_by(entries_table.c.seq)
+    if people is not None:
+        query = query.where(entries_table.c.people == people)
+    return tuple(Entry.read(body, digest) for body, digest in connection.execute(query))
+
+
+def _append(
+    connection: Connection, *, before: tuple[Entry, ...] = (), n: int = 1, **fields: Any
+) -> Entry:
+    """Add an entry to the chain; the caller holds the lock.
+
+    Args:
+      connection: inside `_locked`.
+      before: the account's entries, for a release whose certificate must repeat what they state.
+      n: number of records of a release.
+      fields: of `Entry`.
+    """
+    newest = select(entries_table.c.seq, entries_table.c.hash).order_by(entries_table.c.seq.desc())
+    last = connection.execute(newest.limit(1)).first()
+    plain = {"run": None, "model": "", "plan": "", "rho": 0.0}
+    entry = Entry(
+        seq=1 if last is None else last.seq + 1,
+        time=time.time(),
+        previous=GENESIS if last is None else last.hash,
+        **(plain | fields),
+    )
+    if entry.kind == "release":
+        entry = entry.model_copy(update={"statements": statements((*before, entry), n)})
+    entry = entry.sealed()
+    connection.execute(insert(entries_table).values(entry.row()))
+    return entry
+
+
+def _open(connection: Connection, people: str, epsilon: float, delta: float, *, n: int) -> Entry:
+    check_limit(epsilon, delta, n)
+    return _append(connection, kind="account", people=people, epsilon=epsilon, delta=delta)
+
+
+def _paid(connection: Connection, people: str, plan: Plan, run: str) -> Entry | None:
+    """What this key paid already, if for the same people and plan."""
+    query = select(entries_table.c.body, entries_table.c.hash).where(entries_table.c.run == run)
+    row = connection.execute(query).first()
+    if row is None:
+        return None
+    entry = Entry.read(row.body, row.hash)
+    if (entry.people, entry.plan) != (people, plan.digest):
+        raise LedgerError(
+            f"The key '{run}' already paid for another plan. Nothing more was spent. "
+            "Start a new run."
+        )
+    return entry
+
+
+def _admit(known: tuple[Entry, ...], *, epsilon: float, delta: float, rho: float) -> None:
+    if admitted(known, epsilon=epsilon, delta=delta, rho=rho):
+        return
+    left = left_of(known)
+    raise OverBudgetError(
+        f"This run needs ε {epsilon:.2f}; {left.words(delta)} is left of these people's "
+        f"ε {left.limit:g} (δ {left.delta:g}). Nothing was spent. Lower ε or ask the table's "
+        "owner. The limit is what all releases about these people may reveal together. It was "
+        "settled before the first one and cannot be raised: what was released cannot be taken back."
+    )

@@ -1,0 +1,1 @@
+"""Mechanisms: statistics with a sensitivity, and their noise."""

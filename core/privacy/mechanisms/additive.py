@@ -1,0 +1,154 @@
+"""What a private mechanism is: an additive statistic over records and how far one can move it.
+
+A mechanism knows nothing of noise or budgets. `core.privacy.guarded.PrivateTable` evaluates its
+statistic, adds the noise the plan holds and charges for it; tests evaluate the statistic directly
+to check the sensitivity. The neighbouring relation is zero-out: one record is replaced by ⊥, which
+contributes nothing, and the number of records is public.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+
+from core.privacy.mechanisms.noise import NoiseKind
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["Mechanism", "NotAdditiveError", "Rows", "check_parts", "clip_rows", "rows_together"]
+
+_PROBED = 64  # rows that `check_parts` looks at, or two groups where a group is larger
+_SLACK = 1e-3  # of Δ: far above rounding, far below what a tie between records does
+
+
+class NotAdditiveError(RuntimeError):
+    """A statistic that is not a sum over records, so its stated sensitivity means nothing."""
+
+
+class Rows(Protocol):
+    """Encoded rows, before and after they are moved to a device; see `core.table.codec.Codes`."""
+
+    def __len__(self) -> int: ...
+
+    def slice(self, start: int, stop: int) -> Self:
+        """Rows start … stop - 1."""
+        ...
+
+    def take(self, index: object) -> Self:
+        """The rows at an integer array of positions."""
+        ...
+
+    def to(self, device: str) -> Self:
+        """The same rows as torch tensors on a device."""
+        ...
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """An additive statistic of records with bounded sensitivity.
+
+    Attributes:
+      sensitivity: Δ > 0 under zero-out: removing one record's contribution moves `statistic` by at
+        most Δ, in the L2 norm for "gaussian" and the L1 norm for "laplace".
+      noise: which noise Δ is stated for.
+    """
+
+    @property
+    def sensitivity(self) -> float:
+        """Δ, see above."""
+        ...
+
+    @property
+    def noise(self) -> NoiseKind:
+        """Which noise is added."""
+        ...
+
+    def statistic(self, rows: Any, mask: Tensor) -> Tensor:
+        """Σᵢ mᵢ f(xᵢ), before noise.
+
+        A mechanism over disjoint pairs of consecutive rows uses m₂ᵢ m₂ᵢ₊₁ f(x₂ᵢ, x₂ᵢ₊₁), and one
+        over groups likewise; it says so by an attribute `together` (see `rows_together`). Chunks
+        start at multiples of it, so groups never straddle two calls. A record's place in the table
+        is public, and an absent record keeps it.
+
+        Args:
+          rows: b records on some device, of the type the table holds (see `Rows`).
+          mask: float [b], 1 = present, 0 = the record is ⊥ and contributes 0.
+
+        Returns:
+          Any fixed shape; float64, or float32 summed with care. Statistics of chunks are added.
+        """
+        ...
+
+
+def clip_rows(x: Tensor, radius: float) -> Tensor:
+    """Scale rows onto the L2 ball: xᵢ · min(1, R/‖xᵢ‖).
+
+    Args:
+      x: float [n, d]; a zeroed-out record is the zero row.
+      radius: R > 0, public, same unit as x.
+
+    Returns:
+      Same shape and type, every row norm ≤ R up to one rounding; a row that is not finite becomes
+      zero, so that no record can break the bound.
+
+    Raises:
+      ValueError: radius ≤ 0 or not finite (the value is echoed; rows never are).
+
+    Source: P3GM (ICDE 2021) §II-D.
+    """
+    import torch
+
+    if not 0.0 < radius < float("inf"):
+        raise ValueError(f"The radius of the ball must be positive and finite, got {radius}.")
+    norms = torch.linalg.vector_norm(x, dim=1, keepdim=True)  # [n, 1]
+    factor = (radius / norms.clamp_min(torch.finfo(x.dtype).tiny)).clamp_max(1.0)
+    return torch.where(torch.isfinite(norms), x * factor, torch.zeros_like(x))
+
+
+def rows_together(mechanism: object) -> int:
+    """How many consecutive rows one summand looks at, ≥ 1: its attribute `together`, or 1."""
+    return int(getattr(mechanism, "together", 1))
+
+
+def check_parts(mechanism: Any, rows: Any, mask: Tensor) -> bool:
+    """Compare the statistic of some rows with the sum over two parts of them.
+
+    Sensitivities are stated for sums over records (or fixed groups of them). A statistic that looks
+    further, divides by what it sees, or draws random numbers of its own, fails here.
+
+    Args:
+      mechanism: what is about to be released.
+      rows: b rows as `statistic` takes them, with `slice` or as a tensor.
+      mask: float [b].
+
+    Returns:
+      Whether there were rows enough to tell. What is not finite cannot be compared; a release
+      refuses it for itself.
+
+    Raises:
+      NotAdditiveError: the parts do not add up.
+    """
+    import torch
+
+    together = rows_together(mechanism)
+    count = min(len(rows) // together, max(2, _PROBED // together))
+    if count < 2:
+        return False
+    middle, end = (count // 2 | 1) * together, count * together  # an odd number of groups
+
+    def of(start: int, stop: int) -> Tensor:
+        part = rows.slice(start, stop) if hasattr(rows, "slice") else rows[start:stop]
+        statistic: Tensor = mechanism.statistic(part, mask[start:stop])
+        return statistic.detach().flatten().to("cpu", torch.float64)
+
+    whole, parts = of(0, end), of(0, middle) + of(middle, end)
+    counted = int(hasattr(mechanism, "clip_norm"))  # a gradient's last entry may tip by rounding
+    gap = (whole - parts)[: len(whole) - counted].abs()
+    if float(gap.nan_to_num(0.0, 0.0, 0.0).max()) > _SLACK * mechanism.sensitivity:
+        raise NotAdditiveError(
+            f"{type(mechanism).__name__}: the statistic of a batch is not the sum of its parts, so "
+            "its sensitivity does not hold. Nothing was released. Please report this as a fault of "
+            "the model."
+        )
+    return True

@@ -1,0 +1,1 @@
+"""Metrics: one family a file, each with what it measures and how."""

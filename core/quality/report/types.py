@@ -1,0 +1,267 @@
+"""The report as stored in report.json. Imports pydantic only, so that pages may read it cheaply."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = [
+    "AssociationTable",
+    "Attack",
+    "ColumnPicture",
+    "Density",
+    "GroupCheck",
+    "PairTable",
+    "PredictionPoint",
+    "ProbabilityPoint",
+    "Projection",
+    "Report",
+    "Score",
+    "UtilityRow",
+    "View",
+    "load_report",
+]
+
+Goal = Literal["higher", "lower"]
+View = Literal["inside", "outside"]  # who may see it
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Score(_Value):
+    """One number of the report with everything a page needs to label it.
+
+    Attributes:
+      key, title, unit, goal, low, high, meaning, source: from the metric's declaration.
+      value: the measured number; None when it cannot be computed, `note` says why.
+      spread: standard deviation over repetitions, where there are any.
+      half_width: half the width of a 95 % interval by bootstrap, where a point could mislead.
+      ceiling: the same number measured on real data, where that means something.
+      before: the same number before boosting, where there was any.
+      note: what is special about this measurement, in plain words.
+    """
+
+    key: str
+    title: str
+    value: float | None
+    unit: str
+    goal: Goal
+    low: float
+    high: float
+    meaning: str
+    source: str
+    spread: float | None = None
+    half_width: float | None = None
+    ceiling: float | None = None
+    before: float | None = None
+    note: str = ""
+
+
+class ColumnPicture(_Value):
+    """One column in both tables. Shares are of all rows, so bars and missing share add up to 1.
+
+    Attributes:
+      kind: the column's kind in the schema.
+      scale: "linear" or "log": how bins were spaced.
+      labels: listed kinds: at most 20 labels by falling real share (in order for an ordered column
+        of at most 20), then the rest together.
+      edges: numeric kinds: bin edges, one more than there are shares; dates in seconds since
+        1970-01-01. Bins may have zero width: an atom such as the exact 0 of an amount.
+      real, synthetic: share of rows per label or bin, in [0, 1]; `real` is empty where nothing of
+        the real table may be shown.
+      missing_real, missing_synthetic: share of rows without a value.
+      outside: share of synthetic rows beyond the real range (drawn in the end bins).
+      tvd: 1-way total variation distance; None where `real` is empty.
+      noise: half the width of a 95 % interval around each real share, which was released with
+        noise; None for exact shares.
+    """
+
+    kind: str
+    scale: Literal["linear", "log"] = "linear"
+    labels: list[str] | None = None
+    edges: list[float] | None = None
+    real: list[float]
+    synthetic: list[float]
+    missing_real: float | None
+    missing_synthetic: float
+    outside: float = 0.0
+    tvd: float | None
+    noise: float | None = None
+
+
+class Projection(_Value):
+    """Both tables on the first two principal axes of the real one (outside: of the synthetic one).
+
+    Attributes:
+      real, synthetic: at most 1,500 points [x, y] each; `real` is empty outside.
+      before: the same before boosting; none where there was none.
+      explained: shares of the real variance on each axis.
+      wscore, spread: Wasserstein score on this plane, mean and standard deviation over seeds.
+    """
+
+    real: list[tuple[float, float]]
+    synthetic: list[tuple[float, float]]
+    explained: tuple[float, float]
+    before: list[tuple[float, float]] = []
+    wscore: float | None = None
+    spread: float | None = None
+
+
+class Density(_Value):
+    """Shares of rows on a grid over the first two principal axes of the real table.
+
+    Attributes:
+      x, y: edges of the cells, one more than there are cells.
+      real, synthetic: shares [cells of y][cells of x], in [0, 1].
+    """
+
+    x: list[float]
+    y: list[float]
+    real: list[list[float]]
+    synthetic: list[list[float]]
+
+
+class ProbabilityPoint(_Value):
+    """Share of rows with a label, real against synthetic."""
+
+    column: str
+    label: str
+    real: float
+    synthetic: float
+
+
+class PredictionPoint(_Value):
+    """How well a column is predicted from the others on real test rows.
+
+    Attributes:
+      metric: "AUROC" (two labels), "F1" (longer lists, averaged by label frequency) or "R²"
+        (numbers).
+      real, synthetic: score when trained on the real or the synthetic table; None when it cannot
+        be measured.
+      baseline: score of guessing without looking at the other columns.
+      predictable: whether real-trained prediction beats guessing; others are left out of the gap.
+      half_width: half the width of a 95 % interval of the difference, by bootstrap of test rows.
+      note: why a score is absent.
+    """
+
+    column: str
+    metric: str
+    real: float | None
+    synthetic: float | None
+    baseline: float
+    predictable: bool
+    half_width: float | None = None
+    note: str = ""
+
+
+class PairTable(_Value):
+    """2-way TVD of every pair; the diagonal holds 1-way distances."""
+
+    columns: list[str]
+    tvd: list[list[float]]
+
+
+class UtilityRow(_Value):
+    """One classifier or regressor, trained on each table and tested on the same real rows."""
+
+    model: str
+    metric: str
+    real: float
+    synthetic: float
+    baseline: float
+
+
+class GroupCheck(_Value):
+    """Two tests of one group of tagged columns, on real rows without noise.
+
+    Attributes:
+      group, columns: what was tested.
+      alpha: level of the tests.
+      records: real rows that were looked at.
+      two_sample, p_two_sample: MMD² between real and synthetic rows, and its p-value.
+      stein, p_stein: the Stein discrepancy of real rows under a score fitted to synthetic ones.
+      differs: whether both tests reject at `alpha`.
+    """
+
+    group: str
+    columns: tuple[str, ...]
+    alpha: float
+    records: int
+    two_sample: float
+    p_two_sample: float
+    stein: float
+    p_stein: float
+    differs: bool
+
+
+class Attack(_Value):
+    """One attack on the people in the table, beside what it reaches without their data.
+
+    Attributes:
+      key, title, meaning, unit: for people.
+      value: how well it works on rows that were learnt from.
+      baseline: on rows that were not, or by chance.
+      half_width: of a 99 % interval around the difference: several attacks are tried.
+      exposed: whether the value is above the baseline by more than that.
+      records: real rows a side.
+    """
+
+    key: str
+    title: str
+    meaning: str
+    unit: str
+    value: float
+    baseline: float
+    half_width: float
+    exposed: bool
+    records: int
+
+
+class AssociationTable(_Value):
+    """How strongly columns belong together, in both tables; see `core.quality.metrics.association`.
+
+    `real` is empty outside.
+    """
+
+    columns: list[str]
+    real: list[list[float]]
+    synthetic: list[list[float]]
+
+
+class Report(_Value):
+    """Everything the Review page shows. Empty parts are not measured yet (`complete` is False).
+
+    `view` is "inside" when it was made from real rows without noise, for eyes inside the
+    organisation only; "outside" when nothing in it was but what a plan paid for.
+    """
+
+    view: View = "inside"
+    complete: bool = False
+    rows_real: int
+    rows_synthetic: int
+    target: str | None = None
+    scores: list[Score] = Field(default_factory=list)
+    columns: dict[str, ColumnPicture] = Field(default_factory=dict)
+    pca: Projection | None = None
+    density: Density | None = None
+    dimension_probability: list[ProbabilityPoint] = Field(default_factory=list)
+    dimension_prediction: list[PredictionPoint] = Field(default_factory=list)
+    pairs: PairTable | None = None
+    utility: list[UtilityRow] | None = None
+    protection: list[GroupCheck] = Field(default_factory=list)
+    attacks: list[Attack] = Field(default_factory=list)
+    associations: AssociationTable | None = None
+    notes: list[str] = Field(default_factory=list)
+
+    def score(self, key: str) -> Score | None:
+        """The score of that key, or None when it is not measured (yet)."""
+        return next((score for score in self.scores if score.key == key), None)
+
+
+def load_report(path: Path) -> Report:
+    """The report stored at `path`."""
+    return Report.model_validate_json(path.read_text(encoding="utf-8"))

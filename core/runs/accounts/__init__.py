@@ -1,0 +1,1 @@
+"""Whose people a table is about, and paying from their account."""

@@ -1,0 +1,188 @@
+"""Ledger accounts: their limit, and paying from them. Whose they are: `runs.accounts.people`."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from core.privacy.ledger.ledger import Entry, Ledger, LedgerError, Left
+from core.privacy.plan import Plan
+from core.runs.storage.store import RunStore
+from core.table.schema import Domain
+
+__all__ = [
+    "DEFAULT_LIMIT",
+    "NO_LIMIT",
+    "Account",
+    "account",
+    "account_of",
+    "default_limit",
+    "limited",
+    "open_account",
+    "pay",
+    "people_of",
+    "set_limit",
+]
+
+# Workspaces of older versions hold accounts without a limit: every release was recorded, and this
+# was the limit that none ever met.
+NO_LIMIT = 10_000.0
+DEFAULT_LIMIT = 10.0  # ε_g of an account that nobody set a limit for before its first release
+MOST_DELTA = 2e-5  # δ_g of such an account, unless it has so many records that less is needed
+
+
+def default_limit(n: int) -> tuple[float, float]:
+    """(ε_g, δ_g) for people nobody set a limit for: 10, and min(2e-5, 1/(2n)).
+
+    Public numbers alone decide. δ_g stays below 1/n, and above the δ that runs use, so that a first
+    run that takes most of ε_g is not refused for its δ.
+
+    Args:
+      n: number of records, ≥ 1.
+
+    >>> default_limit(891), default_limit(1_000_000)
+    ((10.0, 2e-05), (10.0, 5e-07))
+    """
+    return DEFAULT_LIMIT, min(MOST_DELTA, 1.0 / (2 * n))
+
+
+def people_of(frame: pd.DataFrame) -> str:
+    """The account name that older versions gave a table: of its exact rows and column names.
+
+    Kept to recognise their accounts; one renamed column gives another name, so nothing else may
+    rest on it.
+
+    Args:
+      frame: the rows as they were read.
+
+    Returns:
+      20 hex digits.
+    """
+    plain = frame.copy(deep=False)
+    for name in plain.columns:
+        if plain[name].dtype == object:
+            plain[name] = plain[name].astype(str)
+    hashes = np.sort(pd.util.hash_pandas_object(plain, index=False).to_numpy())  # uint64 [n]
+    digest = hashlib.sha256("\x1f".join(map(str, frame.columns)).encode())
+    digest.update(hashes.astype("<u8").tobytes())
+    return digest.hexdigest()[:20]
+
+
+def account_of(ledger: Ledger, people: str) -> Entry | None:
+    """The entry that opened the account, or None."""
+    return next((entry for entry in ledger.accounts() if entry.people == people), None)
+
+
+def open_account(ledger: Ledger, people: str, n: int) -> Entry:
+    """The people's account; opened with the default limit when there is none.
+
+    Args:
+      ledger: where.
+      people: whose.
+      n: number of records, ≥ 1.
+    """
+    known = account_of(ledger, people)
+    if known is not None:
+        return known
+    epsilon, delta = default_limit(n)
+    return ledger.register(people, epsilon, delta, n=n)
+
+
+def pay(
+    ledger: Ledger,
+    people: str,
+    plan: Plan,
+    key: str,
+    *,
+    domain: Domain,
+    allow_non_private: bool,
+    shift_words: str = "",
+) -> Entry:
+    """Debit a run's plan; a first release opens the account, with the default limit.
+
+    Args:
+      ledger: where.
+      people: the account.
+      plan: what will run.
+      key: of the debit, see `Ledger.debit`.
+      domain: the run's.
+      allow_non_private: whether the steward confirmed a run without differential privacy.
+      shift_words: what the steward wrote to allow a release that betrays hidden distributions.
+
+    Raises:
+      LedgerError: as `Ledger.debit`; nothing was spent.
+    """
+    return ledger.debit(
+        people,
+        plan,
+        key,
+        allow_non_private=allow_non_private,
+        domain=domain,
+        words=shift_words,
+        limit=default_limit(plan.n),
+    )
+
+
+def limited(account: Entry) -> bool:
+    """Whether the account has a limit; those of older versions may have none."""
+    return account.limit < NO_LIMIT
+
+
+@dataclass(frozen=True)
+class Account:
+    """What the ledger knows of a table's people.
+
+    Attributes:
+      people: the account's name.
+      limit, delta: (ε_g, δ_g) for all releases together; None without one: before a first release,
+        or when an older version opened the account.
+      left: what the limit still allows; None without a limit.
+      entries: the account's ledger entries, oldest first.
+    """
+
+    people: str
+    limit: float | None
+    delta: float | None
+    left: Left | None
+    entries: tuple[Entry, ...]
+
+
+def account(store: RunStore, table_id: str) -> Account:
+    """The ledger account of a table's people, which may have no entry yet."""
+    people = store.table(table_id).people
+    ledger = Ledger(store.engine)
+    entries = ledger.entries(people)
+    opened = account_of(ledger, people)
+    if opened is None or not limited(opened):
+        return Account(people, None, None, None, entries)
+    return Account(people, opened.limit, opened.delta, ledger.left(people), entries)
+
+
+def set_limit(
+    store: RunStore, table_id: str, *, epsilon: float, delta: float | None = None
+) -> Account:
+    """Set, once, what all releases about a table's people may cost together.
+
+    Args:
+      store: where.
+      table_id: which table.
+      epsilon: ε_g, > 0 and below `core.runs.accounts.account.NO_LIMIT`.
+      delta: δ_g in (0, 1/n); that of `default_limit` when None.
+
+    Raises:
+      LedgerError: a first release, or somebody, has settled the limit already.
+      ValueError: a limit out of range.
+    """
+    table = store.table(table_id)
+    known = account_of(Ledger(store.engine), table.people)
+    if known is not None and not limited(known):
+        raise LedgerError(
+            "A release without a limit was made about these people, so none can be set any more. "
+            "Nothing was changed. Set the limit of a table before its first release."
+        )
+    delta = default_limit(table.training_n)[1] if delta is None else delta
+    Ledger(store.engine).register(table.people, epsilon, delta, n=table.training_n)
+    return account(store, table_id)

@@ -1,0 +1,239 @@
+"""Whose people a table is about: which ledger account pays for its releases.
+
+What is released about people adds up over all tables they are in, so an account belongs to people.
+At import the rows are compared with every table the workspace has seen (also with those that were
+deleted since, and those that the command line read), and the account with the largest overlap is
+proposed. Rows that are kept out of training count like all others. The steward may say otherwise;
+where rows overlap that takes words, which the ledger keeps and certificates repeat.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+from sqlalchemy import Connection, func, select, update
+
+from core.privacy.ledger.exclusive import exclusive
+from core.privacy.ledger.ledger import Ledger
+from core.runs.accounts.record_linkage import Comparison, Likeness, keep
+from core.runs.storage.database import RunRow, SketchRow, TableRow
+from core.runs.storage.store import RunStore, RunStoreError
+
+__all__ = [
+    "NEW",
+    "Likeness",
+    "Whose",
+    "account_names",
+    "answered",
+    "change",
+    "likenesses",
+    "settle",
+    "whose",
+]
+
+NEW = "new"  # for `--people`: people that no earlier table is about
+MOST_NAME = 60  # characters of an account's name
+
+
+@dataclass(frozen=True)
+class Whose:
+    """Whose people a table is about.
+
+    Attributes:
+      people: the account that pays.
+      alike: accounts that share rows with the table, the likeliest first; the first was proposed.
+      words: what the steward wrote to keep these people apart from an account that shares rows.
+    """
+
+    people: str
+    alike: tuple[Likeness, ...]
+    words: str = ""
+
+    @property
+    def rivals(self) -> tuple[Likeness, ...]:
+        """Accounts that share rows with the table and do not pay for it."""
+        return tuple(one for one in self.alike if one.people != self.people)
+
+    @property
+    def open(self) -> bool:
+        """Whether the steward still has to say whose people these are."""
+        return bool(self.rivals) and not self.words
+
+
+def account_names(store: RunStore, *, without: str | None = None) -> dict[str, str]:
+    """All accounts, newest first, with the tables they are known by.
+
+    Args:
+      store: where.
+      without: a table that is left out, with the account that nothing else is known by.
+    """
+    query = select(SketchRow.people, SketchRow.title, SketchRow.table_id)
+    names: dict[str, list[str]] = {}
+    with store.engine.connect() as connection:
+        for people, title, table_id in connection.execute(query.order_by(SketchRow.id.desc())):
+            if without is None or table_id != without:
+                names.setdefault(people, []).append(f"'{title}'")
+    for table in store.tables():
+        if table.id != without:
+            names.setdefault(table.people, []).append(f"'{table.name}'")
+    own = None if without is None else store.table(without).people
+    for entry in Ledger(store.engine).accounts():
+        if entry.people != own:
+            names.setdefault(entry.people, [])
+    return {
+        people: ", ".join(dict.fromkeys(titles)) or f"account {people}"
+        for people, titles in names.items()
+    }
+
+
+def likenesses(store: RunStore, frame: pd.DataFrame) -> tuple[Likeness, ...]:
+    """The accounts that share rows with a table, the likeliest first; stores nothing."""
+    return Comparison(store, frame).look()
+
+
+def settle(
+    store: RunStore,
+    frame: pd.DataFrame,
+    *,
+    title: str,
+    table_id: str | None = None,
+    people: str | None = None,
+    words: str = "",
+) -> Whose:
+    """Say which account pays for a table, and keep what its people are recognised by.
+
+    Args:
+      store: where.
+      frame: all rows of the table, n ≥ 1, those kept out of training too.
+      title: of the table, for people.
+      table_id: of the table that will be stored; None for one that is not.
+      people: an account's name; one that is not there is opened, and `NEW` opens a fresh one. None
+        takes the account with the largest overlap, or a fresh one without any.
+      words: why the table is to be kept apart from accounts that share rows.
+
+    Returns:
+      The account, with what was found; `Whose.open` when words are needed and there are none.
+
+    Raises:
+      RunStoreError: the name cannot be one.
+    """
+    comparison = Comparison(store, frame)
+    fresh = secrets.token_hex(10)
+    while True:
+        alike = comparison.look()
+        chosen = _chosen(people, alike, fresh)
+        answer = Whose(chosen, alike, words.strip() if people is not None else "")
+        if not answer.rivals:
+            answer = Whose(chosen, alike)
+        row = comparison.row(chosen, alike, answer.words, title=title, table_id=table_id)
+        with exclusive(store.engine, SketchRow.__tablename__) as connection:
+            # two imports of one table at once must end in one account: the later one looks again
+            if _newest(connection) == comparison.seen:
+                keep(connection, row)
+                break
+    _declare(store, answer, key=table_id or row["exact"][:20])
+    return answer
+
+
+def whose(store: RunStore, table_id: str) -> Whose:
+    """What is known of whose people a stored table is about."""
+    with store.engine.connect() as connection:
+        row = connection.execute(
+            select(SketchRow.alike, SketchRow.words).where(SketchRow.table_id == table_id)
+        ).first()
+    people = store.table(table_id).people
+    if row is None:  # kept by an older version
+        return Whose(people, ())
+    return Whose(people, tuple(Likeness(**one) for one in row.alike), row.words)
+
+
+def answered(store: RunStore, table_id: str) -> None:
+    """Refuse a table that shares rows with accounts that would not pay for it.
+
+    Raises:
+      RunStoreError: the steward has to say first whose people these are.
+    """
+    if whose(store, table_id).open:
+        raise RunStoreError(
+            "Rows of this table are also in tables of another account. Nothing was spent. Say on "
+            "the Tables page whose people these are."
+        )
+
+
+def change(store: RunStore, table_id: str, people: str, words: str = "") -> Whose:
+    """Let another account pay for a stored table, before anything was released of it.
+
+    Args:
+      store: where.
+      table_id: which table.
+      people: an account, or `NEW`.
+      words: needed when another account shares rows with the table.
+
+    Raises:
+      RunStoreError: words are missing, or a run or release of the table is there already; nothing
+        was changed.
+    """
+    before = whose(store, table_id)
+    chosen = _chosen(people, before.alike, secrets.token_hex(10))
+    answer = Whose(chosen, before.alike, words.strip())
+    if answer.open:
+        raise RunStoreError(
+            "Rows of this table are also in a table of another account. Nothing was changed. Say "
+            "in words why these are other people."
+        )
+    if not answer.rivals:
+        answer = Whose(chosen, before.alike)
+    if store.table(table_id).people != chosen:
+        with exclusive(store.engine, SketchRow.__tablename__) as connection:
+            _movable(store, connection, table_id)
+    _declare(store, answer, key=table_id)  # first: a declaration too many is no false claim
+    with exclusive(store.engine, SketchRow.__tablename__) as connection:
+        if before.people != chosen:
+            _movable(store, connection, table_id)
+        values = {"people": chosen, "words": answer.words}
+        mine = SketchRow.table_id == table_id
+        connection.execute(update(SketchRow).where(mine).values(**values))
+        connection.execute(update(TableRow).where(TableRow.id == table_id).values(people=chosen))
+    return answer
+
+
+def _movable(store: RunStore, connection: Connection, table_id: str) -> None:
+    """Refuse to move a table that something may have been released of."""
+    table = store.table(table_id)
+    runs = connection.execute(select(func.count()).where(RunRow.table_id == table_id)).scalar_one()
+    since = table.created.timestamp()
+    entries = Ledger(store.engine).entries(table.people)
+    if runs or any(entry.kind == "release" and entry.time >= since for entry in entries):
+        raise RunStoreError(
+            "Runs were made about these people since the table was brought in, and their account "
+            "paid. Nothing was changed. Bring the table in again to say otherwise."
+        )
+
+
+def _chosen(people: str | None, alike: Sequence[Likeness], fresh: str) -> str:
+    if people is None:
+        return alike[0].people if alike else fresh
+    name = people.strip()
+    if name == NEW:
+        return fresh
+    if not 0 < len(name) <= MOST_NAME or not name.isprintable():
+        raise RunStoreError(
+            f"An account's name has 1 to {MOST_NAME} characters on one line. Nothing was changed."
+        )
+    return name
+
+
+def _declare(store: RunStore, answer: Whose, *, key: str) -> None:
+    """Into the ledger: these people are apart from those that share rows with them."""
+    if not answer.rivals or not answer.words:
+        return
+    ledger = Ledger(store.engine)
+    for people in (answer.people, *(rival.people for rival in answer.rivals)):
+        ledger.declare(people, answer.words, key=f"people {key} {people} {answer.people}")
+
+
+def _newest(connection: Connection) -> int:
+    return connection.execute(select(func.coalesce(func.max(SketchRow.id), 0))).scalar_one()

@@ -1,0 +1,191 @@
+"""Likeness: whose people a table is probably about, by the rows it shares with earlier tables.
+
+Compared are stored tables, tables that were deleted since, and those that the command line read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+from sqlalchemy import Connection, insert, select
+
+from core.privacy.ledger.exclusive import exclusive
+from core.privacy.ledger.ledger import Ledger
+from core.runs.accounts.account import people_of
+from core.runs.storage.database import SketchRow
+from core.runs.storage.secrets import people_key
+from core.runs.storage.store import RunStore
+from core.table.record_hashes import HashedTable, Sketch, exact_digest, sketch
+from core.table.record_overlap import Overlap, compare
+
+__all__ = ["Comparison", "Likeness", "keep"]
+
+COMPARED = 200_000  # rows of a table that are compared with earlier ones, at most
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """An account whose people a table is probably about.
+
+    Attributes:
+      people: the account.
+      evidence: a sentence for the steward; it comes from rows and stays inside.
+      strength: estimated share of rows shared, [0, 1].
+    """
+
+    people: str
+    evidence: str
+    strength: float
+
+
+class Comparison:
+    """One table against all that were seen, also those that appear meanwhile.
+
+    Attributes:
+      seen: number of the newest sketch that was compared, 0 before any.
+    """
+
+    def __init__(self, store: RunStore, frame: pd.DataFrame) -> None:
+        self.seen = 0
+        self._store, self._frame = store, frame
+        self._key = people_key(store.workspace)
+        self._hashed, self._exact = _hashed(frame, self._key)
+        self._alike: dict[str, Likeness] = {}
+
+    def look(self) -> tuple[Likeness, ...]:
+        """Compare with what is new; all that is alike so far."""
+        _catch_up(self._store, self._key)
+        for row in _later(self._store, self.seen):
+            self.seen = row.id
+            overlap = compare(self._hashed, Sketch.from_bytes(row.body), n=len(self._frame))
+            exact = row.exact == self._exact
+            if exact or (overlap is not None and overlap.same_people):
+                self._add(row.people, _evidence(row, None if exact else overlap))
+        self._older()
+        return tuple(sorted(self._alike.values(), key=lambda one: -one.strength))
+
+    def row(
+        self,
+        people: str,
+        alike: tuple[Likeness, ...],
+        words: str,
+        *,
+        title: str,
+        table_id: str | None,
+    ) -> dict[str, Any]:
+        """What is kept of the table, whose account is now known."""
+        return {
+            "table_id": table_id,
+            "people": people,
+            "title": title,
+            "created": time.time(),
+            "exact": self._exact,
+            "body": sketch(self._frame, self._key).to_bytes(),
+            "alike": [asdict(one) for one in alike],
+            "words": words,
+        }
+
+    def _older(self) -> None:
+        """Accounts that an older version's command line opened: it kept no rows, only a digest."""
+        accounts = {entry.people for entry in Ledger(self._store.engine).accounts()}
+        with self._store.engine.connect() as connection:
+            sketched = set(connection.scalars(select(SketchRow.people).distinct()))
+        if accounts - sketched:
+            people = people_of(self._frame)
+            if people in accounts - sketched:
+                self._add(people, ("All rows of this table were in an earlier one.", 1.0))
+
+    def _add(self, people: str, found: tuple[str, float]) -> None:
+        best = self._alike.get(people)
+        if best is None or found[1] > best.strength:
+            self._alike[people] = Likeness(people, *found)
+
+
+def _hashed(frame: pd.DataFrame, key: bytes) -> tuple[HashedTable, str]:
+    """Rows to compare with, and a digest that equal tables share.
+
+    Of a large table a random part is enough to meet others, and equal ones are told by their exact
+    rows and names.
+    """
+    if len(frame) <= COMPARED:
+        hashed = HashedTable.of(frame, key)
+        return hashed, exact_digest(hashed, key)
+    drawn = frame.sample(COMPARED, random_state=int.from_bytes(key[:4], "big"))
+    digest = hashlib.blake2b(people_of(frame).encode(), key=key, digest_size=32)
+    return HashedTable.of(drawn, key), digest.hexdigest()
+
+
+def _catch_up(store: RunStore, key: bytes) -> None:
+    """Sketch stored tables that have none: older versions kept none."""
+    with store.engine.connect() as connection:
+        there = set(connection.scalars(select(SketchRow.table_id)))
+    for table in store.tables():
+        if table.id in there:
+            continue
+        frame = store.load_frame(table.id)
+        row = {
+            "table_id": table.id,
+            "people": table.people,
+            "title": table.name,
+            "created": table.created.timestamp(),
+            "exact": _hashed(frame, key)[1],
+            "body": sketch(frame, key).to_bytes(),
+            "alike": [],
+            "words": "",
+        }
+        with exclusive(store.engine, SketchRow.__tablename__) as connection:
+            keep(connection, row)
+
+
+def _later(store: RunStore, seen: int) -> Iterator[SketchRow]:
+    with store.engine.connect() as connection:
+        query = select(SketchRow.id).where(SketchRow.id > seen).order_by(SketchRow.id)
+        numbers = list(connection.scalars(query))
+    for number in numbers:  # one at a time: together they may be large
+        with store.engine.connect() as connection:
+            row = connection.execute(select(SketchRow).where(SketchRow.id == number)).first()
+        if row is not None:
+            yield row  # type: ignore[misc]  # a row with the attributes of SketchRow
+
+
+def _evidence(row: SketchRow, overlap: Overlap | None) -> tuple[str, float]:
+    """A sentence on what is shared, and how much; None says that the tables are equal."""
+    day = datetime.fromtimestamp(row.created, UTC)
+    other = f"'{row.title}' (brought in {day.day} {day:%b %Y})"
+    if overlap is None:
+        return f"All rows of this table are also in {other}.", 1.0
+    if overlap.of_new >= overlap.of_old or overlap.of_new >= 0.1:
+        return f"{_many(overlap.of_new)} of this table are also in {other}.", overlap.of_new
+    return f"{_many(overlap.of_old)} of {other} are also in this table.", overlap.of_old
+
+
+def _many(share: float) -> str:
+    """A share of rows in words, for reading aloud.
+
+    >>> _many(1.0), _many(0.91), _many(0.031)
+    ('Nearly all rows', 'About 9 of 10 rows', 'About 3 of 100 rows')
+    """
+    if share >= 0.95:
+        return "Nearly all rows"
+    if share >= 0.095:
+        return f"About {round(10 * share)} of 10 rows"
+    return f"About {max(1, round(100 * share))} of 100 rows"
+
+
+def keep(connection: Connection, row: dict[str, Any]) -> None:
+    """Add a sketch, unless the same is there; the caller holds the lock."""
+    same = select(SketchRow.id).where(
+        SketchRow.people == row["people"],
+        SketchRow.exact == row["exact"],
+        SketchRow.table_id.is_(None)
+        if row["table_id"] is None
+        else SketchRow.table_id == row["table_id"],
+    )
+    if connection.execute(same).first() is None:
+        connection.execute(insert(SketchRow).values(**row))

@@ -1,0 +1,1 @@
+"""How a run is worked off: queue, worker, pipeline, attempts, reports."""

@@ -1,0 +1,198 @@
+"""The certificate: what is claimed, under which neighbouring relation, on which conditions.
+
+It holds nothing computed from real rows but the number of records, so it may leave the house.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+from core.privacy.ledger.ledger import Entry
+from core.privacy.plan import Guarantee, Phase, Plan
+from core.runs.storage.workspace import PROJECT_ROOT
+from core.table.schema import Column, DomainColumn, DomainSource, Kind, Provenance, Schema
+
+__all__ = [
+    "LMDP_STATEMENT",
+    "conditions",
+    "declared",
+    "make_certificate",
+    "origin",
+    "product_version",
+]
+
+RELATION = (
+    "zero-out: two tables are neighbours when one record of the first contributes nothing in the "
+    "second, while the number of records is public; ε under replace-one (one record swapped for "
+    "any other) stands beside it."
+)
+NOT_PRIVATE = "no differential privacy"
+ORIGINS = {
+    Provenance.PROPOSED: "Domains “as proposed from the rows” were read from them without noise "
+    "and accepted as public; ε does not cover what they show.",
+    Provenance.UNSTATED: "Where the “origin is not recorded”, take the domain as read from the "
+    "rows: ε does not cover what it shows.",
+}
+LMDP_STATEMENT = (
+    "α-LMDP says that the released columns of a group do not follow the real ones. It does not "
+    "protect individuals: that is what differential privacy does."
+)
+
+
+@cache
+def product_version() -> str:
+    """The product's version, from pyproject.toml."""
+    text = (PROJECT_ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    return str(tomllib.loads(text)["project"]["version"])
+
+
+def declared(column: Column) -> str:
+    """What was declared public about a column, in words.
+
+    >>> declared(Column(name="age", kind=Kind.INTEGER, low=17, high=90, step=1, missing=True))
+    'age: integer from 17 to 90 in steps of 1, may be missing'
+    """
+    words = column.kind.value
+    if column.source is DomainSource.DROP:
+        return f"{column.name}: left out of the synthetic table"
+    if column.kind.surrogate:
+        return f"{column.name}: {words}, replaced by made-up values"
+    if column.kind.listed:
+        words += f", one of {len(column.categories or ())}: {', '.join(column.categories or ())}"
+        words += f" ({column.other} stands for all others)" if column.other else ""
+    elif column.kind is Kind.DATETIME:
+        bounds = [_day(bound) for bound in (column.low, column.high)]
+        words += f" from {bounds[0]} to {bounds[1]}"
+        words += f" in steps of {column.step:.15g} s" if column.step else ""
+    else:
+        words += f" from {column.low:.15g} to {column.high:.15g}"
+        words += f" in steps of {column.step:.15g}" if column.step else ""
+    if column.scale == "log":
+        words += ", on a heavy-tail scale"
+    if column.spikes:
+        words += f", often exactly {', '.join(f'{spike:.15g}' for spike in column.spikes)}"
+    words += ", may be missing" if column.missing else ", never missing"
+    return f"{column.name}: {words}"
+
+
+def origin(column: DomainColumn) -> str:
+    """Where a column's domain comes from, in words; empty where it has none.
+
+    >>> origin(DomainColumn(name="age", kind=Kind.INTEGER, provenance=Provenance.STEWARD))
+    'set by the steward'
+    """
+    return column.provenance.words if column.modelled else ""
+
+
+def _day(seconds: float | None) -> str:
+    moment = datetime.fromtimestamp(seconds or 0.0, UTC)
+    return moment.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00")
+
+
+def conditions(schema: Schema, *, n: int, inferred: bool = False) -> tuple[str, ...]:
+    """On what a guarantee rests, one plain sentence each.
+
+    Args:
+      schema: as the run used it.
+      n: number of records, public.
+      inferred: whether the domain was taken from the rows and declared public without a look.
+    """
+    how = "inferred from the table and declared public" if inferred else "declared public"
+    columns = [DomainColumn.of(column) for column in schema.columns]
+    domains = "; ".join(
+        f"{declared(column)} ({origin(column)})" if origin(column) else declared(column)
+        for column in columns
+    )
+    origins = {column.provenance for column in columns if column.modelled}
+    return (
+        f"The number of records, {n}, is public."
+        + (
+            f" Beside them {schema.holdout:.0%} of the file's records, chosen by their place in "
+            "it, were kept out of training."
+            if schema.holdout
+            else ""
+        ),
+        "The guarantee protects one record; a person with several records gets less.",
+        f"Conditional on these declared domains ({how}): {domains}.",
+        *(words for where, words in ORIGINS.items() if where in origins),
+    )
+
+
+def make_certificate(
+    *,
+    table: str,
+    plan: Plan,
+    executed: Sequence[Phase],
+    guarantee: Guarantee,
+    rows: int,
+    debit: Entry,
+    verdicts: Sequence[dict[str, Any]] = (),
+    attempts: int = 1,
+) -> dict[str, Any]:
+    """The certificate as JSON-safe values.
+
+    Args:
+      table: the table's name.
+      plan: what was asked for.
+      executed: the phases that ran, with the counts and noise that ran.
+      guarantee: from `executed`, never from settings.
+      rows: synthetic records made with the run.
+      debit: the ledger's entry; its hash also dates the ledger's chain.
+      verdicts: of the tagged groups' certificates, see `core.runs.execution.lmdp_certificate`.
+      attempts: how many were made.
+    """
+    private = guarantee.private
+    return {
+        "product": f"Facsimile {product_version()}",
+        "claim": f"ε = {guarantee.epsilon:.4g}, δ = {guarantee.delta:.3g}"
+        if private
+        else NOT_PRIVATE,
+        "private": private,
+        "table": table,
+        "n": plan.n,
+        "rows": rows,
+        "model": plan.model,
+        "plan_digest": plan.digest,
+        "ledger_entry": debit.id,
+        "ledger_hash": debit.hash,
+        "epsilon_zero_out": guarantee.epsilon if private else None,
+        "epsilon_replace_one": guarantee.epsilon_replace if private else None,
+        "delta": guarantee.delta if private else None,
+        "method": guarantee.method if private else NOT_PRIVATE,
+        "relation": RELATION if private else NOT_PRIVATE,
+        "conditions": [
+            *(guarantee.conditions if private else (NOT_PRIVATE,)),
+            *(sentence for _, sentence in debit.statements),
+        ],
+        "phases": [phase.model_dump(mode="json") for phase in executed],
+        "lmdp": _lmdp(plan, verdicts, attempts, debit),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _lmdp(
+    plan: Plan, verdicts: Sequence[dict[str, Any]], attempts: int, debit: Entry
+) -> dict[str, Any] | None:
+    """What is said of tagged columns; None without tags.
+
+    Under differential privacy how many attempts were made depends on noisy counts alone, so it may
+    be told.
+    """
+    protection = plan.protection
+    if protection is None:
+        return None
+    return {
+        "statement": LMDP_STATEMENT,
+        "alpha": protection.alpha,
+        "groups": {name: list(columns) for name, columns in protection.groups.items()},
+        "shift": protection.shift,
+        "verdicts": list(verdicts),
+        "granted": all(v["granted"] for v in verdicts) if verdicts else None,
+        "attempts_declared": plan.budget.attempts,
+        "attempts_made": attempts,
+        "confirmed": [sentence for about, sentence in debit.statements if about == "shift"],
+    }

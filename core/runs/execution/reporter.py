@@ -1,0 +1,212 @@
+"""Reporter and Heartbeat: a worker's two voices, one for the fit's events, one for signs of life.
+
+Both write through the run store; the reporter also brings the wish back to the fit.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+from sqlalchemy.exc import OperationalError
+
+from core.models.synthesizer import FitEvent, Wish
+from core.runs.storage.events import RunEvent
+from core.runs.storage.process import MIB, Readings
+from core.runs.storage.store import RunStore, RunStoreError
+
+__all__ = ["Heartbeat", "Pace", "Reporter", "Stopwatch"]
+
+FASTEST = {"metrics": 0.25, "progress": 0.25, "preview": 2.0}  # seconds between two of a kind
+EVENTS_PER_LIFE = 2000  # a kind's pace falls so that a long run stays near so many events
+WISH_SECONDS = 0.25
+BEAT_SECONDS = 2.0
+PREVIEW_ROWS = 20
+BURST = 64  # metrics of a phase that pass at once: one that is over in a second leaves a curve too
+
+
+class Pace:
+    """When the next of a stream of events is due: at most one each `fastest` seconds.
+
+    The gap grows with age, so that the number of events grows like its logarithm once 2,000 have
+    passed: a run of ten hours keeps about 10,000 of a kind, not 144,000.
+    """
+
+    def __init__(self, fastest: float, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._fastest = fastest
+        self._clock = clock
+        self._began = clock()
+        self._last = -float("inf")
+
+    def due(self) -> bool:
+        """Whether one may pass now; if so, it is counted as passed."""
+        now = self._clock()
+        gap = max(self._fastest, (now - self._began) / EVENTS_PER_LIFE)
+        if now - self._last < gap:
+            return False
+        self._last = now
+        return True
+
+
+class Stopwatch:
+    """Wall time by phase; a phase entered twice adds up."""
+
+    def __init__(self, seconds: dict[str, float] | None = None) -> None:
+        self._seconds = dict(seconds or {})
+        self._phase: str | None = None
+        self._since = time.monotonic()
+
+    def enter(self, phase: str | None) -> None:
+        """End the present phase and begin another; None only ends."""
+        now = time.monotonic()
+        if self._phase is not None:
+            self._seconds[self._phase] = self._seconds.get(self._phase, 0.0) + now - self._since
+        self._phase, self._since = phase, now
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Seconds by phase, the present one included, to the millisecond."""
+        self.enter(self._phase)
+        return {name: round(value, 3) for name, value in self._seconds.items()}
+
+
+class Reporter:
+    """The observer of a run's fit: stores its events at a bounded pace, returns the wish.
+
+    Attributes:
+      watch: wall time by phase.
+    """
+
+    def __init__(self, store: RunStore, run_id: str) -> None:
+        self._store = store
+        self._run_id = run_id
+        self._paces = {kind: Pace(fastest) for kind, fastest in FASTEST.items()}
+        self._held: dict[str, FitEvent] = {}  # newest event of each kind that was not due
+        self._wish = Wish.GO_ON
+        self._wish_pace = Pace(WISH_SECONDS)
+        self._private = False
+        self._burst = BURST
+        self._superseded = threading.Event()
+        self.watch = Stopwatch(store.run(run_id).seconds)
+
+    def __call__(self, event: FitEvent) -> Wish:
+        """Store the event when it is due and return what the fit should do."""
+        if event.kind == "phase":
+            self.flush()
+            self._private = bool(event.data.get("private"))
+            self._burst = BURST
+            self.watch.enter(str(event.data["name"]))
+            self._store.record(self._run_id, seconds=self.watch.seconds)
+        if event.kind == "preview":
+            event = FitEvent(kind="preview", data={"rows": event.data["rows"][:PREVIEW_ROWS]})
+        pace = self._paces.get(event.kind)
+        early = event.kind == "metrics" and self._burst > 0
+        if early:
+            self._burst -= 1
+        if pace is None or pace.due() or early:
+            self._held.pop(event.kind, None)
+            self._store.append(self._run_id, event)
+        else:
+            self._held[event.kind] = event
+        return self.wish()
+
+    def wish(self) -> Wish:
+        """What the fit should do now; asked of the store at most four times a second.
+
+        A pause waits for the end of a private phase that has no checkpoint yet: stopping inside it
+        would throw away what was paid for.
+        """
+        if self._superseded.is_set():
+            return Wish.CANCEL
+        if self._wish_pace.due():
+            self._wish = self._store.wish(self._run_id)
+        if self._wish is Wish.PAUSE and self._private:
+            return Wish.PAUSE if self._store.has_checkpoint(self._run_id) else Wish.GO_ON
+        return self._wish
+
+    def phase(self, name: str, title: str, *, private: bool = False) -> Wish:
+        """A phase of the worker itself begins."""
+        data: dict[str, Any] = {"name": name, "title": title, "private": private}
+        return self(FitEvent(kind="phase", data=data))
+
+    def flush(self) -> None:
+        """Store what was held back, so that the last step of a phase is always there."""
+        for event in self._held.values():
+            self._store.append(self._run_id, event)
+        self._held.clear()
+
+    def supersede(self) -> None:
+        """Make the fit stop: the run is no longer this process's own."""
+        self._superseded.set()
+
+    @property
+    def superseded(self) -> bool:
+        """Whether another process holds the run now, or nobody does."""
+        return self._superseded.is_set()
+
+
+class Heartbeat:
+    """A thread that says "alive" and reads the machine every two seconds while the block lasts.
+
+    Attributes:
+      device: what the readings name as the device; the worker sets it once it is known.
+      readings: what the process uses.
+    """
+
+    def __init__(self, store: RunStore, reporter: Reporter, run_id: str) -> None:
+        self._store = store
+        self._reporter = reporter
+        self._run_id = run_id
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+        self.device = "cpu"
+        self.readings = Readings()
+
+    def __enter__(self) -> Heartbeat:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _beat(self) -> None:
+        pace = Pace(BEAT_SECONDS * 0.9)
+        while not self._stop.wait(BEAT_SECONDS):
+            reading = self.readings.read(self.device)
+            try:
+                if not self._store.beat(self._run_id):
+                    self._reporter.supersede()
+                    return
+                if pace.due():
+                    self._store.append(self._run_id, RunEvent(kind="device", data=reading))
+            except (RunStoreError, OperationalError):
+                continue  # the database is busy: the next reading may do
+
+
+def ignore_hangup() -> None:
+    """Go on when the terminal or the server that started this process goes away."""
+    import signal
+
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+def peak_memory_mb(seen: float = 0.0) -> float:
+    """The largest resident size of this process in MiB, from the kernel where it tells.
+
+    Args:
+      seen: the largest of earlier readings, MiB; the answer (with the present size) where the
+        kernel does not tell.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        for line in status.read_text(encoding="ascii", errors="replace").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024.0
+    present: float = psutil.Process().memory_info().rss / MIB
+    return max(seen, present)

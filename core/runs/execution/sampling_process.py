@@ -1,0 +1,58 @@
+"""More rows from a saved model, in a process of its own: the UI process never imports torch.
+
+python -m core.runs.execution.sampling_process RUN_ID --home HOME --rows N [--seed K] --format csv
+--out FILE
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from core.models.synthesizer import Fitted, load_fitted
+from core.runs.execution.pipeline import limit_threads
+from core.runs.storage.store import RunStore
+from core.runs.storage.workspace import Workspace
+from core.table.io.write import write_csv, write_parquet
+
+__all__ = ["main"]
+
+
+def main(
+    arguments: Sequence[str] | None = None,
+    *,
+    load: Callable[[str, Path], Fitted] = load_fitted,
+) -> int:
+    """Sample and write one file; 0 when it is there.
+
+    Args:
+      arguments: of the command line.
+      load: the saved model of a model id and a folder.
+    """
+    parser = argparse.ArgumentParser(prog="core.runs.execution.sampling_process")
+    parser.add_argument("run_id")
+    parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument("--rows", type=int, required=True)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--format", choices=("csv", "parquet"), default="csv")
+    parser.add_argument("--escape-formulas", action="store_true")
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args(arguments)
+    os.umask(0o077)
+    limit_threads()
+    with RunStore(Workspace(options.home)) as store:
+        run = store.run(options.run_id)
+        model = load(run.model, store.artefact(run.id, "model"))
+    frame = model.sample(options.rows, seed=options.seed)
+    if options.format == "parquet":
+        write_parquet(frame, options.out)
+    else:
+        write_csv(frame, options.out, escape_formulas=options.escape_formulas)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,126 @@
+"""Journal: the append-only events of runs, and what live charts draw from them."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pandas as pd
+from sqlalchemy import func, insert, literal, or_, select
+from sqlalchemy.exc import IntegrityError
+
+from core.models.synthesizer import FitEvent
+from core.runs.storage.database import EventRow
+from core.runs.storage.events import EventKind, RunEvent, json_safe
+from core.runs.storage.table_store import RunStoreError, TableStore
+
+__all__ = ["Journal"]
+
+APPEND_TRIES = 20  # two writers that chose the same number: the second chooses again
+
+
+class Journal(TableStore):
+    """Events of runs: appended once, numbered from 1 in each run, never changed."""
+
+    def append(self, run_id: str, event: FitEvent | RunEvent) -> int:
+        """Store an event and return its number in the run's story.
+
+        Raises:
+          RunStoreError: the run is gone.
+        """
+        key = EventRow.run_id == run_id
+        number = select(func.coalesce(func.max(EventRow.seq), 0) + 1).where(key).scalar_subquery()
+        values = {
+            "run_id": run_id,
+            "seq": number,
+            "time": time.time(),
+            "kind": event.kind,
+            "data": json_safe(event.data),
+        }
+        statement = insert(EventRow).values(values).returning(EventRow.seq)
+        for _ in range(APPEND_TRIES):
+            try:
+                with self.engine.begin() as connection:
+                    return int(connection.execute(statement).scalar_one())
+            except IntegrityError as error:
+                if "foreign" in str(error.orig).lower():
+                    raise RunStoreError("The run was deleted; its event was not kept.") from None
+        raise RunStoreError("The run's story is being written by too many processes at once.")
+
+    def events(
+        self,
+        run_id: str,
+        after: int = 0,
+        *,
+        kind: EventKind | None = None,
+        limit: int | None = None,
+    ) -> list[RunEvent]:
+        """Events in order, those numbered above `after`; the first `limit` of them."""
+        query = select(EventRow.seq, EventRow.time, EventRow.kind, EventRow.data)
+        query = query.where(EventRow.run_id == run_id, EventRow.seq > after).order_by(EventRow.seq)
+        if kind is not None:
+            query = query.where(EventRow.kind == kind)
+        if limit is not None:
+            query = query.limit(limit)
+        with self.engine.connect() as connection:
+            return [
+                RunEvent(seq=seq, time=when, kind=what, data=data)
+                for seq, when, what, data in connection.execute(query)
+            ]
+
+    def latest(self, run_id: str, kind: EventKind) -> RunEvent | None:
+        """The newest event of a kind, or None."""
+        query = (
+            select(EventRow.seq, EventRow.time, EventRow.data)
+            .where(EventRow.run_id == run_id, EventRow.kind == kind)
+            .order_by(EventRow.seq.desc())
+            .limit(1)
+        )
+        with self.engine.connect() as connection:
+            row = connection.execute(query).one_or_none()
+        return None if row is None else RunEvent(seq=row[0], time=row[1], kind=kind, data=row[2])
+
+    def series(
+        self, run_id: str, *, kind: EventKind = "metrics", max_points: int = 400
+    ) -> pd.DataFrame:
+        """Numbers of one kind of event, thinned evenly in the database, for a live chart.
+
+        Args:
+          run_id: which run.
+          kind: "metrics", "device" or "progress".
+          max_points: about how many rows come back, ≥ 2; the newest event is always among them.
+
+        Returns:
+          One row an event: `seq`, `time` (s since 1970-01-01 UTC), `seconds` (since the run's
+          first event of that kind), then the event's numeric values by name; empty without events.
+        """
+        key = (EventRow.run_id == run_id, EventRow.kind == kind)
+        rank = func.row_number().over(order_by=EventRow.seq)
+        ranked = select(EventRow.seq.label("seq"), (rank - 1).label("rank")).where(*key).subquery()
+        with self.engine.connect() as connection:
+            span = select(func.count(), func.max(EventRow.seq), func.min(EventRow.seq)).where(*key)
+            count, newest, oldest = connection.execute(span).one()
+            if count == 0:
+                return pd.DataFrame({"seq": [], "time": [], "seconds": []})
+            stride = max(1, -(-int(count) // max(2, max_points)))
+            thin = select(ranked.c.seq).where(
+                or_(ranked.c.rank % literal(stride) == 0, ranked.c.seq == newest)
+            )
+            query = select(EventRow.seq, EventRow.time, EventRow.data)
+            query = query.where(EventRow.run_id == run_id, EventRow.seq.in_(thin))
+            rows = connection.execute(query.order_by(EventRow.seq)).all()
+        first = rows[0].time
+        return pd.DataFrame(
+            [
+                {"seq": seq, "time": when, "seconds": when - first, **_numbers(data)}
+                for seq, when, data in rows
+            ]
+        )
+
+
+def _numbers(data: dict[str, Any]) -> dict[str, float]:
+    return {
+        name: float(value)
+        for name, value in data.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }

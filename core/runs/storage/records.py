@@ -1,0 +1,124 @@
+"""TableRecord and RunRecord: what the store knows, as frozen values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from core.privacy.plan import Guarantee, Plan
+from core.runs.storage.events import State
+from core.table.holdout import training_count
+from core.table.schema import Schema
+
+__all__ = ["RunRecord", "TableRecord"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableRecord:
+    """An imported table.
+
+    Attributes:
+      id: short and fit for a URL.
+      name: for people.
+      n: number of records (public).
+      columns: headers in file order.
+      source: where it came from, in words.
+      created: time of import, UTC.
+      schema: proposed, or as the steward confirmed it.
+      profile: `core.table.profile.Profile` as a dict; pages read it instead of the rows.
+      path: the Parquet file.
+      people: the ledger account, see `core.runs.accounts.people`.
+    """
+
+    id: str
+    name: str
+    n: int
+    columns: tuple[str, ...]
+    source: str
+    created: datetime
+    schema: Schema
+    profile: dict[str, Any]
+    path: Path
+    people: str
+
+    @property
+    def training_n(self) -> int:
+        """Number of records that are trained on: all but the holdout (public)."""
+        return training_count(self.n, self.schema.holdout)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRecord:
+    """One run.
+
+    Attributes:
+      id: short and fit for a URL.
+      table_id, table_name: which table.
+      people: the ledger account that pays.
+      name: for people; may be empty.
+      model: registry id.
+      plan: what was asked for, fixed before data was touched.
+      schema: as it was when the run was made.
+      rows: synthetic records asked for, ≥ 1.
+      seed: for data-free randomness; None draws one.
+      device: "auto", "cpu" or "cuda".
+      confirmation: what the steward wrote to allow a run without differential privacy.
+      shift_words: what the steward wrote to allow a release that betrays hidden distributions.
+      state, message: where it is, with a plain sentence.
+      error: one plain line when it failed, else None.
+      created, started, ended: UTC; started at the first start, ended with the last state.
+      host, pid, pid_started, heartbeat: the machine and worker process that holds or held it.
+      attempt: 1, and one more for each start from the beginning; each pays for itself.
+      debit: the ledger's entry that paid, None when nothing was debited yet.
+      guarantee: what was executed; None until a fit has ended.
+      seconds: wall time by phase, in seconds.
+      peak_memory_mb: the worker's largest resident size, in MiB.
+      resumable: whether it can go on without another debit.
+    """
+
+    id: str
+    table_id: str
+    table_name: str
+    people: str
+    name: str
+    model: str
+    plan: Plan
+    schema: Schema
+    rows: int
+    seed: int | None
+    device: str
+    confirmation: str
+    shift_words: str
+    state: State
+    message: str
+    error: str | None
+    created: datetime
+    started: datetime | None
+    ended: datetime | None
+    host: str | None
+    pid: int | None
+    pid_started: float | None
+    heartbeat: datetime | None
+    attempt: int
+    debit: str | None
+    guarantee: Guarantee | None
+    seconds: dict[str, float]
+    peak_memory_mb: float | None
+    resumable: bool
+
+    @property
+    def debit_key(self) -> str:
+        """The ledger's key of this attempt: asked twice, it pays once."""
+        return self.id if self.attempt == 1 else f"{self.id}.{self.attempt}"
+
+    @property
+    def private(self) -> bool:
+        """Whether any differential privacy is claimed or planned."""
+        return self.guarantee.private if self.guarantee is not None else self.plan.budget.private
+
+    @property
+    def title(self) -> str:
+        """The name, or the model and the table when it has none."""
+        return self.name or f"{self.table_name} by {self.model}"

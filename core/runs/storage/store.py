@@ -1,0 +1,379 @@
+"""RunStore: runs, their state, wishes and artefacts, over the tables and the journal.
+
+Pages and the command line read it, the worker appends to it; each call is one short transaction, so
+any number of processes may share it. A change of state is a compare-and-set: of two processes that
+want the same run, one gets it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import socket
+import time
+from collections.abc import Collection
+from datetime import UTC, datetime
+from typing import Any
+
+import psutil
+from sqlalchemy import CursorResult, Update, delete, func, or_, select, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from core.models.synthesizer import Wish
+from core.privacy.plan import Guarantee, Plan
+from core.runs.storage.artefacts import Artefacts
+from core.runs.storage.database import RunRow, TableRow
+from core.runs.storage.events import RunEvent, State
+from core.runs.storage.journal import Journal
+from core.runs.storage.process import holder_gone
+from core.runs.storage.records import RunRecord, TableRecord
+from core.runs.storage.table_store import NotFoundError, RunStoreError
+from core.runs.storage.workspace import private_folder
+from core.table.holdout import training_count
+from core.table.schema import Schema
+
+__all__ = ["NotFoundError", "RunStore", "RunStoreError", "TableRecord"]
+
+RESUMABLE = (State.PAUSED, State.LOST, State.FAILED)
+
+
+def _utc(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+
+
+class RunStore(Journal, Artefacts):
+    """Tables, runs, events and artefacts of one workspace; see the bases for all but the runs.
+
+    Looking at a run whose worker process is gone marks it lost, so that no reader, in whatever
+    process, sees a dead run as running.
+    """
+
+    def create_run(
+        self,
+        table_id: str,
+        plan: Plan,
+        *,
+        schema: Schema,
+        rows: int,
+        seed: int | None,
+        device: str,
+        name: str = "",
+        confirmation: str = "",
+        shift_words: str = "",
+    ) -> RunRecord:
+        """A run in state queued; it starts when a launcher finds a free slot.
+
+        Raises:
+          RunStoreError: the plan is for another number of records, or rows < 1.
+        """
+        trained = training_count(self.table(table_id).n, schema.holdout)
+        if plan.n != trained:
+            raise RunStoreError(
+                f"The plan is for {plan.n} records, the table has {trained} to train on. Make a "
+                "new plan."
+            )
+        if rows < 1:
+            raise RunStoreError("Ask for at least one synthetic record.")
+        now = time.time()
+        row = RunRow(
+            id=secrets.token_hex(5),
+            table_id=table_id,
+            name=name,
+            plan=plan.model_dump_json(),
+            schema=schema.model_dump_json(),
+            rows=rows,
+            seed=seed,
+            device=device,
+            confirmation=confirmation,
+            shift_words=shift_words,
+            state=State.QUEUED,
+            attempt=1,
+            wish=Wish.GO_ON,
+            message="",
+            created=now,
+            queued=now,
+            seconds={},
+        )
+        run_id = row.id
+        private_folder(self.workspace.runs_dir / run_id)
+        with Session(self.engine) as session, session.begin():
+            session.add(row)
+        self._tell(run_id, State.QUEUED, "Waiting for a free slot.")
+        return self._one(run_id)
+
+    def run(self, run_id: str) -> RunRecord:
+        """One run; NotFoundError when there is none."""
+        self.reconcile()
+        return self._one(run_id)
+
+    def runs(self, table_id: str | None = None) -> list[RunRecord]:
+        """All runs, or those of one table, newest first."""
+        self.reconcile()
+        return self._run_records(RunRow.table_id == table_id if table_id is not None else None)
+
+    def delete_run(self, run_id: str) -> None:
+        """Remove a run, its events and artefacts; RunStoreError while its worker lives."""
+        run = self.run(run_id)
+        if run.state is State.RUNNING:
+            raise RunStoreError(f"The run '{run.title}' is running. Cancel it first.")
+        with self.engine.begin() as connection:
+            gone = connection.execute(
+                delete(RunRow).where(RunRow.id == run_id, RunRow.state != State.RUNNING)
+            )
+        if gone.rowcount:
+            shutil.rmtree(self.workspace.runs_dir / run_id, ignore_errors=True)
+
+    def delete_table(self, table_id: str) -> None:
+        """Remove a table's rows, its runs and their artefacts from disk; the ledger stays.
+
+        Raises:
+          RunStoreError: one of its runs is running; nothing was removed.
+        """
+        runs = self.runs(table_id)
+        for run in runs:
+            if run.state is State.RUNNING:
+                raise RunStoreError(f"The run '{run.title}' is running. Cancel it first.")
+        for run in runs:
+            self.delete_run(run.id)
+        self._drop_table(table_id)
+
+    def _one(self, run_id: str) -> RunRecord:
+        found = self._run_records(RunRow.id == run_id)
+        if not found:
+            raise NotFoundError("There is no such run in this workspace.")
+        return found[0]
+
+    def _run_records(self, condition: Any = None) -> list[RunRecord]:
+        query = select(RunRow, TableRow.name, TableRow.people).join(
+            TableRow, TableRow.id == RunRow.table_id
+        )
+        if condition is not None:
+            query = query.where(condition)
+        with Session(self.engine) as session:
+            found = session.execute(query.order_by(RunRow.created.desc())).all()
+            return [self._run_record(row, name, people) for row, name, people in found]
+
+    def _run_record(self, row: RunRow, table_name: str, people: str) -> RunRecord:
+        plan = Plan.model_validate_json(row.plan)
+        state = State(row.state)
+        free = row.debit is None or self.goes_on_free(row.id)
+        return RunRecord(
+            id=row.id,
+            table_id=row.table_id,
+            table_name=table_name,
+            people=people,
+            name=row.name,
+            model=plan.model,
+            plan=plan,
+            schema=Schema.model_validate_json(row.schema),
+            rows=row.rows,
+            seed=row.seed,
+            device=row.device,
+            confirmation=row.confirmation,
+            shift_words=row.shift_words,
+            state=state,
+            message=row.message,
+            error=row.error,
+            created=datetime.fromtimestamp(row.created, UTC),
+            started=_utc(row.started),
+            ended=_utc(row.ended),
+            host=row.host,
+            pid=row.pid,
+            pid_started=row.pid_started,
+            heartbeat=_utc(row.heartbeat),
+            attempt=row.attempt,
+            debit=row.debit,
+            guarantee=Guarantee.model_validate_json(row.guarantee) if row.guarantee else None,
+            seconds=row.seconds,
+            peak_memory_mb=row.peak_memory_mb,
+            resumable=state in RESUMABLE and free,
+        )
+
+    # -- what a person asks, what a worker says -------------------------------------------------
+
+    def request(self, run_id: str, wish: Wish) -> None:
+        """Leave a wish for the worker; it follows within about a second."""
+        self._update(update(RunRow).where(RunRow.id == run_id).values(wish=wish))
+
+    def wish(self, run_id: str) -> Wish:
+        """The wish that stands; a run that was deleted wishes to be cancelled."""
+        with self.engine.connect() as connection:
+            value = connection.execute(
+                select(RunRow.wish).where(RunRow.id == run_id)
+            ).scalar_one_or_none()
+        return Wish.CANCEL if value is None else Wish(value)
+
+    def set_state(
+        self,
+        run_id: str,
+        state: State,
+        message: str = "",
+        *,
+        error: str | None = None,
+        expect: Collection[State] | None = None,
+        pid: int | None = None,
+    ) -> bool:
+        """Change a run's state and tell its story; one winner among many processes.
+
+        Args:
+          run_id: which run.
+          state: the new state.
+          message: a plain sentence for people.
+          error: one plain line when the state is failed.
+          expect: change only when the state is one of these.
+          pid: change only when this process holds the run.
+
+        Returns:
+          Whether the state was changed.
+        """
+        now = time.time()
+        values: dict[str, Any] = {"state": state, "message": message, "error": error}
+        if state is State.QUEUED:
+            values |= {"queued": now, "ended": None, "wish": Wish.GO_ON, "pid": None}
+        if state is not State.RUNNING:
+            values |= {"slot": None}
+        if state not in (State.QUEUED, State.RUNNING):
+            values |= {"ended": now}
+        statement = update(RunRow).where(RunRow.id == run_id)
+        if expect is not None:
+            statement = statement.where(RunRow.state.in_(list(expect)))
+        if pid is not None:
+            statement = statement.where(RunRow.pid == pid)
+        changed = self._update(statement.values(**values))
+        if changed:
+            self._tell(run_id, state, message)
+        return changed
+
+    def queue(self) -> list[str]:
+        """Ids of the runs that wait, the one that waits longest first."""
+        query = select(RunRow.id).where(RunRow.state == State.QUEUED).order_by(RunRow.queued)
+        with self.engine.connect() as connection:
+            return list(connection.execute(query).scalars())
+
+    def claim(self, run_id: str, *, slots: int) -> bool:
+        """Take a queued run to start its worker: False when all slots are taken or it is gone.
+
+        The slot's number is unique in the database, so that of two processes that take the last
+        slot one fails, on any database.
+        """
+        taken_query = select(RunRow.slot).where(RunRow.slot.is_not(None))
+        for slot in range(slots):
+            with self.engine.connect() as connection:
+                taken = set(connection.execute(taken_query).scalars())
+            if slot in taken:
+                continue
+            now = time.time()
+            statement = (
+                update(RunRow)
+                .where(RunRow.id == run_id, RunRow.state == State.QUEUED)
+                .values(
+                    state=State.RUNNING,
+                    slot=slot,
+                    claimed=now,
+                    started=func.coalesce(RunRow.started, now),
+                    message="Starting.",
+                    pid=None,
+                    host=socket.gethostname(),
+                    heartbeat=now,
+                )
+            )
+            try:
+                claimed = self._update(statement)
+            except IntegrityError:  # another process took this slot between the two statements
+                continue
+            if claimed:
+                self._tell(run_id, State.RUNNING, "Starting.")
+            return claimed
+        return False
+
+    def adopt(self, run_id: str, pid: int) -> bool:
+        """Say which process on this machine holds a running run; False when another one does."""
+        try:
+            started = psutil.Process(pid).create_time()
+        except psutil.NoSuchProcess:
+            return False
+        return self._update(
+            update(RunRow)
+            .where(
+                RunRow.id == run_id,
+                RunRow.state == State.RUNNING,
+                or_(RunRow.pid.is_(None), RunRow.pid == pid),
+            )
+            .values(pid=pid, pid_started=started, host=socket.gethostname(), heartbeat=time.time())
+        )
+
+    def beat(self, run_id: str) -> bool:
+        """A sign of life of this process; False when the run is no longer its own."""
+        return self._update(
+            update(RunRow)
+            .where(RunRow.id == run_id, RunRow.state == State.RUNNING, RunRow.pid == os.getpid())
+            .values(heartbeat=time.time())
+        )
+
+    def begin_again(self, run_id: str) -> RunRecord:
+        """Count a start from the beginning: what was paid before pays for nothing more."""
+        fresh = update(RunRow).where(RunRow.id == run_id)
+        self._update(fresh.values(attempt=RunRow.attempt + 1, debit=None))
+        return self._one(run_id)
+
+    def record(
+        self,
+        run_id: str,
+        *,
+        debit: str | None = None,
+        guarantee: Guarantee | None = None,
+        seconds: dict[str, float] | None = None,
+        peak_memory_mb: float | None = None,
+    ) -> None:
+        """Keep what the worker knows: the ledger's entry, what was executed, times and memory."""
+        values: dict[str, Any] = {}
+        if debit is not None:
+            values["debit"] = debit
+        if guarantee is not None:
+            values["guarantee"] = guarantee.model_dump_json()
+        if seconds is not None:
+            values["seconds"] = seconds
+        if peak_memory_mb is not None:
+            values["peak_memory_mb"] = peak_memory_mb
+        self._update(update(RunRow).where(RunRow.id == run_id).values(**values))
+
+    def reconcile(self) -> list[RunRecord]:
+        """Mark runs whose worker is gone as lost and return them; cheap enough for every look."""
+        query = select(RunRow).where(RunRow.state == State.RUNNING)
+        with Session(self.engine) as session:
+            gone = [(row.id, row.pid) for row in session.scalars(query) if _gone(row)]
+        lost = [run_id for run_id, pid in gone if self._lose(run_id, pid)]
+        return [self._one(run_id) for run_id in lost]
+
+    def _lose(self, run_id: str, pid: int | None) -> bool:
+        if self.has_result(run_id):
+            kept = "The synthetic table is kept; resume to finish the report."
+        elif self.has_checkpoint(run_id):
+            kept = "Its checkpoint is kept: resume goes on from there and spends nothing."
+        elif self.goes_on_free(run_id):
+            kept = "Nothing was released yet: resuming spends nothing more."
+        else:
+            kept = "There is no checkpoint: a new start spends its budget again."
+        message = f"The worker process ended unexpectedly. {kept}"
+        return self.set_state(run_id, State.LOST, message, expect=(State.RUNNING,), pid=pid)
+
+    def _tell(self, run_id: str, state: State, message: str) -> None:
+        event = RunEvent(kind="state", data={"state": state.value, "message": message})
+        self.append(run_id, event)
+
+    def _update(self, statement: Update) -> bool:
+        with self.engine.begin() as connection:
+            result: CursorResult[Any] = connection.execute(statement)
+            return result.rowcount > 0
+
+
+def _gone(row: RunRow) -> bool:
+    return holder_gone(
+        host=row.host,
+        pid=row.pid,
+        pid_started=row.pid_started,
+        heartbeat=row.heartbeat,
+        claimed=row.claimed,
+    )

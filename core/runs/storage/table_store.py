@@ -1,0 +1,200 @@
+"""TableStore: imported tables, their rows as Parquet files, the rest in the database."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import shutil
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+import pandas as pd
+from sqlalchemy import Engine, delete, select, update
+from sqlalchemy.orm import Session
+
+from core.privacy.ledger.ledger import Ledger
+from core.runs.storage.database import SketchRow, TableRow, create_tables, open_engine
+from core.runs.storage.events import json_safe
+from core.runs.storage.records import TableRecord
+from core.runs.storage.workspace import Workspace, private_folder, replacing
+from core.table.holdout import split_rows
+from core.table.schema import Schema
+
+__all__ = ["NotFoundError", "RunStoreError", "TableStore"]
+
+
+class RunStoreError(ValueError):
+    """Something cannot be done to a table or run; the message says what to do instead."""
+
+
+class NotFoundError(RunStoreError):
+    """No table, run or artefact of that name."""
+
+
+class TableStore:
+    """The tables of one workspace.
+
+    Attributes:
+      workspace: the folder.
+      engine: the database's engine, which the ledger shares.
+    """
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.engine: Engine = open_engine(workspace.database_url)
+        create_tables(self.engine)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the database's connections back; the store may still be used and opens new ones."""
+        self.engine.dispose()
+
+    def add_table(
+        self,
+        frame: pd.DataFrame,
+        *,
+        name: str,
+        schema: Schema,
+        profile: dict[str, Any],
+        source: str,
+        people: str,
+        table_id: str | None = None,
+    ) -> TableRecord:
+        """Keep a table: its rows as Parquet (mode 0600), the rest in the database.
+
+        Raises:
+          RunStoreError: no records, or the frame's columns are not the schema's.
+        """
+        if len(frame) == 0:
+            raise RunStoreError("The table holds no records. Nothing was kept.")
+        if tuple(frame.columns) != schema.names:
+            raise RunStoreError("The schema's columns are not the table's. Nothing was kept.")
+        table_id = table_id or secrets.token_hex(5)
+        folder = private_folder(self.workspace.tables_dir / table_id)
+        with replacing(folder / "rows.parquet") as file:
+            frame.to_parquet(file, index=False)
+        row = TableRow(
+            id=table_id,
+            name=name,
+            n=len(frame),
+            source=source,
+            created=time.time(),
+            people=people,
+            schema=schema.model_dump_json(),
+            profile=json_safe(profile),
+        )
+        with Session(self.engine) as session, session.begin():
+            session.add(row)
+        return self.table(table_id)
+
+    def tables(self) -> list[TableRecord]:
+        """All tables, newest first."""
+        with Session(self.engine) as session:
+            rows = session.scalars(select(TableRow).order_by(TableRow.created.desc()))
+            return [self._table_record(row) for row in rows]
+
+    def table(self, table_id: str) -> TableRecord:
+        """One table; NotFoundError when there is none."""
+        with Session(self.engine) as session:
+            row = session.get(TableRow, table_id)
+            if row is None:
+                raise NotFoundError("There is no such table in this workspace.")
+            return self._table_record(row)
+
+    def save_schema(
+        self, table_id: str, schema: Schema, *, profile: dict[str, Any] | None = None
+    ) -> TableRecord:
+        """Replace a table's schema (and profile, when one is given).
+
+        Raises:
+          RunStoreError: the schema names other columns than the table has.
+        """
+        if schema.names != self.table(table_id).columns:
+            raise RunStoreError("The schema's columns are not the table's. It was not changed.")
+        values: dict[str, Any] = {"schema": schema.model_dump_json()}
+        if profile is not None:
+            values["profile"] = json_safe(profile)
+        with self.engine.begin() as connection:
+            connection.execute(update(TableRow).where(TableRow.id == table_id).values(**values))
+        return self.table(table_id)
+
+    def attest(self, table_id: str) -> None:
+        """Keep that the steward declared the table's present schema public, and when.
+
+        The statement holds for that schema alone: a changed one has to be attested again.
+        """
+        table = self.table(table_id)
+        statement = {"schema": _digest(table.schema), "time": time.time()}
+        with replacing(self._statement(table)) as file:
+            file.write(json.dumps(statement).encode())
+
+    def attested(self, table_id: str) -> bool:
+        """Whether the steward declared the table's present schema public."""
+        table = self.table(table_id)
+        try:
+            statement = json.loads(self._statement(table).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return False
+        return bool(statement["schema"] == _digest(table.schema))
+
+    def _statement(self, table: TableRecord) -> Path:
+        return table.path.parent / "attested.json"
+
+    def load_frame(self, table_id: str) -> pd.DataFrame:
+        """All rows of a table, as they were imported."""
+        return pd.read_parquet(self.table(table_id).path)
+
+    def load_split(
+        self, table_id: str, holdout: float, *, columns: Sequence[str] | None = None
+    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """The rows that are trained on and those kept out, each in file order.
+
+        Args:
+          table_id: which table.
+          holdout: share of rows kept out, see `core.table.holdout`.
+          columns: only these; all by default.
+        """
+        wanted = None if columns is None else list(columns)
+        return split_rows(pd.read_parquet(self.table(table_id).path, columns=wanted), holdout)
+
+    def _drop_table(self, table_id: str) -> None:
+        """Remove a table's rows from disk and its records, and those of its runs, at once.
+
+        What its people are recognised by goes too, unless the ledger holds something about them.
+        """
+        table = self.table(table_id)
+        folder = table.path.parent
+        written = Ledger(self.engine).entries(table.people)
+        with self.engine.begin() as connection:
+            connection.execute(delete(TableRow).where(TableRow.id == table_id))
+            if not written:
+                connection.execute(delete(SketchRow).where(SketchRow.table_id == table_id))
+        shutil.rmtree(folder)
+
+    def _table_record(self, row: TableRow) -> TableRecord:
+        schema = Schema.model_validate_json(row.schema)
+        return TableRecord(
+            id=row.id,
+            name=row.name,
+            n=row.n,
+            columns=schema.names,
+            source=row.source,
+            created=datetime.fromtimestamp(row.created, UTC),
+            schema=schema,
+            profile=row.profile,
+            path=self.workspace.tables_dir / row.id / "rows.parquet",
+            people=row.people,
+        )
+
+
+def _digest(schema: Schema) -> str:
+    return hashlib.sha256(schema.model_dump_json().encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""What pages and the command line call: tables, plans, runs, reviews, exports."""

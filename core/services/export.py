@@ -1,0 +1,102 @@
+"""Files for download: the reviewed synthetic table, the model, the certificate, a dictionary.
+
+Nothing here opens the real table.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import zipfile
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from core.runs.execution.privacy_certificate import declared, origin
+from core.runs.storage.records import RunRecord
+from core.runs.storage.store import NotFoundError, RunStore, RunStoreError
+from core.runs.storage.workspace import private_folder
+from core.table.io.write import write_csv
+
+__all__ = ["certificate_text", "dictionary", "file_name", "model_zip", "reviewed_file"]
+
+MODEL_ENDINGS = (".json", ".safetensors")  # what models save; nothing else goes into a ZIP
+
+
+def file_name(run: RunRecord, ending: str) -> str:
+    """A download's name; says so when nothing is private.
+
+    Args:
+      run: whose.
+      ending: without the dot, such as "csv".
+    """
+    table = re.sub(r"[^A-Za-z0-9]+", "-", Path(run.table_name).stem).strip("-").lower() or "table"
+    epsilon = f"epsilon-{run.plan.budget.epsilon:g}" if run.private else "not-private"
+    return f"{table}-synthetic-{epsilon}.{ending}"
+
+
+def reviewed_file(
+    store: RunStore,
+    run: RunRecord,
+    *,
+    format: Literal["csv", "parquet"],
+    escape_formulas: bool = False,
+) -> Path:
+    """The synthetic table that was reviewed, as a file under the run's `exports`.
+
+    Raises:
+      NotFoundError: the run has made no table.
+    """
+    source = store.artefact(run.id, "synthetic.parquet")
+    if not source.exists():
+        raise NotFoundError("This run has made no synthetic table yet.")
+    if format == "parquet":
+        return source
+    escaped = "-escaped" if escape_formulas else ""
+    target = private_folder(store.artefact(run.id, "exports")) / f"reviewed{escaped}.csv"
+    if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
+        write_csv(pd.read_parquet(source), target, escape_formulas=escape_formulas)
+    return target
+
+
+def model_zip(store: RunStore, run: RunRecord) -> bytes:
+    """The saved model (weights and JSON, no code) as a zip file, with the folders of its parts.
+
+    Raises:
+      RunStoreError: the model is shifted: with it anyone could undo the shift.
+    """
+    if run.plan.protection is not None and run.plan.protection.shift:
+        raise RunStoreError(
+            "This model holds hidden distributions unshifted, so it stays here. Nothing was made. "
+            "Take the synthetic table instead."
+        )
+    folder = store.artefact(run.id, "model")
+    files = [p for p in folder.rglob("*") if p.is_file() and p.suffix in MODEL_ENDINGS]
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(files):
+            archive.write(path, path.relative_to(folder).as_posix())
+    return buffer.getvalue()
+
+
+def dictionary(run: RunRecord) -> pd.DataFrame:
+    """One row a column: name, type, what may stand in it and where that was taken from."""
+    return pd.DataFrame(
+        [
+            {
+                "column": c.name,
+                "kind": c.kind.value,
+                "type": c.dtype,
+                "what may stand in it": declared(c).removeprefix(f"{c.name}: "),
+                "known": origin(c),
+            }
+            for c in run.schema.domain().columns
+        ]
+    )
+
+
+def certificate_text(certificate: dict[str, Any]) -> str:
+    """The certificate as indented JSON text."""
+    return json.dumps(certificate, indent=2, ensure_ascii=False)

@@ -1,0 +1,1 @@
+"""Files and cells to typed frames, and frames to files."""

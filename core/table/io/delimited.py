@@ -1,0 +1,277 @@
+"""Delimited text (CSV, TSV and kin) to a typed frame, with every doubt named by its line."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+
+from core.table.io.cells import (
+    Distinct,
+    ReadLimits,
+    TableReadError,
+    decimal_mark,
+    distinct,
+    too_many_rows,
+    typed,
+)
+from core.table.io.text_encoding import SAMPLE_BYTES, to_utf8
+
+__all__ = ["Delimited", "check_header", "frame_of_cells", "split_text"]
+
+DELIMITERS = (",", ";", "\t", "|")
+NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
+SAMPLE_ROWS = 200  # records looked at to tell the delimiter
+BLOCK_BYTES = 1 << 24  # arrow refuses a record longer than one block
+
+
+@dataclass(frozen=True)
+class Delimited:
+    """Text split into cells, with how it was split.
+
+    Attributes:
+      table: n rows of text, one column per header name, named by position.
+      header: checked column names.
+    """
+
+    table: pa.Table
+    header: list[str]
+    delimiter: str
+    encoding: str
+    warnings: list[str]
+
+
+def split_text(data: bytes, *, limits: ReadLimits, tabbed: bool = False) -> Delimited:
+    """Split delimited text into cells, still untyped so that the bytes can be freed first.
+
+    Args:
+      data: the whole file, in any common encoding.
+      limits: rows and columns allowed.
+      tabbed: whether the file's name promises tabs; decides only where the text leaves a doubt.
+
+    Raises:
+      TableReadError: what is wrong, where, and what to do.
+    """
+    data, encoding, warnings = to_utf8(data)
+    data, declared = _sep_line(data)
+    if not data.strip():
+        raise TableReadError("The file is empty. Choose a file with a header and rows.")
+    delimiter = declared or _delimiter(data, tabbed)
+    spaced = f'{delimiter} "'.encode() in data  # quotes after a space: skip the space
+    reader = _records(data, delimiter, spaced)
+    header: list[str] = []
+    header_lines = 0
+    try:
+        header = next((row for row in reader if row), [])
+        header_lines = reader.line_num
+        first = next((row for row in reader if row), None)
+    except csv.Error as error:
+        raise _scan_error(header_lines + 1, error) from None
+    header = check_header(header, limits)
+    if first is None:
+        raise TableReadError("The file has a header but no rows. Choose a file with rows.")
+    warnings += _header_doubts(header)
+    if spaced or _tangled_quotes(data):
+        _scan(data, header, delimiter, spaced)
+    if spaced:
+        table = _read_spaced(data, len(header), delimiter)
+    else:
+        table = _read_arrow(data, header, delimiter, header_lines)
+    if table.num_rows > limits.max_rows:
+        raise too_many_rows(table.num_rows, limits)
+    return Delimited(table, header, delimiter, encoding, warnings)
+
+
+def _sep_line(data: bytes) -> tuple[bytes, str | None]:
+    """Drop the `sep=;` line that spreadsheets write, keeping what it says."""
+    head = data[:8].lower()
+    if head.startswith(b"sep=") and data[4:5].decode("latin-1") in DELIMITERS:
+        return data[5:].lstrip(b"\r\n"), data[4:5].decode()
+    return data, None
+
+
+def _records(data: bytes, delimiter: str, spaced: bool) -> csv._reader:  # type: ignore[name-defined]
+    stream = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="")
+    return csv.reader(stream, delimiter=delimiter, skipinitialspace=spaced, strict=True)
+
+
+def _delimiter(data: bytes, tabbed: bool) -> str:
+    """The delimiter whose field count is the most constant, then the one with most fields."""
+    sample = data[:SAMPLE_BYTES]
+    if len(data) > SAMPLE_BYTES:
+        sample = sample[: sample.rfind(b"\n") + 1] or sample
+    scores = []
+    for candidate in DELIMITERS:
+        widths = list(_widths(sample, candidate))
+        if not widths or widths[0] < 2:
+            continue
+        # A sample may end inside a quoted value, and a ragged row is an error to report later: the
+        # share of rows as wide as the header is what tells delimiters apart.
+        share = sum(w == widths[0] for w in widths) / len(widths)
+        promised = candidate == ("\t" if tabbed else ",")
+        scores.append((round(share, 1), promised and tabbed, widths[0], promised, candidate))
+    return max(scores)[-1] if scores else ("\t" if tabbed else ",")
+
+
+def _widths(sample: bytes, delimiter: str) -> Iterator[int]:
+    stream = io.StringIO(sample.decode("utf-8", "replace"), newline="")
+    reader = csv.reader(stream, delimiter=delimiter, skipinitialspace=True)
+    try:
+        for row in reader:
+            if row:
+                yield len(row)
+            if reader.line_num > SAMPLE_ROWS:
+                return
+    except csv.Error:
+        return
+
+
+def check_header(header: list[str], limits: ReadLimits) -> list[str]:
+    """Trimmed column names, checked.
+
+    Raises:
+      TableReadError: too many columns, a blank name or the same name twice.
+    """
+    names = [name.strip() for name in header]
+    if len(names) > limits.max_columns:
+        raise TableReadError(
+            f"The file has {len(names):,} columns; {limits.max_columns:,} is the most. "
+            "Keep the columns you need and try again."
+        )
+    blank = [i + 1 for i, name in enumerate(names) if not name]
+    if blank:
+        raise TableReadError(
+            f"Column {blank[0]} has no name in the header. Give every column a name, or remove it."
+        )
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise TableReadError(
+            f"The header names '{twice[0]}' more than once. Give every column its own name."
+        )
+    return names
+
+
+def _header_doubts(header: list[str]) -> list[str]:
+    numeric = sum(_is_numeric(name) for name in header)
+    if numeric * 2 > len(header):
+        return [
+            "The first line is taken as the header, but it looks like values. "
+            "If the file has no header, add one."
+        ]
+    return []
+
+
+def _is_numeric(name: str) -> bool:
+    try:
+        float(name.replace(",", "."))
+    except ValueError:
+        return False
+    return True
+
+
+def _tangled_quotes(data: bytes) -> bool:
+    """Whether quotes might have swallowed line ends, which only a slower strict scan can tell."""
+    quotes = data.count(b'"')
+    return quotes > 0 and (quotes % 2 == 1 or _quoted_breaks(data))
+
+
+def _quoted_breaks(data: bytes) -> bool:
+    """Whether some line holds an odd number of quotes, so that a value goes on in the next."""
+    return any(line.count(b'"') % 2 for line in io.BytesIO(data))
+
+
+def _scan(data: bytes, header: list[str], delimiter: str, spaced: bool) -> None:
+    """Walk every record strictly and raise on the first that is ragged or badly quoted."""
+    reader = _records(data, delimiter, spaced)
+    start = 1
+    try:
+        for row in reader:
+            if row and len(row) != len(header):
+                raise _ragged(start, len(row), len(header), delimiter)
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise _scan_error(start, error) from None
+
+
+def _ragged(line: int, found: int, wanted: int, delimiter: str) -> TableReadError:
+    values = "value" if found == 1 else "values"
+    return TableReadError(
+        f"Line {line} has {found} {values} where the header has {wanted} (delimiter: "
+        f"{NAMES[delimiter]}). Fix that line; put quotes around values that hold the delimiter."
+    )
+
+
+def _scan_error(line: int, error: csv.Error) -> TableReadError:
+    if "limit" in str(error):
+        return TableReadError(
+            f"Line {line} begins a value longer than {csv.field_size_limit():,} characters, most "
+            "likely a quote that is never closed. Close it and try again."
+        )
+    if "unexpected end" in str(error):
+        return TableReadError(
+            f'Line {line} opens a quote (") that is never closed. Close it and try again.'
+        )
+    return TableReadError(
+        f'Line {line} has text after a closing quote ("). Double the quotes inside a quoted value, '
+        "or close the one left open on an earlier line."
+    )
+
+
+def _read_arrow(data: bytes, header: list[str], delimiter: str, header_lines: int) -> pa.Table:
+    """All cells as text, each column with its own dictionary."""
+    names = [str(i) for i in range(len(header))]
+    text = pa.dictionary(pa.int32(), pa.string())
+    # The header is skipped by lines, not records, because it may hold line breaks.
+    try:
+        return arrow_csv.read_csv(
+            pa.BufferReader(data),
+            read_options=arrow_csv.ReadOptions(
+                column_names=names, skip_rows=header_lines, block_size=BLOCK_BYTES
+            ),
+            parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(names, text), strings_can_be_null=False
+            ),
+        )
+    except pa.ArrowInvalid:
+        pass  # its message quotes the row; the strict scan below finds the line without quoting it
+    _scan(data, header, delimiter, spaced=False)
+    raise TableReadError(
+        "The file could not be split into rows and columns. Save it again as CSV in UTF-8."
+    )
+
+
+def _read_spaced(data: bytes, width: int, delimiter: str) -> pa.Table:
+    """The same for files that put a space before a quoted value, which arrow does not know."""
+    frame = pd.read_csv(
+        io.BytesIO(data),
+        sep=delimiter,
+        header=0,
+        names=[str(i) for i in range(width)],
+        index_col=False,
+        dtype="str",
+        na_filter=False,
+        skipinitialspace=True,
+        on_bad_lines="error",
+    )
+    return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+def frame_of_cells(table: pa.Table, header: list[str]) -> tuple[pd.DataFrame, str, list[str]]:
+    """Typed frame of a table of text, its decimal mark, and warnings."""
+    cells: dict[str, Distinct] = {}
+    for name in header:
+        cells[name] = distinct(table.column(0))
+        table = table.remove_column(0)  # frees each column once it is taken apart
+    decimal, warnings = decimal_mark(cells)
+    columns = {}
+    for name in header:
+        columns[name], doubts = typed(cells.pop(name), name, decimal)
+        warnings += doubts
+    return pd.DataFrame(columns, copy=False), decimal, warnings

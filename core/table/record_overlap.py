@@ -1,0 +1,220 @@
+"""compare: how many rows of a table are also in an earlier one, beyond what chance would bring.
+
+Columns are matched first, by the values they share and how often; names decide only where two
+columns hold the same values equally often. Then rows are compared on the matched columns, all at
+once and with each one left out in turn (one column may have been rounded or recoded).
+
+Tables of different people share rows too, when their columns take few values. So only rows that
+are single in the earlier table count, and they are judged against the larger of two estimates of
+how often strangers would meet them: the one that columns would give if they were independent, and
+the one that equal rows within either table give. For the latter Good and Turing's count of rows
+that occur twice where others occur once ("The population frequencies of species", 1953) is good for
+large tables, and the share of pairs of rows that are equal for small ones; the smaller is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import optimize, stats
+
+from core.table.record_hashes import HashedColumn, HashedTable, Hashes, Sketch, mixed
+
+__all__ = ["Overlap", "compare"]
+
+SURE = 1e-6  # chance that as many rows are shared by strangers
+ENOUGH = 0.02  # share of either table's rows that makes two tables one people's
+FEWEST = 3  # shared rows
+PLENTY = 0.5  # share from which no column is left out to find more
+CONTAINED = 0.5  # share of rows whose value the other column knows, for a match
+CONTAINED_KEY = 0.02  # ... of columns whose values tell rows apart
+MARGIN = 0.03  # two candidates closer than this leave a column unmatched, if no name decides
+LOOK = 500  # values that are tried before all of them are
+EXPLORED = 50_000  # rows that columns are left out with
+
+Pairs: TypeAlias = "Sequence[tuple[HashedColumn, HashedColumn]]"
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """What two tables share.
+
+    Attributes:
+      columns: how many columns were matched.
+      of_new: estimated share of the new table's rows that are in the earlier one, [0, 1].
+      of_old: estimated share of the earlier table's rows that are in the new one, [0, 1].
+      shared: single rows of the earlier table's sample that were met.
+      by_chance: share of them that strangers would share, [0, 1].
+      p_value: chance that strangers share as many.
+    """
+
+    columns: int
+    of_new: float
+    of_old: float
+    shared: int
+    by_chance: float
+    p_value: float
+
+    @property
+    def same_people(self) -> bool:
+        """Whether the tables are probably about the same people, in part at least."""
+        enough = max(self.of_new, self.of_old) >= ENOUGH and self.shared >= FEWEST
+        return enough and self.p_value < SURE
+
+    @property
+    def strength(self) -> float:
+        """The larger share."""
+        return max(self.of_new, self.of_old)
+
+    @property
+    def rank(self) -> tuple[bool, float, float]:
+        """Orders overlaps: those that tell most come last."""
+        return self.same_people, self.strength if self.same_people else 0.0, -self.p_value
+
+
+def compare(new: HashedTable, old: Sketch, *, n: int | None = None) -> Overlap | None:
+    """The overlap of a table with the table of a sketch made with the same key; None without any.
+
+    Args:
+      new: rows of the table, all or a random part of them, at least one.
+      old: of the earlier table.
+      n: how many rows the table has; as many as `new` when None.
+    """
+    part = 1.0 if n is None else new.n / n
+    pairs = _matched(new, old.sample)
+    if not pairs:
+        return None
+    best = _Rows(new, old, pairs).overlap(part)
+    if len(pairs) == 1 or (best is not None and best.same_people and best.strength >= PLENTY):
+        return best
+    # each column in turn may have been changed; some rows of a large table are enough to see it
+    some = new.thinned(max(1, new.n // EXPLORED))
+    fewer = [[*pairs[:i], *pairs[i + 1 :]] for i in range(len(pairs))]
+    tried = [
+        _Rows(some, old, _same(some, new, one)).overlap(part * some.n / new.n) for one in fewer
+    ]
+    ranked = [(one.rank, i) for i, one in enumerate(tried) if one is not None]
+    if ranked and max(ranked)[0][0]:
+        other = _Rows(new, old, fewer[max(ranked)[1]]).overlap(part)
+        if other is not None and (best is None or other.rank > best.rank):
+            return other
+    return best
+
+
+def _same(some: HashedTable, new: HashedTable, pairs: Pairs) -> Pairs:
+    """The pairs with their new columns thinned."""
+    return [(old, some.columns[new.columns.index(column)]) for old, column in pairs]
+
+
+# -- columns ----------------------------------------------------------------------------------
+
+
+def _matched(new: HashedTable, old: HashedTable) -> list[tuple[HashedColumn, HashedColumn]]:
+    """Pairs of an earlier and a new column that hold the same, each column in one pair."""
+    olds = [column for column in old.columns if len(column.distinct) > 1]
+    news = [column for column in new.columns if len(column.distinct) > 1]
+    if not olds or not news:
+        return []
+    alike = np.array([[_alike(o, c) for c in news] for o in olds])
+    named = np.array([[o.name == c.name for c in news] for o in olds])
+    rows, columns = optimize.linear_sum_assignment(-(alike + (named & (alike > 0.0))))
+    pairs = []
+    for i, j in zip(rows, columns, strict=True):
+        rivals = np.concatenate([np.delete(alike[i], j), np.delete(alike[:, j], i)])
+        doubtful = rivals.size and rivals.max() > alike[i, j] - MARGIN
+        if alike[i, j] > 0.0 and (named[i, j] or not doubtful):
+            pairs.append((olds[i], news[j]))
+    return pairs
+
+
+def _alike(old: HashedColumn, new: HashedColumn) -> float:
+    """How much alike two columns' values are, in [0, 1]; 0 for no match."""
+    keys = old.key_like and new.key_like
+    if len(old.distinct) > LOOK and (new.places_of(old.distinct[:LOOK]) < 0).all():
+        return 0.0
+    places = new.places_of(old.distinct)
+    known = places >= 0
+    of_old, of_new = old.shares[known], new.shares[places[known]]
+    contained = max(float(of_old.sum()), float(of_new.sum()))
+    if contained < (CONTAINED_KEY if keys else CONTAINED):
+        return 0.0
+    return contained if keys else float(np.minimum(of_old, of_new).sum())
+
+
+# -- rows -------------------------------------------------------------------------------------
+
+
+class _Rows:
+    """Rows of both tables on matched columns."""
+
+    def __init__(self, new: HashedTable, old: Sketch, pairs: Pairs) -> None:
+        self._n, self._old, self._pairs = new.n, old, pairs
+        self._before = _row_hashes([o for o, _ in pairs], old.sample.n)
+        self._now = _row_hashes([c for _, c in pairs], new.n)
+
+    def overlap(self, part: float) -> Overlap | None:
+        """What is shared; None when the earlier table has no row of its own kind.
+
+        Args:
+          part: share of the new table's rows that are here, (0, 1].
+        """
+        distinct, first, counts = np.unique(self._before, return_index=True, return_counts=True)
+        single = counts == 1
+        singles, twice = int(single.sum()), int((counts == 2).sum())
+        if not singles:
+            return None
+        places = pd.Index(distinct).get_indexer(pd.Index(self._now))
+        met = np.bincount(places[places >= 0], minlength=len(distinct)) > 0
+        shared = int(met[single].sum())
+        drawn = self._old.sample.n
+        again = 2.0 * (twice + 1) / singles / drawn * self._n  # meetings with a single row
+        again = min(again, self._n * self._twins(counts))
+        expected = np.maximum(again, self._independent(first[single]))
+        chance = float(np.minimum(expected, 1.0).mean())  # the union bound
+        beyond = max(0.0, (shared / singles - chance) / max(1e-12, 1.0 - chance))
+        return Overlap(
+            columns=len(self._pairs),
+            of_new=min(1.0, beyond * self._old.n / self._n),
+            of_old=min(1.0, beyond / part),
+            shared=shared,
+            by_chance=chance,
+            p_value=float(stats.binom.sf(shared - 1, singles, min(chance, 1.0))),
+        )
+
+    def _twins(self, counts: NDArray[np.intp]) -> float:
+        """Chance that two rows of one table are equal, estimated from all pairs in both.
+
+        Args:
+          counts: how often each different row of the earlier sample is there.
+        """
+        now = np.unique(self._now, return_counts=True)[1]
+        pairs = [float((one * (one - 1.0)).sum()) for one in (counts, now)]
+        most = [n * (n - 1.0) for n in (self._old.sample.n, self._n)]
+        return min(1.0, (sum(pairs) + 2.0) / max(1.0, sum(most)))
+
+    def _independent(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Meetings with rows of the sample if columns were independent, float64 [rows]."""
+        logs = np.full(len(rows), np.log(float(self._n)))
+        for old, new in self._pairs:
+            density = max(old.density, new.density)
+            if density:
+                logs += np.log(density / self._n)
+                continue
+            places = new.places_of(old.distinct)
+            there = np.where(places >= 0, new.shares[places], 0.0)
+            logs += np.log(np.maximum(there, old.shares))[old.codes[rows]]
+        expected: NDArray[np.float64] = np.exp(np.minimum(logs, 50.0))
+        return expected
+
+
+def _row_hashes(columns: Sequence[HashedColumn], n: int) -> Hashes:
+    """Sums of the columns' terms, uint64 [n]; they wrap around on purpose."""
+    total = np.zeros(n, dtype=np.uint64)
+    for place, column in enumerate(columns):
+        total += mixed(column.distinct, place)[column.codes]
+    return total

@@ -1,0 +1,150 @@
+"""Sentences, the one-file report and the pictures of several runs."""
+
+import html
+import json
+import math
+import re
+
+import pytest
+
+from core.export.findings import findings
+from core.export.page_html import page
+from core.figures.pairs import association_figure
+from core.figures.tradeoff import tradeoff_figure, tradeoff_words
+from core.quality.report import types
+from core.quality.report.build_report import build_report
+from tests.pages.screen import small_report
+from tests.quality.conftest import collapsed, make, shuffled
+from tests.quality.conftest import schema as schema_fixture
+
+SCHEMA = schema_fixture.__wrapped__()
+
+
+@pytest.fixture(scope="module")
+def reports():
+    real, test = make(500, 1), make(300, 2)
+    made = {"fresh": make(500, 3), "shuffled": shuffled(real), "collapsed": collapsed(real)}
+    made["copied"] = real
+    return {
+        name: build_report(real, frame, SCHEMA, test=test).model_dump(mode="json")
+        for name, frame in made.items()
+    }
+
+
+def said(report, kind):
+    return " ".join(one.text for one in findings(report) if one.kind == kind)
+
+
+def test_a_good_table_kept_everything_and_exposes_nobody(reports):
+    assert said(reports["fresh"], "lost") == ""
+    assert "pairs of columns that belong together still do" in said(reports["fresh"], "kept")
+    assert "None of 5 attacks" in said(reports["fresh"], "safe")
+
+
+def test_a_shuffle_keeps_the_shares_and_loses_what_belongs_together(reports):
+    assert "columns have nearly the real shares" in said(reports["shuffled"], "kept")
+    lost = said(reports["shuffled"], "lost")
+    assert "became weaker" in lost and "reaches" in lost and "job" in lost
+
+
+def test_a_collapsed_table_loses_its_shares(reports):
+    assert "Shares differ clearly" in said(reports["collapsed"], "lost")
+
+
+def test_a_copied_table_exposes_people(reports):
+    assert "rows that stand in the release as they are" in said(reports["copied"], "exposed")
+
+
+def test_what_was_hidden_on_purpose_is_not_lost(reports):
+    check = {"differs": True, "columns": ["age", "job"]}
+    far = reports["collapsed"]
+    report = far | {"protection": [check]}
+    assert "Hidden on purpose: how age, job are spread." in said(report, "kept")
+    shares = [f.text for f in findings(report) if f.text.startswith("Shares differ")]
+    assert "age (" not in shares[0] and "job (" not in shares[0]
+    failed = far | {"protection": [check | {"differs": False}]}
+    assert "Hidden" not in said(failed, "kept")
+
+
+def test_noise_alone_is_not_called_a_loss():
+    noise, bins = 0.02, 30
+    alone = 0.5 * bins * noise / 1.96 * math.sqrt(2 / math.pi)  # 0.12: above the limit by itself
+    picture = {"tvd": alone + 0.01, "noise": noise, "real": [1 / bins] * bins, "missing_real": 0.0}
+    report = types.Report(view="outside", rows_real=1, rows_synthetic=1).model_dump(mode="json")
+    assert said(report | {"columns": {"a": picture}}, "lost") == ""
+    far = picture | {"tvd": alone + 0.2}
+    assert "a (20% of rows elsewhere)" in said(report | {"columns": {"a": far}}, "lost")
+    assert "a (" in said(report | {"columns": {"a": picture | {"noise": None}}}, "lost")
+
+
+def test_what_was_not_tried_is_said(reports):
+    report = reports["fresh"] | {"attacks": []}
+    assert "not tried" in said(report, "unknown")
+    assert findings(report | {"complete": False, "columns": {}, "associations": None}) != []
+    bare = types.Report(rows_real=1, rows_synthetic=1).model_dump(mode="json")
+    assert findings(bare) == []
+
+
+# -- one file -----------------------------------------------------------------------------------
+
+
+def test_the_page_is_stamped_and_needs_nothing_from_outside(reports):
+    text = page(reports["fresh"], "A & B")
+    assert "INSIDE ONLY" in text and "A &amp; B" in text
+    assert not re.search(r"(src|href)=['\"]https?:", text) and "default-src 'none'" in text
+    assert len(text) < 5_000_000
+    assert 'data-figure="pca"' in text or "data-figure='pca'" in text
+
+
+def test_what_people_wrote_cannot_break_out(reports):
+    bad = "</script><script>alert(1)</script>"
+    remark = {"author": bad, "time": "now", "about": "pca", "text": bad}
+    report = json.loads(json.dumps(reports["fresh"]).replace("job", "j</script><b>"))
+    text = page(report, bad, remarks=[remark])
+    assert bad not in text and html.escape(bad) in text
+    assert "j</script>" not in text
+
+
+def test_the_outside_page_says_so_and_shows_no_real_row():
+    from core.quality.report.outside import NOT_SHOWN, outside_report
+    from tests.models.tables import rows, schema
+
+    report = outside_report(rows(200, 1), schema()).model_dump(mode="json")
+    text = page(report, "t")
+    assert "MAY BE SHOWN OUTSIDE" in text and "INSIDE" not in text
+    body = text.split("<main>")[1].split("</main>")[0]
+    assert "200 synthetic records" in body and "real rows" not in body.replace(NOT_SHOWN, "")
+
+
+# -- several runs -------------------------------------------------------------------------------
+
+
+def test_the_curve_has_a_line_a_model_and_a_place_for_no_privacy():
+    runs = [
+        {"title": "a", "model": "pearl", "epsilon": 1.0, "value": 0.8, "ceiling": 0.9},
+        {"title": "b", "model": "pearl", "epsilon": 0.1, "value": 0.6, "ceiling": 0.9},
+        {"title": "c", "model": "p3gm", "epsilon": math.inf, "value": 0.85, "ceiling": None},
+    ]
+    drawn = tradeoff_figure(runs, "AUROC")
+    assert [trace.name for trace in drawn.data] == ["pearl", "p3gm"]
+    assert list(drawn.data[0].x) == [0.1, 1.0] and drawn.data[1].x[0] > 1
+    assert drawn.layout.xaxis.ticktext[-1] == "no privacy"
+    assert drawn.layout.shapes[0].y0 == pytest.approx(0.9)
+    assert "the best is c at no privacy" in tradeoff_words(runs, "AUROC", "higher")
+    assert "the best is b at ε 0.1" in tradeoff_words(runs, "Gap", "lower")
+    assert tradeoff_words([], "Gap", "lower") == "No run has this score yet."
+
+
+def test_associations_are_drawn_with_their_difference():
+    table = {"columns": ["a", "b"], "real": [[1, 0.5], [0.5, 1]], "synthetic": [[1, 0.2], [0.2, 1]]}
+    drawn = association_figure({"associations": table})
+    assert [trace.name for trace in drawn.data] == ["real", "synthetic", "difference"]
+    assert drawn.data[2].z[0][1] == pytest.approx(-0.3)
+    assert [trace.showscale for trace in drawn.data] == [False, False, True]
+    outside = association_figure({"associations": table | {"real": []}})
+    assert [trace.name for trace in outside.data] == ["synthetic"]
+    assert association_figure({"associations": None}) is None
+
+
+def test_small_reports_can_be_written_too():
+    assert "Single columns: distance" in page(small_report(filled=True), "t")

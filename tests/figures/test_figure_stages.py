@@ -1,0 +1,71 @@
+"""The picture of a plan's stages: every private one with its cost, free ones marked as such."""
+
+import math
+
+import pytest
+
+from core.figures.stages import stages_figure, stages_text
+from core.models.synthesizer import cards, synthesizer
+from core.privacy.plan import Budget
+from tests.models.tables import domain
+
+
+def drawn(model, epsilon=1.0, **settings):
+    made = synthesizer(model)
+    plan = made.plan(domain(), 5000, Budget(epsilon=epsilon, delta=1e-6), settings)
+    stages = [stage.model_dump() for stage in made.card.stages]
+    return plan, stages, plan.model_dump(mode="json")
+
+
+def texts(figure):
+    return " ".join(str(note.text) for note in figure.layout.annotations).replace("<br>", " ")
+
+
+@pytest.mark.parametrize("model", [card.id for card in cards()])
+@pytest.mark.parametrize("epsilon", [1.0, math.inf])
+def test_every_private_access_is_in_the_picture(model, epsilon):
+    plan, stages, dumped = drawn(model, epsilon)
+    said = texts(stages_figure(stages, dumped))
+    titles = [stage["title"] for stage in stages]
+    for phase in plan.phases:
+        stage = next(s for s in stages if s["name"] == phase.name)
+        assert stage["private"] and stage["title"] in said
+        noise = f"noise {phase.noise_multiplier:.3g}" if math.isfinite(epsilon) else "no noise"
+        if phase.rho is not None:
+            noise = "random choice"
+        assert noise in said and noise in stages_text(stages, dumped)
+    assert said.index("Real table") < said.index(titles[-1]) < said.index("Synthetic table")
+    assert ("touches no real rows" in said) == any(not s["private"] for s in stages)
+
+
+def test_a_stage_the_plan_leaves_out_is_left_out():
+    _, stages, dumped = drawn("pearl")
+    assert "Typical distance" not in texts(stages_figure(stages, dumped))
+    _, stages, dumped = drawn("pearl", distance_share=0.2)
+    assert "Typical distance" in texts(stages_figure(stages, dumped))
+    assert "20 % of the budget" in texts(stages_figure(stages, dumped))
+
+
+def test_random_batches_are_counted():
+    _, stages, dumped = drawn("dp_gan", steps=30, critic_steps=2, batch=100)
+    assert "60 random batches of 100" in texts(stages_figure(stages, dumped))
+
+
+def test_arrows_join_boxes():
+    _, stages, dumped = drawn("p3gm")
+    figure = stages_figure(stages, dumped)
+    arrows = [note for note in figure.layout.annotations if note.showarrow]
+    assert len(arrows) == len(stages) + 1
+    assert all(arrow.ay > arrow.y for arrow in arrows)
+
+
+def test_hidden_distributions_are_in_the_picture():
+    _, stages, dumped = drawn("pearl")
+    phase = dumped["phases"][-1] | {
+        "name": "certificate: g", "mechanism": "laplace", "noise_multiplier": 10.0, "share": 0.1,
+    }  # fmt: skip
+    dumped["phases"].append(phase)
+    dumped["protection"] = {"groups": {"g": ["age"], "unpaid": ["ill"]}, "shift": 0.75}
+    said = texts(stages_figure(stages, dumped))
+    assert "Shift of hidden columns" in said and "Certificate for “g”" in said
+    assert "unpaid" not in said and "noise 10" in said

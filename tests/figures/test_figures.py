@@ -1,0 +1,274 @@
+"""Figures from plain dicts: what is drawn, in words and numbers."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from core.figures import dimension_wise as figures
+from core.figures.elements import edge_ticks, name_points, share, spans, wrap
+
+HISTOGRAM = {
+    "kind": "integer",
+    "scale": "log",
+    "labels": None,
+    "edges": [0, 0, 2, 9],
+    "real": [0.5, 0.1, 0.2],
+    "synthetic": [0.35, 0.2, 0.35],
+    "missing_real": 0.2,
+    "missing_synthetic": 0.1,
+    "outside": 0.0,
+    "tvd": 0.25,
+}
+BARS = {
+    "kind": "category",
+    "scale": "linear",
+    "labels": ["a", "a label that is far too long for any axis"],
+    "edges": None,
+    "real": [0.75, 0.25],
+    "synthetic": [0.5, 0.5],
+    "missing_real": 0.0,
+    "missing_synthetic": 0.0,
+    "outside": 0.0,
+    "tvd": 0.25,
+}
+
+
+def prediction(column, real, synthetic, metric="F1", predictable=True):
+    return {
+        "column": column,
+        "metric": metric,
+        "real": real,
+        "synthetic": synthetic,
+        "baseline": 0.1,
+        "predictable": predictable,
+        "note": "",
+    }
+
+
+@pytest.fixture
+def report():
+    return {
+        "columns": {"amount": HISTOGRAM, "word": BARS},
+        "pca": {
+            "real": [[0.0, 1.0], [1.0, 0.0]],
+            "synthetic": [[0.5, 0.5]],
+            "explained": [0.4, 0.2],
+            "wscore": 0.91,
+            "spread": 0.01,
+        },
+        "dimension_probability": [
+            {"column": "word", "label": "a", "real": 0.75, "synthetic": 0.5},
+            {"column": "word", "label": "b", "real": 0.25, "synthetic": 0.26},
+        ],
+        "dimension_prediction": [
+            prediction("word", 0.9, 0.6),
+            prediction("amount", 0.5, 0.45, "R²"),
+            prediction("noise", 0.01, 0.0, "R²", False),
+            prediction("constant", None, None, "R²", False),
+        ],
+        "pairs": {"columns": ["amount", "word"], "tvd": [[0.1, 0.3], [0.3, 0.2]]},
+    }
+
+
+def drawn(figure):
+    return json.loads(figure.to_json())
+
+
+def every_figure(report):
+    yield figures.column_figure(report, "amount")
+    yield figures.column_figure(report, "word")
+    for name in ("pca", "probability", "prediction", "pairs"):
+        yield getattr(figures, f"{name}_figure")(report)
+
+
+def test_every_figure_suits_both_themes(report):
+    for figure in every_figure(report):
+        layout = drawn(figure)["layout"]
+        assert layout["paper_bgcolor"] == layout["plot_bgcolor"] == "rgba(0,0,0,0)"
+        # No text colour of its own, so that the page's applies.
+        assert "color" not in layout.get("font", {})
+        assert '"color":"#000' not in figure.to_json() and '"color":"black' not in figure.to_json()
+
+
+def test_a_column_tells_tables_apart_by_more_than_colour(report):
+    filled, hatched = drawn(figures.column_figure(report, "word"))["data"]
+    assert (filled["name"], hatched["name"]) == ("real", "synthetic")
+    assert "pattern" not in filled["marker"]
+    assert hatched["marker"]["pattern"]["shape"] == "/"
+    assert "25.0 % of rows" in filled["hovertext"][1]
+    bars, outline = drawn(figures.column_figure(report, "amount"))["data"][:2]
+    assert (bars["type"], outline["type"]) == ("bar", "scatter")
+    assert outline["line"]["shape"] == "hv"
+
+
+def test_atoms_and_missing_stand_apart_from_the_bins(report):
+    data = drawn(figures.column_figure(report, "amount"))["data"]
+    bins, _, real, synthetic = data
+    assert bins["y"] == [0.1, 0.2]
+    assert real["x"] == [0.5, 0.2]  # exactly 0, missing
+    assert synthetic["x"] == [0.35, 0.1]
+    assert "exactly 0" in real["hovertext"][0] and "missing" in real["hovertext"][1]
+    assert real["xaxis"] == "x2"
+
+
+def test_a_constant_column_and_one_without_values_are_drawn(report):
+    constant = HISTOGRAM | {"edges": [3, 3], "real": [0.8], "synthetic": [0.9]}
+    report["columns"]["amount"] = constant
+    real = drawn(figures.column_figure(report, "amount"))["data"][0]
+    assert real["x"] == [0.8, 0.2]
+    report["columns"]["amount"] = HISTOGRAM | {
+        "edges": [], "real": [], "synthetic": [], "missing_real": 1.0,
+    }  # fmt: skip
+    assert drawn(figures.column_figure(report, "amount"))["data"][0]["x"] == [1.0]
+    assert "missing in 100.0 %" in figures.describe("column", report, "amount")
+
+
+def test_many_points_use_webgl(report):
+    assert {trace["type"] for trace in drawn(figures.pca_figure(report))["data"]} == {"scatter"}
+    report["pca"]["real"] = [[0.0, 0.0]] * 1001
+    kinds = [trace["type"] for trace in drawn(figures.pca_figure(report))["data"]]
+    assert kinds == ["scattergl", "scatter"]
+
+
+def test_pca_symbols_differ(report):
+    real, synthetic = drawn(figures.pca_figure(report))["data"]
+    assert real["marker"]["symbol"] != synthetic["marker"]["symbol"]
+    assert "19%" not in json.dumps(real) and real["x"] == [0.0, 1.0]
+
+
+def test_predictions_are_grouped_and_the_unmeasured_left_out(report):
+    figure = drawn(figures.prediction_figure(report))
+    assert [trace["name"] for trace in figure["data"]] == [
+        "equal",
+        "lists (F1)",
+        "numbers (R²)",
+        "not predictable even from real rows",
+    ]
+    assert sum(len(trace["x"]) for trace in figure["data"][1:]) == 3
+    assert {note["text"] for note in figure["layout"]["annotations"]} == {"word", "amount"}
+
+
+def test_what_is_not_measured_yet_is_no_figure(report):
+    empty = report | {
+        "pca": None,
+        "pairs": None,
+        "dimension_probability": [],
+        "dimension_prediction": [],
+    }
+    for name in ("pca", "probability", "prediction", "pairs"):
+        assert getattr(figures, f"{name}_figure")(empty) is None
+        assert figures.describe(name, empty).endswith(".")
+    with pytest.raises(KeyError):
+        figures.column_figure(report, "no such column")
+    with pytest.raises(KeyError):
+        figures.describe("no such kind", report)
+
+
+def test_descriptions_name_the_largest_difference(report):
+    assert "exactly 0, 50.0 % of real and 35.0 % of synthetic" in figures.describe(
+        "column", report, "amount"
+    )
+    assert "missing in 20.0 % of real" in figures.describe("column", report, "amount")
+    assert "score 0.910" in figures.describe("pca", report)
+    assert "word: a, 75.0 % of real and 50.0 %" in figures.describe("probability", report)
+    assert "word, F1 0.90 against 0.60" in figures.describe("prediction", report)
+    assert "0.300, amount with word" in figures.describe("pairs", report)
+
+
+def plan(epsilon, **changes):
+    phase = {
+        "name": "p",
+        "title": "Embedding",
+        "what": "Averages of waves.",
+        "mechanism": "gaussian",
+        "share": 0.8,
+        "noise_multiplier": 3.73,
+        "count": 1500,
+        "sampling_rate": 0.002,
+        "rho": None,
+    }
+    small = phase | {"title": "Shares", "share": 0.2, "count": 1, "sampling_rate": None}
+    return {"budget": {"epsilon": epsilon}, "phases": [phase | changes, small]}
+
+
+def test_budget_pieces_add_up_and_explain_themselves():
+    figure = drawn(figures.budget_figure(plan(1.0)))
+    assert sum(trace["x"][0] for trace in figure["data"]) == 1
+    hover = figure["data"][0]["hovertext"][0].replace("<br>", " ")
+    assert "Gaussian noise of 3.73 times" in hover
+    assert "1,500 times, each time on a random 0.2 % of the records" in hover
+    assert "ε = 1" in figure["layout"]["xaxis"]["title"]["text"]
+    # Neighbouring pieces differ in hatch, not only in colour.
+    markers = [trace["marker"] for trace in figure["data"]]
+    assert "pattern" not in markers[0] and markers[1]["pattern"]["shape"] == "/"
+
+
+def test_a_budget_without_privacy_says_so():
+    figure = drawn(figures.budget_figure(plan("Infinity")))
+    assert "no differential privacy" in figure["layout"]["xaxis"]["title"]["text"]
+    assert "noise" not in figure["data"][0]["hovertext"][0]
+    zcdp = figures.budget_figure(plan(1.0, mechanism="zcdp", rho=0.01))
+    assert "ρ = 0.01" in zcdp.to_json() or "\\u03c1 = 0.01" in zcdp.to_json()
+
+
+def profile(**changes):
+    base = {
+        "name": "x", "kind": "integer", "missing": 0.0, "distinct": 3, "edges": None,
+        "labels": None, "counts": [], "other": 0,
+    }  # fmt: skip
+    return base | changes
+
+
+def test_profile_shares_are_of_all_rows():
+    # 60 + 20 present rows and 20 % missing: 100 rows.
+    bars = drawn(figures.profile_figure(profile(edges=[0, 5, 10], counts=[60, 20], missing=0.2)))[
+        "data"
+    ][0]
+    assert bars["y"] == pytest.approx([0.6, 0.2, 0.2])
+    assert bars["marker"]["pattern"]["shape"] == ["", "", "/"]
+    bars = drawn(
+        figures.profile_figure(profile(kind="category", labels=["a"], counts=[60], other=40))
+    )["data"][0]
+    assert bars["x"] == pytest.approx([0.6, 0.4])
+    assert "other" in bars["hovertext"][1]
+
+
+def test_profiles_of_surrogates_and_empty_columns():
+    bars = drawn(
+        figures.profile_figure(
+            profile(kind="identifier", labels=["appear once", "appear more often"], counts=[9, 1])
+        )
+    )["data"][0]
+    assert bars["x"] == pytest.approx([0.9, 0.1])
+    bars = drawn(figures.profile_figure(profile(kind="text", missing=1.0)))["data"][0]
+    assert bars["x"] == [1.0]
+
+
+def test_spans_of_dates_and_decimals():
+    start = datetime(2020, 1, 31, tzinfo=UTC).timestamp()
+    assert spans([start, start + 86400], "datetime") == ["2020-01-31 to 2020-02-01"]
+    assert spans([0.125, 2500000.5], "number") == ["0.125 to 2,500,000"]
+    assert spans([3, 3], "integer") == ["3"]
+    assert spans([], "integer") == []
+
+
+def test_ticks_stay_few_and_start_at_a_bin_s_first_value():
+    ticks = edge_ticks([x - 0.5 for x in range(0, 101, 4)], "integer", most=7)
+    assert len(ticks["tickvals"]) <= 7
+    assert ticks["ticktext"][0] == "0" and ticks["tickvals"][0] == -0.5
+
+
+def test_only_points_off_the_line_are_named():
+    trace = {"x": [0.1, 0.5], "y": [0.1, 0.9]}
+    (note,) = name_points(trace, ["on", "off"])
+    assert note["text"] == "off" and note["xanchor"] == "right"
+
+
+def test_small_shares_are_not_rounded_away():
+    assert share(0.0001) == "< 0.1 %"
+    assert share(1.0) == "100.0 %"
+
+
+def test_hover_lines_are_short():
+    assert all(len(line) <= 60 for line in wrap("word " * 60).split("<br>"))
