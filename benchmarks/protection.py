@@ -42,7 +42,7 @@ from core.models.synthesizer import FitEvent, Wish, synthesizer  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.plan import Plan  # noqa: E402
 from core.runs.execution.lmdp_certificate import certify  # noqa: E402
-from core.services.service import make_plan  # noqa: E402
+from core.services.planning import make_plan  # noqa: E402
 from core.table.codec import Codec, Codes  # noqa: E402
 from core.table.infer import infer_schema  # noqa: E402
 from core.table.io.read import read_table  # noqa: E402

@@ -14,7 +14,7 @@ from core.runs.accounts.account import DEFAULT_LIMIT
 from core.runs.execution import noisy_scores as scoring
 from core.runs.execution import review_histograms as overlay
 from core.runs.storage.records import TableRecord
-from core.services import estimate, service
+from core.services import estimate, planning, service
 from core.table.schema import SchemaError
 from pages.parts import domains, guard, models, protection, routes, shared
 
@@ -189,7 +189,7 @@ def _summary(table: TableRecord, card: Card, epsilon: float, extra: dict[str, ob
     st.subheader("What will happen", anchor=False)
     plan = None
     try:
-        plan = service.make_plan(
+        plan = planning.make_plan(
             table.schema,
             table.training_n,
             model=card.id,

@@ -40,8 +40,8 @@ from core.runs.execution.reporter import Pace, Stopwatch, peak_memory_mb
 from core.runs.storage.secrets import shift_key
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
+from core.services.planning import make_plan
 from core.services.selection import looked_words
-from core.services.service import make_plan
 from core.table.holdout import split_rows, training_count
 from core.table.io.write import write_csv, write_parquet
 from core.table.schema import Schema

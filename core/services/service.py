@@ -13,28 +13,24 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
-from pydantic import ValidationError
 
-from core.models.synthesizer import Wish, synthesizer
+from core.models.synthesizer import Wish
 from core.privacy.ledger.ledger import HiddenError, Ledger
-from core.privacy.plan import Budget, Plan, default_delta
+from core.privacy.plan import Plan
 from core.quality.report.types import View
 from core.runs.accounts.account import Account, account, set_limit
 from core.runs.accounts.people import answered, settle
 from core.runs.execution.launcher import LocalLauncher
-from core.runs.execution.noisy_scores import score_phase
-from core.runs.execution.review_histograms import review_phase
 from core.runs.storage.artefacts import INSIDE, OUTSIDE
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import NotFoundError, RunStore, RunStoreError
 from core.runs.storage.workspace import PROJECT_ROOT, Workspace, private_folder
 from core.services.progress import Progress, epsilon_so_far, progress
-from core.services.protected_plan import protected_plan
 from core.services.selection import certificate
 from core.table.infer import infer_schema
 from core.table.profile import profile
-from core.table.schema import DomainSource, Schema, SchemaError
+from core.table.schema import Schema
 
 __all__ = [
     "Account",
@@ -47,7 +43,6 @@ __all__ = [
     "epsilon_so_far",
     "generate_rows",
     "import_frame",
-    "make_plan",
     "open_store",
     "pause",
     "progress",
@@ -108,76 +103,6 @@ def confirm_schema(store: RunStore, table_id: str, schema: Schema) -> TableRecor
 
 
 # -- plans and runs -----------------------------------------------------------------------------
-
-
-def make_plan(
-    schema: Schema,
-    n: int,
-    *,
-    model: str,
-    epsilon: float,
-    delta: float | None = None,
-    settings: dict[str, Any] | None = None,
-    alpha: float = 0.05,
-    shift: float | None = None,
-    certificate: float | None = None,
-    attempts: int = 1,
-    review: float | None = None,
-    score: float | None = None,
-) -> Plan:
-    """The plan of a model for a schema and n records; touches no data.
-
-    Args:
-      schema: its domain must be declared.
-      n: number of records to train on (public), ≥ 1: `TableRecord.training_n`.
-      model: registry id.
-      epsilon: budget under zero-out, > 0; inf turns differential privacy off.
-      delta: in (0, 1/n); `default_delta(n)` when None.
-      settings: advanced settings by name.
-      alpha: level of the tests that protect tagged columns.
-      shift: how different they must be, see `Protection`; None for the model's default.
-      certificate: ε of each group's private certificate, out of the budget; None for none.
-      attempts: how often the run may begin anew until its check passes; all are paid for.
-      review: share of the budget that buys histograms for people outside, in (0, ½]; None for none.
-      score: share that buys noisy counts to compare runs by, in (0, ½]; None for none.
-
-    Raises:
-      ValueError: one plain line on what is wrong (SchemaError, or the model's own words).
-      KeyError: no such model.
-    """
-    unpaid = [c.name for c in schema.columns if c.source is DomainSource.BOUGHT]
-    if unpaid:
-        raise SchemaError(
-            f"Buying a domain with budget is not part of this version: {', '.join(unpaid)}. "
-            "Declare these columns' bounds or categories public, or drop them."
-        )
-    domain = schema.domain()
-    try:
-        budget = Budget(epsilon=epsilon, delta=default_delta(n) if delta is None else delta)
-        bought = ((review_phase, review), (score_phase, score)) if budget.private else ()
-        phases = [make(domain, budget, part, attempts=attempts) for make, part in bought if part]
-        budget = budget.model_copy(update={"reserved": tuple(phases)})
-        if not domain.sensitive:
-            if certificate is not None or attempts > 1:
-                raise ValueError("A certificate and attempts need tagged columns; none is tagged.")
-            return synthesizer(model).plan(domain, n, budget, settings)
-        return protected_plan(
-            synthesizer(model),
-            domain,
-            n,
-            budget,
-            settings or {},
-            alpha=alpha,
-            shift=shift,
-            certificate=certificate,
-            attempts=attempts,
-        )
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        if first["type"] == "extra_forbidden":
-            raise ValueError(f"{model} has no setting called '{where}'") from None
-        raise ValueError(f"{where}: {first['msg'].lower()}, not {first['input']!r}") from None
 
 
 def start(

@@ -12,7 +12,7 @@ from core.models.synthesizer import Card
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
 from core.runs.storage.records import TableRecord
-from core.services.protected_plan import DEFAULT_SHIFT
+from core.services.planning import DEFAULT_SHIFT
 from pages.parts import shared
 from pages.parts.tagging import NOT_PEOPLE
 
@@ -22,7 +22,7 @@ SURE = 0.95  # a certificate should be this likely to be granted
 
 
 def choices(table: TableRecord, card: Card, epsilon: float) -> dict[str, Any]:
-    """What `service.make_plan` takes for tagged columns; nothing without tags."""
+    """What `planning.make_plan` takes for tagged columns; nothing without tags."""
     groups = table.schema.sensitive
     if not groups:
         return {}

@@ -12,7 +12,7 @@ from core.quality.report.outside import outside_report
 from core.runs.storage import reviews
 from core.runs.storage.events import State
 from core.runs.storage.reviews import Decision, Rule
-from core.services import declare, service
+from core.services import declare, planning, service
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, sample_table
 from tests.browser.app import PATIENCE, browser_page, server
 
@@ -34,7 +34,7 @@ def home(tmp_path_factory) -> Path:
     train, held = store.load_split(table.id, 0.2)
     mixed = made.apply(lambda column: column.sample(frac=1, random_state=1).array)
     for name, epsilon, frame in ((TITLE, 1.0, made), ("shuffled", 0.3, mixed)):
-        plan = service.make_plan(table.schema, table.training_n, model="pearl", epsilon=epsilon)
+        plan = planning.make_plan(table.schema, table.training_n, model="pearl", epsilon=epsilon)
         run = store.create_run(
             table.id, plan, schema=table.schema, rows=len(frame), seed=1, device="cpu", name=name
         )

@@ -33,7 +33,7 @@ from core.runs.execution.reporter import Pace
 from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
-from core.services import declare, export, service
+from core.services import declare, export, planning, service
 from core.table.codec import Codec, Codes
 from core.table.schema import Column, Domain, Kind, Schema
 from tests.runs import toy
@@ -134,7 +134,7 @@ def leaving(
         table = declare.change_holdout(store, table, 0.0)
         store.attest(table.id)
         patch.setattr(attempts, "PrivateTable", Released(schema.domain()))
-        plan = service.make_plan(
+        plan = planning.make_plan(
             schema, table.n, model=model, epsilon=1.0, settings=settings, review=0.1
         )
         run = store.create_run(

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
-from core.services import declare, service
+from core.services import declare, planning, service
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, sample_table
 from pages.parts import shared
 
@@ -63,7 +63,7 @@ def start(store: RunStore, table: TableRecord) -> Callable[..., RunRecord]:
     """Make a queued run of the sample table."""
 
     def make(epsilon: float = 1.0) -> RunRecord:
-        plan = service.make_plan(table.schema, table.n, model="pearl", epsilon=epsilon)
+        plan = planning.make_plan(table.schema, table.n, model="pearl", epsilon=epsilon)
         return service.start(
             store,
             IdleLauncher(),  # type: ignore[arg-type]

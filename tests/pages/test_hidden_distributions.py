@@ -7,7 +7,7 @@ import json
 import pytest
 
 from core.runs.storage.records import TableRecord
-from core.services import declare, service
+from core.services import declare, planning, service
 from core.table.schema import SchemaError
 from tests.pages.conftest import IdleLauncher
 from tests.pages.screen import finish, small_report, whole, words
@@ -21,7 +21,7 @@ def tagged(store, table) -> TableRecord:
 
 
 def run_of(store, table, **more):
-    plan = service.make_plan(table.schema, table.n, model="pearl", epsilon=1.0, **more)
+    plan = planning.make_plan(table.schema, table.n, model="pearl", epsilon=1.0, **more)
     return service.start(store, IdleLauncher(), table_id=table.id, plan=plan)
 
 

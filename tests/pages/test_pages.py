@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.runs.storage.events import State
 from core.runs.storage.store import RunStoreError
-from core.services import service
+from core.services import planning, service
 from pages.parts import shared, uploads
 from tests.pages.screen import buttons, finish, forget_statement, press, small_report, words
 
@@ -77,7 +77,7 @@ def test_an_address_does_not_lead_past_the_declaration(store, table, show):
     for at in (show("plan", table=table.id), show("plan")):
         assert "confirm on the Tables page" in at.info[0].value
         assert buttons(at) == ["Look at the table"] and not at.metric
-    plan = service.make_plan(table.schema, table.n, model="pearl", epsilon=1.0)
+    plan = planning.make_plan(table.schema, table.n, model="pearl", epsilon=1.0)
     with pytest.raises(RunStoreError, match="Nobody has confirmed"):
         service.start(store, shared.launcher(), table_id=table.id, plan=plan)
 

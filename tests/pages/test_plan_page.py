@@ -8,7 +8,7 @@ import pytest
 
 from core.models.synthesizer import cards
 from core.runs.storage.events import State
-from core.services import service
+from core.services import planning, service
 from core.table.sample import sample_table
 from core.table.schema import DomainSource
 from pages import plan as page
@@ -28,7 +28,7 @@ def started(monkeypatch):
 
 def test_every_phase_is_shown_with_its_noise(table, show):
     at = whole(show("plan", table=table.id))
-    plan = service.make_plan(table.schema, table.n, model="pearl", epsilon=1.0)
+    plan = planning.make_plan(table.schema, table.n, model="pearl", epsilon=1.0)
     said = words(at)
     for phase in plan.phases:
         assert phase.title in said and f"{phase.noise_multiplier:.2f}" in said
@@ -87,7 +87,7 @@ def test_a_wrong_setting_is_a_plain_error(table, show, monkeypatch):
     def refuse(*_, **__):
         raise ValueError("steps: input should be greater than 0, not 0")
 
-    monkeypatch.setattr(service, "make_plan", refuse)
+    monkeypatch.setattr(planning, "make_plan", refuse)
     at = whole(show("plan", table=table.id))
     assert at.error[0].value.startswith("steps") and "Back to the table" in buttons(at)
     assert not any(label.startswith("Train") for label in buttons(at))
@@ -160,7 +160,7 @@ def test_every_model_can_be_planned(table, show, model):
     at.pills[0].set_value(model).run()
     at = whole(at)
     card = next(card for card in cards() if card.id == model)
-    plan = service.make_plan(table.schema, table.n, model=model, epsilon=1.0)
+    plan = planning.make_plan(table.schema, table.n, model=model, epsilon=1.0)
     said = words(at)
     assert card.summary in said and len(at.get("plotly_chart")) == 2
     for phase in plan.phases:

@@ -8,7 +8,7 @@ import pytest
 
 from core.models.synthesizer import FitEvent, Wish
 from core.runs.storage.events import RunEvent, State
-from core.services import service
+from core.services import planning, service
 from pages import training as page
 from pages.parts import shared
 from tests.pages.screen import buttons, finish, press, running, small_report, whole, words
@@ -198,7 +198,7 @@ def test_a_dead_worker_is_seen_as_lost(store, start, show):
 
 
 def test_a_private_stage_says_where_it_is_and_what_it_has_spent(store, table, show):
-    plan = service.make_plan(table.schema, table.n, model="p3gm", epsilon=1.0)
+    plan = planning.make_plan(table.schema, table.n, model="p3gm", epsilon=1.0)
     run = service.start(store, shared.launcher(), table_id=table.id, plan=plan)
     running(store, run)
     steps = plan.phase("decoder").count
@@ -218,7 +218,7 @@ def test_a_private_stage_says_where_it_is_and_what_it_has_spent(store, table, sh
 
 
 def test_spending_grows_with_stages_and_ends_at_the_plan(store, table):
-    plan = service.make_plan(table.schema, table.n, model="p3gm", epsilon=1.0)
+    plan = planning.make_plan(table.schema, table.n, model="p3gm", epsilon=1.0)
     run = service.start(store, shared.launcher(), table_id=table.id, plan=plan)
     assert service.epsilon_so_far(store, run.id) == 0.0
     seen = []

@@ -12,7 +12,7 @@ from core.runs.accounts import people
 from core.runs.accounts.account import DEFAULT_LIMIT
 from core.runs.accounts.account import account as accounts
 from core.runs.storage.records import TableRecord
-from core.services import declare, service
+from core.services import declare, planning, service
 from core.table.sample import sample_table
 from tests.pages.screen import button, buttons, press, whole, words
 
@@ -30,7 +30,7 @@ def question(at):
 
 
 def released(store, table: TableRecord, **more) -> None:
-    plan = service.make_plan(table.schema, table.n, model="pearl", epsilon=0.5, **more)
+    plan = planning.make_plan(table.schema, table.n, model="pearl", epsilon=0.5, **more)
     accounts.pay(
         Ledger(store.engine), table.people, plan, f"{table.id}{len(more)}",
         domain=table.schema.domain(), allow_non_private=False,

@@ -15,7 +15,7 @@ from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.histograms import Histograms
 from core.privacy.plan import Budget, Plan
 from core.runs.execution.review_histograms import review_phase, shown_columns
-from core.services.service import make_plan
+from core.services.planning import make_plan
 from core.table.bins import MAX_LABELS
 from core.table.codec import Codec
 from core.table.schema import Column, Domain, Kind

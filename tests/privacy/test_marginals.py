@@ -16,7 +16,7 @@ from core.privacy.mechanisms.marginals import Marginals
 from core.privacy.plan import Budget
 from core.runs.execution.noisy_scores import SCORE, cells_key, count_made, score_phase
 from core.runs.execution.review_histograms import shown_columns
-from core.services.service import make_plan
+from core.services.planning import make_plan
 from core.table.codec import Codec
 from core.table.marginals import MOST_PAIRS, PAIR_GROUPS, SINGLE_GROUPS, pairs_of
 from core.table.schema import Column, Domain, Kind

@@ -18,7 +18,7 @@ from core.runs.execution.pipeline import Job, execute
 from core.runs.storage.secrets import shift_key
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
-from core.services import service
+from core.services import planning
 from core.table.infer import infer_schema
 from core.table.sample import sample_table
 from core.table.schema import Schema
@@ -39,7 +39,7 @@ def tagged(rows: pd.DataFrame) -> Schema:
 
 
 def planned(schema: Schema, epsilon: float = 1.0, **more) -> Plan:
-    return service.make_plan(
+    return planning.make_plan(
         schema, N, model="pearl", epsilon=epsilon, settings=dict(QUICK), **more
     )
 
@@ -115,7 +115,7 @@ def test_a_certificate_needs_tags_and_enough_rows(rows, tagged):
     with pytest.raises(ValueError, match="none is tagged"):
         planned(plain, certificate=0.1)
     with pytest.raises(ValueError, match="needs 128 records"):
-        service.make_plan(
+        planning.make_plan(
             tagged, 100, model="pearl", epsilon=1.0, settings=dict(QUICK), certificate=0.1
         )
 

@@ -9,7 +9,7 @@ import pytest
 from core.runs.execution.launcher import LocalLauncher
 from core.runs.storage.events import State
 from core.runs.storage.store import NotFoundError, RunStore, RunStoreError
-from core.services import service
+from core.services import planning, service
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, sample_table
 from core.table.schema import DomainSource
 
@@ -21,7 +21,7 @@ def test_sample_table_to_more_rows(store: RunStore) -> None:
     assert table.profile["n"] == 300
     schema = table.schema.model_copy(update={"target": SAMPLE_TARGET})
     table = service.confirm_schema(store, table.id, schema)
-    plan = service.make_plan(
+    plan = planning.make_plan(
         table.schema, table.n, model="pearl", epsilon=1.0, settings=dict(SETTINGS)
     )
     store.attest(table.id)
@@ -60,4 +60,4 @@ def test_a_domain_to_be_bought_is_refused(store: RunStore) -> None:
     column = table.schema["age"].model_copy(update={"source": DomainSource.BOUGHT})
     schema = table.schema.replace(column)
     with pytest.raises(ValueError, match="not part of this version: age"):
-        service.make_plan(schema, 50, model="pearl", epsilon=1.0)
+        planning.make_plan(schema, 50, model="pearl", epsilon=1.0)
