@@ -1,4 +1,4 @@
-"""PrivateTable: the only door to private rows.
+"""PrivateTable: the only way to private rows.
 
 A model is handed this object and nothing else. Rows can be read only inside a release that the plan
 holds, that is charged before it computes, and whose result carries the planned noise.
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.privacy.mechanisms import noise
-from core.privacy.mechanisms.additive import Mechanism, Rows, check_parts, rows_together
+from core.privacy.mechanisms.additive import Mechanism, Rows, check_parts, group_size_of
 from core.privacy.mechanisms.noise import NoiseSource, SecureNoise
 from core.privacy.mechanisms.selection import Scores, Selection, range_of
 from core.privacy.meter import Meter, UnplannedReleaseError
@@ -262,9 +262,9 @@ class PrivateTable:
         if phase is None:
             return  # the meter says so
         _same_kind(phase, mechanism)
-        if self.__chunk_rows % rows_together(mechanism):
+        if self.__chunk_rows % group_size_of(mechanism):
             raise UnplannedReleaseError(
-                f"Phase '{phase_name}' looks at {rows_together(mechanism)} rows at a time, which "
+                f"Phase '{phase_name}' looks at {group_size_of(mechanism)} rows at a time, which "
                 f"chunks of {self.__chunk_rows} would tear apart. Nothing was released."
             )
         sensitivity = float(mechanism.sensitivity)
@@ -327,8 +327,8 @@ class _Summed:
     sensitivity: float = 1.0  # of one option's sum
 
     def statistic(self, rows: Any, mask: Tensor) -> Tensor:
-        found = self.inner.scores(rows).double().nan_to_num(0.0, 0.0, 0.0).clamp(0.0, 1.0)
-        total: Tensor = mask.to(found) @ found
+        scores = self.inner.scores(rows).double().nan_to_num(0.0, 0.0, 0.0).clamp(0.0, 1.0)
+        total: Tensor = mask.to(scores) @ scores
         return total
 
 

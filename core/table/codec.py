@@ -161,6 +161,15 @@ class Codes:
         """The rows at `index`, copied."""
         return Codes(self.states[index], self.values[index])
 
+    def project(self, blocks: Sequence[Block]) -> Codes:
+        """The same rows' codes of some columns, for the codec of `Domain.project`, copied.
+
+        Args:
+          blocks: of the codec that made these codes, in the order wanted.
+        """
+        numbers = [block.number for block in blocks if block.number is not None]
+        return Codes(self.states[:, [block.index for block in blocks]], self.values[:, numbers])
+
     def to(self, device: str) -> Codes:
         """The same rows as torch tensors (int64, float32) on a device."""
         import torch

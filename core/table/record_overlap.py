@@ -1,4 +1,4 @@
-"""compare: how many rows of a table are also in an earlier one, beyond what chance would bring.
+"""How many rows of a table are also in an earlier one, beyond what chance would bring.
 
 Columns are matched first, by the values they share and how often; names decide only where two
 columns hold the same values equally often. Then rows are compared on the matched columns, all at
@@ -23,9 +23,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
-from core.table.record_hashes import HashedColumn, HashedTable, Hashes, Sketch, mixed
+from core.table.record_hashes import HashedColumn, HashedTable, RecordSample, row_hashes
 
-__all__ = ["Overlap", "compare"]
+__all__ = ["Overlap", "estimate_overlap"]
 
 SURE = 1e-6  # chance that as many rows are shared by strangers
 ENOUGH = 0.02  # share of either table's rows that makes two tables one people's
@@ -77,8 +77,10 @@ class Overlap:
         return self.same_people, self.strength if self.same_people else 0.0, -self.p_value
 
 
-def compare(new: HashedTable, old: Sketch, *, n: int | None = None) -> Overlap | None:
-    """The overlap of a table with the table of a sketch made with the same key; None without any.
+def estimate_overlap(
+    new: HashedTable, old: RecordSample, *, n: int | None = None
+) -> Overlap | None:
+    """The overlap of a table with that of a sample under the same key; None without any.
 
     Args:
       new: rows of the table, all or a random part of them, at least one.
@@ -152,10 +154,10 @@ def _alike(old: HashedColumn, new: HashedColumn) -> float:
 class _Rows:
     """Rows of both tables on matched columns."""
 
-    def __init__(self, new: HashedTable, old: Sketch, pairs: Pairs) -> None:
+    def __init__(self, new: HashedTable, old: RecordSample, pairs: Pairs) -> None:
         self._n, self._old, self._pairs = new.n, old, pairs
-        self._before = _row_hashes([o for o, _ in pairs], old.sample.n)
-        self._now = _row_hashes([c for _, c in pairs], new.n)
+        self._before = row_hashes([o for o, _ in pairs], old.sample.n)
+        self._now = row_hashes([c for _, c in pairs], new.n)
 
     def overlap(self, part: float) -> Overlap | None:
         """What is shared; None when the earlier table has no row of its own kind.
@@ -210,11 +212,3 @@ class _Rows:
             logs += np.log(np.maximum(there, old.shares))[old.codes[rows]]
         expected: NDArray[np.float64] = np.exp(np.minimum(logs, 50.0))
         return expected
-
-
-def _row_hashes(columns: Sequence[HashedColumn], n: int) -> Hashes:
-    """Sums of the columns' terms, uint64 [n]; they wrap around on purpose."""
-    total = np.zeros(n, dtype=np.uint64)
-    for place, column in enumerate(columns):
-        total += mixed(column.distinct, place)[column.codes]
-    return total

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Any, Literal, Self
 
@@ -367,3 +367,17 @@ class Domain(BaseModel):
     def listed(self) -> tuple[DomainColumn, ...]:
         """Modelled columns whose values come from a list."""
         return tuple(c for c in self.modelled if c.kind.listed)
+
+    def project(self, names: Sequence[str]) -> Domain:
+        """The domain of some columns, in this order; target and tags as far as they are among them.
+
+        Raises:
+          KeyError: no column has one of the names.
+        """
+        by_name = {column.name: column for column in self.columns}
+        tagged = {g: tuple(c for c in cs if c in names) for g, cs in self.sensitive.items()}
+        return Domain(
+            columns=tuple(by_name[name] for name in names),
+            target=self.target if self.target in names else None,
+            sensitive={group: columns for group, columns in tagged.items() if columns},
+        )

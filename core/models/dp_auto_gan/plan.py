@@ -251,7 +251,9 @@ class DpAutoGan:
         descent = Descent(
             auto.networks,
             ClippedGradient(
-                networks=auto.networks, uses=auto.uses, clip_norm=settings.encoder_clip
+                networks=auto.networks,
+                grad_factors=auto.grad_factors,
+                clip_norm=settings.encoder_clip,
             ),
             table.sampled(AUTOENCODER, view=heads.view, device=device),
             rate=settings.encoder_rate,
