@@ -19,7 +19,7 @@ from core.privacy.mechanisms.additive import Mechanism, Rows, check_parts, group
 from core.privacy.mechanisms.noise import NoiseSource, SecureNoise
 from core.privacy.mechanisms.selection import Scores, Selection, range_of
 from core.privacy.meter import Meter, UnplannedReleaseError
-from core.privacy.plan import Phase, Plan
+from core.privacy.plan import Plan
 from core.table.schema import Domain
 
 if TYPE_CHECKING:
@@ -261,7 +261,16 @@ class PrivateTable:
         phase = next((p for p in self.__plan.phases if p.name == phase_name), None)
         if phase is None:
             return  # the meter says so
-        _same_kind(phase, mechanism)
+        if phase.sampling_rate is not None:
+            raise UnplannedReleaseError(
+                f"Phase '{phase_name}' is planned on random batches, not on all rows. "
+                "Nothing was released."
+            )
+        if phase.mechanism != mechanism.noise:
+            raise UnplannedReleaseError(
+                f"Phase '{phase_name}' is planned with {phase.mechanism} noise and the mechanism "
+                f"is stated for {mechanism.noise} noise. Nothing was released."
+            )
         if self.__chunk_rows % group_size_of(mechanism):
             raise UnplannedReleaseError(
                 f"Phase '{phase_name}' looks at {group_size_of(mechanism)} rows at a time, which "
@@ -330,16 +339,3 @@ class _Summed:
         scores = self.inner.scores(rows).double().nan_to_num(0.0, 0.0, 0.0).clamp(0.0, 1.0)
         total: Tensor = mask.to(scores) @ scores
         return total
-
-
-def _same_kind(phase: Phase, mechanism: Mechanism) -> None:
-    if phase.sampling_rate is not None:
-        raise UnplannedReleaseError(
-            f"Phase '{phase.name}' is planned on random batches, not on all rows. "
-            "Nothing was released."
-        )
-    if phase.mechanism != mechanism.noise:
-        raise UnplannedReleaseError(
-            f"Phase '{phase.name}' is planned with {phase.mechanism} noise and the mechanism is "
-            f"stated for {mechanism.noise} noise. Nothing was released."
-        )

@@ -199,15 +199,13 @@ class Codec:
     def __init__(self, domain: Domain):
         self.domain = domain
         self.blocks = tuple(_blocks(domain))
+        self._by_name = {block.column.name: block for block in self.blocks}
         self.width = sum(block.width for block in self.blocks)
         self.numbers = sum(block.number is not None for block in self.blocks)
 
     def block(self, name: str) -> Block:
         """The block of a modelled column; KeyError when it is not modelled."""
-        for block in self.blocks:
-            if block.column.name == name:
-                return block
-        raise KeyError(name)
+        return self._by_name[name]
 
     def encode(self, rows: pd.DataFrame) -> Codes:
         """Rows → codes.
@@ -273,12 +271,11 @@ class Codec:
         Identifier and text columns come back as made-up values of the same type.
         """
         columns: dict[str, pd.Series[Any]] = {}
-        blocks = {block.column.name: block for block in self.blocks}
         for column in self.domain.columns:
-            if column.name not in blocks:
+            if column.name not in self._by_name:
                 columns[column.name] = _surrogate(column, len(codes))
                 continue
-            block = blocks[column.name]
+            block = self.block(column.name)
             state = np.asarray(codes.states[:, block.index])
             if block.number is None:
                 columns[column.name] = _decode_listed(block, state)

@@ -46,7 +46,7 @@ Places: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)  # one column is itself and no other
 class HashedColumn:
-    """One column as keyed hashes.
+    """One column as keyed hashes of its values.
 
     Attributes:
       name: header, folded to lower case.
@@ -60,11 +60,6 @@ class HashedColumn:
     distinct: Hashes
     codes: Places
     density: float
-
-    @property
-    def hashes(self) -> Hashes:
-        """Each row's hash, uint64 [n]."""
-        return self.distinct[self.codes]
 
     @cached_property
     def shares(self) -> NDArray[np.float64]:

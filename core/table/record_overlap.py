@@ -49,7 +49,6 @@ class Overlap:
       of_new: estimated share of the new table's rows that are in the earlier one, [0, 1].
       of_old: estimated share of the earlier table's rows that are in the new one, [0, 1].
       shared: single rows of the earlier table's sample that were met.
-      by_chance: share of them that strangers would share, [0, 1].
       p_value: chance that strangers share as many.
     """
 
@@ -57,7 +56,6 @@ class Overlap:
     of_new: float
     of_old: float
     shared: int
-    by_chance: float
     p_value: float
 
     @property
@@ -96,21 +94,19 @@ def estimate_overlap(
         return best
     # each column in turn may have been changed; some rows of a large table are enough to see it
     some = new.thinned(max(1, new.n // EXPLORED))
-    fewer = [[*pairs[:i], *pairs[i + 1 :]] for i in range(len(pairs))]
-    tried = [
-        _Rows(some, old, _same(some, new, one)).overlap(part * some.n / new.n) for one in fewer
-    ]
-    ranked = [(one.rank, i) for i, one in enumerate(tried) if one is not None]
+    thin = dict(zip(new.columns, some.columns, strict=True))
+    ranked = []
+    for i in range(len(pairs)):
+        fewer = [(before, thin[now]) for before, now in (*pairs[:i], *pairs[i + 1 :])]
+        overlap = _Rows(some, old, fewer).overlap(part * some.n / new.n)
+        if overlap is not None:
+            ranked.append((overlap.rank, i))
     if ranked and max(ranked)[0][0]:
-        other = _Rows(new, old, fewer[max(ranked)[1]]).overlap(part)
+        left_out = max(ranked)[1]
+        other = _Rows(new, old, [*pairs[:left_out], *pairs[left_out + 1 :]]).overlap(part)
         if other is not None and (best is None or other.rank > best.rank):
             return other
     return best
-
-
-def _same(some: HashedTable, new: HashedTable, pairs: Pairs) -> Pairs:
-    """The pairs with their new columns thinned."""
-    return [(old, some.columns[new.columns.index(column)]) for old, column in pairs]
 
 
 # -- columns ----------------------------------------------------------------------------------
@@ -184,7 +180,6 @@ class _Rows:
             of_new=min(1.0, beyond * self._old.n / self._n),
             of_old=min(1.0, beyond / part),
             shared=shared,
-            by_chance=chance,
             p_value=float(stats.binom.sf(shared - 1, singles, min(chance, 1.0))),
         )
 

@@ -103,13 +103,7 @@ class Entry(BaseModel):
 
     def row(self) -> dict[str, Any]:
         """The database's row."""
-        return {
-            "seq": self.seq,
-            "people": self.people,
-            "run": self.run,
-            "body": self.body(),
-            "hash": self.hash,
-        }
+        return {"body": self.body(), **self.model_dump(include={"seq", "people", "run", "hash"})}
 
     @classmethod
     def read(cls, body: str, digest: str) -> Self:

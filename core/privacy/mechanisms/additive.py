@@ -8,6 +8,7 @@ contributes nothing, and the number of records is public.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from core.privacy.mechanisms.noise import NoiseKind
@@ -15,7 +16,17 @@ from core.privacy.mechanisms.noise import NoiseKind
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Mechanism", "NotAdditiveError", "Rows", "check_parts", "clip_rows", "group_size_of"]
+__all__ = [
+    "Mechanism",
+    "NotAdditiveError",
+    "RowView",
+    "Rows",
+    "check_parts",
+    "clip_rows",
+    "group_size_of",
+]
+
+RowView = Callable[[Any], "Tensor"]  # rows → float [b, width], each from its own record
 
 _PROBED = 64  # rows that `check_parts` looks at, or two groups where a group is larger
 _SLACK = 1e-3  # of Δ: far above rounding, far below what a tie between records does
