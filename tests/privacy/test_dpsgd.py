@@ -8,11 +8,12 @@ import torch
 
 import core.privacy.dpsgd.gradient as engine
 from core.privacy.accounting.accountant import epsilon
-from core.privacy.dpsgd.gradient import ClippedGradient, FunctionalGradient, SampledRelease
+from core.privacy.dpsgd.gradient import ClippedGradient, SampledRelease
 from core.privacy.guarded import PrivateTable, UnplannedReleaseError
 from core.privacy.mechanisms.noise import SecureNoise
 from core.privacy.meter import AHEAD, Meter
 from tests.privacy import nets, toys
+from tests.privacy.functional_gradient import FunctionalGradient
 from tests.privacy.harness import (
     Caught,
     check_additive,
@@ -103,7 +104,9 @@ def test_noise_is_what_the_plan_says():
     networks = nets.dense(nets.SHAPES["deep"])
     mechanism = ClippedGradient(
         networks=networks,
-        uses=lambda x: networks["net"].back(networks["net"].run(x), torch.zeros(len(x), 1))[0],
+        grad_factors=lambda x: networks["net"].backward(
+            networks["net"].forward(x), torch.zeros(len(x), 1)
+        )[0],
         clip_norm=0.7,
     )
     release = door(count=500, noise=1.3).sampled("sgd", view=nets.view)
@@ -173,13 +176,17 @@ def test_a_private_step_needs_a_bound():
 def one_step(canary: bool, *, noise: float, times: int) -> np.ndarray:
     """How far single steps on q = 1/2 point where the one record there is pulls them."""
     networks = nets.dense((3, 1))
-    mechanism = ClippedGradient(networks=networks, uses=nets.uses(networks), clip_norm=1.0)
+    mechanism = ClippedGradient(
+        networks=networks, grad_factors=nets.grad_factors(networks), clip_norm=1.0
+    )
     row = torch.full((1, 3), 9.0 if canary else 0.0)
     due = mechanism.statistic(torch.full((1, 3), 9.0), torch.ones(1))
     if not canary:
         mechanism = ClippedGradient(
             networks=networks,
-            uses=lambda x: networks["net"].back(networks["net"].run(x), torch.zeros(len(x), 1))[0],
+            grad_factors=lambda x: networks["net"].backward(
+                networks["net"].forward(x), torch.zeros(len(x), 1)
+            )[0],
             clip_norm=1.0,
         )
     release = SampledRelease(

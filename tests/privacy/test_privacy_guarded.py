@@ -335,7 +335,7 @@ def test_statistics_that_are_no_sums_are_refused(kind: type[toys.ClippedSum]) ->
 def test_groups_are_never_torn_apart() -> None:
     @dataclass
     class Groups(toys.ClippedSum):
-        together: int = 4
+        group_size: int = 4
 
     with pytest.raises(UnplannedReleaseError, match="4 rows at a time"):
         door().release("sum", Groups())  # this one reads 10 rows at a time
