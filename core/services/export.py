@@ -15,8 +15,9 @@ from typing import Any, Literal
 import pandas as pd
 
 from core.runs.execution.privacy_certificate import declared, origin
+from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.records import RunRecord
-from core.runs.storage.store import NotFoundError, RunStore, RunStoreError
+from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import private_folder
 from core.table.io.write import write_csv
 
@@ -49,13 +50,13 @@ def reviewed_file(
     Raises:
       NotFoundError: the run has made no table.
     """
-    source = store.artefact(run.id, "synthetic.parquet")
+    source = store.artefacts(run.id).path("synthetic.parquet")
     if not source.exists():
         raise NotFoundError("This run has made no synthetic table yet.")
     if format == "parquet":
         return source
     escaped = "-escaped" if escape_formulas else ""
-    target = private_folder(store.artefact(run.id, "exports")) / f"reviewed{escaped}.csv"
+    target = private_folder(store.artefacts(run.id).path("exports")) / f"reviewed{escaped}.csv"
     if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
         write_csv(pd.read_parquet(source), target, escape_formulas=escape_formulas)
     return target
@@ -72,7 +73,7 @@ def model_zip(store: RunStore, run: RunRecord) -> bytes:
             "This model holds hidden distributions unshifted, so it stays here. Nothing was made. "
             "Take the synthetic table instead."
         )
-    folder = store.artefact(run.id, "model")
+    folder = store.artefacts(run.id).path("model")
     files = [p for p in folder.rglob("*") if p.is_file() and p.suffix in MODEL_ENDINGS]
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:

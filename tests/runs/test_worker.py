@@ -17,15 +17,17 @@ import pytest
 from core.models.synthesizer import FitEvent, FitPaused, Wish
 from core.privacy.ledger.ledger import Ledger, LedgerError
 from core.privacy.plan import Budget, Plan
-from core.runs.accounts.account import default_limit
+from core.runs.accounts.account import default_limit, set_limit, table_account
 from core.runs.execution import worker
-from core.runs.execution.launcher import LocalLauncher
+from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.execution.reporter import Pace, Reporter
+from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord, TableRecord
-from core.runs.storage.store import RunStore, RunStoreError
+from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import PROJECT_ROOT
-from core.services import service
+from core.services import reviews
+from core.services import runs as run_service
 from tests.runs import toy
 
 PATIENCE = 40.0  # seconds; a worker starts in about 2 on a free core
@@ -63,35 +65,35 @@ def releases(store: RunStore, table: TableRecord) -> int:
 
 
 def stepping(store: RunStore, run_id: str) -> bool:
-    return store.latest(run_id, "progress") is not None
+    return store.journal.latest(run_id, "progress") is not None
 
 
 def start(store: RunStore, launcher: LocalLauncher, plan: Plan, **more: Any) -> RunRecord:
     (table,) = store.tables()
-    return service.start(store, launcher, table_id=table.id, plan=plan, **more)
+    return run_service.start(store, launcher, table_id=table.id, plan=plan, **more)
 
 
 def test_a_run_from_start_to_table(
     store: RunStore, launcher: LocalLauncher, table: TableRecord
 ) -> None:
     run = ended(store, start(store, launcher, toy_plan(table), rows=25, seed=1).id)
-    log = store.artefact(run.id, "worker.log").read_text()
+    log = store.artefacts(run.id).path("worker.log").read_text()
     assert (run.state, run.message, run.error) == (State.DONE, "Done.", None), log
-    synthetic = pd.read_parquet(store.artefact(run.id, "synthetic.parquet"))
+    synthetic = pd.read_parquet(store.artefacts(run.id).path("synthetic.parquet"))
     assert len(synthetic) == 25 and tuple(synthetic.columns) == table.columns
-    assert service.report(store, run.id) == {"rows": 25}
+    assert reviews.report(store, run.id) == {"rows": 25}
     assert run.guarantee is not None and 0 < run.guarantee.epsilon < 2
     assert run.guarantee.epsilon < run.guarantee.epsilon_replace
     assert run.guarantee.epsilon != run.plan.guarantee.epsilon, "the claim is from what ran"
     assert {"debit", "read", "fit", "sample", "report"} <= run.seconds.keys()
     assert run.peak_memory_mb is not None and 50 < run.peak_memory_mb < 4000
     assert Ledger(store.engine).verify()
-    states = [event.data["state"] for event in store.events(run.id, kind="state")]
+    states = [event.data["state"] for event in store.journal.events(run.id, kind="state")]
     assert states[0] == "queued" and states[-1] == "done"
-    for path in store.artefact(run.id, "worker.log").parent.rglob("*"):
+    for path in store.artefacts(run.id).path("worker.log").parent.rglob("*"):
         assert path.stat().st_mode & 0o077 == 0, path.name
 
-    paper = service.certificate(store, run.id)
+    paper = reviews.privacy_certificate(store, run.id)
     assert paper is not None
     assert paper["epsilon_zero_out"] == run.guarantee.epsilon
     assert paper["epsilon_replace_one"] == run.guarantee.epsilon_replace
@@ -100,13 +102,13 @@ def test_a_run_from_start_to_table(
     assert (phase["name"], phase["noise_multiplier"], phase["count"]) == ("sum", 8.0, 1)
     assert any("age: integer from 0 to 99" in line for line in paper["conditions"])
 
-    account = service.account(store, table.id)
+    account = table_account(store, table.id)
     assert (account.limit, account.delta) == default_limit(table.n)
     assert account.left is not None and account.left.releases == 1
     assert [entry.kind for entry in account.entries] == ["account", "release"]
     assert account.entries[-1].hash == paper["ledger_hash"]
     with pytest.raises(LedgerError, match="cannot be changed"):  # a first release settled it
-        service.set_limit(store, table.id, epsilon=3.0)
+        set_limit(store, table.id, epsilon=3.0)
 
 
 def test_a_killed_worker_is_lost_at_once_and_resumes_with_the_same_debit(
@@ -124,14 +126,14 @@ def test_a_killed_worker_is_lost_at_once_and_resumes_with_the_same_debit(
     assert lost.resumable and lost.debit is not None
     entries = releases(store, table)
 
-    service.resume(store, launcher, run.id)
+    run_service.resume(store, launcher, run.id)
     done = ended(store, run.id)
     assert done.state is State.DONE and done.debit == lost.debit
     assert releases(store, table) == entries == 1
-    paper = service.certificate(store, run.id)
+    paper = reviews.privacy_certificate(store, run.id)
     assert paper is not None
     assert [(p["name"], p["count"]) for p in paper["phases"]] == [("sum", 1)]
-    steps = [e.data["step"] for e in store.events(run.id, kind="progress")]
+    steps = [e.data["step"] for e in store.journal.events(run.id, kind="progress")]
     assert steps[-1] in (60, 100) and steps.count(1) <= 1, "it went on, not from the start"
 
 
@@ -140,12 +142,12 @@ def test_without_a_checkpoint_a_new_start_is_a_new_debit(
 ) -> None:
     run = start(store, launcher, toy_plan(table, fail_at=0))
     assert ended(store, run.id).state is State.FAILED
-    for path in store.artefact(run.id, "checkpoint").iterdir():
+    for path in store.artefacts(run.id).path("checkpoint").iterdir():
         path.unlink()
     with pytest.raises(RunStoreError, match="spends ε 1 again"):
-        service.resume(store, launcher, run.id)
+        run_service.resume(store, launcher, run.id)
     assert store.run(run.id).state is State.FAILED
-    service.resume(store, launcher, run.id, spend_again=True)
+    run_service.resume(store, launcher, run.id, spend_again=True)
     ended(store, run.id)
     assert releases(store, table) == 2
 
@@ -156,9 +158,9 @@ def test_a_failure_is_one_plain_line_without_values(
     run = ended(store, start(store, launcher, toy_plan(table, fail_at=1)).id)
     assert run.state is State.FAILED and run.error is not None
     assert "RuntimeError" in run.error and "\n" not in run.error
-    told = json.dumps([e.data for e in store.events(run.id)]) + run.error + run.message
+    told = json.dumps([e.data for e in store.journal.events(run.id)]) + run.error + run.message
     assert toy.SECRET not in told
-    assert toy.SECRET in store.artefact(run.id, "worker.log").read_text()
+    assert toy.SECRET in store.artefacts(run.id).path("worker.log").read_text()
     assert run.resumable and run.message.endswith("Resuming spends nothing more.")
 
 
@@ -167,19 +169,21 @@ def test_pause_resume_and_cancel(
 ) -> None:
     run = start(store, launcher, toy_plan(table, steps=400, nap=0.05))
     until(lambda: stepping(store, run.id))
-    service.pause(store, run.id)
+    run_service.pause(store, run.id)
     paused = ended(store, run.id)
     assert paused.state is State.PAUSED and paused.resumable
-    reached = json.loads(store.artefact(run.id, "checkpoint").joinpath("step.json").read_text())
-    service.resume(store, launcher, run.id)
-    until(lambda: service.progress(store, run.id).step > reached["step"])
-    service.cancel(store, run.id)
+    reached = json.loads(
+        store.artefacts(run.id).path("checkpoint").joinpath("step.json").read_text()
+    )
+    run_service.resume(store, launcher, run.id)
+    until(lambda: run_service.progress(store, run.id).step > reached["step"])
+    run_service.cancel(store, run.id)
     cancelled = ended(store, run.id)
     assert cancelled.state is State.CANCELLED and "stays spent" in cancelled.message
-    assert not store.has_artefact(run.id, "synthetic.parquet")
+    assert not store.artefacts(run.id).exists("synthetic.parquet")
     assert cancelled.debit == paused.debit
     with pytest.raises(RunStoreError, match="cancelled"):
-        service.resume(store, launcher, run.id)
+        run_service.resume(store, launcher, run.id)
 
 
 def test_a_waiting_run_is_paused_and_cancelled_in_the_queue(
@@ -188,12 +192,12 @@ def test_a_waiting_run_is_paused_and_cancelled_in_the_queue(
     first = start(store, launcher, toy_plan(table, steps=400, nap=0.05))
     second = start(store, launcher, toy_plan(table))
     assert (first.state, second.state) == (State.RUNNING, State.QUEUED)
-    assert service.pause(store, second.id).state is State.PAUSED
-    service.resume(store, launcher, second.id)
+    assert run_service.pause(store, second.id).state is State.PAUSED
+    run_service.resume(store, launcher, second.id)
     assert store.run(second.id).state is State.QUEUED
-    assert service.cancel(store, second.id).message == "Cancelled. Nothing was spent."
+    assert run_service.cancel(store, second.id).message == "Cancelled. Nothing was spent."
     with pytest.raises(RunStoreError, match="cannot be stopped"):
-        service.cancel(store, second.id)
+        run_service.cancel(store, second.id)
 
 
 def test_the_queue_goes_on_without_a_server(
@@ -278,7 +282,7 @@ def test_without_privacy_a_run_needs_words_and_says_so_everywhere(
     assert store.runs() == []
     run = ended(store, start(store, launcher, plan, confirmation="public data").id)
     assert run.state is State.DONE and not run.private
-    paper = service.certificate(store, run.id)
+    paper = reviews.privacy_certificate(store, run.id)
     assert paper is not None
     assert paper["claim"] == paper["relation"] == "no differential privacy"
     assert paper["epsilon_zero_out"] is None
@@ -295,8 +299,8 @@ def test_a_cpu_less_device_is_refused_before_anything_is_spent(
 def test_a_run_beyond_the_limit_spends_nothing(
     store: RunStore, launcher: LocalLauncher, table: TableRecord
 ) -> None:
-    assert service.account(store, table.id).limit is None
-    account = service.set_limit(store, table.id, epsilon=0.1)
+    assert table_account(store, table.id).limit is None
+    account = set_limit(store, table.id, epsilon=0.1)
     assert (account.limit, account.delta) == (0.1, default_limit(table.n)[1])
     run = ended(store, start(store, launcher, toy_plan(table)).id)
     assert run.state is State.FAILED and run.debit is None
@@ -338,13 +342,13 @@ def test_a_failing_report_never_costs_the_synthetic_table(
     assert run.state is State.DONE and run.error is None
     assert "ZeroDivisionError" in run.message and toy.SECRET not in run.message
     assert toy.SECRET in capfd.readouterr().err
-    assert store.has_result(run.id) and not store.has_artefact(run.id, "report.json")
+    assert store.has_result(run.id) and not store.artefacts(run.id).exists("report.json")
 
 
 @pytest.mark.usefixtures("here")
 def test_a_cancelled_report_leaves_a_finished_run(store: RunStore, table: TableRecord) -> None:
     def compare(*_: object, observe: Callable[[str, float], None], **__: object) -> Any:
-        service.cancel(store, store.runs()[0].id)
+        run_service.cancel(store, store.runs()[0].id)
         end = time.monotonic() + 5
         while time.monotonic() < end:
             observe("columns", 0.5)
@@ -362,11 +366,11 @@ def test_a_run_lost_in_its_report_is_finished_without_a_new_fit(
 ) -> None:
     run = work(store, table, toy_plan(table), no_report)
     assert store.set_state(run.id, State.LOST) and store.run(run.id).resumable
-    before = store.artefact(run.id, "synthetic.parquet").read_bytes()
+    before = store.artefacts(run.id).path("synthetic.parquet").read_bytes()
     LocalLauncher(store, command=toy.COMMAND).resume(run.id)
     assert ended(store, run.id).state is State.DONE
-    assert store.artefact(run.id, "synthetic.parquet").read_bytes() == before
-    assert service.report(store, run.id) == {"rows": 5} and releases(store, table) == 1
+    assert store.artefacts(run.id).path("synthetic.parquet").read_bytes() == before
+    assert reviews.report(store, run.id) == {"rows": 5} and releases(store, table) == 1
 
 
 @pytest.mark.usefixtures("here")
@@ -419,7 +423,7 @@ def test_thinned_events_keep_the_last_of_a_phase(store: RunStore, table: TableRe
     for step in range(1, 101):
         reporter(FitEvent(kind="progress", data={"step": step, "steps": 100, "phase": "fit"}))
     reporter.phase("next", "Next")
-    steps = [event.data["step"] for event in store.events(run.id, kind="progress")]
+    steps = [event.data["step"] for event in store.journal.events(run.id, kind="progress")]
     assert len(steps) <= 5 and steps[0] == 1 and steps[-1] == 100
 
 
@@ -430,7 +434,7 @@ def test_a_pause_waits_until_what_was_paid_for_is_kept(store: RunStore, table: T
     reporter = Reporter(store, run.id)
     store.request(run.id, Wish.PAUSE)
     assert reporter.phase("sum", "Sum", private=True) is Wish.GO_ON
-    checkpoint = store.artefact(run.id, "checkpoint")
+    checkpoint = store.artefacts(run.id).path("checkpoint")
     checkpoint.mkdir()
     (checkpoint / "toy.half").write_text("")
     assert reporter.wish() is Wish.GO_ON, "a file still being written is no checkpoint"

@@ -45,7 +45,7 @@ def main(
     limit_threads()
     with RunStore(Workspace(options.home)) as store:
         run = store.run(options.run_id)
-        model = load(run.model, store.artefact(run.id, "model"))
+        model = load(run.model, store.artefacts(run.id).path("model"))
     frame = model.sample(options.rows, seed=options.seed)
     if options.format == "parquet":
         write_parquet(frame, options.out)

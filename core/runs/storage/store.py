@@ -1,4 +1,4 @@
-"""RunStore: runs, their state, wishes and artefacts, over the tables and the journal.
+"""RunStore: runs, their state and wishes, over the tables, with a journal and artefacts.
 
 Pages and the command line read it, the worker appends to it; each call is one short transaction, so
 any number of processes may share it. A change of state is a compare-and-set: of two processes that
@@ -8,6 +8,7 @@ want the same run, one gets it.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 import socket
@@ -23,32 +24,52 @@ from sqlalchemy.orm import Session
 
 from core.models.synthesizer import Wish
 from core.privacy.plan import Guarantee, Plan
-from core.runs.storage.artefacts import Artefacts
+from core.runs.storage.artefacts import (
+    METER,
+    PRIVACY_CERTIFICATE,
+    SYNTHETIC_TABLE,
+    LocalArtefacts,
+)
 from core.runs.storage.database import RunRow, TableRow
+from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import RunEvent, State
 from core.runs.storage.journal import Journal
 from core.runs.storage.process import holder_gone
-from core.runs.storage.records import RunRecord, TableRecord
-from core.runs.storage.table_store import NotFoundError, RunStoreError
-from core.runs.storage.workspace import private_folder
+from core.runs.storage.records import RunRecord
+from core.runs.storage.table_store import TableStore
+from core.runs.storage.workspace import Workspace, private_folder
 from core.table.holdout import training_count
 from core.table.schema import Schema
 
-__all__ = ["NotFoundError", "RunStore", "RunStoreError", "TableRecord"]
+__all__ = ["RunStore"]
 
 RESUMABLE = (State.PAUSED, State.LOST, State.FAILED)
+_ID = re.compile(r"[0-9a-f]{6,32}")
 
 
 def _utc(seconds: float | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
-class RunStore(Journal, Artefacts):
-    """Tables, runs, events and artefacts of one workspace; see the bases for all but the runs.
+class RunStore(TableStore):
+    """Tables and runs of one workspace.
 
     Looking at a run whose worker process is gone marks it lost, so that no reader, in whatever
     process, sees a dead run as running.
+
+    Attributes:
+      journal: the events of all runs.
     """
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
+        self.journal = Journal(self.engine)
+
+    def artefacts(self, run_id: str) -> LocalArtefacts:
+        """What a run keeps; NotFoundError when the id is no plain one."""
+        if not _ID.fullmatch(run_id):
+            raise NotFoundError("There is no such artefact in this workspace.")
+        return LocalArtefacts(self.workspace.runs_dir / run_id)
 
     def create_run(
         self,
@@ -158,7 +179,7 @@ class RunStore(Journal, Artefacts):
     def _run_record(self, row: RunRow, table_name: str, people: str) -> RunRecord:
         plan = Plan.model_validate_json(row.plan)
         state = State(row.state)
-        free = row.debit is None or self.goes_on_free(row.id)
+        free = row.debit is None or self.resumes_free(row.id)
         return RunRecord(
             id=row.id,
             table_id=row.table_id,
@@ -189,6 +210,29 @@ class RunStore(Journal, Artefacts):
             seconds=row.seconds,
             peak_memory_mb=row.peak_memory_mb,
             resumable=state in RESUMABLE and free,
+        )
+
+    # -- what is there to go on from ---------------------------------------------------------------
+
+    def has_checkpoint(self, run_id: str) -> bool:
+        """Whether a resumed run has something to go on from."""
+        return bool(self.artefacts(run_id).names("checkpoint"))
+
+    def has_result(self, run_id: str) -> bool:
+        """Whether the synthetic table and its certificate are there."""
+        artefacts = self.artefacts(run_id)
+        return artefacts.exists(SYNTHETIC_TABLE) and artefacts.exists(PRIVACY_CERTIFICATE)
+
+    def resumes_free(self, run_id: str) -> bool:
+        """Whether what was debited still pays for going on.
+
+        It does from a checkpoint or a finished table, and when the meter never counted a private
+        access: then nothing was released for what was paid.
+        """
+        return (
+            self.has_checkpoint(run_id)
+            or self.has_result(run_id)
+            or not self.artefacts(run_id).exists(METER)
         )
 
     # -- what a person asks, what a worker says -------------------------------------------------
@@ -352,7 +396,7 @@ class RunStore(Journal, Artefacts):
             kept = "The synthetic table is kept; resume to finish the report."
         elif self.has_checkpoint(run_id):
             kept = "Its checkpoint is kept: resume goes on from there and spends nothing."
-        elif self.goes_on_free(run_id):
+        elif self.resumes_free(run_id):
             kept = "Nothing was released yet: resuming spends nothing more."
         else:
             kept = "There is no checkpoint: a new start spends its budget again."
@@ -361,7 +405,7 @@ class RunStore(Journal, Artefacts):
 
     def _tell(self, run_id: str, state: State, message: str) -> None:
         event = RunEvent(kind="state", data={"state": state.value, "message": message})
-        self.append(run_id, event)
+        self.journal.append(run_id, event)
 
     def _update(self, statement: Update) -> bool:
         with self.engine.begin() as connection:

@@ -18,21 +18,14 @@ from sqlalchemy.orm import Session
 
 from core.privacy.ledger.ledger import Ledger
 from core.runs.storage.database import SketchRow, TableRow, create_tables, open_engine
+from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import json_safe
 from core.runs.storage.records import TableRecord
 from core.runs.storage.workspace import Workspace, private_folder, replacing
 from core.table.holdout import split_rows
 from core.table.schema import Schema
 
-__all__ = ["NotFoundError", "RunStoreError", "TableStore"]
-
-
-class RunStoreError(ValueError):
-    """Something cannot be done to a table or run; the message says what to do instead."""
-
-
-class NotFoundError(RunStoreError):
-    """No table, run or artefact of that name."""
+__all__ = ["TableStore"]
 
 
 class TableStore:
