@@ -98,7 +98,7 @@ def test_with_a_checkpoint_a_run_goes_on_for_nothing(store, start, show, state, 
     assert "spends nothing more" in words(at)
     assert ("It broke." if state is State.FAILED else "It stopped.") in words(at)
     asked = []
-    monkeypatch.setattr(page.service, "resume", lambda *a, **k: asked.append((a[2], k)))
+    monkeypatch.setattr(page.runs, "resume", lambda *a, **k: asked.append((a[2], k)))
     whole(press(at, "Resume"))
     assert asked == [(run.id, {"spend_again": False})]
 
@@ -114,7 +114,7 @@ def test_without_a_checkpoint_going_on_names_its_price(store, start, show, state
     assert "There is no checkpoint to go on from." in at.error[0].value
     assert "spends nothing" not in words(at)
     asked = []
-    monkeypatch.setattr(page.service, "resume", lambda *a, **k: asked.append(k))
+    monkeypatch.setattr(page.runs, "resume", lambda *a, **k: asked.append(k))
     whole(press(at, label))
     assert asked == [{"spend_again": True}]
 
@@ -154,7 +154,7 @@ def test_a_refusal_to_resume_is_a_plain_error(store, start, show, monkeypatch):
     def refuse(*_, **__):
         raise RunStoreError("A run that is running cannot be resumed.")
 
-    monkeypatch.setattr(page.service, "resume", refuse)
+    monkeypatch.setattr(page.runs, "resume", refuse)
     assert "cannot be resumed" in whole(press(at, "Resume")).error[0].value
 
 

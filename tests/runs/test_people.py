@@ -72,8 +72,8 @@ def test_a_changed_table_is_proposed_for_the_same_account(
 ) -> None:
     first, second = bring(store, visits), bring(store, changed(visits), "again.csv")
     assert second.people == first.people
-    (alike,) = people.account_choice(store, second.id).linked
-    assert alike.evidence.startswith("Nearly all rows of this table are also in 'visits.csv' (")
+    (link,) = people.account_choice(store, second.id).linked
+    assert link.evidence.startswith("Nearly all rows of this table are also in 'visits.csv' (")
     part = bring(store, pd.concat([visits[:60], sample_table(500)[300:]]), "part.csv")
     assert part.people == first.people
 
@@ -81,7 +81,7 @@ def test_a_changed_table_is_proposed_for_the_same_account(
 def test_other_people_get_an_account_of_their_own(store: RunStore, visits: pd.DataFrame) -> None:
     first = bring(store, visits)
     other = bring(store, sample_table(300), "other.csv")  # other draws from the same law
-    assert other.people != first.people and people.account_choice(store, other.id).alike == ()
+    assert other.people != first.people and people.account_choice(store, other.id).linked == ()
 
 
 def test_of_a_large_table_a_part_is_compared(
@@ -177,7 +177,7 @@ def test_a_table_of_two_accounts_waits_for_an_answer(store: RunStore) -> None:
     assert first.people != second.people
     both = bring(store, pd.concat([one, two], ignore_index=True), "both.csv")
     answer = people.account_choice(store, both.id)
-    assert {alike.people for alike in answer.linked} == {first.people, second.people}
+    assert {link.people for link in answer.linked} == {first.people, second.people}
     assert answer.open
     store.attest(both.id)
     plan = planning.make_plan(both.schema, both.n, model="pearl", epsilon=1.0)

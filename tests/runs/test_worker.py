@@ -228,11 +228,11 @@ def test_two_pumps_at_once_start_a_run_once(
 SERVER = """
 import sys
 from pathlib import Path
-from core.services import service
+from core.services import runs
 from core.runs.execution import worker
-from core.runs.execution.launcher import LocalLauncher
+from core.runs.execution.local_launcher import LocalLauncher
 from tests.runs import toy
-store = service.open_store(Path(sys.argv[1]))
+store = runs.open_store(Path(sys.argv[1]))
 launcher = LocalLauncher(store, command=toy.COMMAND)
 launcher.submit(sys.argv[2])
 print("submitted", flush=True)
