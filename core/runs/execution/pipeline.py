@@ -27,10 +27,10 @@ from core.models.synthesizer import (
 )
 from core.privacy.accounting.accountant import guarantee
 from core.privacy.ledger.ledger import Entry, Ledger
-from core.privacy.plan import Guarantee, Phase, Plan
+from core.privacy.plan import Guarantee, Phase
 from core.runs.accounts.account import pay
 from core.runs.accounts.people import require_account
-from core.runs.execution.attempts import fit_attempts
+from core.runs.execution.attempts import Attempts, fit_attempts
 from core.runs.execution.job import Job
 from core.runs.execution.privacy_certificate import conditions, make_privacy_certificate
 from core.runs.storage.artefacts import (
@@ -125,9 +125,7 @@ def execute(
     codes = codec.encode(load(names))
     key = shift_key(store.workspace, job.people)
     attempts = fit_attempts(job, model, codec, codes, shift_key=key, observe=observe)
-    terms = conditions(job.schema, n=job.plan.n, inferred=job.inferred)
-    executed = guarantee(attempts.executed, job.plan.budget.delta, terms)
-    claim = _claim(job.plan, executed) if attempts.private else executed
+    claim = _claim(job, attempts)
     _phase(observe, "sample", "Making the synthetic table", pausable=False)
     synthetic = attempts.fitted.sample(job.rows, seed=job.seed)
     certificate = make_privacy_certificate(
@@ -174,14 +172,17 @@ def _write_table(artefacts: ArtefactStore, name: str, frame: pd.DataFrame) -> No
         frame.to_parquet(file, index=False)
 
 
-def _claim(plan: Plan, ran: Guarantee) -> Guarantee:
+def _claim(job: Job, attempts: Attempts) -> Guarantee:
     """What may be claimed: where attempts were declared, all of them, however many were needed.
 
     How many were needed depends on the data; the plan's ε covers every case.
     """
-    if plan.budget.attempts == 1 or not ran.private:
-        return ran
-    return plan.guarantee.model_copy(update={"conditions": ran.conditions})
+    plan = job.plan
+    terms = conditions(job.schema, n=plan.n, inferred=job.inferred)
+    executed = guarantee(attempts.executed, plan.budget.delta, terms)
+    if plan.budget.attempts == 1 or not executed.private or not attempts.private:
+        return executed
+    return plan.guarantee.model_copy(update={"conditions": executed.conditions})
 
 
 def _phase(observe: Observe, name: str, title: str, *, pausable: bool = True) -> None:

@@ -14,7 +14,6 @@ import shutil
 import socket
 import time
 from collections.abc import Collection
-from datetime import UTC, datetime
 from typing import Any
 
 import psutil
@@ -43,12 +42,7 @@ from core.table.schema import Schema
 
 __all__ = ["RunStore"]
 
-RESUMABLE = (State.PAUSED, State.LOST, State.FAILED)
 _ID = re.compile(r"[0-9a-f]{6,32}")
-
-
-def _utc(seconds: float | None) -> datetime | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
 class RunStore(TableStore):
@@ -136,9 +130,7 @@ class RunStore(TableStore):
 
     def delete_run(self, run_id: str) -> None:
         """Remove a run, its events and artefacts; RunStoreError while its worker lives."""
-        run = self.run(run_id)
-        if run.state is State.RUNNING:
-            raise RunStoreError(f"The run '{run.title}' is running. Cancel it first.")
+        _refuse_running(self.run(run_id))
         with self.engine.begin() as connection:
             gone = connection.execute(
                 delete(RunRow).where(RunRow.id == run_id, RunRow.state != State.RUNNING)
@@ -154,17 +146,16 @@ class RunStore(TableStore):
         """
         runs = self.runs(table_id)
         for run in runs:
-            if run.state is State.RUNNING:
-                raise RunStoreError(f"The run '{run.title}' is running. Cancel it first.")
+            _refuse_running(run)
         for run in runs:
             self.delete_run(run.id)
         self._drop_table(table_id)
 
     def _one(self, run_id: str) -> RunRecord:
-        found = self._run_records(RunRow.id == run_id)
-        if not found:
+        records = self._run_records(RunRow.id == run_id)
+        if not records:
             raise NotFoundError("There is no such run in this workspace.")
-        return found[0]
+        return records[0]
 
     def _run_records(self, condition: Any = None) -> list[RunRecord]:
         query = select(RunRow, TableRow.name, TableRow.people).join(
@@ -173,44 +164,16 @@ class RunStore(TableStore):
         if condition is not None:
             query = query.where(condition)
         with Session(self.engine) as session:
-            found = session.execute(query.order_by(RunRow.created.desc())).all()
-            return [self._run_record(row, name, people) for row, name, people in found]
-
-    def _run_record(self, row: RunRow, table_name: str, people: str) -> RunRecord:
-        plan = Plan.model_validate_json(row.plan)
-        state = State(row.state)
-        free = row.debit is None or self.resumes_free(row.id)
-        return RunRecord(
-            id=row.id,
-            table_id=row.table_id,
-            table_name=table_name,
-            people=people,
-            name=row.name,
-            model=plan.model,
-            plan=plan,
-            schema=Schema.model_validate_json(row.schema),
-            rows=row.rows,
-            seed=row.seed,
-            device=row.device,
-            confirmation=row.confirmation,
-            shift_words=row.shift_words,
-            state=state,
-            message=row.message,
-            error=row.error,
-            created=datetime.fromtimestamp(row.created, UTC),
-            started=_utc(row.started),
-            ended=_utc(row.ended),
-            host=row.host,
-            pid=row.pid,
-            pid_started=row.pid_started,
-            heartbeat=_utc(row.heartbeat),
-            attempt=row.attempt,
-            debit=row.debit,
-            guarantee=Guarantee.model_validate_json(row.guarantee) if row.guarantee else None,
-            seconds=row.seconds,
-            peak_memory_mb=row.peak_memory_mb,
-            resumable=state in RESUMABLE and free,
-        )
+            rows = session.execute(query.order_by(RunRow.created.desc())).all()
+            return [
+                RunRecord.of(
+                    row,
+                    table_name=name,
+                    people=people,
+                    resumes_free=row.debit is None or self.resumes_free(row.id),
+                )
+                for row, name, people in rows
+            ]
 
     # -- what is there to go on from ---------------------------------------------------------------
 
@@ -372,35 +335,33 @@ class RunStore(TableStore):
         peak_memory_mb: float | None = None,
     ) -> None:
         """Keep what the worker knows: the ledger's entry, what was executed, times and memory."""
-        values: dict[str, Any] = {}
-        if debit is not None:
-            values["debit"] = debit
-        if guarantee is not None:
-            values["guarantee"] = guarantee.model_dump_json()
-        if seconds is not None:
-            values["seconds"] = seconds
-        if peak_memory_mb is not None:
-            values["peak_memory_mb"] = peak_memory_mb
-        self._update(update(RunRow).where(RunRow.id == run_id).values(**values))
+        values = {
+            "debit": debit,
+            "guarantee": None if guarantee is None else guarantee.model_dump_json(),
+            "seconds": seconds,
+            "peak_memory_mb": peak_memory_mb,
+        }
+        known = {name: value for name, value in values.items() if value is not None}
+        self._update(update(RunRow).where(RunRow.id == run_id).values(**known))
 
     def reconcile(self) -> list[RunRecord]:
         """Mark runs whose worker is gone as lost and return them; cheap enough for every look."""
         query = select(RunRow).where(RunRow.state == State.RUNNING)
         with Session(self.engine) as session:
-            gone = [(row.id, row.pid) for row in session.scalars(query) if _gone(row)]
+            gone = [(row.id, row.pid) for row in session.scalars(query) if holder_gone(row)]
         lost = [run_id for run_id, pid in gone if self._lose(run_id, pid)]
         return [self._one(run_id) for run_id in lost]
 
     def _lose(self, run_id: str, pid: int | None) -> bool:
         if self.has_result(run_id):
-            kept = "The synthetic table is kept; resume to finish the report."
+            left = "The synthetic table is kept; resume to finish the report."
         elif self.has_checkpoint(run_id):
-            kept = "Its checkpoint is kept: resume goes on from there and spends nothing."
+            left = "Its checkpoint is kept: resume goes on from there and spends nothing."
         elif self.resumes_free(run_id):
-            kept = "Nothing was released yet: resuming spends nothing more."
+            left = "Nothing was released yet: resuming spends nothing more."
         else:
-            kept = "There is no checkpoint: a new start spends its budget again."
-        message = f"The worker process ended unexpectedly. {kept}"
+            left = "There is no checkpoint: a new start spends its budget again."
+        message = f"The worker process ended unexpectedly. {left}"
         return self.set_state(run_id, State.LOST, message, expect=(State.RUNNING,), pid=pid)
 
     def _tell(self, run_id: str, state: State, message: str) -> None:
@@ -413,11 +374,6 @@ class RunStore(TableStore):
             return result.rowcount > 0
 
 
-def _gone(row: RunRow) -> bool:
-    return holder_gone(
-        host=row.host,
-        pid=row.pid,
-        pid_started=row.pid_started,
-        heartbeat=row.heartbeat,
-        claimed=row.claimed,
-    )
+def _refuse_running(run: RunRecord) -> None:
+    if run.state is State.RUNNING:
+        raise RunStoreError(f"The run '{run.title}' is running. Cancel it first.")
