@@ -13,7 +13,6 @@ import psutil
 import pytest
 
 from core.privacy.ledger.ledger import Ledger, LedgerError
-from core.privacy.plan import Plan
 from core.runs.accounts.account import default_limit, set_limit, table_account
 from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.storage.errors import RunStoreError
@@ -23,13 +22,30 @@ from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import PROJECT_ROOT
 from core.services import reviews, runs
 from tests.runs import toy
-from tests.runs.workers import ended, queued, releases, start, stepping, toy_plan, until
+from tests.runs.workers import (
+    HereLauncher,
+    ended,
+    releases,
+    start,
+    stepping,
+    toy_plan,
+    until,
+)
 
 
-def test_a_run_from_start_to_table(
+def test_two_pumps_start_a_run_once_and_it_ends_with_a_table(
     store: RunStore, launcher: LocalLauncher, table: TableRecord
 ) -> None:
-    run = ended(store, start(store, launcher, toy_plan(table), rows=25, seed=1).id)
+    plan = toy_plan(table)
+    run = store.create_run(table.id, plan, schema=table.schema, rows=25, seed=1, device="cpu")
+    stores = [RunStore(store.workspace) for _ in range(4)]
+    pumps = [LocalLauncher(other, slots=3, command=toy.COMMAND) for other in stores]
+    with ThreadPoolExecutor(4) as pool:
+        started = list(pool.map(lambda pump: pump.pump(), pumps))
+    for other in stores:
+        other.close()
+    assert sorted(started) == [[], [], [], [run.id]]
+    run = ended(store, run.id)
     log = store.artefacts(run.id).path("worker.log").read_text()
     assert (run.state, run.message, run.error) == (State.DONE, "Done.", None), log
     synthetic = pd.read_parquet(store.artefacts(run.id).path("synthetic.parquet"))
@@ -64,6 +80,7 @@ def test_a_run_from_start_to_table(
         set_limit(store, table.id, epsilon=3.0)
 
 
+@pytest.mark.usefixtures("here")
 def test_a_killed_worker_is_lost_at_once_and_resumes_with_the_same_debit(
     store: RunStore, launcher: LocalLauncher, table: TableRecord
 ) -> None:
@@ -79,8 +96,8 @@ def test_a_killed_worker_is_lost_at_once_and_resumes_with_the_same_debit(
     assert lost.resumable and lost.debit is not None
     entries = releases(store, table)
 
-    runs.resume(store, launcher, run.id)
-    done = ended(store, run.id)
+    runs.resume(store, HereLauncher(store), run.id)
+    done = store.run(run.id)
     assert done.state is State.DONE and done.debit == lost.debit
     assert releases(store, table) == entries == 1
     paper = reviews.privacy_certificate(store, run.id)
@@ -133,20 +150,6 @@ def test_the_queue_goes_on_without_a_server(
     assert [run.state for run in runs] == [State.RUNNING, State.QUEUED]
     # nobody pumps from here on: the first worker starts the second
     assert [ended(store, run.id).state for run in runs] == [State.DONE, State.DONE]
-
-
-def test_two_pumps_at_once_start_a_run_once(
-    store: RunStore, launcher: LocalLauncher, table: TableRecord, plan: Plan
-) -> None:
-    run = queued(store, table, toy_plan(table))
-    stores = [RunStore(store.workspace) for _ in range(4)]
-    pumps = [LocalLauncher(other, slots=3, command=toy.COMMAND) for other in stores]
-    with ThreadPoolExecutor(4) as pool:
-        started = list(pool.map(lambda pump: pump.pump(), pumps))
-    for other in stores:
-        other.close()
-    assert sorted(started) == [[], [], [], [run.id]]
-    assert ended(store, run.id).state is State.DONE
 
 
 SERVER = """
