@@ -181,8 +181,8 @@ def out_path(path: Path, *, endings: Sequence[str], inputs: Sequence[Path]) -> P
 
 def claim_of(guarantee: Guarantee) -> dict[str, Any]:
     """The claim for the JSON line; an infinite ε is the text "Infinity"."""
-    told = {"epsilon", "epsilon_replace", "delta", "method"}
-    return guarantee.model_dump(mode="json", include=told) | {"private": guarantee.private}
+    numbers = {"epsilon", "epsilon_replace", "delta", "method"}
+    return guarantee.model_dump(mode="json", include=numbers) | {"private": guarantee.private}
 
 
 def claim_words(claim: dict[str, Any]) -> str:

@@ -55,23 +55,23 @@ NOT_PRIVATE = "not-private"
 def plan(options: argparse.Namespace) -> int:
     """What a run would spend; spends nothing."""
     frame, schema = read_with_schema(options)
-    made = _plan_for(options, schema, training_count(len(frame), schema.holdout))
-    if made.budget.private:
+    planned = _plan_for(options, schema, training_count(len(frame), schema.holdout))
+    if planned.budget.private:
         say_dangers(frame, schema)
-    claim, domain = claim_of(made.guarantee), domain_words(options)
-    print(f"{made.model} on {made.n} records: {claim_words(claim)}")
-    for phase in made.phases:
+    claim, domain = claim_of(planned.guarantee), domain_words(options)
+    print(f"{planned.model} on {planned.n} records: {claim_words(claim)}")
+    for phase in planned.phases:
         rate = "" if phase.sampling_rate is None else f", sampling rate {phase.sampling_rate:.4g}"
         noise = f"noise multiplier {phase.noise_multiplier:.4g}"
         print(f"  {phase.share:4.0%}  {phase.title}: {phase.count} × {noise}{rate}")
     print(f"domain: {domain}")
-    refused = foresee(options, frame, schema, made)
+    refused = foresee(options, frame, schema, planned)
     if refused is not None and not options.confirm_shift.strip():
         print(f"would be refused: {refused} (--confirm-shift WORDS)")
     if options.json:
-        phases = [phase.model_dump(mode="json") for phase in made.phases]
-        more = {"rows": made.n, "digest": made.digest, "settings": made.settings}
-        print_json(claim | {"model": made.model, "phases": phases, "domain": domain} | more)
+        phases = [phase.model_dump(mode="json") for phase in planned.phases]
+        facts = {"rows": planned.n, "digest": planned.digest, "settings": planned.settings}
+        print_json(claim | {"model": planned.model, "phases": phases, "domain": domain} | facts)
     return 0
 
 

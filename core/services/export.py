@@ -15,10 +15,10 @@ from typing import Any, Literal
 import pandas as pd
 
 from core.runs.execution.privacy_certificate import declared, origin
+from core.runs.storage.artefacts import SYNTHETIC_TABLE
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import private_folder
 from core.table.io.write import write_csv
 
 __all__ = ["certificate_text", "dictionary", "file_name", "model_zip", "reviewed_file"]
@@ -50,16 +50,18 @@ def reviewed_file(
     Raises:
       NotFoundError: the run has made no table.
     """
-    source = store.artefacts(run.id).path("synthetic.parquet")
-    if not source.exists():
+    artefacts = store.artefacts(run.id)
+    if not artefacts.exists(SYNTHETIC_TABLE):
         raise NotFoundError("This run has made no synthetic table yet.")
     if format == "parquet":
-        return source
-    escaped = "-escaped" if escape_formulas else ""
-    target = private_folder(store.artefacts(run.id).path("exports")) / f"reviewed{escaped}.csv"
-    if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
-        write_csv(pd.read_parquet(source), target, escape_formulas=escape_formulas)
-    return target
+        return artefacts.path(SYNTHETIC_TABLE)
+    exports = artefacts.within("exports")
+    name = f"reviewed{'-escaped' if escape_formulas else ''}.csv"
+    if not exports.exists(name) or exports.modified(name) < artefacts.modified(SYNTHETIC_TABLE):
+        with artefacts.open(SYNTHETIC_TABLE) as file:
+            reviewed = pd.read_parquet(file)
+        write_csv(reviewed, exports.path(name), escape_formulas=escape_formulas)
+    return exports.path(name)
 
 
 def model_zip(store: RunStore, run: RunRecord) -> bytes:

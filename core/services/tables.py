@@ -25,7 +25,6 @@ __all__ = [
     "change_grid",
     "change_groups",
     "change_holdout",
-    "change_kind",
     "change_target",
     "confirm_schema",
     "count_rare",
@@ -65,8 +64,8 @@ def import_frame(
 
 def confirm_schema(store: RunStore, table_id: str, schema: Schema) -> TableRecord:
     """Keep the schema that the steward confirmed, and the profile that goes with it."""
-    fresh = profile(store.load_frame(table_id), schema).model_dump(mode="json")
-    return store.save_schema(table_id, schema, profile=fresh)
+    counted = profile(store.load_frame(table_id), schema).model_dump(mode="json")
+    return store.save_schema(table_id, schema, profile=counted)
 
 
 def change_grid(store: RunStore, table: TableRecord, grid: pd.DataFrame) -> TableRecord:
@@ -96,21 +95,14 @@ def change_grid(store: RunStore, table: TableRecord, grid: pd.DataFrame) -> Tabl
     return store.save_schema(table.id, schema)
 
 
-def change_kind(store: RunStore, table: TableRecord, name: str, kind: Kind) -> TableRecord:
-    """Make one column another kind."""
-    frame = store.load_frame(table.id)
-    schema = table.schema.replace(as_kind(frame[name], table.schema[name], kind))
-    return confirm_schema(store, table.id, _with_roles(schema))
-
-
 def change_categories(store: RunStore, table: TableRecord, name: str, text: str) -> TableRecord:
     """Replace a column's categories by those listed one a line; counts rare ones again."""
     column = with_categories(table.schema[name], text)
     rows, _ = store.load_split(table.id, 0.0, columns=[name])
     picture = profile(rows, Schema(columns=(column,))).columns[0].model_dump(mode="json")
     pictures = [picture if one["name"] == name else one for one in table.profile["columns"]]
-    schema, fresh = table.schema.replace(column), table.profile | {"columns": pictures}
-    return store.save_schema(table.id, schema, profile=fresh)
+    schema, counted = table.schema.replace(column), table.profile | {"columns": pictures}
+    return store.save_schema(table.id, schema, profile=counted)
 
 
 def count_rare(store: RunStore, table: TableRecord) -> TableRecord:
@@ -190,7 +182,7 @@ def _with_roles(schema: Schema) -> Schema:
     )
     if schema.target is not None and not schema[schema.target].modelled:
         return schema.model_copy(update={"target": None})
-    kept = {c.name for c in schema.columns if c.source is not DomainSource.DROP}
-    if schema.entity_key is not None and schema.entity_key not in kept:
+    names = {c.name for c in schema.columns if c.source is not DomainSource.DROP}
+    if schema.entity_key is not None and schema.entity_key not in names:
         return schema.model_copy(update={"entity_key": None})
     return schema

@@ -28,6 +28,10 @@ def edited(table: TableRecord, column: str, **cells: object) -> pd.DataFrame:
     return grid
 
 
+def change_kind(store: RunStore, table: TableRecord, column: str, kind: Kind) -> TableRecord:
+    return tables.change_grid(store, table, edited(table, column, kind=kind.value))
+
+
 def test_an_unchanged_grid_writes_nothing(store, table):
     assert tables.change_grid(store, table, grid_of(table.schema)) is table
 
@@ -52,12 +56,8 @@ def test_a_new_scale_is_drawn_anew(store, table):
     assert kept.profile != table.profile
 
 
-@pytest.mark.parametrize("way", ["grid", "call"])
-def test_a_new_kind_gets_a_domain_and_a_picture(store, table, way):
-    if way == "grid":
-        kept = tables.change_grid(store, table, edited(table, "earlier_visits", kind="ordered"))
-    else:
-        kept = tables.change_kind(store, table, "earlier_visits", Kind.ORDERED)
+def test_a_new_kind_gets_a_domain_and_a_picture(store, table):
+    kept = change_kind(store, table, "earlier_visits", Kind.ORDERED)
     column = kept.schema["earlier_visits"]
     assert column.kind is Kind.ORDERED and column.categories and column.categories[0] == "0"
     kinds = {c["name"]: c["kind"] for c in kept.profile["columns"]}
@@ -66,12 +66,12 @@ def test_a_new_kind_gets_a_domain_and_a_picture(store, table, way):
 
 def test_a_kind_that_does_not_fit_changes_nothing(store, table):
     with pytest.raises(SchemaError, match="ward"):
-        tables.change_kind(store, table, "ward", Kind.NUMBER)
+        change_kind(store, table, "ward", Kind.NUMBER)
     assert store.table(table.id).schema == table.schema
 
 
 def test_the_target_goes_with_its_column(store, table):
-    assert tables.change_kind(store, table, "readmitted", Kind.TEXT).schema.target is None
+    assert change_kind(store, table, "readmitted", Kind.TEXT).schema.target is None
     table = tables.change_target(store, table, "ward")
     kept = tables.change_grid(store, table, edited(table, "ward", keep="leave out"))
     assert kept.schema.target is None
@@ -111,20 +111,20 @@ def test_a_change_is_the_stewards_and_stays_so(store, table):
 def test_rare_values_are_counted_where_they_are_declared(store, table):
     assert tables.dangers(table) == [] and tables.rare_words(table) == {}
     names = store.load_frame(table.id)["visit_id"].tolist()
-    lone = tables.change_kind(store, table, "visit_id", Kind.CATEGORY)  # each names one visit
+    lone = change_kind(store, table, "visit_id", Kind.CATEGORY)  # each names one visit
     (words,) = tables.dangers(lone)
     assert "200 of 200 values belong to one row each" in words
     assert tables.rare_words(lone) == {"visit_id": "200 of 200, 200 of one row"}
     fewer = tables.change_categories(store, lone, "visit_id", "\n".join(names[:5]))
     assert tables.rare_words(fewer) == {"visit_id": "5 of 5, 5 of one row"}
     assert tables.dangers(store.table(table.id)) == tables.dangers(fewer)
-    none = tables.change_kind(store, fewer, "visit_id", Kind.IDENTIFIER)
+    none = change_kind(store, fewer, "visit_id", Kind.IDENTIFIER)
     assert tables.dangers(none) == []
     assert not any("one row" in line for line in conditions(fewer.schema, n=200))
 
 
 def test_an_older_profile_is_counted_when_it_is_looked_at(store, table):
-    tables.change_kind(store, table, "visit_id", Kind.CATEGORY)
+    change_kind(store, table, "visit_id", Kind.CATEGORY)
     profile = store.table(table.id).profile
     for one in profile["columns"]:
         for name in ("listed", "rare", "single"):

@@ -137,11 +137,11 @@ def settle(store: TableStore, *, table_id: str, run_id: str, comment_id: int, au
 
 def comments(store: TableStore, run_id: str, view: View = "inside") -> list[Comment]:
     """A run's comments, oldest first; outside only those that were written outside."""
-    found = _notes(store, run_id, ("comment", "settled"))
-    done = {int(note.about): note.author for note in found if note.kind == "settled"}
+    written = _notes(store, run_id, ("comment", "settled"))
+    settled = {int(note.about): note.author for note in written if note.kind == "settled"}
     return [
-        Comment(n.id, n.about, n.author, _when(n), n.text, done.get(n.id, ""))
-        for n in found
+        Comment(n.id, n.about, n.author, _when(n), n.text, settled.get(n.id, ""))
+        for n in written
         if n.kind == "comment" and view in ("inside", n.view)
     ]
 
@@ -189,8 +189,8 @@ def set_rule(store: TableStore, *, table_id: str, author: str, rule: Rule) -> No
 
 def rule(store: TableStore, table_id: str) -> Rule:
     """The rule that holds for a table."""
-    found = _last(store, table_id, "rule")
-    return Rule() if found is None else Rule(**json.loads(found.text))
+    newest = _last(store, table_id, "rule")
+    return Rule() if newest is None else Rule(**json.loads(newest.text))
 
 
 def pick(
@@ -203,16 +203,16 @@ def pick(
 
 def picked_by_scores(store: TableStore, table_id: str) -> tuple[str, ScorePick] | None:
     """The id of the picked run and how, where noisy scores made the last pick; else None."""
-    found = _last(store, table_id, "pick")
-    if found is None or found.run_id is None or not found.text:
+    newest = _last(store, table_id, "pick")
+    if newest is None or newest.run_id is None or not newest.text:
         return None
-    return found.run_id, ScorePick(**json.loads(found.text))
+    return newest.run_id, ScorePick(**json.loads(newest.text))
 
 
 def picked(store: TableStore, table_id: str) -> tuple[str, str] | None:
     """The id of the picked run and who picked it; None when nobody has, or it was deleted."""
-    found = _last(store, table_id, "pick")
-    return None if found is None or found.run_id is None else (found.run_id, found.author)
+    newest = _last(store, table_id, "pick")
+    return None if newest is None or newest.run_id is None else (newest.run_id, newest.author)
 
 
 def missing(store: TableStore, *, table_id: str, run_id: str) -> str:

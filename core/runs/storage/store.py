@@ -115,7 +115,7 @@ class RunStore(TableStore):
         private_folder(self.workspace.runs_dir / run_id)
         with Session(self.engine) as session, session.begin():
             session.add(row)
-        self._tell(run_id, State.QUEUED, "Waiting for a free slot.")
+        self._append_state(run_id, State.QUEUED, "Waiting for a free slot.")
         return self._one(run_id)
 
     def run(self, run_id: str) -> RunRecord:
@@ -250,7 +250,7 @@ class RunStore(TableStore):
             statement = statement.where(RunRow.pid == pid)
         changed = self._update(statement.values(**values))
         if changed:
-            self._tell(run_id, state, message)
+            self._append_state(run_id, state, message)
         return changed
 
     def queue(self) -> list[str]:
@@ -291,7 +291,7 @@ class RunStore(TableStore):
             except IntegrityError:  # another process took this slot between the two statements
                 continue
             if claimed:
-                self._tell(run_id, State.RUNNING, "Starting.")
+                self._append_state(run_id, State.RUNNING, "Starting.")
             return claimed
         return False
 
@@ -321,8 +321,8 @@ class RunStore(TableStore):
 
     def begin_again(self, run_id: str) -> RunRecord:
         """Count a start from the beginning: what was paid before pays for nothing more."""
-        fresh = update(RunRow).where(RunRow.id == run_id)
-        self._update(fresh.values(attempt=RunRow.attempt + 1, debit=None))
+        statement = update(RunRow).where(RunRow.id == run_id)
+        self._update(statement.values(attempt=RunRow.attempt + 1, debit=None))
         return self._one(run_id)
 
     def record(
@@ -364,7 +364,7 @@ class RunStore(TableStore):
         message = f"The worker process ended unexpectedly. {left}"
         return self.set_state(run_id, State.LOST, message, expect=(State.RUNNING,), pid=pid)
 
-    def _tell(self, run_id: str, state: State, message: str) -> None:
+    def _append_state(self, run_id: str, state: State, message: str) -> None:
         event = RunEvent(kind="state", data={"state": state.value, "message": message})
         self.journal.append(run_id, event)
 
