@@ -22,7 +22,8 @@ from core.audit.canary_attack import (
     one_run,
     prepare_leave_one_out,
 )
-from core.models.synthesizer import synthesizer
+from core.models.planning import plan_fit
+from core.models.registry import synthesizer
 from core.privacy.plan import Budget, Plan, default_delta
 
 __all__ = ["LONG", "QUICK", "WEAK", "Audit", "Finding", "Sizes", "Trial", "run_audit"]
@@ -260,7 +261,7 @@ class Trial:
             settings |= dict.fromkeys(_STEPS.get(self.model, ()), steps)
             if self.model in _STEPS:
                 settings["batch"] = max(1, round(rate * n))
-        return synthesizer(self.model).plan(attacked.domain, n, self.budget, settings)
+        return plan_fit(synthesizer(self.model), attacked.domain, n, self.budget, settings)
 
 
 def run_audit(

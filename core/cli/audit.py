@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from core.audit.audit import LONG, QUICK, Audit, Trial, run_audit
 from core.cli.common import CommandError, print_json
-from core.models.synthesizer import cards
+from core.models.registry import cards
 from core.runs.execution.pipeline import limit_threads
 
 __all__ = ["audit"]

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.models.synthesizer import Wish
+from core.models.events import Wish
 from core.privacy.accounting.accountant import epsilon
 from core.privacy.ledger.ledger import HiddenError, Ledger
 from core.privacy.plan import Plan

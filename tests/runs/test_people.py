@@ -180,7 +180,7 @@ def test_a_table_of_two_accounts_waits_for_an_answer(store: RunStore) -> None:
     assert {link.people for link in answer.linked} == {first.people, second.people}
     assert answer.open
     store.attest(both.id)
-    plan = planning.make_plan(both.schema, both.n, model="pearl", epsilon=1.0)
+    plan = planning.make_plan(both.schema, both.n, planning.PlanRequest(model="pearl", epsilon=1.0))
     with pytest.raises(RunStoreError, match="Say on the Tables page whose people"):
         runs.start(store, Idle(), table_id=both.id, plan=plan)  # type: ignore[arg-type]
     people.change_account(store, both.id, both.people, "the others are dead")
@@ -196,7 +196,9 @@ def test_a_table_moves_only_before_anything_is_released(
     with pytest.raises(RunStoreError, match="1 to 60 characters"):
         people.change_account(store, table.id, "two\nlines")
     store.attest(table.id)
-    plan = planning.make_plan(table.schema, table.n, model="pearl", epsilon=1.0)
+    plan = planning.make_plan(
+        table.schema, table.n, planning.PlanRequest(model="pearl", epsilon=1.0)
+    )
     run = runs.start(store, Idle(), table_id=table.id, plan=plan)  # type: ignore[arg-type]
     with pytest.raises(RunStoreError, match="Nothing was changed"):
         people.change_account(store, table.id, "elsewhere")
@@ -248,7 +250,9 @@ def test_a_workspace_of_an_older_version_opens(tmp_path: Path, visits: pd.DataFr
     with RunStore(home) as store:
         old = bring(store, visits)
         store.attest(old.id)
-        plan = planning.make_plan(old.schema, old.n, model="pearl", epsilon=1.0)
+        plan = planning.make_plan(
+            old.schema, old.n, planning.PlanRequest(model="pearl", epsilon=1.0)
+        )
         run = runs.start(store, Idle(), table_id=old.id, plan=plan)  # type: ignore[arg-type]
         Ledger(store.engine).register(old.people, NO_LIMIT, 1e-6, n=old.n)
     engine = create_engine(home.database_url)
@@ -281,7 +285,9 @@ def test_another_strength_of_a_changed_table_needs_words(
     def start(table: TableRecord, shift: float, words: str = "") -> None:
         tagged = tables.change_groups(store, table, {"age": "group 1"})
         store.attest(table.id)
-        plan = planning.make_plan(tagged.schema, table.n, model="pearl", epsilon=1.0, shift=shift)
+        plan = planning.make_plan(
+            tagged.schema, table.n, planning.PlanRequest(model="pearl", epsilon=1.0, shift=shift)
+        )
         run = runs.start(
             store, Idle(), table_id=table.id, plan=plan, shift_words=words,  # type: ignore[arg-type]
         )  # fmt: skip

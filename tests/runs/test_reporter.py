@@ -1,6 +1,6 @@
 """The reporter: how often events pass, and when a wish is followed."""
 
-from core.models.synthesizer import FitEvent, Wish
+from core.models.events import Progress, Wish
 from core.runs.execution.reporter import Pace, Reporter
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
@@ -24,7 +24,7 @@ def test_thinned_events_keep_the_last_of_a_phase(store: RunStore, table: TableRe
     run = queued(store, table, toy_plan(table))
     reporter = Reporter(store, run.id)
     for step in range(1, 101):
-        reporter(FitEvent(kind="progress", data={"step": step, "steps": 100, "phase": "fit"}))
+        reporter(Progress(step=step, steps=100, phase="fit"))
     reporter.phase("next", "Next")
     steps = [event.data["step"] for event in store.journal.events(run.id, kind="progress")]
     assert len(steps) <= 5 and steps[0] == 1 and steps[-1] == 100

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.models.synthesizer import FitPaused
+from core.models.events import FitPaused
 from core.runs.accounts.account import default_limit, set_limit, table_account
 from core.runs.execution import worker
 from core.runs.storage.errors import RunStoreError

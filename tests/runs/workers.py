@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import redirect_stderr
 from typing import Any
 
+from core.models.planning import plan_fit
 from core.models.synthesizer import Synthesizer
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Budget, Plan
@@ -22,7 +23,7 @@ PATIENCE = 40.0  # seconds; a worker starts in about 2 on a free core
 
 def toy_plan(table: TableRecord, *, epsilon: float = 1.0, **settings: float) -> Plan:
     budget = Budget(epsilon=epsilon, delta=1e-6)
-    return toy.Toy().plan(table.schema.domain(), table.n, budget, dict(settings))
+    return plan_fit(toy.Toy(), table.schema.domain(), table.n, budget, dict(settings))
 
 
 def until(check: Callable[[], bool]) -> None:

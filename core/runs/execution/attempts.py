@@ -10,8 +10,11 @@ import json
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from core.models.synthesizer import FitEvent, Fitted, Observe, Synthesizer, load_fitted
+from core.models.events import Note, Observe
+from core.models.registry import load_fitted
+from core.models.synthesizer import FitContext, Fitted, Synthesizer
 from core.privacy.guarded import PrivateTable
 from core.privacy.meter import Meter
 from core.privacy.plan import Phase, Plan
@@ -48,7 +51,7 @@ class Attempts:
 
 def fit_attempts(
     job: Job,
-    model: Synthesizer,
+    model: Synthesizer[Any],
     codec: Codec,
     codes: Codes,
     *,
@@ -74,17 +77,17 @@ def fit_attempts(
         executed += attempt.meter.executed
         private = private and attempt.meter.private
         passed = all(result["granted"] for result in results)
-        if passed or number == job.plan.budget.attempts:
+        if passed or number == job.plan.attempts:
             return Attempts(fitted, _joined(executed), private, tuple(results), number)
         text = f"Attempt {number} did not pass the check of the tagged columns. Beginning anew."
-        observe(FitEvent(kind="note", data={"text": text}))
+        observe(Note(text=text))
 
 
 class _Attempt:
     """One attempt, kept in a folder of its own."""
 
     def __init__(
-        self, job: Job, model: Synthesizer, codec: Codec, number: int, shift_key: bytes
+        self, job: Job, model: Synthesizer[Any], codec: Codec, number: int, shift_key: bytes
     ) -> None:
         self._job, self._model, self._codec, self._number = job, model, codec, number
         self._shift_key = shift_key
@@ -103,15 +106,14 @@ class _Attempt:
         from core.runs.execution.lmdp_certificate import shifted  # torch, after `limit_threads`
 
         table = PrivateTable(codes, self._codec.domain, job.plan, meter=self.meter)
-        fitted = self._model.fit(
-            table,
-            job.plan,
+        context = FitContext(
             observe=observe,
             folder=self._folder,
             seed=None if job.seed is None else job.seed + self._number - 1,
             device=job.device,
             resume=job.resume,
         )
+        fitted = self._model.fit(table, job.plan, context)
         fitted = shifted(fitted, job.plan, self._shift_key, observe=observe)
         if self._number == 1:
             release_histograms(table, self._codec, job.artefacts, observe=observe)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from core.models.synthesizer import Observe
+from core.models.events import Observe
 from core.privacy.plan import Budget, Phase
 from core.quality.metrics.noisy import MadeCells, NoisyCells, combined
 from core.runs.execution.paid_release import release_once

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel
 
-from core.models.synthesizer import FitCancelled, FitEvent, Observe, Wish
+from core.models.events import Emitter, Observe, Wish
 from core.runs.storage.artefacts import ArtefactStore, save_json
 
 if TYPE_CHECKING:  # both need torch, and pages read through the modules that import this one
@@ -50,9 +50,7 @@ def release_once(
     plan = table.plan
     if all(phase.name != phase_name for phase in plan.phases) or table.meter.runs(phase_name):
         return
-    data = {"name": phase_name, "title": title, "private": True}
-    if observe(FitEvent(kind="phase", data=data)) is Wish.CANCEL:
-        raise FitCancelled
+    Emitter(observe, obeys=(Wish.CANCEL,)).phase(phase_name, title, private=True)
     counted = mechanism()
     counts = table.release(phase_name, counted).tolist()
     noise_std = plan.phase(phase_name).noise_multiplier * counted.sensitivity

@@ -16,15 +16,9 @@ from typing import Any
 
 import pandas as pd
 
-from core.models.synthesizer import (
-    FitCancelled,
-    FitEvent,
-    FitPaused,
-    Observe,
-    Synthesizer,
-    Wish,
-    synthesizer,
-)
+from core.models.events import Emitter, Observe, Wish
+from core.models.registry import synthesizer
+from core.models.synthesizer import Synthesizer
 from core.privacy.accounting.accountant import guarantee
 from core.privacy.ledger.ledger import Entry, Ledger
 from core.privacy.plan import Guarantee, Phase
@@ -45,7 +39,7 @@ from core.table.codec import Codec
 
 __all__ = ["DeviceError", "Outcome", "choose_device", "execute", "limit_threads"]
 
-Find = Callable[[str], Synthesizer]
+Find = Callable[[str], Synthesizer[Any]]
 
 
 class DeviceError(ValueError):
@@ -138,9 +132,9 @@ def execute(
         lmdp_results=attempts.lmdp_results,
         attempts=attempts.used,
     )
-    base = getattr(attempts.fitted, "base", None)  # a boosted model knows what it started from
-    if base is not None:
-        _write_table(job.artefacts, BASELINE_TABLE, base.sample(job.rows, seed=job.seed))
+    baseline = attempts.fitted.baseline
+    if baseline is not None:
+        _write_table(job.artefacts, BASELINE_TABLE, baseline.sample(job.rows, seed=job.seed))
     _write_table(job.artefacts, SYNTHETIC_TABLE, synthetic)
     with job.artefacts.replacing(PRIVACY_CERTIFICATE) as file:
         file.write(json.dumps(certificate, indent=1, ensure_ascii=False).encode())
@@ -180,16 +174,12 @@ def _claim(job: Job, attempts: Attempts) -> Guarantee:
     plan = job.plan
     terms = conditions(job.schema, n=plan.n, inferred=job.inferred)
     executed = guarantee(attempts.executed, plan.budget.delta, terms)
-    if plan.budget.attempts == 1 or not executed.private or not attempts.private:
+    if plan.attempts == 1 or not executed.private or not attempts.private:
         return executed
     return plan.guarantee.model_copy(update={"conditions": executed.conditions})
 
 
 def _phase(observe: Observe, name: str, title: str, *, pausable: bool = True) -> None:
     """Say that a phase begins and follow a wish that stands already."""
-    data = {"name": name, "title": title, "private": False}
-    wish = observe(FitEvent(kind="phase", data=data))
-    if wish is Wish.CANCEL:
-        raise FitCancelled
-    if wish is Wish.PAUSE and pausable:
-        raise FitPaused
+    obeys = (Wish.CANCEL, Wish.PAUSE) if pausable else (Wish.CANCEL,)
+    Emitter(observe, obeys=obeys).phase(name, title)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.models.synthesizer import Observe
+from core.models.events import Observe
 from core.privacy.accounting.split import noise_for_share
 from core.privacy.plan import Budget, Phase
 from core.runs.execution.paid_release import release_once

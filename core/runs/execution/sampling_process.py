@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from core.models.synthesizer import load_fitted
+from core.models.registry import load_fitted
 from core.runs.execution.pipeline import limit_threads
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace

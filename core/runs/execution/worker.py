@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.lmdp.errors import ShiftError
-from core.models.synthesizer import FitCancelled, FitEvent, FitPaused, Wish, synthesizer
+from core.models.events import Emitter, FitCancelled, FitPaused, Progress, Wish
+from core.models.registry import synthesizer
 from core.privacy.ledger.ledger import LedgerError
 from core.runs.execution.job import Job
 from core.runs.execution.local_launcher import LocalLauncher
@@ -154,9 +155,10 @@ class _Work:
         run, store = self.record, self.store
 
         def hear(stage: str, fraction: float) -> None:
-            step = {"step": round(100 * fraction), "steps": 100, "phase": stage}
-            if self.reporter(FitEvent(kind="progress", data=step)) is Wish.CANCEL:
-                raise FitCancelled
+            percent = round(100 * fraction)
+            Emitter(self.reporter, obeys=(Wish.CANCEL,)).send(
+                Progress(step=percent, steps=100, phase=stage, unit="%")
+            )
 
         try:
             if self.reporter.phase("report", "Comparing with the real table") is Wish.CANCEL:
