@@ -11,7 +11,7 @@ from core.figures import dimension_wise as figures
 from core.quality.report.types import View
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
-from core.services import service
+from core.services import reviews, runs
 from pages.parts import comparing, feedback, guard, routes, scores, shared, verdicts, viewing
 from pages.parts.feedback import Talk
 
@@ -122,10 +122,10 @@ def _waiting(run: RunRecord) -> None:
 @st.fragment(run_every=1.5)
 def _refresh(run_id: str, known: int) -> None:
     """How far the comparison is; the page is drawn again when it has new parts."""
-    report = service.report(shared.store(), run_id)
+    report = reviews.report(shared.store(), run_id)
     if report is not None and (report["complete"] or len(report["scores"]) != known):
         st.rerun()
-    now = service.progress(shared.store(), run_id)
+    now = runs.progress(shared.store(), run_id)
     left = "" if now.eta_seconds is None else f" · about {shared.duration(now.eta_seconds)} left"
     st.progress(now.fraction, f"Still comparing{left}. More figures will appear by themselves.")
 
@@ -134,7 +134,7 @@ def _again(run: RunRecord) -> None:
     """A way to have a stopped comparison after all; it spends nothing."""
     if st.button("Finish the comparison", icon=":material/restart_alt:"):
         with shared.plain_errors():
-            service.compare_again(shared.store(), shared.launcher(), run.id)
+            runs.compare_again(shared.store(), shared.launcher(), run.id)
             st.rerun()
 
 

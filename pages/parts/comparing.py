@@ -11,13 +11,13 @@ from core.figures import dimension_wise as figures
 from core.figures import tradeoff as figure_compare
 from core.quality.metrics.noisy import words
 from core.quality.report.types import View
-from core.runs.storage import reviews
+from core.runs.storage import notes
 from core.runs.storage.events import State
-from core.runs.storage.looks import looked_at
+from core.runs.storage.inside_views import viewed_runs
+from core.runs.storage.notes import Decision
 from core.runs.storage.records import RunRecord
-from core.runs.storage.reviews import Decision
-from core.services import selection
-from core.services.selection import Ranking
+from core.services import reviews
+from core.services.reviews import Ranking
 from pages.parts import feedback, guard, shared, viewing
 
 PICTURES = {
@@ -62,7 +62,7 @@ def render(run: RunRecord) -> None:
     if not ready:
         return
     compared = [one for one, _ in ready]
-    ranked = selection.ranking(shared.store(), compared)
+    ranked = reviews.ranking(shared.store(), compared)
     _table(ready, ranked)
     _curve(ready)
     _pictures(ready, labels)
@@ -75,7 +75,7 @@ def _table(found: list[tuple[RunRecord, dict[str, Any]]], ranked: Ranking | None
     titles: dict[str, str] = {}
     rows = []
     for one, report in found:
-        given = reviews.verdicts(shared.store(), one.id)
+        given = notes.review_verdicts(shared.store(), one.id)
         row: dict[str, Any] = {
             "Run": one.title,
             "Model": one.model,
@@ -166,12 +166,12 @@ def _pictures(found: list[tuple[RunRecord, dict[str, Any]]], labels: dict[str, s
 def _pick(runs: list[RunRecord], labels: dict[str, str]) -> None:
     st.subheader("The one to release", anchor=False)
     table = runs[0].table_id
-    now = reviews.picked(shared.store(), table)
+    now = notes.picked(shared.store(), table)
     if now is not None and now[0] in labels:
         st.success(f"{labels[now[0]]}, picked by {now[1]}.", icon=":material/trophy:")
     if not guard.steward():
         return
-    seen = looked_at(shared.store(), runs[0].people)
+    seen = viewed_runs(shared.store(), runs[0].people)
     if len(seen) > 1:
         st.caption(
             f":material/visibility: Inside views of {len(seen)} runs about these people have been "
@@ -184,7 +184,7 @@ def _pick(runs: list[RunRecord], labels: dict[str, str]) -> None:
         sent = st.form_submit_button("Pick this run", icon=":material/trophy:")
     if sent and chosen is not None:
         with shared.plain_errors():
-            reviews.pick(shared.store(), table_id=table, run_id=chosen, author=name)
+            notes.pick(shared.store(), table_id=table, run_id=chosen, author=name)
             st.session_state["my_name"] = name
             st.rerun()
 
@@ -194,7 +194,7 @@ def _pick_by_scores(runs: list[RunRecord], ranked: Ranking, labels: dict[str, st
     store = shared.store()
     st.markdown("**By the noisy scores**, without looking at real data")
     st.markdown(f"Closest: {labels[ranked.best]}. Against the next one: {words(ranked.lead)}")
-    looked = selection.looked_words(store, runs[0].people, run_id=ranked.best)
+    looked = reviews.inside_view_words(store, runs[0].people, run_id=ranked.best)
     if looked:
         st.caption(
             ":material/visibility: Inside views of other runs about these people were open, so "
@@ -207,6 +207,6 @@ def _pick_by_scores(runs: list[RunRecord], ranked: Ranking, labels: dict[str, st
         sent = st.form_submit_button("Pick the best by the noisy score", icon=":material/casino:")
     if sent:
         with shared.plain_errors():
-            selection.pick_by_scores(store, runs, author=name)
+            reviews.pick_by_scores(store, runs, author=name)
             st.session_state["my_name"] = name
             st.rerun()

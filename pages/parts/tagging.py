@@ -7,7 +7,7 @@ import streamlit as st
 
 from core.figures import marginal_shift as figure_lmdp
 from core.runs.storage.records import TableRecord
-from core.services import declare
+from core.services import tables
 from core.table.profile import ColumnProfile
 from pages.parts import shared
 
@@ -59,7 +59,7 @@ def _grid(table: TableRecord) -> None:
     if not edited.equals(frame):
         with shared.plain_errors():
             chosen = {row["column"]: row["group"] or "" for row in edited.to_dict("records")}
-            declare.change_groups(shared.store(), table, chosen)
+            tables.change_groups(shared.store(), table, chosen)
             st.rerun()
 
 

@@ -9,14 +9,14 @@ import streamlit as st
 from core.figures import dimension_wise as figures
 from core.figures import marginal_shift as figure_lmdp
 from core.runs.storage.records import RunRecord
-from core.services import service
+from core.services import reviews
 from pages.parts import shared
 from pages.parts.tagging import NOT_PEOPLE
 
 
 def refused(run: RunRecord) -> list[str]:
     """Names of groups whose certificate or check said no."""
-    certificate = service.certificate(shared.store(), run.id)
+    certificate = reviews.privacy_certificate(shared.store(), run.id)
     lmdp = None if certificate is None else certificate.get("lmdp")
     return [v["group"] for v in (lmdp or {}).get("verdicts", []) if not v["granted"]]
 
@@ -26,7 +26,7 @@ def render(run: RunRecord, report: dict[str, Any]) -> None:
     if run.plan.protection is None:
         return
     st.subheader("Hidden distributions", anchor=False)
-    certificate = service.certificate(shared.store(), run.id) or {}
+    certificate = reviews.privacy_certificate(shared.store(), run.id) or {}
     paid = {v["group"]: v for v in (certificate.get("lmdp") or {}).get("verdicts", [])}
     checks = {check["group"]: check for check in report.get("protection", [])}
     for group, names in run.plan.protection.groups.items():
