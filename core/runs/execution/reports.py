@@ -102,12 +102,15 @@ def _key(store: RunStore, run: RunRecord) -> str:
 
 def _outside(store: RunStore, run: RunRecord, synthetic: pd.DataFrame) -> None:
     """The report for people outside; opens no real row."""
-    from core.quality.report.outside import Overlay, outside_report
+    from core.quality.report.outside import outside_report
+    from core.quality.report.types import ReleasedHistograms
 
-    overlay = None
+    released = None
     if store.has_artefact(run.id, OVERLAY):
-        overlay = Overlay.model_validate_json(store.artefact(run.id, OVERLAY).read_bytes())
-    report = outside_report(synthetic, run.schema, overlay=overlay)
+        released = ReleasedHistograms.model_validate_json(
+            store.artefact(run.id, OVERLAY).read_bytes()
+        )
+    report = outside_report(synthetic, run.schema, released=released)
     _write(store.artefact(run.id, OUTSIDE), report.model_dump_json().encode())
 
 

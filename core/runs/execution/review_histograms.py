@@ -93,11 +93,11 @@ def release_overlay(
     if not due(table, plan, REVIEW, title, observe=observe):
         return
     from core.privacy.mechanisms.histograms import Histograms
-    from core.quality.report.outside import Overlay
+    from core.quality.report.types import ReleasedHistograms
 
     mechanism = Histograms.of(codec, shown_columns(codec.domain))
     released = table.release(REVIEW, mechanism)
-    overlay = Overlay(
+    overlay = ReleasedHistograms(
         n=plan.n,
         noise_std=plan.phase(REVIEW).noise_multiplier * mechanism.sensitivity,
         counts=mechanism.split(released.tolist()),
