@@ -70,12 +70,12 @@ def collapsed(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 @cache
-def made_tables() -> dict[str, pd.DataFrame]:
-    real = make(1200, 1)
+def made_tables(rows: int) -> dict[str, pd.DataFrame]:
+    real = make(rows, 1)
     return {
         "real": real,
         "test": make(600, 2),
-        "fresh": make(1200, 3),
+        "fresh": make(rows, 3),
         "shuffled": shuffled(real),
         "collapsed": collapsed(real),
     }
@@ -87,7 +87,7 @@ def made_reports() -> dict[str, Report]:
 
     `age` is tagged, and "fresh" stands beside the collapsed table as what was before boosting.
     """
-    tables, tagged = made_tables(), SCHEMA.model_copy(update={"sensitive": {"g": ("age",)}})
+    tables, tagged = made_tables(700), SCHEMA.model_copy(update={"sensitive": {"g": ("age",)}})
     return {
         name: build_report(
             tables["real"],
@@ -107,7 +107,7 @@ def schema() -> Schema:
 
 @pytest.fixture(scope="session")
 def tables() -> dict[str, pd.DataFrame]:
-    return made_tables()
+    return made_tables(1200)
 
 
 @pytest.fixture(scope="session")

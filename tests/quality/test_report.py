@@ -136,8 +136,8 @@ def test_families_are_saved_early_and_progress_rises(small):
 
 def test_long_tables_get_a_first_look_at_a_few_rows(schema, tables, monkeypatch):
     monkeypatch.setattr("core.quality.report.build_report.FIRST_LOOK_ROWS", 150)
-    saved = []
-    build_report(tables["real"].head(400), tables["fresh"].head(300), schema, save=saved.append)
+    saved, bare = [], schema.model_copy(update={"target": None})
+    build_report(tables["real"].head(400), tables["fresh"].head(300), bare, save=saved.append)
     first = saved[0]
     assert first.columns and not first.complete and not first.scores
     assert "A first look at 150 rows" in first.notes[0]
@@ -167,12 +167,13 @@ def test_tiny_tables(schema, tables, rows):
 def test_gaps_on_either_side(schema, tables):
     real = tables["real"].head(120)
     hollow = real.assign(job=None, pay=np.nan, since=pd.NaT)
-    for a, b in ((real, hollow), (hollow, real), (hollow, hollow)):
-        report = build_report(a, b, schema)
+    bare = schema.model_copy(update={"target": None})
+    for a, b, read_by in ((real, hollow, schema), (hollow, real, bare), (hollow, hollow, bare)):
+        report = build_report(a, b, read_by)
         assert report.complete
         assert report.columns["pay"].missing_synthetic == pytest.approx(b["pay"].isna().mean())
     assert report.columns["pay"].tvd == 0
-    narrow = build_report(real, real.drop(columns=["pay"]), schema)
+    narrow = build_report(real, real.drop(columns=["pay"]), bare)
     assert narrow.columns["pay"].missing_synthetic == 1
 
 
@@ -211,7 +212,8 @@ def test_dates_as_text(schema):
 
 def test_large_tables_are_sampled_and_it_is_said(schema, tables, monkeypatch):
     monkeypatch.setattr("core.quality.comparison.TABLE_ROWS", 100)
-    report = build_report(tables["real"], tables["fresh"], schema)
+    bare = schema.model_copy(update={"target": None})
+    report = build_report(tables["real"], tables["fresh"], bare)
     assert report.rows_real == 1200
     assert any("at most 100 rows" in note for note in report.notes)
 
@@ -240,7 +242,7 @@ def test_an_empty_report_is_a_report():
     assert report.score("tvd_1way") is None and report.view == "inside"
 
 
-def test_what_stood_before_boosting_stands_beside(reports, tables):
+def test_what_stood_before_boosting_stands_beside(reports):
     report = reports["fresh"]
     for key in ("tvd_1way", "tvd_2way"):
         score = report.score(key)
@@ -248,7 +250,7 @@ def test_what_stood_before_boosting_stands_beside(reports, tables):
     assert report.score("wscore_whole").before < report.score("wscore_whole").value
     assert report.score("pmse").before is None
     assert report.score("tstr_auroc").before < report.score("tstr_auroc").value
-    assert len(report.pca.before) == min(1500, len(tables["collapsed"]))
+    assert len(report.pca.before) == min(1500, report.rows_real)
 
 
 def test_tagged_columns_are_checked_from_inside(reports):

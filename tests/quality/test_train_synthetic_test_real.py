@@ -16,7 +16,7 @@ from core.quality.metrics.prediction import _majority, dimension_prediction, pre
 from core.quality.metrics.train_synthetic_test_real import (
     Task,
     evaluate,
-    half_width,
+    half_widths,
     mean_score,
     predict,
     tstr,
@@ -155,7 +155,7 @@ def test_the_band_of_a_score_covers_what_other_test_rows_say(schema):
         test = tests.take(np.arange(start, start + 600))
         predictions = predict(task, learn, test, models={LOGISTIC: logistic()})
         areas.append(predictions[LOGISTIC].scores()["AUROC"])
-        band = band or half_width(predictions, "AUROC")
+        band = band or half_widths(predictions)["AUROC"]
     # The spread over twenty fresh sets of test rows is what the band claims to know from one.
     assert 0.5 < band / (1.96 * np.std(areas, ddof=1)) < 2.0
 

@@ -35,7 +35,7 @@ __all__ = [
     "Predictions",
     "Task",
     "evaluate",
-    "half_width",
+    "half_widths",
     "mean_score",
     "predict",
     "scores_of",
@@ -236,23 +236,25 @@ def scores_of(predictions: Mapping[str, Predictions]) -> Scores:
     return {name: one.scores() for name, one in predictions.items()}
 
 
-def half_width(predictions: Mapping[str, Predictions], metric: str, *, seed: int = 0) -> float:
-    """Half the width of a 95 % interval of the mean score over models, in the metric's unit.
+def half_widths(predictions: Mapping[str, Predictions], *, seed: int = 0) -> dict[str, float]:
+    """Half the width of a 95 % interval of each metric's mean over models, in its unit.
 
     By bootstrap: the test rows are drawn anew with replacement, the same for every model. What the
     choice of training rows adds is not in it.
     """
-    if not predictions:
-        return 0.0
-    n = len(next(iter(predictions.values())).truth)
+    n = max((len(one.truth) for one in predictions.values()), default=1)
     size, rng = min(n, RESAMPLED_ROWS), np.random.default_rng(seed)
-    means = []
+    draws = []
     for _ in range(RESAMPLES):
         rows = rng.integers(n, size=size)
-        drawn = [one.take(rows) for one in predictions.values()]
-        if len(np.unique(drawn[0].truth)) > 1:  # a draw without the rarer class has no score
-            means.append(float(np.mean([one.scores().get(metric, np.nan) for one in drawn])))
-    return half_width_of(means, size / n)
+        drawn = {name: one.take(rows) for name, one in predictions.items()}
+        if all(len(np.unique(one.truth)) > 1 for one in drawn.values()):
+            draws.append(scores_of(drawn))  # one without the rarer class has no score
+    metrics = {metric for scores in draws for one in scores.values() for metric in one}
+    return {
+        metric: half_width_of([mean_score(scores, metric) or 0.0 for scores in draws], size / n)
+        for metric in metrics
+    }
 
 
 def utility_rows(
@@ -318,11 +320,13 @@ def utility(tables: Comparison, step: Step) -> Measured:
     real = {name: scores for name, scores in real.items() if name in synthetic}
     note = "" if real else "The real test rows hold one value of the target only."
 
+    widths = half_widths(predictions, seed=tables.seed)
+
     def score(metric: Metric, name: str) -> Score:
         value = mean_score(synthetic, name)
         return metric.score(
             value,
-            half_width=None if value is None else half_width(predictions, name, seed=tables.seed),
+            half_width=widths.get(name, 0.0) if value is not None else None,
             ceiling=mean_score(real, name),
             before=mean_score(before, name),
             note=note,
