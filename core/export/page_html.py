@@ -147,10 +147,8 @@ def _library() -> str:
 
 
 def _size(report: Report) -> str:
-    made = f"{report['rows_synthetic']:,} synthetic records"
-    if report["view"] == "outside":
-        return f"{made}."
-    return f"{report['rows_real']:,} real and {made}."
+    real = "" if report["view"] == "outside" else f"{report['rows_real']:,} real and "
+    return f"{real}{report['rows_synthetic']:,} synthetic records."
 
 
 def _findings(report: Report) -> str:

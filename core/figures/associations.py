@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
 from core.figures.elements import (
     FAINT,
     FULL_BLUE,
     FULL_VERMILION,
+    Dumped,
+    Figure,
     Trace,
     axis,
     figure,
@@ -18,13 +17,10 @@ from core.figures.elements import (
 )
 from core.figures.report_figure import ReportFigure
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
 __all__ = ["FIGURE", "association_figure", "describe_associations"]
 
 
-def association_figure(report: Mapping[str, Any]) -> Figure | None:
+def association_figure(report: Dumped) -> Figure | None:
     """Heat maps on one scale: associations in either table, and what the synthetic one adds."""
     table = report.get("associations")
     if table is None or len(table["columns"]) < 2:
@@ -69,7 +65,7 @@ def _heatmap(key: str, z: list[list[float]], names: list[str]) -> Trace:
     )
 
 
-def describe_associations(report: Mapping[str, Any]) -> str:
+def describe_associations(report: Dumped) -> str:
     """The figure in a sentence."""
     table = report["associations"]
     names, real, synthetic = table["columns"], table["real"], table["synthetic"]

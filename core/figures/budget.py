@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
 
 from core.figures.elements import (
     LEGEND,
     PHASES,
+    Dumped,
+    Figure,
     Trace,
     axis,
     bars,
@@ -19,15 +19,12 @@ from core.figures.elements import (
     wrap,
 )
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
 __all__ = ["budget_figure"]
 
 HATCHES = ("", "/", "x", ".", "-", "\\", "+")
 
 
-def budget_figure(plan: Mapping[str, Any]) -> Figure:
+def budget_figure(plan: Dumped) -> Figure:
     """Where a plan's budget goes: one bar, a piece for each access to private rows.
 
     Args:
@@ -56,7 +53,7 @@ def budget_figure(plan: Mapping[str, Any]) -> Figure:
     return figure(data, layout)
 
 
-def _noise(phase: Mapping[str, Any]) -> str:
+def _noise(phase: Dumped) -> str:
     """How one phase protects, in a sentence."""
     times = "once" if phase["count"] == 1 else f"{phase['count']:,} times"
     if phase["mechanism"] == "zcdp":

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
 
 from core.figures.elements import (
     LINE,
     VERMILION,
+    Dumped,
+    Figure,
     Trace,
     axis,
     bars,
@@ -18,9 +19,6 @@ from core.figures.elements import (
     spans,
 )
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
 __all__ = ["column_figure", "describe_column"]
 
 REAL = "real"
@@ -28,7 +26,7 @@ REAL_FILL = "rgba(0,114,178,0.45)"
 SYNTHETIC_FILL = "rgba(213,94,0,0.25)"
 
 
-def column_figure(report: Mapping[str, Any], name: str) -> Figure:
+def column_figure(report: Dumped, name: str) -> Figure:
     """One column, real against synthetic: share of rows per bin or label, missing apart.
 
     Raises:
@@ -41,7 +39,7 @@ def column_figure(report: Mapping[str, Any], name: str) -> Figure:
     return _histogram(picture)
 
 
-def describe_column(report: Mapping[str, Any], name: str) -> str:
+def describe_column(report: Dumped, name: str) -> str:
     """The figure in a sentence.
 
     Raises:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
 
 from core.figures.elements import (
     BLUE,
     LINE,
+    Dumped,
+    Figure,
     Trace,
     axis,
     edge_ticks,
@@ -17,13 +18,10 @@ from core.figures.elements import (
     spans,
 )
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
 __all__ = ["profile_figure"]
 
 
-def profile_figure(column: Mapping[str, Any]) -> Figure:
+def profile_figure(column: Dumped) -> Figure:
     """A small picture of one real column, for the Tables page.
 
     Args:

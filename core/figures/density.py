@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
 from core.figures.elements import (
     FAINT,
     FULL_BLUE,
     FULL_VERMILION,
+    Dumped,
+    Figure,
     axis,
     figure,
     heatmap,
@@ -16,13 +15,10 @@ from core.figures.elements import (
 )
 from core.figures.report_figure import ReportFigure
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
 __all__ = ["FIGURE", "density_figure", "describe_density"]
 
 
-def density_figure(report: Mapping[str, Any]) -> Figure | None:
+def density_figure(report: Dumped) -> Figure | None:
     """One signed heat map over the plane of the first two principal axes."""
     density = report.get("density")
     if density is None:
@@ -49,7 +45,7 @@ def density_figure(report: Mapping[str, Any]) -> Figure | None:
     return figure([trace], {"xaxis": axis("axis 1"), "yaxis": axis("axis 2"), "height": 400})
 
 
-def describe_density(report: Mapping[str, Any]) -> str:
+def describe_density(report: Dumped) -> str:
     """The figure in a sentence."""
     density = report["density"]
     if density is None:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
+else:
+    Figure = Any  # a name for annotations: pages import figures before they need Plotly
 
 __all__ = [
     "BLUE",
@@ -22,6 +24,9 @@ __all__ = [
     "LEGEND",
     "LINE",
     "PHASES",
+    "Dumped",
+    "Figure",
+    "Trace",
     "VERMILION",
     "axis",
     "bars",
@@ -43,6 +48,7 @@ __all__ = [
 ]
 
 Trace = dict[str, Any]
+Dumped = Mapping[str, Any]  # a model as `model_dump(mode="json")`
 
 BLUE, VERMILION = "#0072B2", "#D55E00"  # Okabe and Ito's, safe for colour-blind readers
 PHASES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
@@ -62,7 +68,7 @@ DAY = 86_400.0
 
 def figure(data: Sequence[Trace], layout: Mapping[str, Any]) -> Figure:
     """Traces and layout as a figure with the common look."""
-    import plotly.graph_objects as go  # late: pages import figures before they need any
+    import plotly.graph_objects as go  # late: see above
 
     look = {
         "template": "none",

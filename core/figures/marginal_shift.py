@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
 
 from core.figures.elements import (
     BLUE,
     VERMILION,
+    Dumped,
+    Figure,
     Trace,
     axis,
     edge_ticks,
@@ -17,13 +17,10 @@ from core.figures.elements import (
     name_ticks,
 )
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
 __all__ = ["shift_figure", "verdict_words"]
 
 
-def shift_figure(column: Mapping[str, Any], *, shift: float = 0.75) -> Figure:
+def shift_figure(column: Dumped, *, shift: float = 0.75) -> Figure:
     """One real column, and one of the many ways a shift may bend it; for the Tables page.
 
     The second line is an example with made-up waves: the real shift is random, secret, and made
@@ -70,7 +67,7 @@ def shift_figure(column: Mapping[str, Any], *, shift: float = 0.75) -> Figure:
     return figure(traces, layout)
 
 
-def verdict_words(check: Mapping[str, Any]) -> str:
+def verdict_words(check: Dumped) -> str:
     """One plain sentence on a group's inside check."""
     names = ", ".join(check["columns"])
     if check["differs"]:

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
-from core.figures.elements import axis, figure, heatmap, name_ticks
+from core.figures.elements import Dumped, Figure, axis, figure, heatmap, name_ticks
 from core.figures.report_figure import ReportFigure
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 __all__ = ["FIGURE", "describe_pairs", "pairs_figure"]
 
 
-def pairs_figure(report: Mapping[str, Any]) -> Figure | None:
+def pairs_figure(report: Dumped) -> Figure | None:
     """Heat map of the distance between the joint distributions of every two columns."""
     pairs = report["pairs"]
     if pairs is None:
@@ -50,7 +44,7 @@ def pairs_figure(report: Mapping[str, Any]) -> Figure | None:
     return figure([trace], layout)
 
 
-def describe_pairs(report: Mapping[str, Any]) -> str:
+def describe_pairs(report: Dumped) -> str:
     """The figure in a sentence."""
     pairs = report["pairs"]
     if pairs is None or len(pairs["columns"]) < 2:

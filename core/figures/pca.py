@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
-from core.figures.elements import LEGEND, Trace, axis, figure, panel, points
+from core.figures.elements import LEGEND, Dumped, Figure, Trace, axis, figure, panel, points
 from core.figures.report_figure import ReportFigure
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 __all__ = ["FIGURE", "describe_pca", "pca_figure"]
 
 
-def pca_figure(report: Mapping[str, Any]) -> Figure | None:
+def pca_figure(report: Dumped) -> Figure | None:
     """The tables on the real one's first two principal axes, side by side on one scale."""
     pca = report["pca"]
     if pca is None:
@@ -49,7 +43,7 @@ def pca_figure(report: Mapping[str, Any]) -> Figure | None:
     return figure(data, layout)
 
 
-def describe_pca(report: Mapping[str, Any]) -> str:
+def describe_pca(report: Dumped) -> str:
     """The figure in a sentence."""
     pca = report["pca"]
     if pca is not None and not pca["real"]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
 from core.figures.elements import (
     LINE,
+    Dumped,
+    Figure,
     Trace,
     diagonal,
     farthest,
@@ -17,16 +16,13 @@ from core.figures.elements import (
 )
 from core.figures.report_figure import ReportFigure
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
 __all__ = ["FIGURE", "describe_prediction", "prediction_figure"]
 
 KINDS = {"F1": "lists (F1)", "AUROC": "two labels (AUROC)", "R²": "numbers (R²)"}
 NOT_PREDICTABLE = "not predictable even from real rows"
 
 
-def prediction_figure(report: Mapping[str, Any]) -> Figure | None:
+def prediction_figure(report: Dumped) -> Figure | None:
     """How well each column is predicted: learnt from real rows across, from synthetic ones up."""
     columns = report["dimension_prediction"]
     measured = [p for p in columns if p["real"] is not None and p["synthetic"] is not None]
@@ -59,7 +55,7 @@ def prediction_figure(report: Mapping[str, Any]) -> Figure | None:
     return figure([diagonal(0.0, 1.0), *data], layout | {"annotations": notes})
 
 
-def describe_prediction(report: Mapping[str, Any]) -> str:
+def describe_prediction(report: Dumped) -> str:
     """The figure in a sentence."""
     # a synthetic column of one value alone teaches nothing: predictable, but without a score
     scored = [

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
-from core.figures.elements import diagonal, farthest, figure, name_points, points, share, square
+from core.figures.elements import (
+    Dumped,
+    Figure,
+    diagonal,
+    farthest,
+    figure,
+    name_points,
+    points,
+    share,
+    square,
+)
 from core.figures.report_figure import ReportFigure
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 __all__ = ["FIGURE", "describe_probability", "probability_figure"]
 
 
-def probability_figure(report: Mapping[str, Any]) -> Figure | None:
+def probability_figure(report: Dumped) -> Figure | None:
     """Share of rows of every label: real across, synthetic up."""
     labels = report["dimension_probability"]
     if not labels:
@@ -34,7 +38,7 @@ def probability_figure(report: Mapping[str, Any]) -> Figure | None:
     return figure([diagonal(0.0, end), trace], layout)
 
 
-def describe_probability(report: Mapping[str, Any]) -> str:
+def describe_probability(report: Dumped) -> str:
     """The figure in a sentence."""
     labels = report["dimension_probability"]
     if not labels:

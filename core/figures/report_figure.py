@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
+from core.figures.elements import Dumped, Figure
 from core.quality.report.types import View
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 __all__ = ["ReportFigure", "report_figures"]
 
-Report = Mapping[str, Any]
 Tab = Literal["pairs", "plane", "predictions"]
 
 
@@ -48,12 +45,12 @@ class ReportFigure:
     name: str
     tab: Tab
     views: tuple[View, ...] = ("inside",)
-    draw: Callable[[Report], Figure | None]
-    describe: Callable[[Report], str]
+    draw: Callable[[Dumped], Figure | None]
+    describe: Callable[[Dumped], str]
     headed: bool = False
     compared: bool = True
 
-    def drawn(self, report: Report) -> Figure | None:
+    def drawn(self, report: Dumped) -> Figure | None:
         """The figure, or None where this report's view may not show it or it is not measured."""
         return self.draw(report) if report["view"] in self.views else None
 

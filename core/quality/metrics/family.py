@@ -61,6 +61,7 @@ class Measured:
 
 
 Step = Callable[[str, float], None]  # what is being done, and the fraction of the family done
+Measure = Callable[[Comparison, Step], Measured]
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Family:
     text: str
     order: int
     cost: float
-    measure: Callable[[Comparison, Step], Measured]
+    measure: Measure
     applies: Callable[[Comparison], bool]
     otherwise: str
 
@@ -86,7 +87,7 @@ def family(
     cost: float,
     applies: Callable[[Comparison], bool] = lambda _: True,
     otherwise: str = "",
-) -> Callable[[Callable[[Comparison, Step], Measured]], Callable[[Comparison, Step], Measured]]:
+) -> Callable[[Measure], Measure]:
     """Function decorator: make a family known to reports.
 
     Args:
@@ -101,9 +102,7 @@ def family(
       ValueError: another family has that order, or a metric of that key.
     """
 
-    def register(
-        measure: Callable[[Comparison, Step], Measured],
-    ) -> Callable[[Comparison, Step], Measured]:
+    def register(measure: Measure) -> Measure:
         orders = {other.order for other in _registry.values()}
         keys = {metric.key for other in _registry.values() for metric in other.metrics}
         taken = keys & {metric.key for metric in metrics}
