@@ -76,7 +76,7 @@ def _protection(plan: Dumped) -> list[Dumped]:
     protection = plan.get("protection")
     if protection is None:
         return []
-    certificates = [
+    certificates: list[Dumped] = [
         {
             "name": f"certificate: {group}",
             "title": f"Certificate for “{group}”",
