@@ -6,7 +6,7 @@ import math
 
 import streamlit as st
 
-from core.figures import dimension_wise as figures
+from core.figures.budget import budget_figure
 from core.models.card import Card
 from core.privacy.accounting.accountant import attacker_best_guess
 from core.privacy.plan import Phase, Plan, default_delta
@@ -210,7 +210,7 @@ def _summary(table: TableRecord, card: Card, epsilon: float, extra: dict[str, ob
     st.caption(f"{table.name}: {table.training_n:,} rows{_kept(table)}, target {target}.")
     _numbers(plan)
     st.plotly_chart(
-        figures.budget_figure(plan.model_dump(mode="json")),
+        budget_figure(plan.model_dump(mode="json")),
         config={"displayModeBar": False},
         key="budget",
         alt="Share of the budget that each private phase takes.",

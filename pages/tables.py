@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pandas as pd
 import streamlit as st
 
-from core.figures import dimension_wise as figures
+from core.figures.column_profile import profile_figure
 from core.runs.storage.records import TableRecord
 from core.services import tables as table_service
 from core.table.grid import grid_of
@@ -284,7 +284,7 @@ def _pictures(table: TableRecord) -> None:
             missing = f" · {profile.missing:.0%} missing" if profile.missing else ""
             st.markdown(f"**{profile.name}** :gray[{profile.kind.value}{missing}]")
             st.plotly_chart(
-                figures.profile_figure(profile.model_dump(mode="json")),
+                profile_figure(profile.model_dump(mode="json")),
                 key=f"profile_{table.id}_{profile.name}",
                 alt=f"How the values of {profile.name} are spread in the real table.",
                 config={"displayModeBar": False},

@@ -98,7 +98,7 @@ def test_arrows_point_one_way(path: Path) -> None:
         ("runs.execution", "from core.services.runs import start"),
         ("services", "from core.cli.main import main"),
         ("services", "from core.cli.synth import synth"),
-        ("quality", "from core.figures import plane"),
+        ("quality", "from core.figures import pca"),
         ("runs.execution", "import streamlit as st"),
         ("services", "import pages.tables"),
     ],

@@ -7,8 +7,9 @@ from typing import Any
 
 import streamlit as st
 
-from core.figures import dimension_wise as figures
-from core.figures import tradeoff as figure_compare
+from core.figures.column import column_figure, describe_column
+from core.figures.report_figure import report_figures
+from core.figures.tradeoff import tradeoff_figure, tradeoff_words
 from core.quality.metrics.noisy import words
 from core.quality.report.types import View
 from core.runs.storage import notes
@@ -20,13 +21,6 @@ from core.services import reviews
 from core.services.reviews import Ranking
 from pages.parts import feedback, guard, shared, viewing
 
-PICTURES = {
-    "Two main axes": ("pca", figures.pca_figure),
-    "Too few or too many rows": ("density", figures.density_figure),
-    "Pairs of columns": ("pairs", figures.pairs_figure),
-    "Belonging together": ("associations", figures.association_figure),
-    "Predictions": ("prediction", figures.prediction_figure),
-}
 NOISY, BAND = "↓ Noisy score", "± (noise)"
 NOISY_MEANING = (
     "Mean total variation distance of single columns and pairs from noisy counts that a plan paid "
@@ -132,29 +126,29 @@ def _curve(found: list[tuple[RunRecord, dict[str, Any]]]) -> None:
         st.caption("None of these runs has that score.")
         return
     title = f"{titles[key]} ({goal} is closer)"
-    words = figure_compare.tradeoff_words(points, titles[key], goal)
-    st.plotly_chart(figure_compare.tradeoff_figure(points, title), key="tradeoff", alt=words)
+    words = tradeoff_words(points, titles[key], goal)
+    st.plotly_chart(tradeoff_figure(points, title), key="tradeoff", alt=words)
     st.caption(f"{words} Dotted: the same score of real data.")
 
 
 def _pictures(found: list[tuple[RunRecord, dict[str, Any]]], labels: dict[str, str]) -> None:
     st.subheader("Side by side", anchor=False)
     columns = [f"Column: {name}" for name in found[0][1]["columns"]]
-    what = st.selectbox("Picture", [*PICTURES, *columns])
+    pictures = {one.name.capitalize(): one for one in report_figures() if one.compared}
+    what = st.selectbox("Picture", [*pictures, *columns])
     places = st.columns(min(3, len(found)))
     for i, (one, report) in enumerate(found):
         with places[i % len(places)]:
             st.markdown(f"**{labels[one.id]}**")
-            if what in PICTURES:
-                key, draw = PICTURES[what]
-                figure = draw(report)
-                words = figures.describe(key, report) if figure is not None else ""
+            if what in pictures:
+                figure = pictures[what].drawn(report)
+                words = pictures[what].describe(report) if figure is not None else ""
             else:
                 name = what.removeprefix("Column: ")
                 figure = None
                 if name in report["columns"]:
-                    figure = figures.column_figure(report, name)
-                    words = figures.describe("column", report, name)
+                    figure = column_figure(report, name)
+                    words = describe_column(report, name)
             if figure is None:
                 st.caption("Not compared.")
                 continue

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from core.figures.report_figure import report_figures
 from core.quality.report.types import View
 from core.runs.storage import notes
 from core.runs.storage.errors import RunStoreError
@@ -14,17 +15,7 @@ from core.runs.storage.notes import Comment, Decision, Rule
 from core.runs.storage.records import RunRecord
 from pages.parts import guard, shared
 
-TITLES = {
-    "": "the whole run",
-    "pca": "two main axes",
-    "density": "too few or too many rows",
-    "pairs": "pairs of columns",
-    "associations": "belonging together",
-    "probability": "how often values occur",
-    "prediction": "predictions",
-    "utility": "learning the target",
-    "exposure": "exposure",
-}
+TITLES = {"": "the whole run", "utility": "learning the target", "exposure": "exposure"}
 
 
 def title(about: str) -> str:
@@ -33,7 +24,8 @@ def title(about: str) -> str:
     >>> title("column:age"), title("pca")
     ('age', 'two main axes')
     """
-    return TITLES.get(about, about.removeprefix("column:"))
+    titles = TITLES | {figure.id: figure.name for figure in report_figures()}
+    return titles.get(about, about.removeprefix("column:"))
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 import streamlit as st
 
-from core.figures import dimension_wise as figures
-from core.figures import marginal_shift as figure_lmdp
+from core.figures.column import column_figure, describe_column
+from core.figures.marginal_shift import verdict_words
 from core.runs.storage.records import RunRecord
 from core.services import reviews
 from pages.parts import shared
@@ -59,7 +59,7 @@ def _group(
                 color="green" if good else "red",
             )
     if check is not None:
-        st.markdown(figure_lmdp.verdict_words(check))
+        st.markdown(verdict_words(check))
         st.caption(
             f"Two-sample test p = {check['p_two_sample']:.3f}, Stein test p = "
             f"{check['p_stein']:.3f}; both must be at most {check['alpha']:g}. Made from real rows "
@@ -80,8 +80,8 @@ def _group(
             with places[i % 3]:
                 st.markdown(name)
                 st.plotly_chart(
-                    figures.column_figure(report, name),
+                    column_figure(report, name),
                     key=f"hidden_{group}_{name}",
-                    alt=figures.describe("column", report, name),
+                    alt=describe_column(report, name),
                     config={"displayModeBar": False},
                 )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
 
+from core.quality.report.types import ReleasedHistograms
 from core.runs.execution.noisy_scores import SYNTHETIC_CELLS, count_synthetic
 from core.runs.execution.privacy_certificate import product_version
 from core.runs.execution.review_histograms import HISTOGRAMS
@@ -114,10 +115,10 @@ def _key(store: RunStore, run: RunRecord) -> str:
 def _report_outside(artefacts: ArtefactStore, run: RunRecord, synthetic: pd.DataFrame) -> None:
     """Write the report for people outside; opens no real row."""
     # measuring is heavy: a worker imports it when its fit is done
-    from core.quality.report.outside import Overlay, outside_report
+    from core.quality.report.outside import outside_report
 
-    histograms = load_json(artefacts, HISTOGRAMS, Overlay)
-    report = outside_report(synthetic, run.schema, overlay=histograms)
+    histograms = load_json(artefacts, HISTOGRAMS, ReleasedHistograms)
+    report = outside_report(synthetic, run.schema, released=histograms)
     save_json(artefacts, OUTSIDE_REPORT, report)
 
 

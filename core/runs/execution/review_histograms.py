@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from core.models.events import Observe
 from core.privacy.accounting.split import noise_for_share
 from core.privacy.plan import Budget, Phase
+from core.quality.report.types import ReleasedHistograms
 from core.runs.execution.paid_release import release_once
 from core.runs.storage.artefacts import ArtefactStore
 from core.table.codec import Codec
@@ -73,13 +74,12 @@ def release_histograms(
 ) -> None:
     """Release the histograms; nothing where the plan holds no such phase."""
     from core.privacy.mechanisms.histograms import Histograms  # needs torch, as the fit does
-    from core.quality.report.outside import Overlay
 
     release_once(
         table,
         REVIEW,
         lambda: Histograms.of(codec, shown_columns(codec.domain)),
-        lambda mechanism, counts, noise_std: Overlay(
+        lambda mechanism, counts, noise_std: ReleasedHistograms(
             n=table.plan.n, noise_std=noise_std, counts=mechanism.split(counts)
         ),
         title="Counting rows for people outside, with noise",
