@@ -7,7 +7,7 @@ import math
 import streamlit as st
 
 from core.figures import dimension_wise as figures
-from core.models.synthesizer import Card
+from core.models.card import Card
 from core.privacy.accounting.accountant import attacker_best_guess
 from core.privacy.plan import Phase, Plan, default_delta
 from core.runs.accounts.account import DEFAULT_LIMIT
@@ -192,11 +192,13 @@ def _summary(table: TableRecord, card: Card, epsilon: float, extra: dict[str, ob
         plan = planning.make_plan(
             table.schema,
             table.training_n,
-            model=card.id,
-            epsilon=epsilon,
-            delta=float(str(extra["delta"])),
-            settings=dict(extra["settings"]),  # type: ignore[call-overload]
-            **dict(extra["hidden"]),  # type: ignore[call-overload]
+            planning.PlanRequest(
+                model=card.id,
+                epsilon=epsilon,
+                delta=float(str(extra["delta"])),
+                settings=dict(extra["settings"]),  # type: ignore[call-overload]
+                **dict(extra["hidden"]),
+            ),  # type: ignore[call-overload]
         )
     except ValueError as error:
         st.error(f"{error}", icon=":material/error:")

@@ -9,7 +9,8 @@ from typing import TypeVar
 import streamlit as st
 
 from core.figures.stages import stages_figure, stages_text
-from core.models.synthesizer import Card, cards
+from core.models.card import Card
+from core.models.registry import cards
 from core.privacy.ledger.ledger import LedgerError
 from core.privacy.plan import Plan
 from core.runs.execution.launcher import LocalLauncher
