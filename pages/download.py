@@ -10,7 +10,7 @@ from core.runs.storage import reviews
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from core.services import export, service
-from pages.parts import guard, routes, shared, verdicts
+from pages.parts import guard, lmdp_results, routes, shared
 
 
 def render() -> None:
@@ -47,7 +47,7 @@ def render() -> None:
 
 def _hidden(run: RunRecord) -> bool:
     """Whether hidden distributions allow a download, if need be after a word of confirmation."""
-    groups = verdicts.refused(run)
+    groups = lmdp_results.refused(run)
     if not groups:
         return True
     st.error(

@@ -16,7 +16,7 @@ from core.runs.execution import review_histograms as overlay
 from core.runs.storage.records import TableRecord
 from core.services import estimate, planning, service
 from core.table.schema import SchemaError
-from pages.parts import domains, guard, models, protection, routes, shared
+from pages.parts import declared_domains, guard, lmdp_settings, model_choice, routes, shared
 
 EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 8.0, 10.0)
 REVIEW_SHARES = (0.0, 0.02, 0.05, 0.1, 0.2)
@@ -43,15 +43,15 @@ def render() -> None:
             "public. ε does not protect them.",
             icon=":material/fact_check:",
         )
-        domains.dangers(table)
+        declared_domains.dangers(table)
         if st.button("Look at the table", type="primary", icon=":material/arrow_back:"):
             routes.go("tables", table=table.id)
         return
     left, right = st.columns([3, 2], gap="large")
     with left:
-        choice = models.choose()
+        choice = model_choice.choose()
         epsilon = _epsilon(table)
-        hidden = protection.choices(table, choice.card, epsilon) | _outside(epsilon)
+        hidden = lmdp_settings.choices(table, choice.card, epsilon) | _outside(epsilon)
         hidden |= _comparable(table, epsilon)
         extra = _details(table, choice)
     with right:
@@ -137,7 +137,7 @@ def _comparable(table: TableRecord, epsilon: float) -> dict[str, float]:
     return {"score": scoring.DEFAULT_SHARE} if wanted else {}
 
 
-def _details(table: TableRecord, choice: models.Choice) -> dict[str, object]:
+def _details(table: TableRecord, choice: model_choice.Choice) -> dict[str, object]:
     """Folded choices: rows, name, device, δ and the model's own settings."""
     extra: dict[str, object] = {}
     with st.expander("Rows, name and device", icon=":material/settings:"):
@@ -177,7 +177,7 @@ def _details(table: TableRecord, choice: models.Choice) -> dict[str, object]:
         )
         settings = dict(choice.settings)
         for one in choice.more:
-            value = models.setting(choice.card, one)
+            value = model_choice.setting(choice.card, one)
             if value != one.default:  # a model may know a better default for some plans
                 settings[one.name] = value
         extra["settings"] = settings
@@ -222,8 +222,8 @@ def _summary(table: TableRecord, card: Card, epsilon: float, extra: dict[str, ob
             f":material/model_training: Then {plan.settings['steps']:,} training steps that touch "
             "no private data."
         )
-    domains.declared_domains(table)
-    protection.words(plan)
+    declared_domains.declared_domains(table)
+    lmdp_settings.words(plan)
     seconds = estimate.expected_seconds(shared.store(), table.id, plan)
     st.markdown(
         f":material/timer: {shared.duration(seconds)} on this machine, going by earlier runs."
@@ -304,7 +304,7 @@ def _start(table: TableRecord, plan: Plan, extra: dict[str, object]) -> None:
         )
         ready = confirmation.strip().lower() == "not private"
         label = "Train without differential privacy"
-    allowed, shift_words = protection.confirm(table, plan)
+    allowed, shift_words = lmdp_settings.confirm(table, plan)
     if not allowed:
         label = "Not possible after what these people's earlier releases hide or show"
     if st.button(

@@ -12,8 +12,17 @@ from core.quality.report.types import View
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from core.services import service
-from pages.parts import comparing, feedback, guard, routes, scores, shared, verdicts, viewing
-from pages.parts.feedback import Talk
+from pages.parts import (
+    guard,
+    lmdp_results,
+    report_scores,
+    report_view,
+    review_discussion,
+    routes,
+    run_comparison,
+    shared,
+)
+from pages.parts.review_discussion import Talk
 
 ONE, SEVERAL = "One run", "Compare runs"
 Draw = Callable[[dict[str, Any]], Any]
@@ -37,18 +46,18 @@ def render() -> None:
             key="mode",
         )
     if mode == SEVERAL:
-        comparing.render(run)
+        run_comparison.render(run)
         return
     if "runs" in st.query_params:
         del st.query_params["runs"]
     with bar:
-        view = viewing.choose(run)
+        view = report_view.choose(run)
     _one(run, view)
 
 
 def _one(run: RunRecord, view: View) -> None:
     """Everything about one run."""
-    report = viewing.opened(run, view)
+    report = report_view.opened(run, view)
     if report is None:
         _waiting(run)
         return
@@ -59,14 +68,14 @@ def _one(run: RunRecord, view: View) -> None:
         else:
             st.warning(f"The comparison is not complete. {run.message}", icon=":material/warning:")
             _again(run)
-    scores.summary(report)
-    scores.scores(report)
-    scores.boosting(report)
+    report_scores.summary(report)
+    report_scores.scores(report)
+    report_scores.boosting(report)
     if view == "inside":
-        verdicts.render(run, report)
+        lmdp_results.render(run, report)
     with st.expander("How this table was made", icon=":material/account_tree:"):
         shared.stages(run.plan, key="stages")
-    talk = feedback.Talk.about(run, view)
+    talk = review_discussion.Talk.about(run, view)
     said = len(talk.comments)
     names = [
         ":material/bar_chart: Columns",
@@ -96,10 +105,10 @@ def _one(run: RunRecord, view: View) -> None:
         if view == "outside":
             st.caption("Attacks compare with real rows, so their results stay inside.")
         else:
-            scores.exposure(report)
-            feedback.pin(talk, "exposure")
+            report_scores.exposure(report)
+            review_discussion.pin(talk, "exposure")
     with discussion:
-        feedback.discussion(talk)
+        review_discussion.discussion(talk)
 
 
 def _waiting(run: RunRecord) -> None:
@@ -140,14 +149,14 @@ def _again(run: RunRecord) -> None:
 
 def _head(run: RunRecord, report: dict[str, Any], view: View) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
-        viewing.stamp(view)
+        report_view.stamp(view)
         shared.privacy_badge(run)
         against = f"{report['rows_real']:,} real rows against " if view == "inside" else ""
         st.caption(f"{run.title} · {against}{report['rows_synthetic']:,} synthetic rows")
-        viewing.take_along(run, report, view)
+        report_view.take_along(run, report, view)
         if st.button("Download", type="primary", icon=":material/download:"):
             routes.go("download", run=run.id)
-    viewing.chosen_how(run)
+    report_view.chosen_how(run)
     for note in report["notes"]:
         st.caption(f":material/info: {note}")
 
@@ -178,15 +187,15 @@ def _columns(talk: Talk, report: dict[str, Any]) -> None:
                 alt=figures.describe("column", report, name),
                 config={"displayModeBar": False},
             )
-            feedback.pin(talk, f"column:{name}")
+            review_discussion.pin(talk, f"column:{name}")
 
 
 def _predictions(talk: Talk, report: dict[str, Any]) -> None:
     """Every column learnt from the others; those that cannot be are shown by their shares."""
     _figure(talk, figures.prediction_figure, report, "prediction")
-    scores.utility(report)
+    report_scores.utility(report)
     if report["utility"]:
-        feedback.pin(talk, "utility")
+        review_discussion.pin(talk, "utility")
     dropped = [p for p in report["dimension_prediction"] if not p["predictable"]]
     if not dropped:
         return
@@ -216,7 +225,7 @@ def _figure(talk: Talk, draw: Draw, report: dict[str, Any], kind: str) -> None:
     words = figures.describe(kind, report)
     st.plotly_chart(figure, key=kind, alt=words)
     st.caption(words)
-    feedback.pin(talk, kind)
+    review_discussion.pin(talk, kind)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from core.table.io.read import read_table
 from core.table.profile import ColumnProfile
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, fetch_adult, sample_table
 from core.table.schema import Column, Kind
-from pages.parts import domains, guard, routes, shared, tagging, uploads, whose
+from pages.parts import declared_domains, guard, lmdp_tags, routes, shared, table_people, uploads
 
 ENOUGH_TO_SPARE = 2_000  # rows from which a tenth is kept out unless the steward says otherwise
 
@@ -142,13 +142,13 @@ def _confirm(table: TableRecord) -> None:
     with columns:
         _columns(table)
     with tags:
-        tagging.render(table)
+        lmdp_tags.render(table)
     with pictures:
         _pictures(table)
     with rows:
         st.caption("The first rows, as they were read. Only you see them.")
         st.dataframe(pd.DataFrame(table.profile["preview"]), height=420)
-    whose.render(table)
+    table_people.render(table)
     _attest(table)
 
 
@@ -252,7 +252,7 @@ def _grid_config() -> dict[str, object]:
 
 
 def _doubts(table: TableRecord) -> None:
-    domains.dangers(table)
+    declared_domains.dangers(table)
     doubts = [(c.name, c.note) for c in table.schema.columns if c.note]
     if doubts:
         text = "\n".join(f"- **{name}**: {note}" for name, note in doubts)

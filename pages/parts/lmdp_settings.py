@@ -14,7 +14,7 @@ from core.privacy.plan import Plan
 from core.runs.storage.records import TableRecord
 from core.services.planning import DEFAULT_SHIFT
 from pages.parts import shared
-from pages.parts.tagging import NOT_PEOPLE
+from pages.parts.lmdp_tags import NOT_PEOPLE
 
 SHIFTS = {0.0: "none", 0.4: "slightly", DEFAULT_SHIFT: "clearly", 0.95: "strongly"}
 COSTS = (0.02, 0.05, 0.1, 0.25, 0.5)

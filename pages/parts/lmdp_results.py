@@ -11,7 +11,7 @@ from core.figures import marginal_shift as figure_lmdp
 from core.runs.storage.records import RunRecord
 from core.services import service
 from pages.parts import shared
-from pages.parts.tagging import NOT_PEOPLE
+from pages.parts.lmdp_tags import NOT_PEOPLE
 
 
 def refused(run: RunRecord) -> list[str]:

@@ -18,7 +18,7 @@ from core.runs.storage.records import RunRecord
 from core.runs.storage.reviews import Decision
 from core.services import selection
 from core.services.selection import Ranking
-from pages.parts import feedback, guard, shared, viewing
+from pages.parts import guard, report_view, review_discussion, shared
 
 PICTURES = {
     "Two main axes": ("pca", figures.pca_figure),
@@ -39,9 +39,9 @@ def render(run: RunRecord) -> None:
     """Compare runs of the table that `run` was made from."""
     runs = [r for r in shared.store().runs(run.table_id) if r.state is State.DONE]
     view: View = "outside"
-    if viewing.may_look_inside(run.table_id):
-        view = viewing.switch(runs, place="views")
-    viewing.stamp(view)
+    if report_view.may_look_inside(run.table_id):
+        view = report_view.switch(runs, place="views")
+    report_view.stamp(view)
     by_id = {r.id: r for r in runs}
     wanted = [i for i in st.query_params.get("runs", "").split(",") if i in by_id]
     labels = shared.told_apart({key: shared.run_label(r) for key, r in by_id.items()})
@@ -54,8 +54,8 @@ def render(run: RunRecord) -> None:
     st.query_params["runs"] = ",".join(chosen)
     allowed = [i for i in chosen if view == "inside" or by_id[i].private]
     if len(allowed) < len(chosen):
-        st.caption(f":material/block: {viewing.NO_OUTSIDE}")
-    found = [(by_id[i], viewing.opened(by_id[i], view)) for i in allowed]
+        st.caption(f":material/block: {report_view.NO_OUTSIDE}")
+    found = [(by_id[i], report_view.opened(by_id[i], view)) for i in allowed]
     ready = [(one, report) for one, report in found if report is not None]
     if len(ready) < 2:
         st.caption("Choose two finished runs or more. Others of this table show here when done.")
@@ -180,7 +180,7 @@ def _pick(runs: list[RunRecord], labels: dict[str, str]) -> None:
     by_id = {run.id: run for run in runs}
     with st.form("pick_form"):
         chosen = st.radio("Pick a run", list(by_id), format_func=labels.__getitem__)
-        name = feedback.who("pick")
+        name = review_discussion.who("pick")
         sent = st.form_submit_button("Pick this run", icon=":material/trophy:")
     if sent and chosen is not None:
         with shared.plain_errors():
@@ -203,7 +203,7 @@ def _pick_by_scores(runs: list[RunRecord], ranked: Ranking, labels: dict[str, st
     if not guard.steward():
         return
     with st.form("score_form"):
-        name = feedback.who("score")
+        name = review_discussion.who("score")
         sent = st.form_submit_button("Pick the best by the noisy score", icon=":material/casino:")
     if sent:
         with shared.plain_errors():

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from core.privacy.ledger.ledger import Ledger
+from core.runs.accounts import account as accounts
 from core.runs.accounts import people
 from core.runs.accounts.account import DEFAULT_LIMIT
-from core.runs.accounts.account import account as accounts
 from core.runs.storage.records import TableRecord
 from core.services import declare, planning, service
 from core.table.sample import sample_table
