@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import streamlit as st
@@ -11,6 +12,8 @@ from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from core.services import export, service
 from pages.parts import guard, lmdp_results, routes, shared
+
+Format = Literal["csv", "parquet"]
 
 
 def render() -> None:
@@ -23,12 +26,11 @@ def render() -> None:
         return
     if run.state is not State.DONE:
         st.warning(
-            f"This run is {shared.STATE_BADGES[run.state][0].lower()}, so there is no table to "
+            f"This run is {shared.STATE_BADGES[run.state].label.lower()}, so there is no table to "
             "download yet.",
             icon=":material/block:",
         )
-        if st.button("Watch training", icon=":material/monitoring:"):
-            routes.go("training", run=run.id)
+        routes.button("Watch training", "training", icon=":material/monitoring:", run=run.id)
         return
     shared.privacy_badge(run)
     if not run.private:
@@ -64,8 +66,7 @@ def _approved(run: RunRecord) -> bool:
     waits = reviews.missing(shared.store(), table_id=run.table_id, run_id=run.id)
     if waits:
         st.error(f"This table waits for its review. {waits}", icon=":material/block:")
-        if st.button("Go to its review", icon=":material/visibility:"):
-            routes.go("review", run=run.id)
+        routes.button("Go to its review", "review", icon=":material/visibility:", run=run.id)
     picked = reviews.picked(shared.store(), run.table_id)
     if picked is not None and picked[0] != run.id:
         st.info(
@@ -84,9 +85,7 @@ def _table(run: RunRecord) -> None:
         run.rows,
         help="Other than the reviewed number: fresh rows are drawn, which costs no privacy.",
     )
-    format: Literal["csv", "parquet"] = st.radio(
-        "Format", ["csv", "parquet"], format_func=str.upper, horizontal=True
-    )
+    format: Format = st.radio("Format", ["csv", "parquet"], format_func=str.upper, horizontal=True)
     escape = format == "csv" and st.checkbox(
         "Make it safe to open in a spreadsheet",
         help="Text that a spreadsheet would run as a formula gets an apostrophe in front.",
@@ -109,7 +108,7 @@ def _table(run: RunRecord) -> None:
     _fresh(run, int(rows), format, escape)
 
 
-def _fresh(run: RunRecord, rows: int, format: Literal["csv", "parquet"], escape: bool) -> None:
+def _fresh(run: RunRecord, rows: int, format: Format, escape: bool) -> None:
     """Another number of rows: drawn on request, then offered."""
     key = f"fresh_{run.id}_{rows}_{format}_{escape}"
     if st.button(f"Make {rows:,} fresh rows", type="primary", icon=":material/refresh:"):
@@ -129,27 +128,44 @@ def _fresh(run: RunRecord, rows: int, format: Literal["csv", "parquet"], escape:
         )
 
 
+def _file(
+    run: RunRecord,
+    label: str,
+    ending: str,
+    data: Callable[[], str | bytes],
+    *,
+    icon: str,
+    help: str | None = None,
+) -> None:
+    """A file beside the table, made when its button is pressed."""
+    st.download_button(
+        label,
+        data=data,
+        file_name=export.file_name(run, ending),
+        icon=icon,
+        help=help,
+        width="stretch",
+        on_click="ignore",
+    )
+
+
 def _papers(run: RunRecord) -> None:
     st.subheader("What goes with it", anchor=False)
     certificate = service.certificate(shared.store(), run.id)
     if certificate is not None:
-        st.download_button(
+        _file(
+            run,
             "Privacy certificate (JSON)",
-            data=lambda: export.certificate_text(  # as it is true when the button is pressed
-                service.certificate(shared.store(), run.id) or {}
-            ),
-            file_name=export.file_name(run, "certificate.json"),
+            "certificate.json",
+            lambda: export.certificate_text(service.certificate(shared.store(), run.id) or {}),
             icon=":material/verified_user:",
-            width="stretch",
-            on_click="ignore",
         )
-    st.download_button(
+    _file(
+        run,
         "Data dictionary (CSV)",
-        data=lambda: export.dictionary(run).to_csv(index=False),
-        file_name=export.file_name(run, "dictionary.csv"),
+        "dictionary.csv",
+        lambda: export.dictionary(run).to_csv(index=False),
         icon=":material/menu_book:",
-        width="stretch",
-        on_click="ignore",
     )
     if run.plan.protection is not None and run.plan.protection.shift:
         st.caption(
@@ -157,14 +173,13 @@ def _papers(run: RunRecord) -> None:
             "distributions unshifted, and the shift."
         )
     else:
-        st.download_button(
+        _file(
+            run,
             "Trained model (ZIP)",
-            data=lambda: export.model_zip(shared.store(), run),
-            file_name=export.file_name(run, "model.zip"),
+            "model.zip",
+            lambda: export.model_zip(shared.store(), run),
             icon=":material/deployed_code:",
-            width="stretch",
             help="Weights and settings. As private as the table: more rows can be drawn from it.",
-            on_click="ignore",
         )
     if certificate is not None:
         with st.expander("Read the certificate", icon=":material/verified_user:", expanded=True):

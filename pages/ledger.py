@@ -30,17 +30,14 @@ def render() -> None:
     if not tables:
         shared.nothing_yet("Nothing has been released yet.", "Bring in a table", "tables")
         return
-    together: dict[str, list[TableRecord]] = {}
-    for table in tables:
-        together.setdefault(table.people, []).append(table)
-    for about in together.values():
-        _account(about)
+    for people in dict.fromkeys(table.people for table in tables):
+        _account([table for table in tables if table.people == people])
     if st.button("Check that nothing was changed", icon=":material/verified:"):
-        report = Ledger(shared.store().engine).verify()
-        if report:
+        verification = Ledger(shared.store().engine).verify()
+        if verification:
             st.success("The chain of entries is intact.", icon=":material/check:")
         else:
-            st.error(f"The ledger was changed from outside. {report.problem}")
+            st.error(f"The ledger was changed from outside. {verification.problem}")
 
 
 def _account(tables: list[TableRecord]) -> None:
@@ -113,9 +110,8 @@ def _limit(table: TableRecord) -> None:
             "ε for all releases together", 0.1, 100.0, 3.0, 0.5, key=f"epsilon_{table.id}"
         )
         if st.button("Set this limit", key=f"limit_{table.id}", type="primary"):
-            with shared.plain_errors():
+            with shared.change():
                 service.set_limit(shared.store(), table.id, epsilon=float(epsilon))
-                st.rerun()
 
 
 if __name__ == "__main__":

@@ -118,11 +118,10 @@ def _waiting(run: RunRecord) -> None:
         return
     if run.state is not State.DONE:
         st.info(
-            f"This run is {shared.STATE_BADGES[run.state][0].lower()}. "
+            f"This run is {shared.STATE_BADGES[run.state].label.lower()}. "
             "There is something to review once it is done."
         )
-        if st.button("Watch training", icon=":material/monitoring:"):
-            routes.go("training", run=run.id)
+        routes.button("Watch training", "training", icon=":material/monitoring:", run=run.id)
         return
     st.info("There is no comparison with the real table yet.")
     _again(run)
@@ -135,38 +134,38 @@ def _refresh(run_id: str, known: int) -> None:
     if report is not None and (report["complete"] or len(report["scores"]) != known):
         st.rerun()
     now = service.progress(shared.store(), run_id)
-    left = "" if now.eta_seconds is None else f" · about {shared.duration(now.eta_seconds)} left"
-    st.progress(now.fraction, f"Still comparing{left}. More figures will appear by themselves.")
+    text = f"Still comparing{shared.time_left(now)}. More figures will appear by themselves."
+    st.progress(now.fraction, text)
 
 
 def _again(run: RunRecord) -> None:
     """A way to have a stopped comparison after all; it spends nothing."""
     if st.button("Finish the comparison", icon=":material/restart_alt:"):
-        with shared.plain_errors():
+        with shared.change():
             service.compare_again(shared.store(), shared.launcher(), run.id)
-            st.rerun()
 
 
 def _head(run: RunRecord, report: dict[str, Any], view: View) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
-        report_view.stamp(view)
+        report_view.STAMPS[view].show()
         shared.privacy_badge(run)
         against = f"{report['rows_real']:,} real rows against " if view == "inside" else ""
         st.caption(f"{run.title} · {against}{report['rows_synthetic']:,} synthetic rows")
         report_view.take_along(run, report, view)
-        if st.button("Download", type="primary", icon=":material/download:"):
-            routes.go("download", run=run.id)
+        routes.button(
+            "Download", "download", icon=":material/download:", type="primary", run=run.id
+        )
     report_view.chosen_how(run)
     for note in report["notes"]:
         st.caption(f":material/info: {note}")
 
 
 def _columns(talk: Talk, report: dict[str, Any]) -> None:
-    names = list(report["columns"])
-    if not names:
+    pictures = report["columns"]
+    if not pictures:
         st.caption("Not compared yet.")
         return
-    pictures = report["columns"]
+    names = list(pictures)
     measured = all(picture["tvd"] is not None for picture in pictures.values())
     if measured:
         order = st.segmented_control(
@@ -175,18 +174,12 @@ def _columns(talk: Talk, report: dict[str, Any]) -> None:
         if order == "worst first":
             names.sort(key=lambda name: -pictures[name]["tvd"])
     shown = shared.paged(names)  # its buttons stand above the pictures
-    places = st.columns(3)
-    for place, name in enumerate(shown):
-        with places[place % 3], st.container(border=True):
+    for place, name in shared.tiles(shown, border=True):
+        with place:
             tvd = pictures[name]["tvd"]
             distance = "" if tvd is None else f" :gray[distance {tvd:.3f}]"
             st.markdown(f"**{name}**{distance}")
-            st.plotly_chart(
-                figures.column_figure(report, name),
-                key=f"column_{name}",
-                alt=figures.describe("column", report, name),
-                config={"displayModeBar": False},
-            )
+            report_scores.column(report, name, key=f"column_{name}")
             review_discussion.pin(talk, f"column:{name}")
 
 
@@ -204,16 +197,10 @@ def _predictions(talk: Talk, report: dict[str, Any]) -> None:
         icon=":material/filter_alt_off:",
     ):
         st.caption("They are left out of the gap. Their shares are all there is to compare.")
-        places = st.columns(3)
-        for place, point in enumerate(dropped):
-            with places[place % 3]:
+        for place, point in shared.tiles(dropped):
+            with place:
                 st.markdown(f"**{point['column']}** :gray[{point['note']}]")
-                st.plotly_chart(
-                    figures.column_figure(report, point["column"]),
-                    key=f"dropped_{point['column']}",
-                    alt=figures.describe("column", report, point["column"]),
-                    config={"displayModeBar": False},
-                )
+                report_scores.column(report, point["column"], key=f"dropped_{point['column']}")
 
 
 def _figure(talk: Talk, draw: Draw, report: dict[str, Any], kind: str) -> None:

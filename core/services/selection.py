@@ -20,10 +20,13 @@ from core.runs.storage.looks import looks
 from core.runs.storage.records import RunRecord
 from core.runs.storage.reviews import ScorePick
 from core.runs.storage.store import RunStore, RunStoreError
+from core.table.schema import Domain
 
 __all__ = [
     "Ranking",
+    "bought",
     "certificate",
+    "comparable",
     "looked_words",
     "pick_by_scores",
     "ranking",
@@ -116,6 +119,17 @@ class Ranking:
     def best(self) -> str:
         """Id of the closest run."""
         return next(iter(self.scores))
+
+
+def bought(store: RunStore, table_id: str, domain: Domain, n: int) -> bool:
+    """Whether some run of a table has bought noisy counts of a domain's cells over n records."""
+    return scoring.released_cells(store, table_id, scoring.cells_key(domain, n)) is not None
+
+
+def comparable(store: RunStore, run: RunRecord) -> bool:
+    """Whether a private run was counted, and noisy counts to score it by were bought."""
+    counted = run.private and store.has_artefact(run.id, scoring.MADE)
+    return counted and bought(store, run.table_id, run.schema.domain(), run.plan.n)
 
 
 def ranking(store: RunStore, runs: Sequence[RunRecord]) -> Ranking | None:

@@ -1,4 +1,4 @@
-"""Verdicts on hidden distributions: for Review, with pictures, and for Download."""
+"""What tests of hidden distributions (α-LMDP) came to: on Review with pictures, on Download."""
 
 from __future__ import annotations
 
@@ -6,32 +6,45 @@ from typing import Any
 
 import streamlit as st
 
-from core.figures import dimension_wise as figures
-from core.figures import marginal_shift as figure_lmdp
+from core.figures import marginal_shift
 from core.runs.storage.records import RunRecord
 from core.services import service
-from pages.parts import shared
+from pages.parts import report_scores, shared
 from pages.parts.lmdp_tags import NOT_PEOPLE
+from pages.parts.shared import Badge
+
+CERTIFICATE_BADGES = {
+    True: Badge("Certificate granted", ":material/verified:", "green"),
+    False: Badge("Certificate refused", ":material/block:", "red"),
+}
+CHECK_BADGES = {
+    True: Badge("Inside check passed", ":material/check:", "green"),
+    False: Badge("Inside check failed", ":material/warning:", "red"),
+}
 
 
 def refused(run: RunRecord) -> list[str]:
     """Names of groups whose certificate or check said no."""
-    certificate = service.certificate(shared.store(), run.id)
-    lmdp = None if certificate is None else certificate.get("lmdp")
-    return [v["group"] for v in (lmdp or {}).get("verdicts", []) if not v["granted"]]
+    return [result["group"] for result in _certified(run) if not result["granted"]]
+
+
+def _certified(run: RunRecord) -> list[dict[str, Any]]:
+    """What the run's certificate says of groups, an entry each."""
+    certificate = service.certificate(shared.store(), run.id) or {}
+    results: list[dict[str, Any]] = (certificate.get("lmdp") or {}).get("verdicts", [])
+    return results
 
 
 def render(run: RunRecord, report: dict[str, Any]) -> None:
-    """A card a group: the verdict in words, the certificate, the tests, and the pictures."""
+    """A card a group: the result in words, the certificate, the tests, and the pictures."""
     if run.plan.protection is None:
         return
     st.subheader("Hidden distributions", anchor=False)
-    certificate = service.certificate(shared.store(), run.id) or {}
-    paid = {v["group"]: v for v in (certificate.get("lmdp") or {}).get("verdicts", [])}
+    certified = {result["group"]: result for result in _certified(run) if "count" in result}
     checks = {check["group"]: check for check in report.get("protection", [])}
     for group, names in run.plan.protection.groups.items():
         with st.container(border=True):
-            _group(group, names, paid.get(group), checks.get(group), report)
+            _group(group, names, certified.get(group), checks.get(group), report)
     st.caption(f":material/info: {NOT_PEOPLE}")
 
 
@@ -44,44 +57,22 @@ def _group(
 ) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"**{group}**: {', '.join(names)}")
-        if paid is not None and "count" in paid:
-            good = paid["granted"]
-            st.badge(
-                "Certificate granted" if good else "Certificate refused",
-                icon=":material/verified:" if good else ":material/block:",
-                color="green" if good else "red",
-            )
+        if paid is not None:
+            CERTIFICATE_BADGES[paid["granted"]].show()
         if check is not None:
-            good = check["differs"]
-            st.badge(
-                "Inside check passed" if good else "Inside check failed",
-                icon=":material/check:" if good else ":material/warning:",
-                color="green" if good else "red",
-            )
+            CHECK_BADGES[check["differs"]].show()
     if check is not None:
-        st.markdown(figure_lmdp.verdict_words(check))
+        st.markdown(marginal_shift.verdict_words(check))
         st.caption(
             f"Two-sample test p = {check['p_two_sample']:.3f}, Stein test p = "
             f"{check['p_stein']:.3f}; both must be at most {check['alpha']:g}. Made from real rows "
             "without noise: do not quote these p-values outside."
         )
-    if paid is not None and "count" in paid:
-        st.caption(
-            f"Certificate: about {min(max(paid['count'], 0), paid['groups']):.0f} of "
-            f"{paid['groups']} groups of 128 real rows noticed the difference (counted with "
-            "noise); more than "
-            f"{paid['threshold']:.1f} were needed. "
-            f"It cost ε = {paid['epsilon']:g} and may be shown to others."
-        )
-    shown = [name for name in names if name in report["columns"]]
+    if paid is not None:
+        st.caption(marginal_shift.certificate_words(paid))
     with st.expander("Real and released, one above the other", icon=":material/stacked_bar_chart:"):
-        places = st.columns(3)
-        for i, name in enumerate(shown):
-            with places[i % 3]:
+        shown = [name for name in names if name in report["columns"]]
+        for place, name in shared.tiles(shown):
+            with place:
                 st.markdown(name)
-                st.plotly_chart(
-                    figures.column_figure(report, name),
-                    key=f"hidden_{group}_{name}",
-                    alt=figures.describe("column", report, name),
-                    config={"displayModeBar": False},
-                )
+                report_scores.column(report, name, key=f"hidden_{group}_{name}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import streamlit as st
@@ -11,6 +12,7 @@ from core.models.synthesizer import Card, Setting, cards
 __all__ = ["Choice", "choose", "setting"]
 
 FIRST = "pearl"  # the model to try first
+Value = float | int | bool | str
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Choice:
     """
 
     card: Card
-    settings: dict[str, object] = field(default_factory=dict)
+    settings: Mapping[str, Value] = field(default_factory=dict)
     more: tuple[Setting, ...] = ()
 
 
@@ -68,29 +70,29 @@ def _facts(card: Card) -> None:
     st.markdown(f"**What we do differently.** {card.soundness}")
 
 
-def setting(card: Card, one: Setting) -> float | int | bool | str:
+def setting(card: Card, declared: Setting) -> Value:
     """One setting: named choices, a switch or a number."""
-    key = f"setting_{card.id}_{one.name}"
-    if one.choices:
-        words = dict(one.choices)
+    key = f"setting_{card.id}_{declared.name}"
+    if declared.choices:
+        words = dict(declared.choices)
         picked = st.segmented_control(
-            one.label,
+            declared.label,
             list(words),
-            default=str(one.default),
+            default=str(declared.default),
             format_func=words.__getitem__,
-            help=one.help,
+            help=declared.help,
             key=key,
         )
-        return picked or one.default
-    if isinstance(one.default, bool):
-        return st.toggle(one.label, one.default, help=one.help, key=key)
-    kind = int if isinstance(one.default, int) else float
+        return picked or declared.default
+    if isinstance(declared.default, bool):
+        return st.toggle(declared.label, declared.default, help=declared.help, key=key)
+    kind = int if isinstance(declared.default, int) else float
     chosen: float | int = st.number_input(
-        one.label,
-        min_value=None if one.low is None else kind(one.low),
-        max_value=None if one.high is None else kind(one.high),
-        value=kind(one.default),
-        help=one.help,
+        declared.label,
+        min_value=None if declared.low is None else kind(declared.low),
+        max_value=None if declared.high is None else kind(declared.high),
+        value=kind(declared.default),
+        help=declared.help,
         format=None if kind is int else "%.4g",
         key=key,
     )

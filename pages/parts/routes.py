@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import runpy
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Literal, NoReturn
 
 import streamlit as st
 
@@ -19,7 +19,7 @@ ROUTES = {
 }
 
 
-def page(name: str) -> Any:
+def page(name: str) -> st.Page:
     """The page called `name`, rendering on demand."""
     title, icon = ROUTES[name]
 
@@ -30,7 +30,7 @@ def page(name: str) -> Any:
     return st.Page(render, title=title, icon=icon, url_path=name, default=name == "tables")
 
 
-def pages() -> list[Any]:
+def pages() -> list[st.Page]:
     """All pages, in the order a table travels."""
     return [page(name) for name in ROUTES]
 
@@ -48,3 +48,22 @@ def go(name: str, **query: str) -> NoReturn:
     """Leave for another page with these parameters in its address."""
     st.switch_page(page(name), query_params=query)
     raise AssertionError("switch_page does not return")  # pragma: no cover
+
+
+def button(
+    label: str,
+    name: str,
+    *,
+    icon: str,
+    type: Literal["primary", "secondary"] = "secondary",
+    **query: str,
+) -> None:
+    """A button that leaves for another page.
+
+    Args:
+      label, icon, type: of the button.
+      name: of the page, as in `ROUTES`.
+      query: parameters for its address.
+    """
+    if st.button(label, type=type, icon=icon):
+        go(name, **query)
