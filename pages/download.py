@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import streamlit as st
@@ -30,7 +30,7 @@ def render() -> None:
             "download yet.",
             icon=":material/block:",
         )
-        routes.button("Watch training", "training", icon=":material/monitoring:", run=run.id)
+        routes.button("Watch training", "training", run=run.id)
         return
     shared.privacy_badge(run)
     if not run.private:
@@ -66,7 +66,7 @@ def _approved(run: RunRecord) -> bool:
     waits = reviews.missing(shared.store(), table_id=run.table_id, run_id=run.id)
     if waits:
         st.error(f"This table waits for its review. {waits}", icon=":material/block:")
-        routes.button("Go to its review", "review", icon=":material/visibility:", run=run.id)
+        routes.button("Go to its review", "review", run=run.id)
     picked = reviews.picked(shared.store(), run.table_id)
     if picked is not None and picked[0] != run.id:
         st.info(
@@ -90,22 +90,22 @@ def _table(run: RunRecord) -> None:
         "Make it safe to open in a spreadsheet",
         help="Text that a spreadsheet would run as a formula gets an apostrophe in front.",
     )
-    name = export.file_name(run, format)
-    if rows == run.rows:
-        st.download_button(
-            f"Download {name}",
-            data=lambda: export.reviewed_file(
-                shared.store(), run, format=format, escape_formulas=escape
-            ).read_bytes(),
-            file_name=name,
-            mime="text/csv" if format == "csv" else "application/vnd.apache.parquet",
-            type="primary",
-            icon=":material/download:",
-            on_click="ignore",
-        )
-        st.caption("These are the very rows that were reviewed.")
+    if rows != run.rows:
+        _fresh(run, rows, format, escape)
         return
-    _fresh(run, int(rows), format, escape)
+    name = export.file_name(run, format)
+    st.download_button(
+        f"Download {name}",
+        data=lambda: export.reviewed_file(
+            shared.store(), run, format=format, escape_formulas=escape
+        ).read_bytes(),
+        file_name=name,
+        mime="text/csv" if format == "csv" else "application/vnd.apache.parquet",
+        type="primary",
+        icon=":material/download:",
+        on_click="ignore",
+    )
+    st.caption("These are the very rows that were reviewed.")
 
 
 def _fresh(run: RunRecord, rows: int, format: Format, escape: bool) -> None:
@@ -128,43 +128,23 @@ def _fresh(run: RunRecord, rows: int, format: Format, escape: bool) -> None:
         )
 
 
-def _file(
-    run: RunRecord,
-    label: str,
-    ending: str,
-    data: Callable[[], str | bytes],
-    *,
-    icon: str,
-    help: str | None = None,
-) -> None:
-    """A file beside the table, made when its button is pressed."""
-    st.download_button(
-        label,
-        data=data,
-        file_name=export.file_name(run, ending),
-        icon=icon,
-        help=help,
-        width="stretch",
-        on_click="ignore",
-    )
-
-
 def _papers(run: RunRecord) -> None:
     st.subheader("What goes with it", anchor=False)
+    offer = partial(st.download_button, width="stretch", on_click="ignore")
     certificate = service.certificate(shared.store(), run.id)
     if certificate is not None:
-        _file(
-            run,
+        offer(
             "Privacy certificate (JSON)",
-            "certificate.json",
-            lambda: export.certificate_text(service.certificate(shared.store(), run.id) or {}),
+            data=lambda: export.certificate_text(  # as it is true when the button is pressed
+                service.certificate(shared.store(), run.id) or {}
+            ),
+            file_name=export.file_name(run, "certificate.json"),
             icon=":material/verified_user:",
         )
-    _file(
-        run,
+    offer(
         "Data dictionary (CSV)",
-        "dictionary.csv",
-        lambda: export.dictionary(run).to_csv(index=False),
+        data=lambda: export.dictionary(run).to_csv(index=False),
+        file_name=export.file_name(run, "dictionary.csv"),
         icon=":material/menu_book:",
     )
     if run.plan.protection is not None and run.plan.protection.shift:
@@ -173,11 +153,10 @@ def _papers(run: RunRecord) -> None:
             "distributions unshifted, and the shift."
         )
     else:
-        _file(
-            run,
+        offer(
             "Trained model (ZIP)",
-            "model.zip",
-            lambda: export.model_zip(shared.store(), run),
+            data=lambda: export.model_zip(shared.store(), run),
+            file_name=export.file_name(run, "model.zip"),
             icon=":material/deployed_code:",
             help="Weights and settings. As private as the table: more rows can be drawn from it.",
         )

@@ -53,13 +53,8 @@ def render() -> None:
             icon=":material/fact_check:",
         )
         declared_domains.dangers(table)
-        routes.button(
-            "Look at the table",
-            "tables",
-            icon=":material/arrow_back:",
-            type="primary",
-            table=table.id,
-        )
+        if st.button("Look at the table", type="primary", icon=":material/arrow_back:"):
+            routes.go("tables", table=table.id)
         return
     left, right = st.columns([3, 2], gap="large")
     with left:
@@ -88,9 +83,8 @@ def render() -> None:
             )
         except ValueError as error:
             st.error(f"{error}", icon=":material/error:")
-            routes.button(
-                "Back to the table", "tables", icon=":material/arrow_back:", table=table.id
-            )
+            if st.button("Back to the table", icon=":material/arrow_back:"):
+                routes.go("tables", table=table.id)
             return
         _summary(table, choice.card, plan)
         _start(table, plan, details)

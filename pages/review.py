@@ -121,7 +121,7 @@ def _waiting(run: RunRecord) -> None:
             f"This run is {shared.STATE_BADGES[run.state].label.lower()}. "
             "There is something to review once it is done."
         )
-        routes.button("Watch training", "training", icon=":material/monitoring:", run=run.id)
+        routes.button("Watch training", "training", run=run.id)
         return
     st.info("There is no comparison with the real table yet.")
     _again(run)
@@ -152,9 +152,7 @@ def _head(run: RunRecord, report: dict[str, Any], view: View) -> None:
         against = f"{report['rows_real']:,} real rows against " if view == "inside" else ""
         st.caption(f"{run.title} · {against}{report['rows_synthetic']:,} synthetic rows")
         report_view.take_along(run, report, view)
-        routes.button(
-            "Download", "download", icon=":material/download:", type="primary", run=run.id
-        )
+        routes.button("Download", "download", primary=True, run=run.id)
     report_view.chosen_how(run)
     for note in report["notes"]:
         st.caption(f":material/info: {note}")

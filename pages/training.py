@@ -122,11 +122,9 @@ def _buttons(run: RunRecord) -> None:
         if run.state in (State.PAUSED, State.LOST, State.FAILED):
             _resume(run)
         if run.state is State.DONE or store.has_artefact(run.id, "report.json"):
-            routes.button(
-                "Review", "review", icon=":material/visibility:", type="primary", run=run.id
-            )
+            routes.button("Review", "review", primary=True, run=run.id)
         if run.state is State.DONE:
-            routes.button("Download", "download", icon=":material/download:", run=run.id)
+            routes.button("Download", "download", run=run.id)
 
 
 def _resume(run: RunRecord) -> None:

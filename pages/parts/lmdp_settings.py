@@ -21,7 +21,7 @@ SHIFTS = {0.0: "none", 0.4: "slightly", DEFAULT_SHIFT: "clearly", 0.95: "strongl
 
 
 @dataclass(frozen=True)
-class Choice:
+class LmdpChoice:
     """What `planning.make_plan` takes for tagged columns; its defaults where none is tagged."""
 
     shift: float | None = None
@@ -30,7 +30,7 @@ class Choice:
     attempts: int = 1
 
 
-def choose(table: TableRecord, card: Card, epsilon: float) -> Choice:
+def choose(table: TableRecord, card: Card, epsilon: float) -> LmdpChoice:
     """How the tagged columns are hidden; asks nothing without tags.
 
     Args:
@@ -40,7 +40,7 @@ def choose(table: TableRecord, card: Card, epsilon: float) -> Choice:
     """
     groups = table.schema.sensitive
     if not groups:
-        return Choice()
+        return LmdpChoice()
     st.subheader("Hidden distributions", anchor=False)
     st.markdown("  \n".join(f"**{g}**: {', '.join(columns)}" for g, columns in groups.items()))
     private = math.isfinite(epsilon)
@@ -75,7 +75,7 @@ def choose(table: TableRecord, card: Card, epsilon: float) -> Choice:
             "all attempts are paid for beforehand, because when to stop depends on the data.",
         )
     st.caption(f":material/info: {NOT_PEOPLE}")
-    return Choice(shift, certificate, alpha, attempts)
+    return LmdpChoice(shift, certificate, alpha, attempts)
 
 
 def _certificate(table: TableRecord, epsilon: float, shift: float) -> float | None:

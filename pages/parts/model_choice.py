@@ -9,14 +9,14 @@ import streamlit as st
 
 from core.models.synthesizer import Card, Setting, cards
 
-__all__ = ["Choice", "choose", "setting"]
+__all__ = ["ModelChoice", "choose", "setting"]
 
 FIRST = "pearl"  # the model to try first
 Value = float | int | bool | str
 
 
 @dataclass(frozen=True)
-class Choice:
+class ModelChoice:
     """A model and what was chosen beside it.
 
     Attributes:
@@ -30,7 +30,7 @@ class Choice:
     more: tuple[Setting, ...] = ()
 
 
-def choose() -> Choice:
+def choose() -> ModelChoice:
     """The model cards, one chosen; a model that can be boosted has a switch for it."""
     st.subheader("Model", anchor=False)
     known = {card.id: card for card in sorted(cards(), key=lambda card: card.id != FIRST)}
@@ -57,10 +57,10 @@ def choose() -> Choice:
             _facts(booster if booster and boosted else card)
     numbers = tuple(s for s in card.settings if not s.choices)
     if booster is None or not boosted:
-        return Choice(card, settings=named, more=numbers)
+        return ModelChoice(card, settings=named, more=numbers)
     known_names = {s.name for s in numbers}
     own = tuple(s for s in booster.settings if not s.choices and s.name not in known_names)
-    return Choice(booster, settings={"base": card.id}, more=(*numbers, *own))
+    return ModelChoice(booster, settings={"base": card.id}, more=(*numbers, *own))
 
 
 def _facts(card: Card) -> None:

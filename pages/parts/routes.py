@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import runpy
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import NoReturn
 
 import streamlit as st
 
@@ -50,20 +50,14 @@ def go(name: str, **query: str) -> NoReturn:
     raise AssertionError("switch_page does not return")  # pragma: no cover
 
 
-def button(
-    label: str,
-    name: str,
-    *,
-    icon: str,
-    type: Literal["primary", "secondary"] = "secondary",
-    **query: str,
-) -> None:
-    """A button that leaves for another page.
+def button(label: str, name: str, *, primary: bool = False, **query: str) -> None:
+    """A button with another page's icon that leads there.
 
     Args:
-      label, icon, type: of the button.
+      label: of the button.
       name: of the page, as in `ROUTES`.
-      query: parameters for its address.
+      primary: whether it is the page's main way on.
+      query: parameters for the address.
     """
-    if st.button(label, type=type, icon=icon):
+    if st.button(label, type="primary" if primary else "secondary", icon=ROUTES[name][1]):
         go(name, **query)

@@ -35,7 +35,7 @@ class RunDetails:
     settings: Mapping[str, model_choice.Value]
 
 
-def choose(table: TableRecord, model: model_choice.Choice) -> RunDetails:
+def choose(table: TableRecord, model: model_choice.ModelChoice) -> RunDetails:
     """Folded choices: rows, name, device, δ and the model's own settings."""
     with st.expander("Rows, name and device", icon=":material/settings:"):
         rows = st.number_input(

@@ -99,7 +99,7 @@ def nothing_yet(text: str, button: str, target: str) -> None:
     """An empty page: what is missing, and the way to it."""
     with st.container(border=True):
         st.write(text)
-        routes.button(button, target, icon=routes.ROUTES[target][1], type="primary")
+        routes.button(button, target, primary=True)
 
 
 def privacy_badge(run: RunRecord) -> None:
@@ -222,14 +222,12 @@ def paged(items: Sequence[T], size: int = 9) -> Sequence[T]:
     return items[start or 0 : (start or 0) + size]
 
 
-def duration(seconds: float | None) -> str:
+def duration(seconds: float) -> str:
     """Seconds as people say them.
 
     >>> duration(75)
     '1 min 15 s'
     """
-    if seconds is None:
-        return "—"
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
