@@ -29,6 +29,8 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from core.models.planning import plan_fit
+from core.models.synthesizer import FitContext
 from core.runs.execution.pipeline import limit_threads
 
 limit_threads()
@@ -36,7 +38,8 @@ limit_threads()
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier  # noqa: E402
 
 from core.cli.synth import settings_of  # noqa: E402
-from core.models.synthesizer import FitEvent, Wish, synthesizer  # noqa: E402
+from core.models.events import FitEvent, Wish  # noqa: E402
+from core.models.registry import synthesizer  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.plan import Budget  # noqa: E402
 from core.quality.aligned_tables import Features  # noqa: E402
@@ -103,12 +106,12 @@ class Trial:
     def _fit(self, model: str, train: pd.DataFrame, seed: int, settings: dict[str, Any]) -> Any:
         options, domain = self.options, self.codec.domain
         budget = Budget(epsilon=options.epsilon, delta=options.delta or 1.0 / (10 * len(train)))
-        plan = synthesizer(model).plan(domain, len(train), budget, settings)
+        plan = plan_fit(synthesizer(model), domain, len(train), budget, settings)
         table = PrivateTable(self.codec.encode(train), domain, plan)
         start = time.perf_counter()
         with tempfile.TemporaryDirectory() as folder:
             fitted = synthesizer(model).fit(
-                table, plan, observe=_quiet, folder=Path(folder), seed=seed
+                table, plan, FitContext(observe=_quiet, folder=Path(folder), seed=seed)
             )
         print(f"{model}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
         return fitted

@@ -7,7 +7,7 @@ import math
 import streamlit as st
 
 from core.figures import dimension_wise as figures
-from core.models.synthesizer import Card
+from core.models.card import Card
 from core.privacy.accounting.accountant import attacker_best_guess
 from core.privacy.plan import Plan, default_delta
 from core.runs.accounts.account import DEFAULT_LIMIT
@@ -58,35 +58,34 @@ def render() -> None:
         return
     left, right = st.columns([3, 2], gap="large")
     with left:
-        choice = model_choice.choose()
+        model = model_choice.choose()
         epsilon = _epsilon(table)
-        hidden = lmdp_settings.choose(table, choice.card, epsilon)
+        tagged = lmdp_settings.choose(table, model.card, epsilon)
         review = _review_share(epsilon)
         score = _score_share(table, epsilon)
-        details = run_details.choose(table, choice)
+        details = run_details.choose(table, model)
     with right:
         st.subheader("What will happen", anchor=False)
         try:
-            plan = planning.make_plan(
-                table.schema,
-                table.training_n,
-                model=choice.card.id,
+            request = planning.PlanRequest(
+                model=model.card.id,
                 epsilon=epsilon,
                 delta=details.delta,
-                settings=dict(details.settings),
-                alpha=hidden.alpha,
-                shift=hidden.shift,
-                certificate=hidden.certificate,
-                attempts=hidden.attempts,
+                settings=details.settings,
+                alpha=tagged.alpha,
+                shift=tagged.shift,
+                certificate=tagged.certificate,
+                attempts=tagged.attempts,
                 review=review,
                 score=score,
             )
+            plan = planning.make_plan(table.schema, table.training_n, request)
         except ValueError as error:
             st.error(f"{error}", icon=":material/error:")
             if st.button("Back to the table", icon=":material/arrow_back:"):
                 routes.go("tables", table=table.id)
             return
-        _summary(table, choice.card, plan)
+        _summary(table, model.card, plan)
         _start(table, plan, details)
 
 

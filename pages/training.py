@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from core.models.synthesizer import Chart
+from core.models.card import Chart
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from core.services import service

@@ -137,7 +137,7 @@ HEAVY = ("torch", "opacus", "ot", "sklearn", "streamlit")
 # Rooms that pages import whole, but for the modules whose names end as said.
 LIGHT_ROOMS = ("core.table", "core.services", "core.runs.storage", "core.figures", "core.export")
 LIGHT = [name for name in FILES if name.startswith(LIGHT_ROOMS)] + [
-    "core.models.synthesizer",
+    "core.models.registry",
     "core.privacy.accounting.accountant",
     "core.privacy.ledger.ledger",
     "core.privacy.plan",
@@ -145,7 +145,7 @@ LIGHT = [name for name in FILES if name.startswith(LIGHT_ROOMS)] + [
     "core.quality.report.types",
     "core.runs.execution.launcher",
 ]
-SHOW_CARDS = "from core.models.synthesizer import cards; assert cards()"
+SHOW_CARDS = "from core.models.registry import cards; assert cards()"
 
 
 def loaded(code: str, *arguments: str) -> str:

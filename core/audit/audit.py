@@ -16,7 +16,8 @@ from typing import Any
 
 from core.audit.bounds import bound_from_guesses, bound_from_rates, rates
 from core.audit.canary_attack import OneOut, World, one_run, prepare, world
-from core.models.synthesizer import synthesizer
+from core.models.planning import plan_fit
+from core.models.registry import synthesizer
 from core.privacy.plan import Budget, Plan, default_delta
 
 __all__ = ["LONG", "QUICK", "WEAK", "Audit", "Finding", "Sizes", "Trial", "audit"]
@@ -257,7 +258,7 @@ class Trial:
             settings |= dict.fromkeys(_STEPS.get(self.model, ()), steps)
             if self.model in _STEPS:
                 settings["batch"] = max(1, round(rate * n))
-        return synthesizer(self.model).plan(tried.domain, n, self.budget, settings)
+        return plan_fit(synthesizer(self.model), tried.domain, n, self.budget, settings)
 
 
 def audit(

@@ -25,7 +25,9 @@ from torch import Tensor
 
 from core.audit.bounds import Guesses, guess
 from core.audit.watched_table import Pins, Sight, WatchedTable, altered, each_alone, together
-from core.models.synthesizer import FitEvent, Wish, synthesizer
+from core.models.events import FitEvent, Wish
+from core.models.registry import synthesizer
+from core.models.synthesizer import FitContext
 from core.privacy.plan import Plan
 from core.table.codec import Codec, Codes
 from core.table.schema import Domain, Kind, Schema, SchemaColumn
@@ -82,7 +84,8 @@ def _go_on(_: FitEvent) -> Wish:
 def _fit(table: WatchedTable, plan: Plan, seed: int) -> None:
     """The model's own fit of a watched table; what it has learned is not looked at."""
     with tempfile.TemporaryDirectory(prefix="audit-") as folder:
-        synthesizer(plan.model).fit(table, plan, observe=_go_on, folder=Path(folder), seed=seed)
+        context = FitContext(observe=_go_on, folder=Path(folder), seed=seed)
+        synthesizer(plan.model).fit(table, plan, context)
 
 
 def one_run(

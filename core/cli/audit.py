@@ -11,7 +11,7 @@ from dataclasses import replace
 from core.audit.audit import LONG, QUICK, Audit, Trial
 from core.audit.audit import audit as play
 from core.cli.common import CommandError, print_json
-from core.models.synthesizer import cards
+from core.models.registry import cards
 from core.runs.execution.pipeline import limit_threads
 
 __all__ = ["audit"]

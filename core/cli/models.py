@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from core.cli.common import print_json
-from core.models.synthesizer import cards
+from core.models.registry import cards
 
 __all__ = ["models"]
 

@@ -29,7 +29,8 @@ from core.cli.common import (
     say_dangers,
 )
 from core.cli.people import account_for, foresee
-from core.models.synthesizer import FitEvent, Wish, synthesizer
+from core.models.events import FitEvent, Wish
+from core.models.registry import synthesizer
 from core.privacy.ledger.ledger import Entry, Ledger
 from core.privacy.plan import Plan
 from core.quality.metrics.noisy import NoisyCells, NoisyScore, score
@@ -40,7 +41,7 @@ from core.runs.execution.reporter import Pace, Stopwatch, peak_memory_mb
 from core.runs.storage.secrets import shift_key
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
-from core.services.planning import make_plan
+from core.services.planning import PlanRequest, make_plan
 from core.services.selection import looked_words
 from core.table.holdout import split_rows, training_count
 from core.table.io.write import write_csv, write_parquet
@@ -88,15 +89,17 @@ def _plan_for(options: argparse.Namespace, schema: Schema, n: int) -> Plan:
         return make_plan(
             schema,
             n,
-            model=options.model,
-            epsilon=options.epsilon,
-            delta=options.delta,
-            settings=settings,
-            alpha=0.05 if options.alpha is None else options.alpha,
-            shift=options.shift,
-            certificate=options.certificate,
-            attempts=options.attempts,
-            score=options.score,
+            PlanRequest(
+                model=options.model,
+                epsilon=options.epsilon,
+                delta=options.delta,
+                settings=settings,
+                alpha=0.05 if options.alpha is None else options.alpha,
+                shift=options.shift,
+                certificate=options.certificate,
+                attempts=options.attempts,
+                score=options.score,
+            ),
         )
     except (ValueError, KeyError) as error:  # a plan touches no row, so its words are plain
         raise CommandError(str(error.args[0] if error.args else error)) from None

@@ -20,7 +20,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -48,6 +48,9 @@ _ATTEMPTS = 4  # functions tried before giving up
 CERTAIN = 0.995  # records whose weight is above this quantile are always kept
 MOST_AT_ONCE = 100_000  # records asked of the model at a time
 FILE = "shift.json"
+
+
+Inner = TypeVar("Inner", bound="Sampler")
 
 
 class Sampler(Protocol):
@@ -227,7 +230,12 @@ class Shifted:
       codec: of its domain.
       tilts: one a group.
       largest: product of weights from which on every record is kept.
+
+    Attributes:
+      baseline: none; what the model would make without tilts is what they are there to hide.
     """
+
+    baseline: None = None
 
     def __init__(self, inner: Sampler, codec: Codec, tilts: Sequence[Tilt], largest: float):
         self.domain = inner.domain
@@ -289,7 +297,7 @@ _ARRAYS = ("frequencies", "phases", "amplitudes")
 _PLAIN = ("group", "centre", "spread", "strength", "power")
 
 
-def with_tilts(inner: Sampler, folder: Path) -> Sampler:
+def with_tilts(inner: Inner, folder: Path) -> Inner | Shifted:
     """A loaded model with the tilts that `Shifted.save` left in its folder, if there are any."""
     file = folder / FILE
     if not file.exists():

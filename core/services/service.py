@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from core.models.synthesizer import Wish
+from core.models.events import Wish
 from core.privacy.ledger.ledger import HiddenError, Ledger
 from core.privacy.plan import Plan
 from core.quality.report.types import View

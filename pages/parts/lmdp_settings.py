@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from core.lmdp.level import GROUP, groups_of
-from core.models.synthesizer import Card
+from core.models.card import Card
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
 from core.runs.storage.records import TableRecord
@@ -138,7 +138,7 @@ def summary(plan: Plan) -> None:
     """One line on what the plan does for tagged columns."""
     if plan.protection is None:
         return
-    tries = plan.budget.attempts
+    tries = plan.attempts
     st.markdown(
         f":material/visibility_off: Hidden: {len(plan.protection.groups)} group(s), shifted "
         f"{SHIFTS.get(plan.protection.shift, 'as asked')}, tested at α = "

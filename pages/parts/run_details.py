@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import streamlit as st
@@ -32,7 +31,7 @@ class RunDetails:
     device: str
     seed: int | None
     delta: float
-    settings: Mapping[str, model_choice.Value]
+    settings: dict[str, model_choice.Value]
 
 
 def choose(table: TableRecord, model: model_choice.ModelChoice) -> RunDetails:

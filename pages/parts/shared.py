@@ -12,7 +12,8 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.figures.stages import stages_figure, stages_text
-from core.models.synthesizer import Card, cards
+from core.models.card import Card
+from core.models.registry import cards
 from core.privacy.ledger.ledger import LedgerError
 from core.privacy.plan import Plan
 from core.runs.execution.launcher import LocalLauncher

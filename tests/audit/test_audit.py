@@ -20,7 +20,8 @@ from core.audit.bounds import (
 )
 from core.audit.canary_attack import one_run, world
 from core.cli.main import main
-from core.models.synthesizer import cards, synthesizer
+from core.models.planning import plan_fit
+from core.models.registry import cards, synthesizer
 from core.privacy.plan import Budget
 
 IDS = [card.id for card in cards()]
@@ -158,7 +159,9 @@ def test_coins_are_guessed_from_one_run_with_little_noise():
     """At ε = 8 with a tenth of the noise coins are read off; with 100 times it, half come right."""
     tried = world(64, 8)
     settings = {"frequencies": 400, "steps": 20, "batch": 32, "hidden": 8, "latent": 4}
-    plan = synthesizer("pearl").plan(tried.domain, 72, Budget(epsilon=8.0, delta=1e-5), settings)
+    plan = plan_fit(
+        synthesizer("pearl"), tried.domain, 72, Budget(epsilon=8.0, delta=1e-5), settings
+    )
     assert one_run(plan, tried, seed=0, noise=0.1, guessed=32).right >= 30
     blind = [one_run(plan, tried, seed=0, noise=100.0, guessed=64).right for _ in range(6)]
     assert 6 * 32 - 60 < sum(blind) < 6 * 32 + 60  # 384 fair coins, six standard deviations

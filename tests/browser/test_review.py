@@ -34,7 +34,9 @@ def home(tmp_path_factory) -> Path:
     train, held = store.load_split(table.id, 0.2)
     mixed = made.apply(lambda column: column.sample(frac=1, random_state=1).array)
     for name, epsilon, frame in ((TITLE, 1.0, made), ("shuffled", 0.3, mixed)):
-        plan = planning.make_plan(table.schema, table.training_n, model="pearl", epsilon=epsilon)
+        plan = planning.make_plan(
+            table.schema, table.training_n, planning.PlanRequest(model="pearl", epsilon=epsilon)
+        )
         run = store.create_run(
             table.id, plan, schema=table.schema, rows=len(frame), seed=1, device="cpu", name=name
         )

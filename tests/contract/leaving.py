@@ -135,7 +135,9 @@ def leaving(
         store.attest(table.id)
         patch.setattr(attempts, "PrivateTable", Released(schema.domain()))
         plan = planning.make_plan(
-            schema, table.n, model=model, epsilon=1.0, settings=settings, review=0.1
+            schema,
+            table.n,
+            planning.PlanRequest(model=model, epsilon=1.0, settings=settings, review=0.1),
         )
         run = store.create_run(
             table.id, plan, schema=schema, rows=50, seed=7, device="cpu", name=""

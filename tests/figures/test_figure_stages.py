@@ -5,7 +5,7 @@ import math
 import pytest
 
 from core.figures.stages import stages_figure, stages_text
-from core.models.synthesizer import cards, synthesizer
+from core.models.registry import cards, synthesizer
 from core.privacy.plan import Budget
 from tests.models.tables import domain
 

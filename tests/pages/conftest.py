@@ -63,7 +63,9 @@ def start(store: RunStore, table: TableRecord) -> Callable[..., RunRecord]:
     """Make a queued run of the sample table."""
 
     def make(epsilon: float = 1.0) -> RunRecord:
-        plan = planning.make_plan(table.schema, table.n, model="pearl", epsilon=epsilon)
+        plan = planning.make_plan(
+            table.schema, table.n, planning.PlanRequest(model="pearl", epsilon=epsilon)
+        )
         return service.start(
             store,
             IdleLauncher(),  # type: ignore[arg-type]

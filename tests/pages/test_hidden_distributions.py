@@ -21,7 +21,9 @@ def tagged(store, table) -> TableRecord:
 
 
 def run_of(store, table, **more):
-    plan = planning.make_plan(table.schema, table.n, model="pearl", epsilon=1.0, **more)
+    plan = planning.make_plan(
+        table.schema, table.n, planning.PlanRequest(model="pearl", epsilon=1.0, **more)
+    )
     return service.start(store, IdleLauncher(), table_id=table.id, plan=plan)
 
 

@@ -77,7 +77,9 @@ def test_an_address_does_not_lead_past_the_declaration(store, table, show):
     for at in (show("plan", table=table.id), show("plan")):
         assert "confirm on the Tables page" in at.info[0].value
         assert buttons(at) == ["Look at the table"] and not at.metric
-    plan = planning.make_plan(table.schema, table.n, model="pearl", epsilon=1.0)
+    plan = planning.make_plan(
+        table.schema, table.n, planning.PlanRequest(model="pearl", epsilon=1.0)
+    )
     with pytest.raises(RunStoreError, match="Nobody has confirmed"):
         service.start(store, shared.launcher(), table_id=table.id, plan=plan)
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from core.models.synthesizer import cards
+from core.models.registry import cards
 from core.runs.storage.events import State
 from core.services import planning, service
 from core.table.sample import sample_table
@@ -28,7 +28,9 @@ def started(monkeypatch):
 
 def test_every_phase_is_shown_with_its_noise(table, show):
     at = whole(show("plan", table=table.id))
-    plan = planning.make_plan(table.schema, table.n, model="pearl", epsilon=1.0)
+    plan = planning.make_plan(
+        table.schema, table.n, planning.PlanRequest(model="pearl", epsilon=1.0)
+    )
     said = words(at)
     for phase in plan.phases:
         assert phase.title in said and f"{phase.noise_multiplier:.2f}" in said
@@ -160,7 +162,7 @@ def test_every_model_can_be_planned(table, show, model):
     at.pills[0].set_value(model).run()
     at = whole(at)
     card = next(card for card in cards() if card.id == model)
-    plan = planning.make_plan(table.schema, table.n, model=model, epsilon=1.0)
+    plan = planning.make_plan(table.schema, table.n, planning.PlanRequest(model=model, epsilon=1.0))
     said = words(at)
     assert card.summary in said and len(at.get("plotly_chart")) == 2
     for phase in plan.phases:

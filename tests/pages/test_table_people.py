@@ -30,7 +30,9 @@ def question(at):
 
 
 def released(store, table: TableRecord, **more) -> None:
-    plan = planning.make_plan(table.schema, table.n, model="pearl", epsilon=0.5, **more)
+    plan = planning.make_plan(
+        table.schema, table.n, planning.PlanRequest(model="pearl", epsilon=0.5, **more)
+    )
     accounts.pay(
         Ledger(store.engine), table.people, plan, f"{table.id}{len(more)}",
         domain=table.schema.domain(), allow_non_private=False,

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from core.models.synthesizer import FitEvent, Wish
+from core.models.events import Metrics, PhaseStarted, Preview, Progress, Wish
 from core.runs.storage.events import RunEvent, State
 from core.services import planning, service
 from pages import training as page
@@ -33,12 +33,12 @@ def spent(store, run, *, checkpoint: bool) -> None:
 
 def test_a_running_run_shows_where_it_is(store, live, show):
     tell = [
-        FitEvent(kind="phase", data={"name": "t", "title": "Training", "private": False}),
-        FitEvent(kind="progress", data={"step": 0, "steps": 200, "phase": "t"}),
-        FitEvent(kind="progress", data={"step": 50, "steps": 200, "phase": "t"}),
-        FitEvent(kind="metrics", data={"step": 25, "mismatch": 2.0, "noise": float("nan")}),
-        FitEvent(kind="metrics", data={"step": 50, "mismatch": 1.0, "noise": 0.5}),
-        FitEvent(kind="preview", data={"rows": [{"age": 30}, {"age": 40}]}),
+        PhaseStarted(name="t", title="Training"),
+        Progress(step=0, steps=200, phase="t"),
+        Progress(step=50, steps=200, phase="t"),
+        Metrics(step=25, values={"mismatch": 2.0, "noise": float("nan")}),
+        Metrics(step=50, values={"mismatch": 1.0, "noise": 0.5}),
+        Preview(rows=[{"age": 30}, {"age": 40}]),
         RunEvent(kind="device", data={"device": "cpu", "cpu_percent": 99.6, "memory_mb": 1234.0}),
     ]
     for event in tell:
@@ -198,17 +198,19 @@ def test_a_dead_worker_is_seen_as_lost(store, start, show):
 
 
 def test_a_private_stage_says_where_it_is_and_what_it_has_spent(store, table, show):
-    plan = planning.make_plan(table.schema, table.n, model="p3gm", epsilon=1.0)
+    plan = planning.make_plan(
+        table.schema, table.n, planning.PlanRequest(model="p3gm", epsilon=1.0)
+    )
     run = service.start(store, shared.launcher(), table_id=table.id, plan=plan)
     running(store, run)
     steps = plan.phase("decoder").count
     for name in ("pca", "em", "decoder"):
         data = {"name": name, "title": plan.phase(name).title, "private": True}
-        store.append(run.id, FitEvent(kind="phase", data=data))
+        store.append(run.id, PhaseStarted(**data))
     half = {"step": steps // 2, "steps": steps, "phase": "decoder", "unit": "steps"}
-    store.append(run.id, FitEvent(kind="progress", data=half))
-    told = {"step": 10, "signal above noise": 1.0, "records clipped, %": 90.0}
-    store.append(run.id, FitEvent(kind="metrics", data=told))
+    store.append(run.id, Progress(**half))
+    told = {"signal above noise": 1.0, "records clipped, %": 90.0}
+    store.append(run.id, Metrics(step=10, values=told))
     at = whole(show("training", run=run.id))
     (bar,) = at.get("progress")
     assert "(stage 3 of 3) · 50%" in bar.proto.text
@@ -218,17 +220,19 @@ def test_a_private_stage_says_where_it_is_and_what_it_has_spent(store, table, sh
 
 
 def test_spending_grows_with_stages_and_ends_at_the_plan(store, table):
-    plan = planning.make_plan(table.schema, table.n, model="p3gm", epsilon=1.0)
+    plan = planning.make_plan(
+        table.schema, table.n, planning.PlanRequest(model="p3gm", epsilon=1.0)
+    )
     run = service.start(store, shared.launcher(), table_id=table.id, plan=plan)
     assert service.epsilon_so_far(store, run.id) == 0.0
     seen = []
     for name in ("pca", "em", "decoder"):
         data = {"name": name, "title": name, "private": True}
-        store.append(run.id, FitEvent(kind="phase", data=data))
+        store.append(run.id, PhaseStarted(**data))
         count = plan.phase(name).count
         for step in (count // 2, count):
             told = {"step": step, "steps": count, "phase": name}
-            store.append(run.id, FitEvent(kind="progress", data=told))
+            store.append(run.id, Progress(**told))
             seen.append(service.epsilon_so_far(store, run.id))
     assert seen == sorted(seen) and seen[0] > 0.1
     assert seen[-1] == pytest.approx(plan.guarantee.epsilon)

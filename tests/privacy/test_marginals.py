@@ -9,14 +9,14 @@ import pandas as pd
 import pytest
 import torch
 
-from core.models.synthesizer import cards
+from core.models.registry import cards
 from core.privacy.accounting.accountant import guarantee
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.marginals import Marginals
 from core.privacy.plan import Budget
 from core.runs.execution.noisy_scores import SCORE, cells_key, count_made, score_phase
 from core.runs.execution.review_histograms import shown_columns
-from core.services.planning import make_plan
+from core.services.planning import PlanRequest, make_plan
 from core.table.codec import Codec
 from core.table.marginals import MOST_PAIRS, PAIR_GROUPS, SINGLE_GROUPS, pairs_of
 from core.table.schema import Column, Domain, Kind
@@ -203,8 +203,10 @@ def test_a_key_names_cells_and_nothing_that_was_read_from_rows():
 
 @pytest.mark.parametrize("model", [card.id for card in cards()])
 def test_every_plan_pays_for_it_and_keeps_its_epsilon(model):
-    without = make_plan(PLAIN, 2000, model=model, epsilon=1.0, delta=1e-6)
-    plan = make_plan(PLAIN, 2000, model=model, epsilon=1.0, delta=1e-6, review=0.05, score=0.05)
+    without = make_plan(PLAIN, 2000, PlanRequest(model=model, epsilon=1.0, delta=1e-6))
+    plan = make_plan(
+        PLAIN, 2000, PlanRequest(model=model, epsilon=1.0, delta=1e-6, review=0.05, score=0.05)
+    )
     assert [p.name for p in plan.phases[-2:]] == ["review", SCORE]
     assert plan.phase(SCORE).share == 0.05
     assert plan.guarantee.epsilon == guarantee(plan.charged, 1e-6).epsilon
@@ -212,7 +214,7 @@ def test_every_plan_pays_for_it_and_keeps_its_epsilon(model):
     for phase in without.phases:  # what is bought is missing elsewhere
         if phase.rho is None:
             assert plan.phase(phase.name).noise_multiplier > phase.noise_multiplier
-    never = make_plan(PLAIN, 2000, model=model, epsilon=math.inf, score=0.05)
+    never = make_plan(PLAIN, 2000, PlanRequest(model=model, epsilon=math.inf, score=0.05))
     assert all(p.name != SCORE for p in never.phases)
 
 
@@ -222,7 +224,7 @@ def test_a_share_out_of_range_is_refused():
 
 
 def test_the_release_carries_the_planned_noise():
-    plan = make_plan(PLAIN, 400, model="pearl", epsilon=1.0, delta=1e-5, score=0.1)
+    plan = make_plan(PLAIN, 400, PlanRequest(model="pearl", epsilon=1.0, delta=1e-5, score=0.1))
     codec = Codec(PLAIN.domain())
     mechanism = Marginals.of(codec, shown_columns(codec.domain), codec.domain.target)
     encoded = codec.encode(rows(400, 9))

@@ -172,7 +172,7 @@ def test_a_table_of_two_accounts_waits_for_an_answer(store: RunStore) -> None:
     assert {alike.people for alike in answer.alike} == {first.people, second.people}
     assert answer.open
     store.attest(both.id)
-    plan = planning.make_plan(both.schema, both.n, model="pearl", epsilon=1.0)
+    plan = planning.make_plan(both.schema, both.n, planning.PlanRequest(model="pearl", epsilon=1.0))
     with pytest.raises(RunStoreError, match="Say on the Tables page whose people"):
         service.start(store, Idle(), table_id=both.id, plan=plan)  # type: ignore[arg-type]
     people.change(store, both.id, both.people, "the others are dead")
@@ -188,7 +188,9 @@ def test_a_table_moves_only_before_anything_is_released(
     with pytest.raises(RunStoreError, match="1 to 60 characters"):
         people.change(store, table.id, "two\nlines")
     store.attest(table.id)
-    plan = planning.make_plan(table.schema, table.n, model="pearl", epsilon=1.0)
+    plan = planning.make_plan(
+        table.schema, table.n, planning.PlanRequest(model="pearl", epsilon=1.0)
+    )
     run = service.start(store, Idle(), table_id=table.id, plan=plan)  # type: ignore[arg-type]
     with pytest.raises(RunStoreError, match="Nothing was changed"):
         people.change(store, table.id, "elsewhere")
@@ -242,7 +244,9 @@ def test_a_workspace_of_an_older_version_opens(tmp_path: Path, visits: pd.DataFr
     with RunStore(home) as store:
         old = bring(store, visits)
         store.attest(old.id)
-        plan = planning.make_plan(old.schema, old.n, model="pearl", epsilon=1.0)
+        plan = planning.make_plan(
+            old.schema, old.n, planning.PlanRequest(model="pearl", epsilon=1.0)
+        )
         run = service.start(store, Idle(), table_id=old.id, plan=plan)  # type: ignore[arg-type]
         Ledger(store.engine).register(old.people, NO_LIMIT, 1e-6, n=old.n)
     engine = create_engine(home.database_url)
@@ -275,7 +279,9 @@ def test_another_strength_of_a_changed_table_needs_words(
     def start(table: TableRecord, shift: float, words: str = "") -> None:
         tagged = declare.change_groups(store, table, {"age": "group 1"})
         store.attest(table.id)
-        plan = planning.make_plan(tagged.schema, table.n, model="pearl", epsilon=1.0, shift=shift)
+        plan = planning.make_plan(
+            tagged.schema, table.n, planning.PlanRequest(model="pearl", epsilon=1.0, shift=shift)
+        )
         run = service.start(
             store, Idle(), table_id=table.id, plan=plan, shift_words=words,  # type: ignore[arg-type]
         )  # fmt: skip

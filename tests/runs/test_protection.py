@@ -8,7 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from core.models.synthesizer import FitEvent, Wish, load_fitted, synthesizer
+from core.models.events import FitEvent, Wish
+from core.models.registry import load_fitted, synthesizer
 from core.privacy.accounting.accountant import epsilon, guarantee
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Budget, Plan, Protection, certificate_phase, repeated
@@ -40,7 +41,9 @@ def tagged(rows: pd.DataFrame) -> Schema:
 
 def planned(schema: Schema, epsilon: float = 1.0, **more) -> Plan:
     return planning.make_plan(
-        schema, N, model="pearl", epsilon=epsilon, settings=dict(QUICK), **more
+        schema,
+        N,
+        planning.PlanRequest(model="pearl", epsilon=epsilon, settings=dict(QUICK), **more),
     )
 
 
@@ -116,7 +119,9 @@ def test_a_certificate_needs_tags_and_enough_rows(rows, tagged):
         planned(plain, certificate=0.1)
     with pytest.raises(ValueError, match="needs 128 records"):
         planning.make_plan(
-            tagged, 100, model="pearl", epsilon=1.0, settings=dict(QUICK), certificate=0.1
+            tagged,
+            100,
+            planning.PlanRequest(model="pearl", epsilon=1.0, settings=dict(QUICK), certificate=0.1),
         )
 
 

@@ -22,7 +22,9 @@ def test_sample_table_to_more_rows(store: RunStore) -> None:
     schema = table.schema.model_copy(update={"target": SAMPLE_TARGET})
     table = service.confirm_schema(store, table.id, schema)
     plan = planning.make_plan(
-        table.schema, table.n, model="pearl", epsilon=1.0, settings=dict(SETTINGS)
+        table.schema,
+        table.n,
+        planning.PlanRequest(model="pearl", epsilon=1.0, settings=dict(SETTINGS)),
     )
     store.attest(table.id)
     run = service.start(store, LocalLauncher(store), table_id=table.id, plan=plan, rows=120)
@@ -60,4 +62,4 @@ def test_a_domain_to_be_bought_is_refused(store: RunStore) -> None:
     column = table.schema["age"].model_copy(update={"source": DomainSource.BOUGHT})
     schema = table.schema.replace(column)
     with pytest.raises(ValueError, match="not part of this version: age"):
-        planning.make_plan(schema, 50, model="pearl", epsilon=1.0)
+        planning.make_plan(schema, 50, planning.PlanRequest(model="pearl", epsilon=1.0))

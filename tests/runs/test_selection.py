@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from core.models.planning import plan_fit
 from core.privacy.ledger.ledger import Ledger
 from core.quality.metrics.noisy import NoisyCells
 from core.runs.execution import noisy_scores as scoring
@@ -28,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def queued(store, table, schema, *, epsilon=1.0, score=None):
     budget = toy.Budget(epsilon=epsilon, delta=1e-6)
-    plan = toy.Toy().plan(schema.domain(), table.n, budget)
+    plan = plan_fit(toy.Toy(), schema.domain(), table.n, budget)
     if score is not None:
         bought = score_phase(schema.domain(), budget, score)
         plan = plan.model_copy(update={"phases": (*plan.phases, bought)})

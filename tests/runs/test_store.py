@@ -13,7 +13,7 @@ import pandas as pd
 import psutil
 import pytest
 
-from core.models.synthesizer import FitEvent, Wish
+from core.models.events import Metrics, Note, PhaseStarted, Preview, Progress, Wish
 from core.privacy.plan import Guarantee, Plan
 from core.runs.accounts.account import people_of
 from core.runs.storage.events import RunEvent, State, json_safe
@@ -27,8 +27,8 @@ def make_run(store: RunStore, table: TableRecord, plan: Plan) -> RunRecord:
     return store.create_run(table.id, plan, schema=table.schema, rows=10, seed=None, device="cpu")
 
 
-def note(text: str) -> FitEvent:
-    return FitEvent(kind="note", data={"text": text})
+def note(text: str) -> Note:
+    return Note(text=text)
 
 
 # -- workspace ----------------------------------------------------------------------------------
@@ -336,8 +336,10 @@ def test_artefacts_stay_in_their_folder(store: RunStore, name: str) -> None:
 def test_progress_is_of_the_present_phase(store: RunStore, table: TableRecord, plan: Plan) -> None:
     from core.services.service import progress
 
+    kinds = {kind.kind: kind for kind in (PhaseStarted, Progress, Metrics, Preview, Note)}
+
     def tell(kind: str, **data: object) -> None:
-        store.append(run.id, FitEvent.model_validate({"kind": kind, "data": data}))
+        store.append(run.id, kinds[kind].model_validate(data))
 
     run = make_run(store, table, plan)
     before = progress(store, run.id)

@@ -14,7 +14,8 @@ import pandas as pd
 import psutil
 import pytest
 
-from core.models.synthesizer import FitEvent, FitPaused, Wish
+from core.models.events import FitPaused, Progress, Wish
+from core.models.planning import plan_fit
 from core.privacy.ledger.ledger import Ledger, LedgerError
 from core.privacy.plan import Budget, Plan
 from core.runs.accounts.account import default_limit
@@ -33,7 +34,7 @@ PATIENCE = 40.0  # seconds; a worker starts in about 2 on a free core
 
 def toy_plan(table: TableRecord, *, epsilon: float = 1.0, **settings: float) -> Plan:
     budget = Budget(epsilon=epsilon, delta=1e-6)
-    return toy.Toy().plan(table.schema.domain(), table.n, budget, dict(settings))
+    return plan_fit(toy.Toy(), table.schema.domain(), table.n, budget, dict(settings))
 
 
 @pytest.fixture
@@ -417,7 +418,7 @@ def test_thinned_events_keep_the_last_of_a_phase(store: RunStore, table: TableRe
     )
     reporter = Reporter(store, run.id)
     for step in range(1, 101):
-        reporter(FitEvent(kind="progress", data={"step": step, "steps": 100, "phase": "fit"}))
+        reporter(Progress(step=step, steps=100, phase="fit"))
     reporter.phase("next", "Next")
     steps = [event.data["step"] for event in store.events(run.id, kind="progress")]
     assert len(steps) <= 5 and steps[0] == 1 and steps[-1] == 100

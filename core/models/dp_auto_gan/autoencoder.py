@@ -28,6 +28,7 @@ class AutoEncoder:
       generator: data-free randomness on the CPU for the start.
 
     Attributes:
+      heads: as given.
       networks: stacks "encoder" and "decoder" on one flat vector.
     """
 
@@ -40,7 +41,7 @@ class AutoEncoder:
         device: str = "cpu",
         generator: torch.Generator | None = None,
     ):
-        self._heads = heads
+        self.heads = heads
         shapes = {ENCODER: (heads.width, hidden, latent), DECODER: (latent, hidden, heads.total)}
         self.networks = Dense(shapes, generator=generator, device=device)
         with torch.no_grad():
@@ -52,12 +53,12 @@ class AutoEncoder:
 
         The loss of a record is Σ_columns cross-entropy of its own slots.
         """
-        expanded, slots = self._heads.split(rows)
+        expanded, slots = self.heads.split(rows)
         encoder, decoder = self.networks[ENCODER], self.networks[DECODER]
         into = encoder.run(expanded)
         z = torch.tanh(into.out)
         out = decoder.run(z)
-        gradient = self._heads.gradient(out.out, slots)
+        gradient = self.heads.gradient(out.out, slots)
         decoded, found = decoder.back(out, gradient, to_input=True)
         assert found is not None
         return encoder.back(into, found * (1.0 - z.square()))[0] + decoded

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from core.models.shared.dp_optimizer import Descent
+from core.models.shared.gan_settings import GanSettings
 from core.models.shared.snapshots import Snapshots
 from core.privacy.dpsgd.clipping import clipped_sum
 from core.privacy.dpsgd.dense import Dense, Use
@@ -57,6 +58,11 @@ class Generator(nn.Module):
         out: Tensor = self.last(z)
         return out
 
+    def draw(self, rows: int, random: torch.Generator) -> Tensor:
+        """Outputs [rows, outputs] at fresh latent points, for a generator on the CPU."""
+        out: Tensor = self(torch.randn((rows, self.latent), generator=random))
+        return out
+
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
@@ -82,6 +88,11 @@ class Pace:
     box: float
     averaging: float = 0.99
     snapshots: int = 0
+
+    @classmethod
+    def of(cls, settings: GanSettings) -> Pace:
+        """As the settings say."""
+        return cls(**settings.model_dump(include=set(cls.__dataclass_fields__)))
 
 
 def new_critic(width: int, hidden: int, seed: int, device: str) -> Dense:

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.models.synthesizer import FitEvent, Fitted, Observe, Synthesizer, load_fitted
+from core.models.events import Note, Observe
+from core.models.registry import load_fitted
+from core.models.synthesizer import FitContext, Fitted, Synthesizer
 from core.privacy.guarded import PrivateTable
 from core.privacy.meter import Meter
 from core.privacy.plan import Phase, Plan
@@ -46,7 +48,7 @@ class Attempts:
 
 
 def fit_attempts(
-    job: Job, model: Synthesizer, codec: Codec, codes: Codes, *, observe: Observe
+    job: Job, model: Synthesizer[Any], codec: Codec, codes: Codes, *, observe: Observe
 ) -> Attempts:
     """Fit until the tagged columns pass or no attempt is left; see `pipeline.execute`."""
     executed: list[Phase] = []
@@ -58,16 +60,16 @@ def fit_attempts(
         executed += one.meter.executed
         private = private and one.meter.private
         passed = all(verdict["granted"] for verdict in verdicts)
-        if passed or number == job.plan.budget.attempts:
+        if passed or number == job.plan.attempts:
             return Attempts(fitted, _joined(executed), private, tuple(verdicts), number)
         text = f"Attempt {number} did not pass the check of the tagged columns. Beginning anew."
-        observe(FitEvent(kind="note", data={"text": text}))
+        observe(Note(text=text))
 
 
 class _Attempt:
     """One attempt, kept in a folder of its own."""
 
-    def __init__(self, job: Job, model: Synthesizer, codec: Codec, number: int):
+    def __init__(self, job: Job, model: Synthesizer[Any], codec: Codec, number: int):
         self._job, self._model, self._codec, self._number = job, model, codec, number
         base = private_folder(job.folder / "checkpoint")
         self._folder = base if number == 1 else private_folder(base / f"attempt-{number}")
@@ -84,15 +86,14 @@ class _Attempt:
         from core.runs.execution import lmdp_certificate as protect
 
         table = PrivateTable(codes, self._codec.domain, job.plan, meter=self.meter)
-        fitted = self._model.fit(
-            table,
-            job.plan,
+        context = FitContext(
             observe=observe,
             folder=self._folder,
             seed=None if job.seed is None else job.seed + self._number - 1,
             device=job.device,
             resume=job.resume,
         )
+        fitted = self._model.fit(table, job.plan, context)
         fitted = protect.shifted(fitted, job.plan, job.shift_key, observe=observe)
         if self._number == 1:
             release_overlay(table, job.plan, self._codec, job.folder, observe=observe)

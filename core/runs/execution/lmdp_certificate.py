@@ -12,13 +12,8 @@ from core.lmdp.certificate import NEEDED, GroupTest, RejectionCount
 from core.lmdp.inside import inside_check
 from core.lmdp.level import GROUP, groups_of, threshold
 from core.lmdp.shift import Shifted
-from core.models.synthesizer import (
-    FitCancelled,
-    FitEvent,
-    Fitted,
-    Observe,
-    Wish,
-)
+from core.models.events import Emitter, Observe, Wish
+from core.models.synthesizer import Fitted
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan, certificate_phase
 from core.table.codec import Codec, Codes
@@ -91,6 +86,4 @@ def check_inside(codec: Codec, plan: Plan, *, real: Codes, released: Codes) -> l
 
 
 def _say(observe: Observe, name: str, title: str, *, private: bool = False) -> None:
-    data = {"name": name, "title": title, "private": private}
-    if observe(FitEvent(kind="phase", data=data)) is Wish.CANCEL:
-        raise FitCancelled
+    Emitter(observe, obeys=(Wish.CANCEL,)).phase(name, title, private=private)

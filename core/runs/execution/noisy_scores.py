@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from core.models.synthesizer import Observe
+from core.models.events import Observe
 from core.privacy.plan import Budget, Phase, Plan
 from core.quality.metrics.noisy import MadeCells, NoisyCells, combined
 from core.runs.execution.review_histograms import due, noise_of, shown_columns

@@ -17,7 +17,8 @@ from typing import Any
 
 import pandas as pd
 
-from core.models.synthesizer import FitCancelled, FitEvent, FitPaused, Observe, Synthesizer, Wish
+from core.models.events import Emitter, Observe, Wish
+from core.models.synthesizer import Synthesizer
 from core.privacy.accounting.accountant import guarantee
 from core.privacy.ledger.ledger import Entry
 from core.privacy.plan import Guarantee, Phase, Plan
@@ -29,7 +30,7 @@ from core.table.schema import Schema
 
 __all__ = ["DeviceError", "Job", "Outcome", "choose_device", "execute", "limit_threads"]
 
-Find = Callable[[str], Synthesizer]
+Find = Callable[[str], Synthesizer[Any]]
 
 
 class DeviceError(ValueError):
@@ -149,10 +150,9 @@ def execute(
         verdicts=made.verdicts,
         attempts=made.used,
     )
-    base = getattr(made.fitted, "base", None)  # a boosted model knows what it started from
-    if base is not None:
+    if made.fitted.baseline is not None:
         with replacing(job.folder / "before.parquet") as file:
-            base.sample(job.rows, seed=job.seed).to_parquet(file, index=False)
+            made.fitted.baseline.sample(job.rows, seed=job.seed).to_parquet(file, index=False)
     with replacing(job.folder / "synthetic.parquet") as file:
         synthetic.to_parquet(file, index=False)
     with replacing(job.folder / "certificate.json") as file:
@@ -167,16 +167,12 @@ def _claim(plan: Plan, ran: Guarantee) -> Guarantee:
 
     How many were needed depends on the data; the plan's ε covers every case.
     """
-    if plan.budget.attempts == 1 or not ran.private:
+    if plan.attempts == 1 or not ran.private:
         return ran
     return plan.guarantee.model_copy(update={"conditions": ran.conditions})
 
 
 def _phase(observe: Observe, name: str, title: str, *, pausable: bool = True) -> None:
     """Say that a phase begins and follow a wish that stands already."""
-    data = {"name": name, "title": title, "private": False}
-    wish = observe(FitEvent(kind="phase", data=data))
-    if wish is Wish.CANCEL:
-        raise FitCancelled
-    if wish is Wish.PAUSE and pausable:
-        raise FitPaused
+    obeys = (Wish.CANCEL, Wish.PAUSE) if pausable else (Wish.CANCEL,)
+    Emitter(observe, obeys=obeys).phase(name, title)

@@ -192,7 +192,7 @@ def _lmdp(
         "shift": protection.shift,
         "verdicts": list(verdicts),
         "granted": all(v["granted"] for v in verdicts) if verdicts else None,
-        "attempts_declared": plan.budget.attempts,
+        "attempts_declared": plan.attempts,
         "attempts_made": attempts,
         "confirmed": [sentence for about, sentence in debit.statements if about == "shift"],
     }

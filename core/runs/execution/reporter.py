@@ -9,12 +9,11 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import psutil
 from sqlalchemy.exc import OperationalError
 
-from core.models.synthesizer import FitEvent, Wish
+from core.models.events import FitEvent, PhaseStarted, Preview, Wish
 from core.runs.storage.events import RunEvent
 from core.runs.storage.process import MIB, Readings
 from core.runs.storage.store import RunStore, RunStoreError
@@ -95,14 +94,14 @@ class Reporter:
 
     def __call__(self, event: FitEvent) -> Wish:
         """Store the event when it is due and return what the fit should do."""
-        if event.kind == "phase":
+        if isinstance(event, PhaseStarted):
             self.flush()
-            self._private = bool(event.data.get("private"))
+            self._private = event.private
             self._burst = BURST
-            self.watch.enter(str(event.data["name"]))
+            self.watch.enter(event.name)
             self._store.record(self._run_id, seconds=self.watch.seconds)
-        if event.kind == "preview":
-            event = FitEvent(kind="preview", data={"rows": event.data["rows"][:PREVIEW_ROWS]})
+        if isinstance(event, Preview):
+            event = Preview(rows=event.rows[:PREVIEW_ROWS])
         pace = self._paces.get(event.kind)
         early = event.kind == "metrics" and self._burst > 0
         if early:
@@ -130,8 +129,7 @@ class Reporter:
 
     def phase(self, name: str, title: str, *, private: bool = False) -> Wish:
         """A phase of the worker itself begins."""
-        data: dict[str, Any] = {"name": name, "title": title, "private": private}
-        return self(FitEvent(kind="phase", data=data))
+        return self(PhaseStarted(name=name, title=title, private=private))
 
     def flush(self) -> None:
         """Store what was held back, so that the last step of a phase is always there."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.models.synthesizer import FitCancelled, FitEvent, Observe, Wish
+from core.models.events import Emitter, Observe, Wish
 from core.privacy.accounting.split import noise_for_share
 from core.privacy.plan import Budget, Phase, Plan
 from core.runs.storage.workspace import replacing
@@ -79,9 +79,7 @@ def due(table: PrivateTable, plan: Plan, name: str, title: str, *, observe: Obse
     """
     if all(phase.name != name for phase in plan.phases) or table.meter.runs(name):
         return False
-    data = {"name": name, "title": title, "private": True}
-    if observe(FitEvent(kind="phase", data=data)) is Wish.CANCEL:
-        raise FitCancelled
+    Emitter(observe, obeys=(Wish.CANCEL,)).phase(name, title, private=True)
     return True
 
 

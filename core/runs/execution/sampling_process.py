@@ -12,7 +12,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from core.models.synthesizer import Fitted, load_fitted
+from core.models.registry import load_fitted
+from core.models.synthesizer import Fitted
 from core.runs.execution.pipeline import limit_threads
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace

@@ -20,7 +20,8 @@ from pathlib import Path
 import pandas as pd
 
 from core.lmdp.errors import ShiftError
-from core.models.synthesizer import FitCancelled, FitEvent, FitPaused, Wish, synthesizer
+from core.models.events import Emitter, FitCancelled, FitPaused, Progress, Wish
+from core.models.registry import synthesizer
 from core.privacy.ledger.ledger import Entry, Ledger, LedgerError
 from core.runs.accounts.account import pay
 from core.runs.accounts.people import answered
@@ -172,9 +173,10 @@ class _Work:
         run, store = self.record, self.store
 
         def hear(stage: str, fraction: float) -> None:
-            step = {"step": round(100 * fraction), "steps": 100, "phase": stage}
-            if self.reporter(FitEvent(kind="progress", data=step)) is Wish.CANCEL:
-                raise FitCancelled
+            percent = round(100 * fraction)
+            Emitter(self.reporter, obeys=(Wish.CANCEL,)).send(
+                Progress(step=percent, steps=100, phase=stage, unit="%")
+            )
 
         try:
             if self.reporter.phase("report", "Comparing with the real table") is Wish.CANCEL:

@@ -9,7 +9,7 @@ import pandas as pd
 from sqlalchemy import func, insert, literal, or_, select
 from sqlalchemy.exc import IntegrityError
 
-from core.models.synthesizer import FitEvent
+from core.models.events import FitEvent
 from core.runs.storage.database import EventRow
 from core.runs.storage.events import EventKind, RunEvent, json_safe
 from core.runs.storage.table_store import RunStoreError, TableStore

@@ -21,7 +21,7 @@ from sqlalchemy import CursorResult, Update, delete, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from core.models.synthesizer import Wish
+from core.models.events import Wish
 from core.privacy.plan import Guarantee, Plan
 from core.runs.storage.artefacts import Artefacts
 from core.runs.storage.database import RunRow, TableRow
