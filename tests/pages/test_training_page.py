@@ -157,13 +157,11 @@ def test_a_refusal_to_resume_is_a_plain_error(store, start, show, monkeypatch):
     assert "cannot be resumed" in whole(press(at, "Resume")).error[0].value
 
 
-def test_a_done_run_leads_on(store, start, show, monkeypatch):
+def test_a_done_run_leads_on(store, start, show, gone):
     run = start()
     finish(store, run, report=small_report())
     at = whole(show("training", run=run.id))
     assert "It took 1 min 2 s." in at.success[0].value
-    gone = []
-    monkeypatch.setattr(page.routes, "go", lambda name, **query: gone.append((name, query)))
     for label in ("Review", "Download"):
         whole(press(at, label))
     assert gone == [("review", {"run": run.id}), ("download", {"run": run.id})]
