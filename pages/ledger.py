@@ -100,10 +100,6 @@ def _without_limit(table: TableRecord, account: service.Account) -> None:
         f"ε {DEFAULT_LIMIT:g} for all releases together, unless you set another one before it. "
         + MEANING
     )
-    _limit(table)
-
-
-def _limit(table: TableRecord) -> None:
     with st.popover("Set a limit", icon=":material/vertical_align_top:"):
         st.write("All releases about these people together. It can be set once, before the first.")
         epsilon = st.number_input(

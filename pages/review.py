@@ -77,15 +77,16 @@ def _one(run: RunRecord, view: View) -> None:
         shared.stages(run.plan, key="stages")
     talk = review_discussion.Talk.about(run, view)
     said = len(talk.comments)
-    names = [
-        ":material/bar_chart: Columns",
-        ":material/grid_on: Pairs",
-        ":material/scatter_plot: The whole table",
-        ":material/online_prediction: Predictions",
-        ":material/person_search: Exposure",
-        f":material/forum: Discussion{f' ({said})' if said else ''}",
-    ]
-    columns, pairs, plane, predict, exposure, discussion = st.tabs(names)
+    columns, pairs, plane, predict, exposure, discussion = st.tabs(
+        [
+            ":material/bar_chart: Columns",
+            ":material/grid_on: Pairs",
+            ":material/scatter_plot: The whole table",
+            ":material/online_prediction: Predictions",
+            ":material/person_search: Exposure",
+            f":material/forum: Discussion{f' ({said})' if said else ''}",
+        ]
+    )
     with columns:
         _columns(talk, report)
     with pairs:

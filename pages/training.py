@@ -28,7 +28,11 @@ def render() -> None:
     if run is None:
         shared.nothing_yet("No run has been started yet.", "Plan a run", "plan")
         return
-    _live(run.id)
+    if run.state.live:
+        shared.launcher().pump()
+        _watch(run.id)
+    else:
+        _show(run)
     _others(run)
 
 
@@ -39,15 +43,6 @@ def _watch(run_id: str) -> None:
     _show(run)
     if not run.state.live:
         st.rerun()
-
-
-def _live(run_id: str) -> None:
-    run = shared.store().run(run_id)
-    if run.state.live:
-        shared.launcher().pump()
-        _watch(run_id)
-    else:
-        _show(run)
 
 
 def _show(run: RunRecord) -> None:

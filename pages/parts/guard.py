@@ -19,15 +19,12 @@ OPEN = "sign_in"  # `sign_in = false` at the top of a secrets file: nobody is as
 _log = logging.getLogger(__name__)
 
 
-def _files() -> list[Path]:
-    """The secrets files that are there."""
-    return [path for name in config.get_option("secrets.files") if (path := Path(name)).exists()]
-
-
 def _problem() -> str:
     """Why nobody may come in; "" where sign-in is configured, or was never wanted."""
     wanted, configured = [], False
-    for file in _files():
+    for file in map(Path, config.get_option("secrets.files")):
+        if not file.exists():
+            continue
         try:
             secrets = tomllib.loads(file.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -10,8 +10,6 @@ import streamlit as st
 from core.models.card import Card, Setting
 from core.models.registry import cards
 
-__all__ = ["ModelChoice", "choose", "setting"]
-
 FIRST = "pearl"  # the model to try first
 Value = float | int | bool | str
 
