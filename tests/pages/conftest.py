@@ -56,8 +56,8 @@ def home_with_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def plans() -> dict[float, Plan]:
-    """The sample table's plans, by ε; each is made once."""
+def plans() -> dict[str, Plan]:
+    """Plans by what was asked for; each is made once."""
     return {}
 
 
@@ -84,22 +84,21 @@ def table(store: RunStore) -> TableRecord:
 
 
 @pytest.fixture
-def start(
-    store: RunStore, table: TableRecord, plans: dict[float, Plan]
-) -> Callable[..., RunRecord]:
-    """Make a queued run of the sample table."""
+def start(store: RunStore, table: TableRecord, plans: dict[str, Plan]) -> Callable[..., RunRecord]:
+    """Make a queued run of the sample table as it is now; PEARL at ε 1 unless asked otherwise."""
 
-    def make(epsilon: float = 1.0) -> RunRecord:
-        if epsilon not in plans:
-            asked = planning.PlanRequest(model="pearl", epsilon=epsilon)
-            plans[epsilon] = planning.make_plan(table.schema, table.n, asked)
-        plan = plans[epsilon]
+    def make(epsilon: float = 1.0, *, model: str = "pearl", **asked: Any) -> RunRecord:
+        present = store.table(table.id)
+        request = planning.PlanRequest(model=model, epsilon=epsilon, **asked)
+        key = f"{request!r} {present.schema!r}"
+        if key not in plans:
+            plans[key] = planning.make_plan(present.schema, present.training_n, request)
         return service.start(
             store,
             IdleLauncher(),  # type: ignore[arg-type]
             table_id=table.id,
-            plan=plan,
-            confirmation="" if plan.budget.private else "not private",
+            plan=plans[key],
+            confirmation="" if plans[key].budget.private else "not private",
         )
 
     return make
