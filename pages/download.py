@@ -20,9 +20,8 @@ def render() -> None:
     """The page."""
     guard.require("steward")
     shared.header("Download", "Take the synthetic table with you, and the proof of what it cost.")
-    run = shared.chosen_run(states=(State.DONE,))
+    run = shared.finished_run("There is no finished run to download.")
     if run is None:
-        shared.nothing_yet("There is no finished run to download.", "Watch training", "training")
         return
     if run.state is not State.DONE:
         st.warning(

@@ -32,9 +32,8 @@ def render() -> None:
     """The page."""
     guard.require("reviewer")
     shared.header("Review", "Is the synthetic table close enough, and where does it differ?")
-    run = shared.chosen_run(states=(State.DONE,))
+    run = shared.finished_run("There is no finished run to review yet.")
     if run is None:
-        shared.nothing_yet("There is no finished run to review yet.", "Watch training", "training")
         return
     bar = st.container(horizontal=True, vertical_alignment="bottom")
     with bar:

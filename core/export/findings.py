@@ -187,6 +187,9 @@ def boosting_words(score: Mapping[str, Any]) -> str:
 
     Args:
       score: of a report, with "value", "before" and "goal".
+
+    >>> [boosting_words({"before": 0.2, "value": v, "goal": "lower"}) for v in (0.1, 0.2, 0.3)]
+    ['closer to real', 'no difference', 'further away']
     """
     gain = (score["value"] - score["before"]) * (1 if score["goal"] == "higher" else -1)
     if abs(gain) < NOTHING:

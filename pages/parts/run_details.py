@@ -63,9 +63,9 @@ def choose(table: TableRecord, model: model_choice.ModelChoice) -> RunDetails:
             format="%.1e",
             help="Must be below 1/n. The default is the smaller of one in a million and 1/(10 n).",
         )
-        values = {one.name: model_choice.setting(model.card, one) for one in model.more}
-        # a model may know a better default for some plans, so only what was changed is passed on
-        changed = {
-            one.name: values[one.name] for one in model.more if values[one.name] != one.default
-        }
-    return RunDetails(rows, name, device, seed, delta, {**model.settings, **changed})
+        settings = dict(model.settings)
+        for setting in model.more:
+            value = model_choice.setting(model.card, setting)
+            if value != setting.default:  # a model may know a better default for some plans
+                settings[setting.name] = value
+    return RunDetails(rows, name, device, seed, delta, settings)

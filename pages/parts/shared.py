@@ -122,6 +122,14 @@ def chosen_table() -> TableRecord | None:
         return None
 
 
+def finished_run(missing: str) -> RunRecord | None:
+    """`chosen_run` among finished ones; where there is none, the words for what is missing."""
+    run = chosen_run(states=(State.DONE,))
+    if run is None:
+        nothing_yet(missing, "Watch training", "training")
+    return run
+
+
 def chosen_run(*, states: tuple[State, ...] | None = None) -> RunRecord | None:
     """The run in the address, else one picked from a list; None when there is nothing to pick.
 
