@@ -88,7 +88,10 @@ def test_no_random_stream_knows_who_was_in_the_batches(model, tmp_path, monkeypa
     assert moved == 0
 
 
-MUTANTS = [("p3gm", Decoding, "uses", by_place_p3gm), ("ppem", Pair, "_real_side", by_place_ppem)]
+MUTANTS = [
+    ("p3gm", Decoding, "grad_factors", by_place_p3gm),
+    ("ppem", Pair, "_real_side", by_place_ppem),
+]
 
 
 @pytest.mark.parametrize(("model", "owner", "name", "mutant"), MUTANTS)

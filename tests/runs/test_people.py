@@ -14,7 +14,7 @@ from sqlalchemy import create_engine
 
 from core.cli.main import main
 from core.privacy.ledger.ledger import HiddenError, Ledger, OverBudgetError
-from core.privacy.ledger.terms import SEPARATE
+from core.privacy.ledger.shift_consistency import NO_OTHER_ACCOUNT
 from core.privacy.plan import Plan, default_delta
 from core.runs.accounts import people
 from core.runs.accounts.account import DEFAULT_LIMIT, NO_LIMIT, default_limit, people_of
@@ -158,7 +158,7 @@ def test_people_are_kept_apart_only_in_words_that_certificates_repeat(
         paper = make_certificate(
             table=table.name, plan=plan, executed=(), guarantee=plan.guarantee, rows=1, debit=entry
         )
-        assert SEPARATE in paper["conditions"]
+        assert NO_OTHER_ACCOUNT in paper["conditions"]
         assert "two towns" not in json.dumps(paper, ensure_ascii=False)
     assert Ledger(store.engine).verify()
 
@@ -335,12 +335,12 @@ def test_the_command_line_finds_the_account_and_says_so(
     assert status == 0 and len(set(paying(tmp_path))) == 1
     assert "Nearly all rows of this table are also in 't.csv'" in spoken
     assert spoken.count("\n") == 1 and "--people says otherwise" in spoken
-    assert SEPARATE not in found["conditions"]
+    assert NO_OTHER_ACCOUNT not in found["conditions"]
 
     status, found, spoken = synth(changed(visits), "--people", "another clinic")
     assert status == 0 and paying(tmp_path)[-1] == "another clinic"
     assert "you declare that these are other people" in spoken
-    assert SEPARATE in found["conditions"]
+    assert NO_OTHER_ACCOUNT in found["conditions"]
     status, _, spoken = synth(visits[:100])  # in both accounts by now
     assert status == 2 and "say with --people which one pays" in spoken
     assert len(paying(tmp_path)) == 3

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from core.models.shared.heads import Heads
-from core.privacy.dpsgd.dense import Dense, Use
+from core.privacy.dpsgd.dense import Dense, GradFactor
 
 __all__ = ["DECODER", "ENCODER", "AutoEncoder"]
 
@@ -48,20 +48,20 @@ class AutoEncoder:
             weight, _ = self.networks[DECODER].layers[-1].views(self.networks.flat)
             weight.mul_(_SMALL)
 
-    def uses(self, rows: Tensor) -> list[Use]:
-        """Rows [b, ·] as `Heads.view` makes them → every use of every layer.
+    def grad_factors(self, rows: Tensor) -> list[GradFactor]:
+        """Rows [b, ·] as `Heads.view` makes them → gradient factors of every layer.
 
         The loss of a record is Σ_columns cross-entropy of its own slots.
         """
         expanded, slots = self.heads.split(rows)
         encoder, decoder = self.networks[ENCODER], self.networks[DECODER]
-        into = encoder.run(expanded)
+        into = encoder.forward(expanded)
         z = torch.tanh(into.out)
-        out = decoder.run(z)
+        out = decoder.forward(z)
         gradient = self.heads.gradient(out.out, slots)
-        decoded, found = decoder.back(out, gradient, to_input=True)
-        assert found is not None
-        return encoder.back(into, found * (1.0 - z.square()))[0] + decoded
+        decoded, input_gradient = decoder.backward(out, gradient, to_input=True)
+        assert input_gradient is not None
+        return encoder.backward(into, input_gradient * (1.0 - z.square()))[0] + decoded
 
     def decode(self, outputs: Tensor) -> Tensor:
         """Generator outputs [b, latent], any real numbers → slot logits [b, S]; differentiable."""

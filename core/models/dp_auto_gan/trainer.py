@@ -50,7 +50,11 @@ def _train_autoencoder(
     networks = autoencoder.networks
     optimizer = Descent(
         networks,
-        ClippedGradient(networks=networks, uses=autoencoder.uses, clip_norm=settings.encoder_clip),
+        ClippedGradient(
+            networks=networks,
+            grad_factors=autoencoder.grad_factors,
+            clip_norm=settings.encoder_clip,
+        ),
         table.sampled(AUTOENCODER, view=heads.view, device=context.device),
         rate=settings.encoder_rate,
         steps=settings.encoder_steps,

@@ -129,7 +129,10 @@ class Phased:
         optimizer = Descent(
             networks,
             ClippedGradient(
-                networks=networks, uses=decoding.uses, clip_norm=clip_norm, draws=decoding.draws
+                networks=networks,
+                grad_factors=decoding.grad_factors,
+                clip_norm=clip_norm,
+                draws=decoding.draws,
             ),
             table.sampled(DECODER, view=self._heads.view, device=self._device),
             rate=self._settings.rate,

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from core.quality.aligned_tables import Cells, Feature, Features
 from core.quality.metrics.marginals import tvd
 from core.quality.report.types import ColumnPicture
-from core.table.bins import MAX_LABELS, OTHER, edges_of
+from core.table.bins import MAX_LABELS, REST_LABEL, edges_of
 from core.table.schema import Kind
 
 __all__ = ["column_pictures"]
@@ -56,7 +56,7 @@ def _listed(
     b, gaps_synthetic = shares(synthetic)
     labels = list(feature.labels[:MAX_LABELS])
     if len(feature.labels) > MAX_LABELS:
-        labels.append(OTHER)
+        labels.append(REST_LABEL)
     elif feature.column.kind is Kind.ORDERED:
         place = {label: i for i, label in enumerate(feature.column.categories or ())}
         order = sorted(range(len(labels)), key=lambda i: place.get(labels[i], len(place)))

@@ -20,7 +20,7 @@ from core.quality.metrics.registry import metric
 from core.quality.metrics.transport import axes_of
 from core.quality.report.builder import capped
 from core.quality.report.types import AssociationTable, ColumnPicture, Projection, Report, Score
-from core.table.bins import MAX_LABELS, OTHER
+from core.table.bins import MAX_LABELS, REST_LABEL
 from core.table.codec import Codec
 from core.table.schema import Schema
 
@@ -112,7 +112,7 @@ def _pictures(
         labels = None
         if not one.edges:
             every = column.categories or ()
-            labels = [*every[:MAX_LABELS], *([OTHER] if len(every) > MAX_LABELS else [])]
+            labels = [*every[:MAX_LABELS], *([REST_LABEL] if len(every) > MAX_LABELS else [])]
         gaps = one.block.missing_state is not None
         n = 1 if overlay is None else overlay.n
         shares, missing = _shares(made, len(frame), gaps)

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import pandas as pd
 from sqlalchemy import Connection, func, select, update
 
-from core.privacy.ledger.exclusive import exclusive
 from core.privacy.ledger.ledger import Ledger
+from core.privacy.ledger.transaction import exclusive_transaction
 from core.runs.accounts.record_linkage import Comparison, Likeness, keep
 from core.runs.storage.database import RunRow, SketchRow, TableRow
 from core.runs.storage.store import RunStore, RunStoreError
@@ -129,7 +129,7 @@ def settle(
         if not answer.rivals:
             answer = Whose(chosen, alike)
         row = comparison.row(chosen, alike, answer.words, title=title, table_id=table_id)
-        with exclusive(store.engine, SketchRow.__tablename__) as connection:
+        with exclusive_transaction(store.engine, SketchRow.__tablename__) as connection:
             # two imports of one table at once must end in one account: the later one looks again
             if _newest(connection) == comparison.seen:
                 keep(connection, row)
@@ -187,10 +187,10 @@ def change(store: RunStore, table_id: str, people: str, words: str = "") -> Whos
     if not answer.rivals:
         answer = Whose(chosen, before.alike)
     if store.table(table_id).people != chosen:
-        with exclusive(store.engine, SketchRow.__tablename__) as connection:
+        with exclusive_transaction(store.engine, SketchRow.__tablename__) as connection:
             _movable(store, connection, table_id)
     _declare(store, answer, key=table_id)  # first: a declaration too many is no false claim
-    with exclusive(store.engine, SketchRow.__tablename__) as connection:
+    with exclusive_transaction(store.engine, SketchRow.__tablename__) as connection:
         if before.people != chosen:
             _movable(store, connection, table_id)
         values = {"people": chosen, "words": answer.words}

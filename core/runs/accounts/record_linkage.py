@@ -15,14 +15,14 @@ from typing import Any
 import pandas as pd
 from sqlalchemy import Connection, insert, select
 
-from core.privacy.ledger.exclusive import exclusive
 from core.privacy.ledger.ledger import Ledger
+from core.privacy.ledger.transaction import exclusive_transaction
 from core.runs.accounts.account import people_of
 from core.runs.storage.database import SketchRow
 from core.runs.storage.secrets import people_key
 from core.runs.storage.store import RunStore
-from core.table.record_hashes import HashedTable, Sketch, exact_digest, sketch
-from core.table.record_overlap import Overlap, compare
+from core.table.record_hashes import HashedTable, RecordSample, sample_records, table_digest
+from core.table.record_overlap import Overlap, estimate_overlap
 
 __all__ = ["Comparison", "Likeness", "keep"]
 
@@ -63,7 +63,9 @@ class Comparison:
         _catch_up(self._store, self._key)
         for row in _later(self._store, self.seen):
             self.seen = row.id
-            overlap = compare(self._hashed, Sketch.from_bytes(row.body), n=len(self._frame))
+            overlap = estimate_overlap(
+                self._hashed, RecordSample.from_bytes(row.body), n=len(self._frame)
+            )
             exact = row.exact == self._exact
             if exact or (overlap is not None and overlap.same_people):
                 self._add(row.people, _evidence(row, None if exact else overlap))
@@ -86,7 +88,7 @@ class Comparison:
             "title": title,
             "created": time.time(),
             "exact": self._exact,
-            "body": sketch(self._frame, self._key).to_bytes(),
+            "body": sample_records(self._frame, self._key).to_bytes(),
             "alike": [asdict(one) for one in alike],
             "words": words,
         }
@@ -115,14 +117,14 @@ def _hashed(frame: pd.DataFrame, key: bytes) -> tuple[HashedTable, str]:
     """
     if len(frame) <= COMPARED:
         hashed = HashedTable.of(frame, key)
-        return hashed, exact_digest(hashed, key)
+        return hashed, table_digest(hashed, key)
     drawn = frame.sample(COMPARED, random_state=int.from_bytes(key[:4], "big"))
     digest = hashlib.blake2b(people_of(frame).encode(), key=key, digest_size=32)
     return HashedTable.of(drawn, key), digest.hexdigest()
 
 
 def _catch_up(store: RunStore, key: bytes) -> None:
-    """Sketch stored tables that have none: older versions kept none."""
+    """Sample the records of stored tables that have no sample: older versions kept none."""
     with store.engine.connect() as connection:
         there = set(connection.scalars(select(SketchRow.table_id)))
     for table in store.tables():
@@ -135,11 +137,11 @@ def _catch_up(store: RunStore, key: bytes) -> None:
             "title": table.name,
             "created": table.created.timestamp(),
             "exact": _hashed(frame, key)[1],
-            "body": sketch(frame, key).to_bytes(),
+            "body": sample_records(frame, key).to_bytes(),
             "alike": [],
             "words": "",
         }
-        with exclusive(store.engine, SketchRow.__tablename__) as connection:
+        with exclusive_transaction(store.engine, SketchRow.__tablename__) as connection:
             keep(connection, row)
 
 

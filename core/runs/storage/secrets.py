@@ -17,7 +17,7 @@ def shift_key(workspace: Workspace, people: str) -> bytes:
 
     All releases about the same people are tilted the same way: were each tilted another way, their
     average would show what the shift hides. That groups and strength stay the same as well is the
-    ledger's to see to (`core.privacy.ledger.terms`).
+    ledger's to see to (`core.privacy.ledger.shift_consistency`).
 
     Args:
       workspace: its secret is made on first use.

@@ -1,4 +1,4 @@
-"""Terms of hidden distributions (α-LMDP): settled by an account's first tagged release.
+"""Shifts that stay consistent (α-LMDP): an account's first tagged release settles them for all.
 
 What a shift hides can be computed from several releases that are shifted differently: two strengths
 extrapolate to the real marginal, two groupings have two functions that average out, and a release
@@ -21,10 +21,10 @@ from core.privacy.ledger.entries import Entry
 from core.privacy.plan import Plan
 from core.table.schema import Column, Domain
 
-__all__ = ["MOST_WORDS", "SEPARATE", "Released", "objection", "statements"]
+__all__ = ["MAX_WORDS", "NO_OTHER_ACCOUNT", "ReleaseScope", "objection", "statements"]
 
-MOST_WORDS = 300  # characters of a confirmation
-SEPARATE = "The steward declared that these people have no other account."
+MAX_WORDS = 300  # characters of a confirmation
+NO_OTHER_ACCOUNT = "The steward declared that these people have no other account."
 MEASURED = (
     "two shifts at strengths .40 and .95 extrapolate to the real distribution: distance .067 and "
     ".134 became .019"
@@ -33,30 +33,34 @@ WAY_OUT = "Nothing was spent."
 
 
 @dataclass(frozen=True, kw_only=True)
-class Released:
+class ReleaseScope:
     """What a plan would release, as far as hidden distributions go; fields as in `Entry`."""
 
     columns: tuple[str, ...] | None
     groups: tuple[tuple[str, ...], ...]
     shift: float | None
-    frame: str
+    domain_digest: str
 
     @classmethod
-    def of(cls, plan: Plan, domain: Domain | None) -> Released:
+    def of(cls, plan: Plan, domain: Domain | None) -> ReleaseScope:
         """What a plan for a domain releases; without the domain its columns are not known."""
         tags = {} if plan.protection is None else plan.protection.groups
         groups = tuple(sorted(tuple(sorted(names)) for names in tags.values()))
         shift = None if plan.protection is None else plan.protection.shift
         if domain is None:
-            return cls(columns=None, groups=groups, shift=shift, frame="")
+            return cls(columns=None, groups=groups, shift=shift, domain_digest="")
         tagged = {name for names in groups for name in names}
-        frame = [_domain(column) for column in domain.modelled if column.name in tagged]
+        domains = sorted(_domain(column) for column in domain.modelled if column.name in tagged)
         return cls(
             columns=tuple(sorted(column.name for column in domain.modelled)),
             groups=groups,
             shift=shift,
-            frame=hashlib.sha256(json.dumps(sorted(frame)).encode()).hexdigest() if frame else "",
+            domain_digest=_digest(domains) if domains else "",
         )
+
+
+def _digest(domains: list[list[object]]) -> str:
+    return hashlib.sha256(json.dumps(domains).encode()).hexdigest()
 
 
 def _domain(column: Column) -> list[object]:
@@ -66,12 +70,12 @@ def _domain(column: Column) -> list[object]:
     return [column.name, column.kind.value, column.missing, *bounds, spikes, categories]
 
 
-def objection(earlier: Sequence[Entry], wanted: Released) -> str | None:
+def objection(earlier: Sequence[Entry], scope: ReleaseScope) -> str | None:
     """Why a release would betray hidden distributions; None when it does not.
 
     Args:
       earlier: all entries of the account, oldest first.
-      wanted: the next release.
+      scope: of the next release.
 
     Returns:
       A sentence or two on what would be revealed and what would pass. Nothing in it comes from
@@ -80,8 +84,8 @@ def objection(earlier: Sequence[Entry], wanted: Released) -> str | None:
     releases = [entry for entry in earlier if entry.kind == "release"]
     fixed = next((entry for entry in releases if entry.groups), None)
     if fixed is None:
-        return _after_untagged(releases, wanted) if wanted.groups else None
-    problem = _groups(fixed, wanted) or _strength(fixed, wanted) or _columns(releases, wanted)
+        return _after_untagged(releases, scope) if scope.groups else None
+    problem = _groups(fixed, scope) or _strength(fixed, scope) or _columns(releases, scope)
     if problem is None:
         return None
     groups = "; ".join(", ".join(group) for group in fixed.groups)
@@ -92,10 +96,10 @@ def objection(earlier: Sequence[Entry], wanted: Released) -> str | None:
     )
 
 
-def _after_untagged(releases: Sequence[Entry], wanted: Released) -> str | None:
+def _after_untagged(releases: Sequence[Entry], scope: ReleaseScope) -> str | None:
     if not releases:
         return None
-    tagged = {name for names in wanted.groups for name in names}
+    tagged = {name for names in scope.groups for name in names}
     shown = {name for entry in releases for name in entry.columns or ()}
     unknown = any(entry.columns is None for entry in releases)
     which = ", ".join(sorted(tagged & shown))
@@ -114,19 +118,19 @@ def _after_untagged(releases: Sequence[Entry], wanted: Released) -> str | None:
     )
 
 
-def _groups(fixed: Entry, wanted: Released) -> str | None:
-    if not wanted.groups:
+def _groups(fixed: Entry, scope: ReleaseScope) -> str | None:
+    if not scope.groups:
         tagged = {name for names in fixed.groups for name in names}
-        if wanted.columns is None:
+        if scope.columns is None:
             return "This release has no tags and does not say which columns it shows."
-        shown = ", ".join(sorted(tagged & set(wanted.columns)))
+        shown = ", ".join(sorted(tagged & set(scope.columns)))
         return f"This release would show {shown} without the shift." if shown else None
-    if wanted.groups != fixed.groups:
+    if scope.groups != fixed.groups:
         return (
             "Other tags or other groups get other shifts, and what two shifts of a column have in "
             "common is the real distribution."
         )
-    if wanted.frame != fixed.frame:
+    if scope.domain_digest != fixed.domain_digest:
         return (
             "Other bounds, categories or scales of the tagged columns give another shift, and what "
             "two shifts of a column have in common is the real distribution."
@@ -134,15 +138,15 @@ def _groups(fixed: Entry, wanted: Released) -> str | None:
     return None
 
 
-def _strength(fixed: Entry, wanted: Released) -> str | None:
-    if not wanted.groups or wanted.shift == fixed.shift:
+def _strength(fixed: Entry, scope: ReleaseScope) -> str | None:
+    if not scope.groups or scope.shift == fixed.shift:
         return None
     return f"Another strength would undo the shift: {MEASURED}."
 
 
-def _columns(releases: Sequence[Entry], wanted: Released) -> str | None:
+def _columns(releases: Sequence[Entry], scope: ReleaseScope) -> str | None:
     seen = {name for entry in releases for name in entry.columns or ()}
-    fresh = None if wanted.columns is None else sorted(set(wanted.columns) - seen)
+    fresh = None if scope.columns is None else sorted(set(scope.columns) - seen)
     if fresh is None:
         return "This release does not say which columns it shows."
     if not fresh:
@@ -172,7 +176,7 @@ def _said(entries: Sequence[Entry], n: int) -> Iterator[tuple[str, str]]:
                 f"a smaller table; it is not below one over this table's {n} records.",
             )
         if entry.kind == "statement":
-            yield "people", SEPARATE
+            yield "people", NO_OTHER_ACCOUNT
         elif entry.kind == "release" and entry.words:
             yield (
                 "shift",

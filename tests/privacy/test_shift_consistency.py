@@ -13,7 +13,7 @@ from sqlalchemy import Engine, create_engine
 from core.privacy.ledger import ledger as ledger_module
 from core.privacy.ledger.entries import Entry
 from core.privacy.ledger.ledger import HiddenError, Ledger
-from core.privacy.ledger.terms import SEPARATE
+from core.privacy.ledger.shift_consistency import NO_OTHER_ACCOUNT
 from core.privacy.plan import Plan, Protection
 from core.table.schema import Column, Domain, Kind
 from tests.privacy import toys
@@ -163,7 +163,7 @@ def test_a_declaration_is_kept_and_repeated(ledger: Ledger) -> None:
     ledger.declare("people", "two towns", key="t1")
     assert ledger.declare("people", "two towns", key="t1").seq == 2  # once
     entry = ledger.debit("people", plan(), "run", domain=domain())
-    assert entry.statements == (("people", SEPARATE),)
+    assert entry.statements == (("people", NO_OTHER_ACCOUNT),)
     assert "two towns" not in str(entry.statements)  # the words stay inside
     assert ledger.left("people").releases == 1
     assert ledger.verify().entries == 3

@@ -1,4 +1,4 @@
-"""exclusive: a transaction that no other writer can be in."""
+"""A transaction that no other writer can be in."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 from sqlalchemy import Connection, Engine
 
-__all__ = ["exclusive"]
+__all__ = ["exclusive_transaction"]
 
 
 @contextmanager
-def exclusive(engine: Engine, table: str) -> Iterator[Connection]:
+def exclusive_transaction(engine: Engine, table: str) -> Iterator[Connection]:
     """A transaction that no other writer can be in, on disk when it ends.
 
     Looking and writing must be one step: with SQLite's lazy BEGIN two processes could both read,
