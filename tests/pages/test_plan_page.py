@@ -11,7 +11,7 @@ from core.runs.storage.events import State
 from core.services import planning, service
 from core.table.sample import sample_table
 from core.table.schema import DomainSource
-from pages import plan as page
+from pages.parts import budget_choice
 from tests.pages.screen import button, buttons, press, whole, words
 
 
@@ -43,8 +43,8 @@ def test_epsilon_changes_plan_meaning_and_price(table, show, epsilon):
 
 
 def test_every_epsilon_has_a_meaning():
-    for epsilon in page.EPSILONS:
-        assert next(text for limit, text in page.MEANING if epsilon <= limit)
+    for epsilon in budget_choice.EPSILONS:
+        assert next(text for limit, text in budget_choice.MEANING if epsilon <= limit)
 
 
 def test_training_starts_as_asked(store, table, show, gone):
