@@ -6,9 +6,8 @@ import pandas as pd
 import streamlit as st
 
 from core.privacy.ledger.ledger import Entry, Ledger
-from core.runs.accounts.account import DEFAULT_LIMIT
+from core.runs.accounts.account import DEFAULT_LIMIT, Account, set_limit, table_account
 from core.runs.storage.records import TableRecord
-from core.services import service
 from pages.parts import guard, routes, shared
 
 MEANING = (
@@ -42,7 +41,7 @@ def render() -> None:
 
 def _account(tables: list[TableRecord]) -> None:
     """One account, with all tables about its people."""
-    account = service.account(shared.store(), tables[0].id)
+    account = table_account(shared.store(), tables[0].id)
     with st.container(border=True):
         st.markdown(" · ".join(f"**{table.name}** ({table.n:,} rows)" for table in tables))
         if account.limit is None:
@@ -87,7 +86,7 @@ def _row(entry: Entry) -> dict[str, object]:
     }
 
 
-def _without_limit(table: TableRecord, account: service.Account) -> None:
+def _without_limit(table: TableRecord, account: Account) -> None:
     """Before a first release, or an account of an older version."""
     if any(entry.kind == "release" for entry in account.entries):
         st.caption(
@@ -107,7 +106,7 @@ def _without_limit(table: TableRecord, account: service.Account) -> None:
         )
         if st.button("Set this limit", key=f"limit_{table.id}", type="primary"):
             with shared.change():
-                service.set_limit(shared.store(), table.id, epsilon=float(epsilon))
+                set_limit(shared.store(), table.id, epsilon=float(epsilon))
 
 
 if __name__ == "__main__":

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.figures import dimension_wise as figures
+from core.figures.budget import budget_figure
 from core.models.card import Card
 from core.privacy.plan import Plan
-from core.runs.accounts.account import DEFAULT_LIMIT
+from core.runs.accounts.account import DEFAULT_LIMIT, table_account
 from core.runs.storage.records import TableRecord
-from core.services import estimate, planning, service
+from core.services import planning, runs
 from core.services.plan_advice import phase_words
 from pages.parts import (
     budget_choice,
@@ -92,7 +92,7 @@ def _summary(table: TableRecord, card: Card, plan: Plan) -> None:
     st.caption(f"{table.name}: {table.training_n:,} rows{use}, target {target}.")
     _numbers(plan)
     shared.picture(
-        figures.budget_figure(plan.model_dump(mode="json")),
+        budget_figure(plan.model_dump(mode="json")),
         key="budget",
         alt="Share of the budget that each private phase takes.",
     )
@@ -107,7 +107,7 @@ def _summary(table: TableRecord, card: Card, plan: Plan) -> None:
         )
     declared_domains.render(table)
     lmdp_settings.summary(plan)
-    seconds = estimate.expected_seconds(shared.store(), table.id, plan)
+    seconds = runs.expected_seconds(shared.store(), table.id, plan)
     st.markdown(
         f":material/timer: {shared.duration(seconds)} on this machine, going by earlier runs."
         if seconds is not None
@@ -137,7 +137,7 @@ def _numbers(plan: Plan) -> None:
 
 def _ledger(table: TableRecord) -> None:
     """What the ledger says of these people before this run."""
-    account = service.account(shared.store(), table.id)
+    account = table_account(shared.store(), table.id)
     spent = [e for e in account.entries if e.kind == "release"]
     if account.limit is None or account.left is None:
         fresh = (
@@ -175,7 +175,7 @@ def _start(table: TableRecord, plan: Plan, details: run_details.RunDetails) -> N
         label, type="primary", icon=":material/play_arrow:", disabled=not (ready and allowed)
     ):
         with shared.plain_errors():
-            run = service.start(
+            run = runs.start(
                 shared.store(),
                 shared.launcher(),
                 table_id=table.id,

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
 
-from core.figures import dimension_wise as figures
+from core.figures.report_figure import ReportFigure, report_figures
 from core.quality.report.types import View
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
-from core.services import service
+from core.services import reviews, runs
 from pages.parts import (
     guard,
     lmdp_results,
@@ -25,7 +24,6 @@ from pages.parts import (
 from pages.parts.review_discussion import Talk
 
 ONE, SEVERAL = "One run", "Compare runs"
-Draw = Callable[[dict[str, Any]], Any]
 
 
 def render() -> None:
@@ -89,16 +87,9 @@ def _one(run: RunRecord, view: View) -> None:
     with columns:
         _columns(talk, report)
     with pairs:
-        _figure(talk, figures.pairs_figure, report, "pairs")
-        if report["associations"]:
-            st.markdown("**How strongly columns belong together**")
-            _figure(talk, figures.association_figure, report, "associations")
+        _figures(talk, report, "pairs")
     with plane:
-        _figure(talk, figures.pca_figure, report, "pca")
-        if report["density"]:
-            st.markdown("**Where rows are too few or too many**")
-            _figure(talk, figures.density_figure, report, "density")
-        _figure(talk, figures.probability_figure, report, "probability")
+        _figures(talk, report, "plane")
     with predict:
         _predictions(talk, report)
     with exposure:
@@ -130,10 +121,10 @@ def _waiting(run: RunRecord) -> None:
 @st.fragment(run_every=1.5)
 def _refresh(run_id: str, known: int) -> None:
     """How far the comparison is; the page is drawn again when it has new parts."""
-    report = service.report(shared.store(), run_id)
+    report = reviews.report(shared.store(), run_id)
     if report is not None and (report["complete"] or len(report["scores"]) != known):
         st.rerun()
-    now = service.progress(shared.store(), run_id)
+    now = runs.progress(shared.store(), run_id)
     text = f"Still comparing{shared.time_left(now)}. More figures will appear by themselves."
     st.progress(now.fraction, text)
 
@@ -142,7 +133,7 @@ def _again(run: RunRecord) -> None:
     """A way to have a stopped comparison after all; it spends nothing."""
     if st.button("Finish the comparison", icon=":material/restart_alt:"):
         with shared.change():
-            service.compare_again(shared.store(), shared.launcher(), run.id)
+            runs.compare_again(shared.store(), shared.launcher(), run.id)
 
 
 def _head(run: RunRecord, report: dict[str, Any], view: View) -> None:
@@ -183,7 +174,7 @@ def _columns(talk: Talk, report: dict[str, Any]) -> None:
 
 def _predictions(talk: Talk, report: dict[str, Any]) -> None:
     """Every column learnt from the others; those that cannot be are shown by their shares."""
-    _figure(talk, figures.prediction_figure, report, "prediction")
+    _figures(talk, report, "predictions")
     report_scores.utility(report)
     if report["utility"]:
         review_discussion.pin(talk, "utility")
@@ -201,16 +192,26 @@ def _predictions(talk: Talk, report: dict[str, Any]) -> None:
                 report_scores.column(report, point["column"], key=f"dropped_{point['column']}")
 
 
-def _figure(talk: Talk, draw: Draw, report: dict[str, Any], kind: str) -> None:
-    figure = draw(report)
+def _figures(talk: Talk, report: dict[str, Any], tab: str) -> None:
+    """The figures of one tab."""
+    for declared in report_figures():
+        if declared.tab == tab:
+            _figure(talk, declared, report)
+
+
+def _figure(talk: Talk, declared: ReportFigure, report: dict[str, Any]) -> None:
+    figure = declared.drawn(report)
     if figure is None:
-        outside = report["view"] == "outside"
-        st.caption("Stays inside." if outside else "Not compared yet, or nothing to compare.")
+        if not declared.headed:
+            outside = report["view"] == "outside"
+            st.caption("Stays inside." if outside else "Not compared yet, or nothing to compare.")
         return
-    words = figures.describe(kind, report)
-    st.plotly_chart(figure, key=kind, alt=words)
+    if declared.headed:
+        st.markdown(f"**{declared.title}**")
+    words = declared.describe(report)
+    st.plotly_chart(figure, key=declared.id, alt=words)
     st.caption(words)
-    review_discussion.pin(talk, kind)
+    review_discussion.pin(talk, declared.id)
 
 
 if __name__ == "__main__":

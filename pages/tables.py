@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pandas as pd
 import streamlit as st
 
-from core.figures import dimension_wise as figures
+from core.figures.column_profile import profile_figure
 from core.runs.storage.records import TableRecord
-from core.services import declare, service
+from core.services import tables as table_service
 from core.table.holdout import SHARES
 from core.table.io.read import read_table
 from core.table.profile import ColumnProfile
@@ -78,11 +78,11 @@ def _bring_in(name: str, source: str, read: Callable[[], pd.DataFrame], target: 
         finally:
             uploads.free_uploads()
         status.write(f"{len(frame):,} rows, {frame.shape[1]} columns. Looking at each column")
-        record = service.import_frame(shared.store(), frame, name=name, source=source)
+        record = table_service.import_frame(shared.store(), frame, name=name, source=source)
         if target is not None and target in record.columns:
-            record = declare.change_target(shared.store(), record, target)
+            record = table_service.change_target(shared.store(), record, target)
         if record.n >= ENOUGH_TO_SPARE:
-            record = declare.change_holdout(shared.store(), record, SHARES[1])
+            record = table_service.change_holdout(shared.store(), record, SHARES[1])
         status.update(label=f"{name} is in", state="complete")
     if record is not None:
         _open(record)
@@ -161,7 +161,7 @@ def _pictures(table: TableRecord) -> None:
             missing = f" · {profile.missing:.0%} missing" if profile.missing else ""
             st.markdown(f"**{profile.name}** :gray[{profile.kind.value}{missing}]")
             shared.picture(
-                figures.profile_figure(profile.model_dump(mode="json")),
+                profile_figure(profile.model_dump(mode="json")),
                 key=f"profile_{table.id}_{profile.name}",
                 alt=f"How the values of {profile.name} are spread in the real table.",
             )

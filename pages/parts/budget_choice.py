@@ -11,7 +11,7 @@ from core.privacy.plan import default_delta
 from core.runs.execution.noisy_scores import DEFAULT_SHARE
 from core.runs.execution.review_histograms import shown_columns
 from core.runs.storage.records import TableRecord
-from core.services import selection
+from core.services import reviews
 from core.table.schema import SchemaError
 from pages.parts import shared
 
@@ -78,7 +78,7 @@ def score_share(table: TableRecord, epsilon: float) -> float | None:
         return None
     if not math.isfinite(epsilon) or not shown_columns(domain):
         return None
-    if selection.bought(shared.store(), table.id, domain, table.training_n):
+    if reviews.bought(shared.store(), table.id, domain, table.training_n):
         st.caption(
             ":material/casino: An earlier run has bought noisy counts of these columns: this one "
             "can be compared by them without looking at real data, at no cost."

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.figures import marginal_shift
 from core.runs.storage.records import RunRecord
-from core.services import service
+from core.services import reviews
 from pages.parts import report_scores, shared
 from pages.parts.lmdp_tags import NOT_PEOPLE
 from pages.parts.shared import Badge
@@ -30,7 +30,7 @@ def refused(run: RunRecord) -> list[str]:
 
 def _certified(run: RunRecord) -> list[dict[str, Any]]:
     """What the run's certificate says of groups, an entry each."""
-    certificate = service.certificate(shared.store(), run.id) or {}
+    certificate = reviews.privacy_certificate(shared.store(), run.id) or {}
     results: list[dict[str, Any]] = (certificate.get("lmdp") or {}).get("verdicts", [])
     return results
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from core.figures import marginal_shift
+from core.figures.marginal_shift import shift_figure
 from core.runs.storage.records import TableRecord
-from core.services import declare
+from core.services import tables
 from core.table.profile import ColumnProfile
 from pages.parts import schema_editor, shared
 
@@ -53,7 +53,7 @@ def _grid(table: TableRecord) -> None:
     if edited is not None:
         with shared.change():
             tags = {row["column"]: row["group"] or "" for row in edited.to_dict("records")}
-            declare.change_groups(shared.store(), table, tags)
+            tables.change_groups(shared.store(), table, tags)
 
 
 def _pictures(table: TableRecord) -> None:
@@ -74,7 +74,7 @@ def _pictures(table: TableRecord) -> None:
             with place:
                 st.markdown(f"{name}")
                 shared.picture(
-                    marginal_shift.shift_figure(profiles[name].model_dump(mode="json")),
+                    shift_figure(profiles[name].model_dump(mode="json")),
                     key=f"shift_{table.id}_{name}",
                     alt=f"What would be revealed of {name}, and an example of a shifted {name}.",
                 )

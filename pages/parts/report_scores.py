@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from core.export.findings import boosting_words, findings
-from core.figures import dimension_wise as figures
+from core.figures.column import column_figure, describe_column
 from pages.parts import shared
 
 HEADLINES = ("tvd_1way", "tvd_2way", "wscore_pca", "tstr_auroc", "tstr_r2", "prediction_gap")
@@ -176,5 +176,4 @@ def exposure(report: dict[str, Any]) -> None:
 
 def column(report: dict[str, Any], name: str, *, key: str) -> None:
     """The picture of one column."""
-    alt = figures.describe("column", report, name)
-    shared.picture(figures.column_figure(report, name), key=key, alt=alt)
+    shared.picture(column_figure(report, name), key=key, alt=describe_column(report, name))

@@ -9,10 +9,10 @@ import streamlit as st
 
 from core.export.page_html import page
 from core.quality.report.types import View
-from core.runs.storage import reviews
-from core.runs.storage.looks import look
+from core.runs.storage import notes
+from core.runs.storage.inside_views import record_view
 from core.runs.storage.records import RunRecord
-from core.services import export, selection, service
+from core.services import export, reviews
 from pages.parts import guard, review_discussion, shared
 from pages.parts.shared import Badge
 
@@ -29,7 +29,7 @@ STAMPS: dict[View, Badge] = {
 
 def may_look_inside(table_id: str) -> bool:
     """Whether this person may see real data without noise."""
-    return guard.steward() or reviews.rule(shared.store(), table_id).inside
+    return guard.steward() or notes.rule(shared.store(), table_id).inside
 
 
 def choose(run: RunRecord) -> View:
@@ -56,7 +56,7 @@ def switch(runs: Sequence[RunRecord], *, place: str) -> View:
       runs: that are shown.
       place: name in the address; a choice made for one run does not open several.
     """
-    comparable = any(selection.comparable(shared.store(), run) for run in runs)
+    comparable = any(reviews.comparable(shared.store(), run) for run in runs)
     first: View = "outside" if comparable else "inside"
     wanted = st.query_params.get(place)
     picked = st.segmented_control(
@@ -79,16 +79,16 @@ def switch(runs: Sequence[RunRecord], *, place: str) -> View:
 
 def opened(run: RunRecord, view: View) -> dict[str, Any] | None:
     """The run's report as this person now sees it; an inside view that is shown is recorded."""
-    report = service.report(shared.store(), run.id, view)
+    report = reviews.report(shared.store(), run.id, view)
     if report is not None and view == "inside":
         name = review_discussion.known_name()
-        look(shared.store(), table_id=run.table_id, run_id=run.id, author=name)
+        record_view(shared.store(), table_id=run.table_id, run_id=run.id, author=name)
     return report
 
 
 def chosen_how(run: RunRecord) -> None:
     """What the run's certificate says of the choice among runs, if anything."""
-    words = selection.selection_words(shared.store(), run)
+    words = reviews.selection_words(shared.store(), run)
     if words:
         st.caption(f":material/rule: Its certificate says: {words}")
 
@@ -119,7 +119,7 @@ def take_along(run: RunRecord, report: dict[str, Any], view: View) -> None:
 
 
 def _file(run: RunRecord, report: dict[str, Any], view: View) -> str:
-    certificate = service.certificate(shared.store(), run.id) or {}
+    certificate = reviews.privacy_certificate(shared.store(), run.id) or {}
     claim = " ".join(
         f"{certificate[key]}".removesuffix(".") + "."
         for key in ("claim", "selection")
@@ -132,7 +132,7 @@ def _file(run: RunRecord, report: dict[str, Any], view: View) -> str:
             "about": comment.about or "the whole run",
             "text": comment.text,
         }
-        for comment in reviews.comments(shared.store(), run.id, view)
+        for comment in notes.comments(shared.store(), run.id, view)
     ]
     remarks += [
         {
@@ -141,6 +141,6 @@ def _file(run: RunRecord, report: dict[str, Any], view: View) -> str:
             "about": "verdict",
             "text": f"{verdict.decision.value}. {verdict.text}",
         }
-        for verdict in reviews.verdicts(shared.store(), run.id, view)
+        for verdict in notes.review_verdicts(shared.store(), run.id, view)
     ]
     return page(report, run.title, claim=claim, remarks=remarks)

@@ -9,26 +9,17 @@ from datetime import datetime
 
 import streamlit as st
 
+from core.figures.report_figure import report_figures
 from core.quality.report.types import View
-from core.runs.storage import reviews
-from core.runs.storage.looks import looks
+from core.runs.storage import notes
+from core.runs.storage.inside_views import recorded_views
+from core.runs.storage.notes import Comment, Decision, Rule
 from core.runs.storage.records import RunRecord
-from core.runs.storage.reviews import Comment, Decision, Rule
 from pages.parts import guard, shared
 from pages.parts.shared import Badge
 
 NAME = "my_name"  # of this session's person, where nobody signs in
-TITLES = {
-    "": "the whole run",
-    "pca": "two main axes",
-    "density": "too few or too many rows",
-    "pairs": "pairs of columns",
-    "associations": "belonging together",
-    "probability": "how often values occur",
-    "prediction": "predictions",
-    "utility": "learning the target",
-    "exposure": "exposure",
-}
+TITLES = {"": "the whole run", "utility": "learning the target", "exposure": "exposure"}
 VERDICT_BADGES = {
     Decision.APPROVE: Badge("Approved", ":material/thumb_up:", "green"),
     Decision.CHANGES: Badge("Changes requested", ":material/edit:", "orange"),
@@ -41,7 +32,8 @@ def title(about: str) -> str:
     >>> title("column:age"), title("pca")
     ('age', 'two main axes')
     """
-    return TITLES.get(about, about.removeprefix("column:"))
+    titles = TITLES | {figure.id: figure.name for figure in report_figures()}
+    return titles.get(about, about.removeprefix("column:"))
 
 
 @dataclass(frozen=True)
@@ -55,7 +47,7 @@ class Talk:
     @classmethod
     def about(cls, run: RunRecord, view: View) -> Talk:
         """What is said of a run, as far as this view may show it."""
-        return cls(run, view, tuple(reviews.comments(shared.store(), run.id, view)))
+        return cls(run, view, tuple(notes.comments(shared.store(), run.id, view)))
 
 
 def pin(talk: Talk, about: str) -> None:
@@ -78,7 +70,7 @@ def _ask(run: RunRecord, about: str, view: View) -> None:
         sent = st.form_submit_button("Keep this comment", type="primary")
     if sent:
         with signed(name):
-            reviews.comment(
+            notes.comment(
                 shared.store(),
                 table_id=run.table_id,
                 run_id=run.id,
@@ -123,7 +115,7 @@ def discussion(talk: Talk) -> None:
     with right:
         _verdicts(talk.run, talk.view)
         if guard.steward():
-            _looks(talk.run)
+            _inside_views(talk.run)
             _rule(talk.run)
 
 
@@ -141,7 +133,7 @@ def _decide(run: RunRecord, view: View) -> None:
         sent = st.form_submit_button("Give this verdict", type="primary")
     if sent and decision is not None:
         with signed(name):
-            reviews.decide(
+            notes.decide(
                 shared.store(),
                 table_id=run.table_id,
                 run_id=run.id,
@@ -154,24 +146,24 @@ def _decide(run: RunRecord, view: View) -> None:
 
 def _verdicts(run: RunRecord, view: View) -> None:
     st.subheader("Verdicts", anchor=False)
-    verdicts = reviews.verdicts(shared.store(), run.id, view)
+    verdicts = notes.review_verdicts(shared.store(), run.id, view)
     if not verdicts:
         st.caption("Nobody has given one yet.")
     for verdict in verdicts:
         VERDICT_BADGES[verdict.decision].show()
         st.markdown(f"**{verdict.author}** :gray[{_when(verdict.time)}]  \n{verdict.text}")
-    waits = reviews.missing(shared.store(), table_id=run.table_id, run_id=run.id)
+    waits = notes.missing(shared.store(), table_id=run.table_id, run_id=run.id)
     if waits:
         st.caption(f":material/block: Download waits: {waits}")
 
 
-def _looks(run: RunRecord) -> None:
+def _inside_views(run: RunRecord) -> None:
     """Who had real data of this run in sight, and when first."""
     viewers = [
         f"{view.author} ({_when(view.time)})"
         if view.recorded
         else "perhaps somebody, before looks were recorded"
-        for view in looks(shared.store(), run.people)
+        for view in recorded_views(shared.store(), run.people)
         if view.run_id == run.id
     ]
     if viewers:
@@ -179,7 +171,7 @@ def _looks(run: RunRecord) -> None:
 
 
 def _rule(run: RunRecord) -> None:
-    present = reviews.rule(shared.store(), run.table_id)
+    present = notes.rule(shared.store(), run.table_id)
     with st.expander("What this table's reviews need", icon=":material/rule:"):
         with st.form("rule_form", border=False):
             name = who("rule")
@@ -199,7 +191,7 @@ def _rule(run: RunRecord) -> None:
         if sent:
             with signed(name):
                 rule = Rule(approvals=int(approvals), inside=inside)
-                reviews.set_rule(shared.store(), table_id=run.table_id, author=name, rule=rule)
+                notes.set_rule(shared.store(), table_id=run.table_id, author=name, rule=rule)
 
 
 def _comments(talk: Talk) -> None:
@@ -220,7 +212,7 @@ def _comment(run: RunRecord, comment: Comment) -> None:
         if comment.settled_by:
             st.caption(f":material/check: Settled by {comment.settled_by}")
         elif st.button("Settled", key=f"settle_{comment.id}", icon=":material/check:"):
-            reviews.settle(
+            notes.settle(
                 shared.store(),
                 table_id=run.table_id,
                 run_id=run.id,

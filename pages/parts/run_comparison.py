@@ -8,26 +8,19 @@ from typing import Any
 
 import streamlit as st
 
-from core.figures import dimension_wise as figures
-from core.figures import tradeoff
+from core.figures.report_figure import report_figures
+from core.figures.tradeoff import tradeoff_figure, tradeoff_words
 from core.quality.metrics.noisy import words
 from core.quality.report.types import View
-from core.runs.storage import reviews
+from core.runs.storage import notes
 from core.runs.storage.events import State
-from core.runs.storage.looks import looked_at
+from core.runs.storage.inside_views import viewed_runs
+from core.runs.storage.notes import Decision
 from core.runs.storage.records import RunRecord
-from core.runs.storage.reviews import Decision
-from core.services import selection
-from core.services.selection import Ranking
+from core.services import reviews
+from core.services.reviews import Ranking
 from pages.parts import guard, report_scores, report_view, review_discussion, shared
 
-PICTURES = {
-    "Two main axes": ("pca", figures.pca_figure),
-    "Too few or too many rows": ("density", figures.density_figure),
-    "Pairs of columns": ("pairs", figures.pairs_figure),
-    "Belonging together": ("associations", figures.association_figure),
-    "Predictions": ("prediction", figures.prediction_figure),
-}
 NOISY, BAND = "↓ Noisy score", "± (noise)"
 NOISY_MEANING = (
     "Mean total variation distance of single columns and pairs from noisy counts that a plan paid "
@@ -65,7 +58,7 @@ def render(run: RunRecord) -> None:
     if not reports:
         return
     compared = [run for run, _ in reports]
-    ranked = selection.ranking(shared.store(), compared)
+    ranked = reviews.ranking(shared.store(), compared)
     _table(reports, ranked)
     _curve(reports)
     _pictures(reports, labels)
@@ -78,7 +71,7 @@ def _table(reports: Reports, ranked: Ranking | None) -> None:
     meanings: dict[str, str] = {}
     rows = []
     for run, report in reports:
-        decisions = [v.decision for v in reviews.verdicts(shared.store(), run.id)]
+        decisions = [v.decision for v in notes.review_verdicts(shared.store(), run.id)]
         row: dict[str, Any] = {
             "Run": run.title,
             "Model": run.model,
@@ -139,25 +132,23 @@ def _curve(reports: Reports) -> None:
     ]
     goal = scores[-1][1]["goal"]
     title = f"{titles[key]} ({goal} is closer)"
-    sentence = tradeoff.tradeoff_words(points, titles[key], goal)
-    st.plotly_chart(tradeoff.tradeoff_figure(points, title), key="tradeoff", alt=sentence)
+    sentence = tradeoff_words(points, titles[key], goal)
+    st.plotly_chart(tradeoff_figure(points, title), key="tradeoff", alt=sentence)
     st.caption(f"{sentence} Dotted: the same score of real data.")
 
 
 def _pictures(reports: Reports, labels: dict[str, str]) -> None:
     st.subheader("Side by side", anchor=False)
+    pictures = {figure.name.capitalize(): figure for figure in report_figures() if figure.compared}
     columns = {f"Column: {name}": name for name in reports[0][1]["columns"]}
-    what = st.selectbox("Picture", [*PICTURES, *columns])
+    what = st.selectbox("Picture", [*pictures, *columns])
     for place, (run, report) in shared.tiles(reports, min(3, len(reports))):
         with place:
             st.markdown(f"**{labels[run.id]}**")
             key = f"multiple_{run.id}"
-            figure = None
-            if what in PICTURES:
-                kind, draw = PICTURES[what]
-                figure = draw(report)
-            if figure is not None:
-                shared.picture(figure, key=key, alt=figures.describe(kind, report))
+            drawn = pictures[what].drawn(report) if what in pictures else None
+            if drawn is not None:
+                shared.picture(drawn, key=key, alt=pictures[what].describe(report))
             elif columns.get(what) in report["columns"]:
                 report_scores.column(report, columns[what], key=key)
             else:
@@ -167,12 +158,12 @@ def _pictures(reports: Reports, labels: dict[str, str]) -> None:
 def _pick(runs: list[RunRecord], labels: dict[str, str]) -> None:
     st.subheader("The one to release", anchor=False)
     table = runs[0].table_id
-    picked = reviews.picked(shared.store(), table)
+    picked = notes.picked(shared.store(), table)
     if picked is not None and picked[0] in labels:
         st.success(f"{labels[picked[0]]}, picked by {picked[1]}.", icon=":material/trophy:")
     if not guard.steward():
         return
-    seen = looked_at(shared.store(), runs[0].people)
+    seen = viewed_runs(shared.store(), runs[0].people)
     if len(seen) > 1:
         st.caption(
             f":material/visibility: Inside views of {len(seen)} runs about these people have been "
@@ -185,7 +176,7 @@ def _pick(runs: list[RunRecord], labels: dict[str, str]) -> None:
         sent = st.form_submit_button("Pick this run", icon=":material/trophy:")
     if sent and chosen is not None:
         with review_discussion.signed(name):
-            reviews.pick(shared.store(), table_id=table, run_id=chosen, author=name)
+            notes.pick(shared.store(), table_id=table, run_id=chosen, author=name)
 
 
 def _pick_by_scores(runs: list[RunRecord], ranked: Ranking, labels: dict[str, str]) -> None:
@@ -193,7 +184,7 @@ def _pick_by_scores(runs: list[RunRecord], ranked: Ranking, labels: dict[str, st
     store = shared.store()
     st.markdown("**By the noisy scores**, without looking at real data")
     st.markdown(f"Closest: {labels[ranked.best]}. Against the next one: {words(ranked.lead)}")
-    looked = selection.looked_words(store, runs[0].people, run_id=ranked.best)
+    looked = reviews.inside_view_words(store, runs[0].people, run_id=ranked.best)
     if looked:
         st.caption(
             ":material/visibility: Inside views of other runs about these people were open, so "
@@ -206,4 +197,4 @@ def _pick_by_scores(runs: list[RunRecord], ranked: Ranking, labels: dict[str, st
         sent = st.form_submit_button("Pick the best by the noisy score", icon=":material/casino:")
     if sent:
         with review_discussion.signed(name):
-            selection.pick_by_scores(store, runs, author=name)
+            reviews.pick_by_scores(store, runs, author=name)

@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.elements.lib.column_types import ColumnConfig
 
 from core.runs.storage.records import TableRecord
-from core.services import declare
+from core.services import tables
 from core.table.grid import grid_of
 from core.table.holdout import SHARES
 from core.table.schema import Column, Kind
@@ -67,15 +67,15 @@ def render(table: TableRecord) -> None:
     )
     if target != table.schema.target:
         with shared.change():
-            declare.change_target(shared.store(), table, target)
+            tables.change_target(shared.store(), table, target)
     _holdout(table)
     with shared.plain_errors():
-        table = declare.count_rare(shared.store(), table)
-    grid = grid_of(table.schema, declare.rare_words(table))
+        table = tables.count_rare(shared.store(), table)
+    grid = grid_of(table.schema, tables.rare_words(table))
     edited = edited_grid(table, grid, "grid", COLUMNS)
     if edited is not None:
         with shared.change():
-            declare.change_grid(shared.store(), table, edited)
+            tables.change_grid(shared.store(), table, edited)
     _doubts(table)
     listed = [c for c in table.schema.columns if c.kind.listed and c.modelled]
     if listed:
@@ -98,7 +98,7 @@ def _holdout(table: TableRecord) -> None:
     )
     if share is not None and share != table.schema.holdout:
         with shared.change():
-            declare.change_holdout(shared.store(), table, share)
+            tables.change_holdout(shared.store(), table, share)
 
 
 def _doubts(table: TableRecord) -> None:
@@ -120,7 +120,7 @@ def _categories(table: TableRecord, listed: Sequence[Column]) -> None:
     )
     if st.button("Keep this list"):
         with shared.change():
-            declare.change_categories(shared.store(), table, name, text)
+            tables.change_categories(shared.store(), table, name, text)
 
 
 def schema_key(name: str, table: TableRecord) -> str:

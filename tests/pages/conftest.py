@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from core.privacy.plan import Plan
 from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
-from core.services import declare, planning, service
+from core.services import planning, runs, tables
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, sample_table
 from pages.parts import routes, shared
 
@@ -48,9 +48,9 @@ def main_module() -> Iterator[None]:
 def home_with_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace that holds the sample table, declared and with its target; to be copied."""
     home = tmp_path_factory.mktemp("template") / "home"
-    with service.open_store(home) as store:
-        record = service.import_frame(store, sample_table(400), name=SAMPLE_NAME, source="test")
-        declare.change_target(store, record, SAMPLE_TARGET)
+    with runs.open_store(home) as store:
+        record = tables.import_frame(store, sample_table(400), name=SAMPLE_NAME, source="test")
+        tables.change_target(store, record, SAMPLE_TARGET)
         store.attest(record.id)
     return home
 
@@ -72,7 +72,7 @@ def store(
     monkeypatch.setenv("FACSIMILE_HOME", str(home))
     monkeypatch.setattr(shared, "launcher", IdleLauncher)
     st.cache_resource.clear()
-    yield service.open_store()
+    yield runs.open_store()
     st.cache_resource.clear()
 
 
@@ -93,7 +93,7 @@ def start(store: RunStore, table: TableRecord, plans: dict[str, Plan]) -> Callab
         key = f"{request!r} {present.schema!r}"
         if key not in plans:
             plans[key] = planning.make_plan(present.schema, present.training_n, request)
-        return service.start(
+        return runs.start(
             store,
             IdleLauncher(),  # type: ignore[arg-type]
             table_id=table.id,

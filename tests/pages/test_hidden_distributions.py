@@ -7,14 +7,14 @@ import json
 import pytest
 
 from core.runs.storage.records import TableRecord
-from core.services import declare
+from core.services import tables
 from core.table.schema import SchemaError
 from tests.pages.screen import finish, small_report, whole, words
 
 
 @pytest.fixture
 def tagged(store, table) -> TableRecord:
-    record = declare.change_groups(store, table, {"age": "group 1", "ward": "group 2"})
+    record = tables.change_groups(store, table, {"age": "group 1", "ward": "group 2"})
     store.attest(record.id)
     return record
 
@@ -37,7 +37,7 @@ def test_tags_are_kept_in_groups_and_pictured(store, table, show):
 
 def test_what_is_not_modelled_needs_no_tag(store, table):
     with pytest.raises(SchemaError, match="needs no tag"):
-        declare.change_groups(store, table, {"visit_id": "group 1"})
+        tables.change_groups(store, table, {"visit_id": "group 1"})
 
 
 def test_a_tag_goes_with_its_column(store, tagged):
@@ -45,7 +45,7 @@ def test_a_tag_goes_with_its_column(store, tagged):
 
     grid = grid_of(tagged.schema)
     grid.loc[grid["column"] == "ward", "keep"] = "leave out"
-    assert declare.change_grid(store, tagged, grid).schema.sensitive == {"group 1": ("age",)}
+    assert tables.change_grid(store, tagged, grid).schema.sensitive == {"group 1": ("age",)}
 
 
 def test_the_plan_offers_shift_and_certificate_and_says_what_it_is_not(tagged, show):
@@ -91,7 +91,7 @@ def judged(store, run, *, granted=True, differs=True):
             }
         ],
     }  # fmt: skip
-    path = store.artefact(run.id, "certificate.json")
+    path = store.artefacts(run.id).path("certificate.json")
     path.write_text(json.dumps({"relation": "zero-out", "lmdp": lmdp}))
 
 
