@@ -124,7 +124,7 @@ def words(plan: Plan) -> None:
     """One line on what the plan does for tagged columns."""
     if plan.protection is None:
         return
-    tries = plan.budget.attempts
+    tries = plan.attempts
     st.markdown(
         f":material/visibility_off: Hidden: {len(plan.protection.groups)} group(s), shifted "
         f"{SHIFTS.get(plan.protection.shift, 'as asked')}, tested at α = "
