@@ -56,13 +56,11 @@ class Step:
     def closed(self) -> Tensor:
         """By gradient factors of layers."""
         energy = self.energy
-        run, inner = energy.forward(self.x), energy.forward(self.between)
-        slope, made = energy.slope(inner)
-        grad_factors = energy.backward(run, torch.ones_like(run.out))
-        grad_factors += energy.double_backward(inner, made, lipschitz(slope, WEIGHT))
-        clipped_sum(
-            grad_factors, clip_norm=1.0, mask=self.mask, views=self.networks.views(self.total)
-        )
+        scores, inner = energy.forward(self.x), energy.forward(self.between)
+        slope, behind = energy.slope(inner)
+        factors = energy.backward(scores, torch.ones_like(scores.out))
+        factors += energy.double_backward(inner, behind, lipschitz(slope, WEIGHT))
+        clipped_sum(factors, clip_norm=1.0, mask=self.mask, views=self.networks.views(self.total))
         return self.total
 
     def functional(self) -> Tensor:

@@ -7,8 +7,9 @@ import math
 import pytest
 
 from core.models.registry import cards
+from core.runs.accounts.account import set_limit
 from core.runs.storage.events import State
-from core.services import planning, service
+from core.services import planning, tables
 from core.table.sample import sample_table
 from core.table.schema import DomainSource
 from pages import plan as page
@@ -106,7 +107,7 @@ def test_the_way_back_leads_to_the_table(store, table, show, monkeypatch):
 
 
 def test_the_newest_table_is_offered_without_an_address(store, table, show):
-    other = service.import_frame(store, sample_table(60), name="other", source="test")
+    other = tables.import_frame(store, sample_table(60), name="other", source="test")
     store.attest(other.id)
     at = whole(show("plan"))
     assert at.selectbox[0].options == ["other", table.name]
@@ -116,7 +117,7 @@ def test_the_newest_table_is_offered_without_an_address(store, table, show):
 
 
 def test_a_limit_is_shown(store, table, show):
-    service.set_limit(store, table.id, epsilon=3.0)
+    set_limit(store, table.id, epsilon=3.0)
     assert "Limit ε 3 for these people" in words(whole(show("plan", table=table.id)))
 
 
@@ -128,7 +129,7 @@ def test_earlier_runs_say_how_long_it_takes(store, table, start, show):
 
 
 def test_two_tables_of_one_name_can_be_told_apart(store, table, show):
-    other = service.import_frame(store, sample_table(60), name=table.name, source="test")
+    other = tables.import_frame(store, sample_table(60), name=table.name, source="test")
     at = show("plan")
     at = whole(at.selectbox[0].select_index(1).run())
     assert f"{table.n:,} rows" in words(at) and f"{other.n:,} rows" not in words(at)

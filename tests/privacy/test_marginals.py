@@ -14,7 +14,7 @@ from core.privacy.accounting.accountant import guarantee
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.marginals import Marginals
 from core.privacy.plan import Budget
-from core.runs.execution.noisy_scores import SCORE, cells_key, count_made, score_phase
+from core.runs.execution.noisy_scores import SCORE, cells_key, count_synthetic, score_phase
 from core.runs.execution.review_histograms import shown_columns
 from core.services.planning import PlanRequest, make_plan
 from core.table.codec import Codec
@@ -174,10 +174,10 @@ def test_tagged_columns_are_in_no_cell():
         mechanism.statistic(CODEC.encode(one), everybody(300)) for one in (frame, moved)
     )
     assert torch.equal(before, after)
-    made = count_made(frame, DOMAIN, 300)
+    made = count_synthetic(frame, DOMAIN, 300)
     assert made is not None and made.counts == tuple(before.tolist())
     hidden = DOMAIN.model_copy(update={"sensitive": {"all": tuple(NAMES)}})
-    assert count_made(frame, hidden, 300) is None
+    assert count_synthetic(frame, hidden, 300) is None
     with pytest.raises(ValueError, match="Every column is hidden"):
         score_phase(hidden, Budget(epsilon=1.0, delta=1e-5), 0.05)
 

@@ -59,9 +59,9 @@ class AutoEncoder:
         z = torch.tanh(into.out)
         out = decoder.forward(z)
         gradient = self.heads.gradient(out.out, slots)
-        decoded, found = decoder.backward(out, gradient, to_input=True)
-        assert found is not None
-        return encoder.backward(into, found * (1.0 - z.square()))[0] + decoded
+        decoded, input_gradient = decoder.backward(out, gradient, to_input=True)
+        assert input_gradient is not None
+        return encoder.backward(into, input_gradient * (1.0 - z.square()))[0] + decoded
 
     def decode(self, outputs: Tensor) -> Tensor:
         """Generator outputs [b, latent], any real numbers → slot logits [b, S]; differentiable."""

@@ -1,4 +1,4 @@
-"""Looks: whose inside view was open, by whom and when first.
+"""InsideView: whose inside view was open, by whom and when first.
 
 An inside view is made from real rows without noise, so whoever chooses among runs after seeing some
 makes a private access that no plan paid for. What is recorded here decides what certificates say.
@@ -15,16 +15,16 @@ from sqlalchemy import or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from core.runs.storage.database import UNRECORDED, LookRow, TableRow
+from core.runs.storage.database import UNRECORDED, InsideViewRow, TableRow
 from core.runs.storage.table_store import TableStore
 
-__all__ = ["SOMEBODY", "Look", "look", "looked_at", "looks"]
+__all__ = ["SOMEBODY", "InsideView", "record_view", "viewed_runs", "recorded_views"]
 
 SOMEBODY = "somebody here"  # without sign-in, and before a name was given
 
 
 @dataclass(frozen=True)
-class Look:
+class InsideView:
     """One person's first sight of a run's inside view.
 
     Attributes:
@@ -43,13 +43,13 @@ class Look:
         return self.author != UNRECORDED
 
 
-def look(store: TableStore, *, table_id: str, run_id: str, author: str) -> None:
+def record_view(store: TableStore, *, table_id: str, run_id: str, author: str) -> None:
     """Record that somebody has a run's inside view open; the first time of each person is kept."""
     name = " ".join(author.split())[:120] or SOMEBODY
     with Session(store.engine) as session:
-        if session.get(LookRow, (run_id, name)) is not None:
+        if session.get(InsideViewRow, (run_id, name)) is not None:
             return
-    row = LookRow(
+    row = InsideViewRow(
         run_id=run_id,
         author=name,
         table_id=table_id,
@@ -63,21 +63,21 @@ def look(store: TableStore, *, table_id: str, run_id: str, author: str) -> None:
         return
 
 
-def looks(store: TableStore, people: str) -> tuple[Look, ...]:
+def recorded_views(store: TableStore, people: str) -> tuple[InsideView, ...]:
     """Every look at a run about these people, oldest first, those at deleted runs too."""
     theirs = select(TableRow.id).where(TableRow.people == people)
     query = (
-        select(LookRow.run_id, LookRow.author, LookRow.time)
-        .where(or_(LookRow.people == people, LookRow.table_id.in_(theirs)))
-        .order_by(LookRow.time)
+        select(InsideViewRow.run_id, InsideViewRow.author, InsideViewRow.time)
+        .where(or_(InsideViewRow.people == people, InsideViewRow.table_id.in_(theirs)))
+        .order_by(InsideViewRow.time)
     )
     with store.engine.connect() as connection:
         return tuple(
-            Look(run_id, author, datetime.fromtimestamp(seconds, UTC))
+            InsideView(run_id, author, datetime.fromtimestamp(seconds, UTC))
             for run_id, author, seconds in connection.execute(query)
         )
 
 
-def looked_at(store: TableStore, people: str) -> frozenset[str]:
+def viewed_runs(store: TableStore, people: str) -> frozenset[str]:
     """Ids of the runs about these people whose inside view was open."""
-    return frozenset(one.run_id for one in looks(store, people))
+    return frozenset(one.run_id for one in recorded_views(store, people))

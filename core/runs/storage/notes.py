@@ -19,15 +19,16 @@ from sqlalchemy.orm import Session
 
 from core.quality.report.types import View
 from core.runs.storage.database import NoteRow
-from core.runs.storage.looks import look
-from core.runs.storage.table_store import RunStoreError, TableStore
+from core.runs.storage.errors import RunStoreError
+from core.runs.storage.inside_views import record_view
+from core.runs.storage.table_store import TableStore
 
 __all__ = [
     "Comment",
     "Decision",
     "Rule",
     "ScorePick",
-    "Verdict",
+    "ReviewVerdict",
     "comment",
     "comments",
     "decide",
@@ -38,7 +39,7 @@ __all__ = [
     "rule",
     "set_rule",
     "settle",
-    "verdicts",
+    "review_verdicts",
 ]
 
 MOST = 4_000  # characters of a comment
@@ -71,7 +72,7 @@ class Comment:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ReviewVerdict:
     """One person's decision on a run, with a reason that may be empty."""
 
     author: str
@@ -136,11 +137,11 @@ def settle(store: TableStore, *, table_id: str, run_id: str, comment_id: int, au
 
 def comments(store: TableStore, run_id: str, view: View = "inside") -> list[Comment]:
     """A run's comments, oldest first; outside only those that were written outside."""
-    found = _notes(store, run_id, ("comment", "settled"))
-    done = {int(note.about): note.author for note in found if note.kind == "settled"}
+    written = _notes(store, run_id, ("comment", "settled"))
+    settled = {int(note.about): note.author for note in written if note.kind == "settled"}
     return [
-        Comment(n.id, n.about, n.author, _when(n), n.text, done.get(n.id, ""))
-        for n in found
+        Comment(n.id, n.about, n.author, _when(n), n.text, settled.get(n.id, ""))
+        for n in written
         if n.kind == "comment" and view in ("inside", n.view)
     ]
 
@@ -166,13 +167,15 @@ def decide(
     _seen(store, table_id, run_id, author, view)
 
 
-def verdicts(store: TableStore, run_id: str, view: View = "inside") -> list[Verdict]:
+def review_verdicts(store: TableStore, run_id: str, view: View = "inside") -> list[ReviewVerdict]:
     """Everyone's last verdict on a run, oldest first; outside without reasons written inside."""
-    last: dict[str, Verdict] = {}
+    last: dict[str, ReviewVerdict] = {}
     for note in _notes(store, run_id, ("verdict",)):
         last.pop(_person(note.author), None)
         text = note.text if view in ("inside", note.view) else ""
-        last[_person(note.author)] = Verdict(note.author, _when(note), Decision(note.about), text)
+        last[_person(note.author)] = ReviewVerdict(
+            note.author, _when(note), Decision(note.about), text
+        )
     return list(last.values())
 
 
@@ -186,8 +189,8 @@ def set_rule(store: TableStore, *, table_id: str, author: str, rule: Rule) -> No
 
 def rule(store: TableStore, table_id: str) -> Rule:
     """The rule that holds for a table."""
-    found = _last(store, table_id, "rule")
-    return Rule() if found is None else Rule(**json.loads(found.text))
+    newest = _last(store, table_id, "rule")
+    return Rule() if newest is None else Rule(**json.loads(newest.text))
 
 
 def pick(
@@ -200,16 +203,16 @@ def pick(
 
 def picked_by_scores(store: TableStore, table_id: str) -> tuple[str, ScorePick] | None:
     """The id of the picked run and how, where noisy scores made the last pick; else None."""
-    found = _last(store, table_id, "pick")
-    if found is None or found.run_id is None or not found.text:
+    newest = _last(store, table_id, "pick")
+    if newest is None or newest.run_id is None or not newest.text:
         return None
-    return found.run_id, ScorePick(**json.loads(found.text))
+    return newest.run_id, ScorePick(**json.loads(newest.text))
 
 
 def picked(store: TableStore, table_id: str) -> tuple[str, str] | None:
     """The id of the picked run and who picked it; None when nobody has, or it was deleted."""
-    found = _last(store, table_id, "pick")
-    return None if found is None or found.run_id is None else (found.run_id, found.author)
+    newest = _last(store, table_id, "pick")
+    return None if newest is None or newest.run_id is None else (newest.run_id, newest.author)
 
 
 def missing(store: TableStore, *, table_id: str, run_id: str) -> str:
@@ -217,7 +220,7 @@ def missing(store: TableStore, *, table_id: str, run_id: str) -> str:
     needed = rule(store, table_id).approvals
     if not needed:
         return ""
-    given = verdicts(store, run_id)
+    given = review_verdicts(store, run_id)
     against = [v.author for v in given if v.decision is Decision.CHANGES]
     if against:
         return f"Changes were asked for by {', '.join(against)}."
@@ -231,7 +234,7 @@ def missing(store: TableStore, *, table_id: str, run_id: str) -> str:
 def _seen(store: TableStore, table_id: str, run_id: str, author: str, view: View) -> None:
     """Whoever writes in the inside view has it open."""
     if view == "inside":
-        look(store, table_id=table_id, run_id=run_id, author=author)
+        record_view(store, table_id=table_id, run_id=run_id, author=author)
 
 
 def _person(author: str) -> str:

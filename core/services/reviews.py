@@ -1,4 +1,4 @@
-"""Choosing among runs: by noisy scores that were paid for, or by eye; and what certificates say.
+"""Reviews: reports, choosing among runs (by paid noisy scores, or by eye), what certificates say.
 
 A certificate is made when its run ends, the choice comes later. So the certificate that is shown
 and downloaded is made here, from the stored one and what is known at that moment, and nowhere else.
@@ -14,52 +14,68 @@ from typing import Any
 
 from core.privacy.ledger.ledger import Ledger
 from core.quality.metrics.noisy import NoisyScore, difference, ranked
-from core.runs.execution import noisy_scores as scoring
-from core.runs.storage import reviews
-from core.runs.storage.looks import looks
+from core.quality.report.types import View
+from core.runs.execution.noisy_scores import released_cells, synthetic_cells
+from core.runs.storage import notes
+from core.runs.storage.artefacts import INSIDE_REPORT, OUTSIDE_REPORT, PRIVACY_CERTIFICATE
+from core.runs.storage.errors import RunStoreError
+from core.runs.storage.inside_views import recorded_views
+from core.runs.storage.notes import ScorePick
 from core.runs.storage.records import RunRecord
-from core.runs.storage.reviews import ScorePick
-from core.runs.storage.store import RunStore, RunStoreError
+from core.runs.storage.store import RunStore
 
 __all__ = [
     "Ranking",
-    "certificate",
-    "looked_words",
+    "inside_view_words",
     "pick_by_scores",
+    "privacy_certificate",
     "ranking",
+    "report",
     "selection_words",
 ]
 
 
-# -- what certificates say ----------------------------------------------------------------------
+def report(store: RunStore, run_id: str, view: View = "inside") -> dict[str, Any] | None:
+    """The run's report (`core.quality.report.types.Report` as a dict), or None while there is none.
+
+    Args:
+      store: where.
+      run_id: whose.
+      view: "inside" shows real data without noise; "outside" shows none, or what was paid for.
+    """
+    return _read_json(store, run_id, INSIDE_REPORT if view == "inside" else OUTSIDE_REPORT)
 
 
-def certificate(store: RunStore, run_id: str) -> dict[str, Any] | None:
-    """The run's certificate as it is true now, or None while there is none.
+def privacy_certificate(store: RunStore, run_id: str) -> dict[str, Any] | None:
+    """The run's privacy certificate as it is true now, or None while there is none.
 
     Where a choice was made among runs, "conditions" holds a sentence on it and "selection" its
     facts; a run without differential privacy claims nothing, so nothing is added.
     """
-    path = store.artefact(run_id, "certificate.json")
-    try:
-        stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    run = store.run(run_id)
-    words = selection_words(store, run)
-    if not words:
+    stored = _read_json(store, run_id, PRIVACY_CERTIFICATE)
+    words = "" if stored is None else selection_words(store, store.run(run_id))
+    if stored is None or not words:
         return stored
     return stored | {"conditions": [*stored.get("conditions", ()), words], "selection": words}
+
+
+def _read_json(store: RunStore, run_id: str, name: str) -> dict[str, Any] | None:
+    try:
+        with store.artefacts(run_id).open(name) as file:
+            content: dict[str, Any] = json.load(file)
+    except FileNotFoundError:
+        return None
+    return content
 
 
 def selection_words(store: RunStore, run: RunRecord) -> str:
     """How this run came to be chosen, as far as ε is concerned; "" where nothing is to be said."""
     if not run.private:
         return ""
-    looked = looked_words(store, run.people, run_id=run.id)
+    looked = inside_view_words(store, run.people, run_id=run.id)
     if looked:
         return looked
-    last = reviews.picked_by_scores(store, run.table_id)
+    last = notes.picked_by_scores(store, run.table_id)
     if last is None or last[0] != run.id:
         return ""
     how = last[1]
@@ -70,7 +86,7 @@ def selection_words(store: RunStore, run: RunRecord) -> str:
     )
 
 
-def looked_words(store: RunStore, people: str, *, run_id: str | None = None) -> str:
+def inside_view_words(store: RunStore, people: str, *, run_id: str | None = None) -> str:
     """The condition on a choice after inside views were open; "" while no other run was seen.
 
     A run that is released counts among the runs it was chosen from, whether it was seen or not:
@@ -81,7 +97,7 @@ def looked_words(store: RunStore, people: str, *, run_id: str | None = None) -> 
       people: ledger account of the run that is released.
       run_id: the run; None for one that the store does not hold.
     """
-    every = looks(store, people)
+    every = recorded_views(store, people)
     others = {one.run_id for one in every} - {run_id}
     if not others:
         return ""
@@ -124,17 +140,17 @@ def ranking(store: RunStore, runs: Sequence[RunRecord]) -> Ranking | None:
     They must be private, of one table, over the same public cells, and those cells must have been
     bought by some run of that table.
     """
-    made = scoring.made_cells(store, runs)
-    keys = {cells.key for cells in made.values()}
-    tables = {run.table_id for run in runs if run.id in made}
-    if len(made) < 2 or len(keys) != 1 or len(tables) != 1:
+    synthetic = synthetic_cells(store, runs)
+    keys = {cells.key for cells in synthetic.values()}
+    tables = {run.table_id for run in runs if run.id in synthetic}
+    if len(synthetic) < 2 or len(keys) != 1 or len(tables) != 1:
         return None
-    released = scoring.released_cells(store, tables.pop(), keys.pop())
+    released = released_cells(store, tables.pop(), keys.pop())
     if released is None:
         return None
-    scores = ranked(released, made)
+    scores = ranked(released, synthetic)
     first, second = list(scores)[:2]
-    return Ranking(scores, difference(released, made[second], made[first]))
+    return Ranking(scores, difference(released, synthetic[second], synthetic[first]))
 
 
 def pick_by_scores(
@@ -148,16 +164,16 @@ def pick_by_scores(
     Raises:
       RunStoreError: fewer than two of these runs can be compared; nothing was picked.
     """
-    found = ranking(store, runs)
-    if found is None:
+    compared = ranking(store, runs)
+    if compared is None:
         raise RunStoreError(
             "Fewer than two of these runs have noisy scores over the same columns. Nothing was "
             "picked. Switch on “let runs be compared without looking” in a plan of this table."
         )
-    best = next(run for run in runs if run.id == found.best)
-    how = _paid(store, best.people, [run for run in runs if run.id in found.scores])
-    reviews.pick(store, table_id=best.table_id, run_id=best.id, author=author, scores=how)
-    return best.id, found
+    best = next(run for run in runs if run.id == compared.best)
+    how = _paid(store, best.people, [run for run in runs if run.id in compared.scores])
+    notes.pick(store, table_id=best.table_id, run_id=best.id, author=author, scores=how)
+    return best.id, compared
 
 
 def _paid(store: RunStore, people: str, compared: Sequence[RunRecord]) -> ScorePick:

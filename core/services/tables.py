@@ -1,4 +1,4 @@
-"""What a steward declares about a stored table: kinds, bounds, categories, roles.
+"""Tables: bring one in, and keep what a steward declares of it: kinds, bounds, categories, roles.
 
 Rows are read here only where a change of kind needs a domain to propose, or where another list of
 categories has to be counted again.
@@ -6,14 +6,16 @@ categories has to be counted again.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 
 import pandas as pd
 
+from core.runs.accounts.people import choose_account
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
-from core.services import service
 from core.table.grid import as_kind, schema_of, with_categories
+from core.table.infer import infer_schema
 from core.table.profile import ColumnProfile, profile
 from core.table.rare import danger
 from core.table.schema import DomainSource, Kind, Schema, SchemaError
@@ -23,12 +25,47 @@ __all__ = [
     "change_grid",
     "change_groups",
     "change_holdout",
-    "change_kind",
     "change_target",
+    "confirm_schema",
     "count_rare",
     "dangers",
+    "import_frame",
     "rare_words",
 ]
+
+
+def import_frame(
+    store: RunStore, frame: pd.DataFrame, *, name: str, source: str, people: str | None = None
+) -> TableRecord:
+    """Keep a table with its proposed schema and its profile.
+
+    Args:
+      store: where.
+      frame: the rows, n ≥ 1.
+      name: for people.
+      source: where the table came from, in words.
+      people: ledger account of the people in it; by default the one whose rows these are, see
+        `core.runs.accounts.people`, or a fresh one.
+    """
+    schema = infer_schema(frame)
+    table_id = secrets.token_hex(5)
+    if len(frame):  # the store refuses an empty one, before anything is kept of it
+        people = choose_account(store, frame, title=name, table_id=table_id, people=people).people
+    return store.add_table(
+        frame,
+        name=name,
+        schema=schema,
+        profile=profile(frame, schema).model_dump(mode="json"),
+        source=source,
+        people=people or "",
+        table_id=table_id,
+    )
+
+
+def confirm_schema(store: RunStore, table_id: str, schema: Schema) -> TableRecord:
+    """Keep the schema that the steward confirmed, and the profile that goes with it."""
+    counted = profile(store.load_frame(table_id), schema).model_dump(mode="json")
+    return store.save_schema(table_id, schema, profile=counted)
 
 
 def change_grid(store: RunStore, table: TableRecord, grid: pd.DataFrame) -> TableRecord:
@@ -48,21 +85,14 @@ def change_grid(store: RunStore, table: TableRecord, grid: pd.DataFrame) -> Tabl
         schema = table.schema
         for name, kind in changed.items():
             schema = schema.replace(as_kind(frame[name], schema[name], kind))
-        return service.confirm_schema(store, table.id, _with_roles(schema))
+        return confirm_schema(store, table.id, _with_roles(schema))
     schema = _with_roles(schema_of(grid, table.schema))
     if schema == table.schema:
         return table
     scales = [c.scale for c in schema.columns] != [c.scale for c in table.schema.columns]
     if scales:  # pictures are drawn on the column's scale
-        return service.confirm_schema(store, table.id, schema)
+        return confirm_schema(store, table.id, schema)
     return store.save_schema(table.id, schema)
-
-
-def change_kind(store: RunStore, table: TableRecord, name: str, kind: Kind) -> TableRecord:
-    """Make one column another kind."""
-    frame = store.load_frame(table.id)
-    schema = table.schema.replace(as_kind(frame[name], table.schema[name], kind))
-    return service.confirm_schema(store, table.id, _with_roles(schema))
 
 
 def change_categories(store: RunStore, table: TableRecord, name: str, text: str) -> TableRecord:
@@ -71,15 +101,15 @@ def change_categories(store: RunStore, table: TableRecord, name: str, text: str)
     rows, _ = store.load_split(table.id, 0.0, columns=[name])
     picture = profile(rows, Schema(columns=(column,))).columns[0].model_dump(mode="json")
     pictures = [picture if one["name"] == name else one for one in table.profile["columns"]]
-    schema, fresh = table.schema.replace(column), table.profile | {"columns": pictures}
-    return store.save_schema(table.id, schema, profile=fresh)
+    schema, counted = table.schema.replace(column), table.profile | {"columns": pictures}
+    return store.save_schema(table.id, schema, profile=counted)
 
 
 def count_rare(store: RunStore, table: TableRecord) -> TableRecord:
     """The table with its rare values counted; itself unless its profile is of an older version."""
     listed = {column.name for column in table.schema.columns if column.kind.listed}
     old = [one for one in _pictures(table) if one.name in listed and one.rare is None]
-    return service.confirm_schema(store, table.id, table.schema) if old else table
+    return confirm_schema(store, table.id, table.schema) if old else table
 
 
 def rare_words(table: TableRecord) -> dict[str, str]:
@@ -152,7 +182,7 @@ def _with_roles(schema: Schema) -> Schema:
     )
     if schema.target is not None and not schema[schema.target].modelled:
         return schema.model_copy(update={"target": None})
-    kept = {c.name for c in schema.columns if c.source is not DomainSource.DROP}
-    if schema.entity_key is not None and schema.entity_key not in kept:
+    names = {c.name for c in schema.columns if c.source is not DomainSource.DROP}
+    if schema.entity_key is not None and schema.entity_key not in names:
         return schema.model_copy(update={"entity_key": None})
     return schema
