@@ -19,7 +19,7 @@ from core.models.synthesizer import FitContext
 from core.privacy.meter import Meter
 from core.privacy.plan import Phase
 
-__all__ = ["Checkpoint", "Trainable", "TrainingLoop", "private_loop", "save_whole"]
+__all__ = ["Checkpoint", "Trainable", "TrainingLoop", "private_loop"]
 
 POINTS = 64  # at least so many points of a curve, however soon a phase is over
 
@@ -31,8 +31,8 @@ class TrainingLoop:
     Attributes:
       name, title: of the phase, for people.
       start, steps: steps done before, steps in all.
-      step: does one step; may return values on the device, read only when told of.
-      metrics: those values as named floats; must be functions of releases alone.
+      step: does one step.
+      metrics: named floats; must be functions of releases alone.
       preview: a few synthetic rows as records; none while there is nothing to see.
       keep: writes the checkpoint.
       private: whether steps read real rows, through noise.
@@ -42,8 +42,8 @@ class TrainingLoop:
     title: str
     start: int
     steps: int
-    step: Callable[[], Any]
-    metrics: Callable[[Any], dict[str, float]]
+    step: Callable[[], None]
+    metrics: Callable[[], dict[str, float]]
     preview: Callable[[], list[dict[str, Any]]]
     keep: Callable[[], None]
     private: bool = False
@@ -60,17 +60,17 @@ class TrainingLoop:
         emitter = Emitter(observe, keep=self.keep)
         emitter.phase(self.name, self.title, private=self.private)
         self.keep()  # from here on a crash leaves something to go on from
-        told = previewed = saved = time.monotonic()
+        reported = previewed = saved = time.monotonic()
         for step in range(self.start + 1, self.steps + 1):
-            values = self.step()
+            self.step()
             now = time.monotonic()
-            if now - told < self.event_seconds and step < self.steps:
+            if now - reported < self.event_seconds and step < self.steps:
                 if step % max(1, self.steps // POINTS) == 0:
-                    emitter.send(Metrics(step=step, values=self.metrics(values)))
+                    emitter.send(Metrics(step=step, values=self.metrics()))
                 continue
-            told = now
+            reported = now
             emitter.send(Progress(step=step, steps=self.steps, phase=self.name))
-            emitter.send(Metrics(step=step, values=self.metrics(values)))
+            emitter.send(Metrics(step=step, values=self.metrics()))
             if now - previewed > self.preview_seconds or step == self.steps:
                 previewed = now
                 rows = self.preview()
@@ -112,7 +112,6 @@ def private_loop(
     checkpoint: Checkpoint,
     key: str,
     preview: Callable[[], list[dict[str, Any]]],
-    metrics: Callable[[], dict[str, float]] | None = None,
 ) -> TrainingLoop:
     """The loop of a private phase.
 
@@ -123,16 +122,14 @@ def private_loop(
       checkpoint: what is kept of it goes there.
       key: under this name.
       preview: see `TrainingLoop`.
-      metrics: what is told of it; its own when None.
     """
-    tell = trained.metrics if metrics is None else metrics
     return TrainingLoop(
         name=phase.name,
         title=phase.title,
         start=trained.done,
         steps=steps,
         step=trained.step,
-        metrics=lambda _: tell(),
+        metrics=trained.metrics,
         preview=preview,
         keep=lambda: checkpoint.keep(**{key: trained.state_dict()}),
         private=True,
@@ -171,11 +168,11 @@ class Checkpoint:
     def keep(self, **parts: Any) -> None:
         """Add parts to the state and write it."""
         self.state.update(parts)
-        save_whole(self.state, self.file)
+        _write_atomically(self.state, self.file)
         self.meter.settle()
 
 
-def save_whole(state: dict[str, Any], file: Path) -> None:
+def _write_atomically(state: dict[str, Any], file: Path) -> None:
     """Write tensors and plain values so that a crash leaves the old file or the new one."""
     file.parent.mkdir(parents=True, exist_ok=True)
     half = file.with_suffix(".half")
