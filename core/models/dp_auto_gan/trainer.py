@@ -12,12 +12,12 @@ from core.models.dp_auto_gan.plan import AUTOENCODER, DpAutoGan
 from core.models.dp_auto_gan.settings import DpAutoGanSettings
 from core.models.shared.adversarial import seeded
 from core.models.shared.dp_optimizer import DPAdam
-from core.models.shared.fitted import FittedGenerator, SavedGenerator
+from core.models.shared.fitted import FittedGenerator, read_generator
 from core.models.shared.gan_trainer import Generator, gan_ensemble, train_gan
 from core.models.shared.heads import Heads
 from core.models.shared.phases import CRITIC
 from core.models.shared.snapshot_ensemble import SnapshotEnsemble
-from core.models.shared.training_loop import Checkpoint, private_loop
+from core.models.shared.training_loop import Checkpoint, private, train
 from core.models.synthesizer import FitContext
 from core.privacy.dpsgd.gradient import ClippedGradient
 from core.privacy.guarded import PrivateTable
@@ -47,8 +47,7 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
         checkpoint,
         heads=heads,
         settings=settings,
-        generator=seeded(lambda: _generator(settings), checkpoint.seed + 1),
-        decode=autoencoder.decode,
+        generator=seeded(lambda: _generator(settings, autoencoder), checkpoint.seed + 1),
         fitted=fitted,
         seed=checkpoint.seed + 2,
         label=CRITIC,
@@ -80,23 +79,23 @@ def _train_autoencoder(
     state = checkpoint.state
     optimizer.load_state_dict(state.get("descent"), charged=table.meter.runs(AUTOENCODER))
     if "game" not in state:
-        private_loop(
-            table.plan.phase(AUTOENCODER),
+        train(
+            private(table.plan.phase(AUTOENCODER)),
             optimizer,
             steps=settings.encoder_steps,
             checkpoint=checkpoint,
             key="descent",
             preview=list,
-        ).run(context.observe)
+            observe=context.observe,
+        )
     networks.load(optimizer.average)
 
 
 def load(folder: Path) -> FittedGenerator:
     """See `Synthesizer.load`."""
-    saved = SavedGenerator.read(folder)
-    settings = DpAutoGanSettings(**saved.description["settings"])
-    flat = saved.weights.pop(AUTOENCODER)
-    return _fitted(Heads(saved.codec), settings, saved.weights, flat, saved.history)
+    codec, values, weights, history = read_generator(folder)
+    settings = DpAutoGanSettings(**values["settings"])
+    return _fitted(Heads(codec), settings, weights, weights.pop(AUTOENCODER), history)
 
 
 def ensemble(fitted: FittedGenerator) -> SnapshotEnsemble:
@@ -104,12 +103,16 @@ def ensemble(fitted: FittedGenerator) -> SnapshotEnsemble:
     settings = DpAutoGanSettings(**fitted.settings)
     autoencoder = _autoencoder(Heads(fitted.codec), settings)
     autoencoder.networks.load(fitted.weights[AUTOENCODER])
-    generator = _generator(settings)
-    return gan_ensemble(fitted, generator, autoencoder.decode, settings.critic_hidden)
+    return gan_ensemble(fitted, _generator(settings, autoencoder), settings.critic_hidden)
 
 
-def _generator(settings: DpAutoGanSettings) -> Generator:
-    return Generator(latent=settings.noise, hidden=(settings.hidden,) * 3, outputs=settings.latent)
+def _generator(settings: DpAutoGanSettings, autoencoder: AutoEncoder) -> Generator:
+    return Generator(
+        latent=settings.noise,
+        hidden=(settings.hidden,) * 3,
+        outputs=settings.latent,
+        decode=autoencoder.decode,
+    )
 
 
 def _autoencoder(
@@ -136,19 +139,15 @@ def _fitted(
     history: dict[str, Tensor],
 ) -> FittedGenerator:
     """A generator with these weights before a decoder with those, on the CPU."""
-    generator = _generator(settings)
-    generator.load_state_dict(weights)
     autoencoder = _autoencoder(heads, settings)
     autoencoder.networks.load(flat.detach().cpu())
-
-    def emit(rows: int, random: torch.Generator) -> Tensor:
-        return autoencoder.decode(generator.draw(rows, random))
-
+    generator = _generator(settings, autoencoder)
+    generator.load_state_dict(weights)
     return FittedGenerator(
         heads.codec,
         model=DpAutoGan.card.id,
         settings=settings.model_dump(),
         weights={**weights, AUTOENCODER: autoencoder.networks.flat.detach()},
-        draw_chunk=heads.drawing(emit),
+        draw_chunk=heads.drawing(generator.draw),
         history=history,
     )

@@ -10,7 +10,7 @@ from torch import Tensor
 from core.models.dp_gan.plan import DpGan
 from core.models.dp_gan.settings import DpGanSettings
 from core.models.shared.adversarial import seeded
-from core.models.shared.fitted import FittedGenerator, SavedGenerator
+from core.models.shared.fitted import FittedGenerator, read_generator
 from core.models.shared.gan_trainer import Generator, gan_ensemble, train_gan
 from core.models.shared.heads import Heads
 from core.models.shared.snapshot_ensemble import SnapshotEnsemble
@@ -35,7 +35,6 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
         heads=heads,
         settings=settings,
         generator=seeded(lambda: _generator(heads, settings), checkpoint.seed),
-        decode=_as_it_is,
         fitted=partial(_fitted, heads, settings),
         seed=checkpoint.seed,
     )
@@ -43,21 +42,15 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
 
 def load(folder: Path) -> FittedGenerator:
     """See `Synthesizer.load`."""
-    saved = SavedGenerator.read(folder)
-    settings = DpGanSettings(**saved.description["settings"])
-    return _fitted(Heads(saved.codec), settings, saved.weights, saved.history)
+    codec, values, weights, history = read_generator(folder)
+    return _fitted(Heads(codec), DpGanSettings(**values["settings"]), weights, history)
 
 
 def ensemble(fitted: FittedGenerator) -> SnapshotEnsemble:
     """The snapshots of a fit, for boosting; see `core.models.pgb.plan`."""
     settings = DpGanSettings(**fitted.settings)
     generator = _generator(Heads(fitted.codec), settings)
-    return gan_ensemble(fitted, generator, _as_it_is, settings.critic_hidden)
-
-
-def _as_it_is(logits: Tensor) -> Tensor:
-    """What the generator emits are bin logits already."""
-    return logits
+    return gan_ensemble(fitted, generator, settings.critic_hidden)
 
 
 def _generator(heads: Heads, settings: DpGanSettings) -> Generator:

@@ -15,9 +15,9 @@ from core.models.p3gm.decoder import SPREAD, ElboGradient, Projection
 from core.models.p3gm.plan import DECODER, EM, PCA, P3gm
 from core.models.p3gm.settings import P3gmSettings
 from core.models.shared.dp_optimizer import DPAdam
-from core.models.shared.fitted import FittedGenerator, SavedGenerator
+from core.models.shared.fitted import FittedGenerator, read_generator
 from core.models.shared.heads import Heads
-from core.models.shared.training_loop import Checkpoint, private_loop
+from core.models.shared.training_loop import Checkpoint, private, train
 from core.models.synthesizer import FitContext
 from core.privacy.dpsgd.dense import Dense
 from core.privacy.dpsgd.gradient import ClippedGradient
@@ -44,22 +44,23 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
     trainer = P3gmTrainer(heads, settings, device=context.device)
     trainer.encode(table, checkpoint, Emitter(context.observe))
     optimizer = trainer.decoder_optimizer(table, checkpoint.state)
-    private_loop(
-        plan.phase(DECODER),
+    train(
+        private(plan.phase(DECODER)),
         optimizer,
         steps=settings.steps,
         checkpoint=checkpoint,
         key="descent",
         preview=lambda: trainer.fitted(optimizer.average, checkpoint.state).preview(),
-    ).run(context.observe)
+        observe=context.observe,
+    )
     return trainer.fitted(optimizer.average, checkpoint.state)
 
 
 def load(folder: Path) -> FittedGenerator:
     """See `Synthesizer.load`."""
-    saved = SavedGenerator.read(folder)
-    settings = P3gmSettings(**saved.description["settings"])
-    return P3gmTrainer(Heads(saved.codec), settings).fitted(saved.weights["flat"], saved.weights)
+    codec, values, weights, _ = read_generator(folder)
+    trainer = P3gmTrainer(Heads(codec), P3gmSettings(**values["settings"]))
+    return trainer.fitted(weights["flat"], weights)
 
 
 class P3gmTrainer:

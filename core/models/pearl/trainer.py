@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from core.models.events import Emitter
+from core.models.events import Emitter, PhaseStarted
 from core.models.pearl.fitted import FILE, fitted_pearl, new_generator
 from core.models.pearl.matching import EmbeddingMatcher, MatchingConfig
 from core.models.pearl.private_embedding import (
@@ -17,8 +17,8 @@ from core.models.pearl.private_embedding import (
 )
 from core.models.pearl.settings import PearlSettings
 from core.models.shared.adversarial import seeded
-from core.models.shared.fitted import FittedGenerator, SavedGenerator
-from core.models.shared.training_loop import Checkpoint, TrainingLoop
+from core.models.shared.fitted import FittedGenerator, read_generator
+from core.models.shared.training_loop import Checkpoint, train
 from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
@@ -43,27 +43,25 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
         checkpoint.keep(**embedding)
     matcher = _matcher(codec, settings, checkpoint.state, device=context.device)
     shares = checkpoint.state["shares"]
-    TrainingLoop(
-        name="training",
-        title="Training the generator (touches no private data)",
-        start=matcher.done,
+    train(
+        PhaseStarted(name="training", title="Training the generator (touches no private data)"),
+        matcher,
         steps=settings.steps,
-        step=matcher.step,
-        metrics=matcher.metrics,
+        checkpoint=checkpoint,
+        key="matcher",
         preview=lambda: fitted_pearl(codec, settings, matcher.generator, shares).preview(),
-        keep=lambda: checkpoint.keep(matcher=matcher.state_dict()),
-    ).run(context.observe)
+        observe=context.observe,
+    )
     return fitted_pearl(codec, settings, matcher.generator.to("cpu"), shares)
 
 
 def load(folder: Path) -> FittedGenerator:
     """See `Synthesizer.load`."""
-    saved = SavedGenerator.read(folder, FILE)
-    settings = PearlSettings(**saved.description["settings"])
-    generator = new_generator(saved.codec, settings)
-    generator.load_state_dict(saved.weights)
-    shares = torch.tensor(saved.description["shares"])
-    return fitted_pearl(saved.codec, settings, generator, shares)
+    codec, values, weights, _ = read_generator(folder, FILE)
+    settings = PearlSettings(**values["settings"])
+    generator = new_generator(codec, settings)
+    generator.load_state_dict(weights)
+    return fitted_pearl(codec, settings, generator, torch.tensor(values["shares"]))
 
 
 def _matcher(

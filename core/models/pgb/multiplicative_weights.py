@@ -17,7 +17,7 @@ Source: Neunhoeffer, Wu and Dwork, "Private post-GAN boosting", ICLR 2021; Azadi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -102,10 +102,6 @@ class WeightsState:
     chosen: list[int] = field(default_factory=list)
     normalisers: list[float] = field(default_factory=list)
 
-    def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint keeps."""
-        return {"rate": self.rate, "chosen": self.chosen, "normalisers": self.normalisers}
-
 
 class MultiplicativeWeights:
     """Weights of candidates, round by round.
@@ -113,17 +109,26 @@ class MultiplicativeWeights:
     Args:
       critics: calibrated.
       scores: float32 [B, options], every critic's probability for every candidate.
+      selection: chooses privately, once a round.
       state: of the rounds so far; none when left out.
+      done: rounds so far; a crash can leave the state behind.
 
     Attributes:
-      scores, state: as given.
+      scores, state, done: as given.
     """
 
     def __init__(
-        self, critics: CalibratedCritics, scores: Tensor, state: WeightsState | None = None
+        self,
+        critics: CalibratedCritics,
+        scores: Tensor,
+        selection: Selection,
+        *,
+        state: WeightsState | None = None,
+        done: int = 0,
     ):
-        self.critics, self.scores = critics, scores
+        self.critics, self.scores, self.done = critics, scores, done
         self.state = WeightsState() if state is None else state
+        self._selection = selection
         steps = rates(self.state.rate, len(self.state.chosen)).float()
         self._log = (scores[:, self.state.chosen] @ steps).double()
         self._last_value: float | None = None
@@ -133,17 +138,22 @@ class MultiplicativeWeights:
         """Of the candidates, float64 [B], summing to 1."""
         return (self._log - torch.logsumexp(self._log, dim=0)).exp()
 
-    def update(self, selection: Selection) -> None:
+    def step(self) -> None:
         """One private selection and one update of the weights."""
         state = self.state
         mixture = (self.weights.float() @ self.scores).double()  # [options], of the mixture
-        option = selection.select((1.0 - mixture).numpy())
+        option = self._selection.select((1.0 - mixture).numpy())
         step = float(rates(state.rate, len(state.chosen) + 1)[-1])
         state.chosen.append(option)
         state.normalisers.append(float(torch.logsumexp(self._log, dim=0)))
         self._log = self._log + step * self.scores[:, option].double()
         if self.critics.snapshot(option) is not None:
             self._last_value = float(1.0 - mixture[option])
+        self.done += 1
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint keeps beside the candidates."""
+        return asdict(self.state)
 
     def metrics(self) -> dict[str, float]:
         """How the chosen critic sees the mixture, and how many candidates carry it."""

@@ -21,7 +21,7 @@ from core.models.pgb.plan import BASES, BOOST
 from core.models.pgb.settings import PgbSettings, split_settings
 from core.models.shared.fitted import FittedGenerator
 from core.models.shared.snapshot_ensemble import SnapshotEnsemble
-from core.models.shared.training_loop import Checkpoint, TrainingLoop
+from core.models.shared.training_loop import Checkpoint, private, train
 from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
@@ -70,22 +70,21 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> BoostedFitted:
     watching = Emitter(context.observe, obeys=())  # a wish to stop is followed after the round
     selection = table.selection(BOOST, critics, tick=watching.rows(BOOST))
     state = WeightsState(**checkpoint.state.get("rounds", {}))
-    weights = MultiplicativeWeights(critics, critics(candidates), state)
+    done = table.meter.runs(BOOST)
+    weights = MultiplicativeWeights(critics, critics(candidates), selection, state=state, done=done)
 
     def boosted() -> BoostedFitted:
         return BoostedFitted(fitted, critics, state, own)
 
-    TrainingLoop(
-        name=BOOST,
-        title=phase.title,
-        start=table.meter.runs(BOOST),
+    train(
+        private(phase),
+        weights,
         steps=own.rounds,
-        step=lambda: weights.update(selection),
-        metrics=weights.metrics,
+        checkpoint=checkpoint,
+        key="rounds",
         preview=lambda: boosted().preview(),
-        keep=lambda: checkpoint.keep(rounds=state.state_dict()),
-        private=True,
-    ).run(context.observe)
+        observe=context.observe,
+    )
     return boosted()
 
 

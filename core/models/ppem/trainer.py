@@ -8,9 +8,9 @@ from core.models.ppem.energy_gan_trainer import EnergyGanTrainer
 from core.models.ppem.plan import CONDITIONAL, MARGINAL
 from core.models.ppem.settings import PpemSettings
 from core.models.ppem.tagged_first import TaggedFirst
-from core.models.shared.fitted import FittedGenerator, SavedGenerator
+from core.models.shared.fitted import FittedGenerator, read_generator
 from core.models.shared.snapshot_ensemble import SnapshotEnsemble
-from core.models.shared.training_loop import Checkpoint, private_loop
+from core.models.shared.training_loop import Checkpoint, private, train
 from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
@@ -28,32 +28,32 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
     def resume(name: str, trainer: EnergyGanTrainer) -> None:
         trainer.load_state_dict(checkpoint.state.get(name), charged=table.meter.runs(name))
 
-    def train(name: str, trainer: EnergyGanTrainer) -> None:
-        private_loop(
-            plan.phase(name),
+    def go_through(name: str, trainer: EnergyGanTrainer) -> None:
+        train(
+            private(plan.phase(name)),
             trainer,
             steps=trainer.config.steps,
             checkpoint=checkpoint,
             key=name,
             preview=lambda: model.fitted().preview() if model.complete else [],
-        ).run(context.observe)
+            observe=context.observe,
+        )
 
     marginal = model.marginal(table)
     resume(MARGINAL, marginal)
     if CONDITIONAL not in checkpoint.state:
-        train(MARGINAL, marginal)
+        go_through(MARGINAL, marginal)
     if model.others is not None:
         conditional = model.conditional(table)
         resume(CONDITIONAL, conditional)
-        train(CONDITIONAL, conditional)
+        go_through(CONDITIONAL, conditional)
     return model.fitted()
 
 
 def load(folder: Path) -> FittedGenerator:
     """See `Synthesizer.load`."""
-    saved = SavedGenerator.read(folder)
-    settings = PpemSettings(**saved.description["settings"])
-    return TaggedFirst(saved.codec, settings, seed=0).loaded(saved.weights, saved.history)
+    codec, values, weights, history = read_generator(folder)
+    return TaggedFirst(codec, PpemSettings(**values["settings"]), seed=0).loaded(weights, history)
 
 
 def ensemble(fitted: FittedGenerator) -> SnapshotEnsemble:

@@ -6,7 +6,6 @@ import json
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from core.table.schema import Domain
 __all__ = [
     "FittedGenerator",
     "FittedModel",
-    "SavedGenerator",
+    "read_generator",
     "chunks",
     "write_json",
     "write_tensors",
@@ -127,32 +126,15 @@ class FittedGenerator(FittedModel):
         write_json(self._description, folder / self._file)
 
 
-@dataclass(frozen=True)
-class SavedGenerator:
-    """What `FittedGenerator.save` wrote.
-
-    Attributes:
-      codec: of the domain.
-      description: the JSON values: "settings" among them.
-      weights, history: tensors by name; no history where none was kept.
-    """
-
-    codec: Codec
-    description: dict[str, Any]
-    weights: dict[str, Tensor]
-    history: dict[str, Tensor]
-
-    @classmethod
-    def read(cls, folder: Path, file: str = "model.json") -> SavedGenerator:
-        """From a folder; `file` as when it was saved."""
-        description = json.loads((folder / file).read_text(encoding="utf-8"))
-        history = folder / "history.safetensors"
-        return cls(
-            Codec(Domain.model_validate(description["domain"])),
-            description,
-            load_file(folder / "weights.safetensors"),
-            load_file(history) if history.exists() else {},
-        )
+def read_generator(
+    folder: Path, file: str = "model.json"
+) -> tuple[Codec, dict[str, Any], dict[str, Tensor], dict[str, Tensor]]:
+    """What `FittedGenerator.save` wrote: codec, JSON values, weights and history, {} when none."""
+    values = json.loads((folder / file).read_text(encoding="utf-8"))
+    codec = Codec(Domain.model_validate(values["domain"]))
+    history = folder / "history.safetensors"
+    snapshots = load_file(history) if history.exists() else {}
+    return codec, values, load_file(folder / "weights.safetensors"), snapshots
 
 
 def chunks(rows: int) -> Iterator[int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -14,23 +13,13 @@ from core.models.shared.heads import Heads
 from core.models.shared.phases import CRITIC
 from core.models.shared.settings import GanSettings
 from core.models.shared.snapshot_ensemble import SnapshotEnsemble, unpacked
-from core.models.shared.training_loop import Checkpoint, private_loop
+from core.models.shared.training_loop import Checkpoint, private, train
 from core.models.synthesizer import FitContext
 from core.privacy.dpsgd.dense import Dense, GradFactor
 from core.privacy.dpsgd.gradient import ClippedGradient, SampledRelease
 from core.privacy.guarded import PrivateTable
 
-__all__ = ["Decode", "GanTrainer", "Generator", "Render", "gan_ensemble", "new_critic", "train_gan"]
-
-Decode = Callable[[Tensor], Tensor]  # a generator's outputs [b, ·] → bin logits [b, S]
-
-
-class Render(Protocol):
-    """From a generator's outputs to records."""
-
-    def __call__(self, outputs: Tensor, /, *, generator: torch.Generator) -> Tensor:
-        """Float32 [b, outputs] → [b, width], differentiable."""
-        ...
+__all__ = ["GanTrainer", "Generator", "gan_ensemble", "new_critic", "train_gan"]
 
 
 class Generator(nn.Module):
@@ -42,12 +31,21 @@ class Generator(nn.Module):
     Args:
       latent: width of the latent.
       hidden: widths of the hidden layers; equal neighbours are joined by residual links.
-      outputs: width of the output.
+      outputs: width of the last layer.
+      decode: fixed and differentiable, from there to the outputs; None leaves them as they are.
     """
 
-    def __init__(self, *, latent: int, hidden: tuple[int, ...], outputs: int):
+    def __init__(
+        self,
+        *,
+        latent: int,
+        hidden: tuple[int, ...],
+        outputs: int,
+        decode: Callable[[Tensor], Tensor] | None = None,
+    ):
         super().__init__()
         self.latent = latent
+        self._decode = decode
         widths = (latent, *hidden)
         self.layers = nn.ModuleList(
             nn.Sequential(nn.Linear(i, o), nn.LayerNorm(o), nn.LeakyReLU(0.2))
@@ -61,7 +59,7 @@ class Generator(nn.Module):
             h = layer(z)
             z = z + h if h.shape == z.shape else h
         out: Tensor = self.last(z)
-        return out
+        return out if self._decode is None else self._decode(out)
 
     def draw(self, rows: int, random: torch.Generator) -> Tensor:
         """Outputs [rows, outputs] at fresh latent points, for a generator on the CPU."""
@@ -85,7 +83,7 @@ class GanTrainer(AdversarialTrainer):
 
     Args:
       generator: latent → whatever `render` takes.
-      render: (outputs [b, outputs], generator=) → records [b, width] as the critic sees them,
+      render: (outputs [b, ·], randomness) → records [b, width] as the critic sees them,
         differentiable.
       critic: a `Dense` with a network named "critic", width → 1.
       release: of the private phase: gradients at real records [b, width].
@@ -98,7 +96,7 @@ class GanTrainer(AdversarialTrainer):
     def __init__(
         self,
         generator: Generator,
-        render: Render,
+        render: Callable[[Tensor, torch.Generator], Tensor],
         critic: Dense,
         release: SampledRelease,
         *,
@@ -131,7 +129,7 @@ class GanTrainer(AdversarialTrainer):
     def _records(self) -> Tensor:
         shape = (self.config.fakes, self._latent)
         latents = torch.randn(shape, generator=self._random, device=self._device)
-        return self._render(self.generator(latents), generator=self._random)
+        return self._render(self.generator(latents), self._random)
 
     def _grad_factors(self, x: Tensor, sign: float) -> list[GradFactor]:
         """Gradient factors of the critic for the loss sign · D(x)."""
@@ -148,12 +146,11 @@ def train_gan(
     heads: Heads,
     settings: GanSettings,
     generator: Generator,
-    decode: Decode,
     fitted: Callable[[dict[str, Tensor], dict[str, Tensor]], FittedGenerator],
     seed: int,
     label: str = "",
 ) -> FittedGenerator:
-    """The private phase `CRITIC`: a GAN whose generator's outputs are decoded to bin logits.
+    """The private phase `CRITIC` of a model whose generator emits bin logits.
 
     Args:
       table: gives the critic's gradients at real records.
@@ -162,55 +159,49 @@ def train_gan(
       heads: of the domain, on the context's device.
       settings: of the model.
       generator: as it starts.
-      decode: differentiable.
       fitted: from the generator's weights, and from snapshots or {}, to the trained model.
       seed: of data-free randomness, beside that which made the generator.
       label: of the metrics, see `DPAdam`.
     """
-    device = context.device
-
-    def render(outputs: Tensor, *, generator: torch.Generator) -> Tensor:
-        return heads.relaxed(decode(outputs), temperature=settings.temperature, generator=generator)
-
+    device, temperature = context.device, settings.temperature
+    config = settings.model_dump(include=set(AdversarialConfig.__dataclass_fields__))
     trainer = GanTrainer(
         generator,
-        render,
+        lambda logits, random: heads.relaxed(logits, temperature=temperature, generator=random),
         new_critic(heads.critic_width, settings.critic_hidden, seed, device),
         table.sampled(CRITIC, view=heads.critic_view, device=device),
-        config=AdversarialConfig(
-            **settings.model_dump(include=set(AdversarialConfig.__dataclass_fields__))
-        ),
+        config=AdversarialConfig(**config),
         seed=seed + 1,
         device=device,
         label=label,
     )
     trainer.load_state_dict(checkpoint.state.get("game"), charged=table.meter.runs(CRITIC))
-    private_loop(
-        table.plan.phase(CRITIC),
+    train(
+        private(table.plan.phase(CRITIC)),
         trainer,
         steps=settings.steps,
         checkpoint=checkpoint,
         key="game",
         preview=lambda: fitted(trainer.weights(), {}).preview(),
-    ).run(context.observe)
+        observe=context.observe,
+    )
     return fitted(trainer.weights(), trainer.snapshots.history())
 
 
 def gan_ensemble(
-    fitted: FittedGenerator, generator: Generator, decode: Decode, critic_hidden: int
+    fitted: FittedGenerator, generator: Generator, critic_hidden: int
 ) -> SnapshotEnsemble:
     """The snapshots that `train_gan` left in a fitted model, on the CPU.
 
     Args:
       fitted: holds them.
       generator: of the same shape as theirs.
-      decode: as in training.
       critic_hidden: width of the critics' first hidden layer.
     """
 
     def emit(flat: Tensor, rows: int, random: torch.Generator) -> Tensor:
         nn.utils.vector_to_parameters(flat, generator.parameters())
-        return decode(generator.draw(rows, random))
+        return generator.draw(rows, random)
 
     heads, history = Heads(fitted.codec), fitted.history
     critics = unpacked(history["critics"], critic_widths(heads.critic_width, critic_hidden))
