@@ -11,7 +11,7 @@ import pytest
 from core.models.events import FitCancelled, FitPaused, Wish
 from core.models.planning import plan_fit
 from core.models.registry import cards, load_fitted, synthesizer
-from core.models.shared import training_loop as conduct
+from core.models.shared import training_loop
 from core.models.synthesizer import FitContext
 from core.privacy.accounting.accountant import guarantee
 from core.privacy.guarded import PrivateTable
@@ -20,17 +20,17 @@ from core.privacy.meter import Meter
 from core.privacy.plan import Budget
 from tests.models.tables import Watcher, coded, domain, door, rows
 
-SMALL_GAME = {
+SMALL_GAN = {
     "critic_steps": 2, "batch": 64, "fakes": 32, "hidden": 16, "latent": 4, "critic_hidden": 16,
     "snapshots": 3, "rate": 1e-2,
 }  # fmt: skip
 QUICK: dict[str, dict[str, object]] = {
     "pearl": {"steps": 40, "frequencies": 200, "batch": 64, "hidden": 16, "latent": 4},
-    "dp_gan": {"steps": 20, **SMALL_GAME},
+    "dp_gan": {"steps": 20, **SMALL_GAN},
     "dp_auto_gan": {"steps": 20, "encoder_steps": 20, "encoder_hidden": 16, "noise": 4,
-                    **SMALL_GAME},
+                    **SMALL_GAN},
     "p3gm": {"steps": 30, "batch": 64, "hidden": 16, "em_steps": 3, "dimensions": 4},
-    "pgb": {"steps": 20, "rounds": 20, "candidates": 16, **SMALL_GAME},
+    "pgb": {"steps": 20, "rounds": 20, "candidates": 16, **SMALL_GAN},
     "ppem": {"marginal_steps": 15, "steps": 20, "energy_steps": 2, "batch": 64, "fakes": 32,
              "hidden": 16, "latent": 4, "energy_hidden": 16, "rate": 1e-2},
 }  # fmt: skip
@@ -142,7 +142,7 @@ def test_saved_model_samples_the_same_rows(model, tmp_path):
 def fast_clock(monkeypatch):
     """Events and checkpoints come by the clock; here it runs with the steps alone."""
     looks = itertools.count()
-    monkeypatch.setattr(conduct.time, "monotonic", lambda: TICK * next(looks))
+    monkeypatch.setattr(training_loop.time, "monotonic", lambda: TICK * next(looks))
 
 
 @pytest.mark.parametrize("model", IDS)

@@ -51,18 +51,18 @@ class AutoEncoder:
     def grad_factors(self, rows: Tensor) -> list[GradFactor]:
         """Rows [b, ·] as `Heads.view` makes them → gradient factors of every layer.
 
-        The loss of a record is Σ_columns cross-entropy of its own slots.
+        The loss of a record is Σ_columns cross-entropy of its own bins.
         """
-        expanded, slots = self.heads.split(rows)
+        expanded, bins = self.heads.split(rows)
         encoder, decoder = self.networks[ENCODER], self.networks[DECODER]
         into = encoder.forward(expanded)
         z = torch.tanh(into.out)
         out = decoder.forward(z)
-        gradient = self.heads.gradient(out.out, slots)
+        gradient = self.heads.gradient(out.out, bins)
         decoded, input_gradient = decoder.backward(out, gradient, to_input=True)
         assert input_gradient is not None
         return encoder.backward(into, input_gradient * (1.0 - z.square()))[0] + decoded
 
     def decode(self, outputs: Tensor) -> Tensor:
-        """Generator outputs [b, latent], any real numbers → slot logits [b, S]; differentiable."""
+        """Generator outputs [b, latent], any real numbers → bin logits [b, S]; differentiable."""
         return self.networks[DECODER](torch.tanh(outputs))
