@@ -99,14 +99,19 @@ def _parser() -> _Parser:
     plan.set_defaults(module="synth", command="plan")
     synth.add_argument("--rows", type=int, help="synthetic records; as many as the table has")
     synth.add_argument("--seed", type=int, help="of data-free randomness, never of noise")
-    synth.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
+    synth.add_argument(
+        "--device",
+        default="auto",
+        choices=("auto", "cpu", "cuda"),
+        help="where to compute; auto takes a graphics card when there is one",
+    )
     synth.add_argument("--out", type=Path, required=True, help="a .csv or .parquet file")
     synth.add_argument("--quiet", action="store_true", help="no progress on stderr")
     synth.set_defaults(module="synth", command="synth")
 
     review = commands.add_parser("review", help="compare a synthetic table with the real one")
-    review.add_argument("real", type=Path)
-    review.add_argument("synthetic", type=Path)
+    review.add_argument("real", type=Path, help="the real table")
+    review.add_argument("synthetic", type=Path, help="the synthetic table")
     review.add_argument("--holdout", type=Path, help="real records that no model saw")
     _keep_out(review)
     review.add_argument("--target", help="the column to predict")
@@ -121,7 +126,13 @@ def _parser() -> _Parser:
     review.set_defaults(module="review", command="review")
 
     ledger = commands.add_parser("ledger", help="what was spent on which table")
-    ledger.add_argument("what", nargs="?", default="show", choices=("show", "verify"))
+    ledger.add_argument(
+        "what",
+        nargs="?",
+        default="show",
+        choices=("show", "verify"),
+        help="verify recomputes the chain of hashes",
+    )
     ledger.set_defaults(module="ledger", command="ledger")
 
     audit = commands.add_parser(
@@ -172,7 +183,14 @@ def _plan_options(command: argparse.ArgumentParser) -> None:
         help="whose people these are: an account that `ledger show` lists, or a name for another; "
         "'new' for people no earlier table is about; by default whose rows they share",
     )
-    command.add_argument("--settings", nargs="+", action="extend", default=[], metavar="NAME=VALUE")
+    command.add_argument(
+        "--settings",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=VALUE",
+        help="advanced settings of the model; docs/reference.md lists them",
+    )
     command.add_argument(
         "--sensitive",
         action="append",
