@@ -28,6 +28,8 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from core.models.planning import plan_fit
+from core.models.synthesizer import FitContext
 from core.runs.execution.pipeline import limit_threads
 
 limit_threads()
@@ -35,10 +37,10 @@ limit_threads()
 import torch  # noqa: E402 - threads are set first
 
 from core.cli.synth import settings_of  # noqa: E402
+from core.models.events import FitEvent, Wish  # noqa: E402
 from core.models.pgb.fitted import BoostedFitted  # noqa: E402
 from core.models.pgb.multiplicative_weights import REJECTION  # noqa: E402
 from core.models.pgb.plan import Pgb  # noqa: E402
-from core.models.synthesizer import FitEvent, Wish  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.plan import Budget  # noqa: E402
 from core.table.codec import Codec  # noqa: E402
@@ -101,10 +103,10 @@ def fit(epsilon: float, seed: int, settings: dict[str, Any]) -> BoostedFitted:
     """One run of the base and the boosting."""
     frame = points(seed)
     budget = Budget(epsilon=epsilon, delta=1.0 / (2 * len(frame)))
-    plan = Pgb().plan(DOMAIN, len(frame), budget, settings)
+    plan = plan_fit(Pgb(), DOMAIN, len(frame), budget, settings)
     table = PrivateTable(Codec(DOMAIN).encode(frame), DOMAIN, plan)
     with tempfile.TemporaryDirectory() as folder:
-        return Pgb().fit(table, plan, observe=_quiet, folder=Path(folder), seed=seed)
+        return Pgb().fit(table, plan, FitContext(observe=_quiet, folder=Path(folder), seed=seed))
 
 
 def _quiet(event: FitEvent) -> Wish:

@@ -28,8 +28,9 @@ import torch  # noqa: E402 - threads are set first
 from torch import Tensor, nn  # noqa: E402
 
 from core.models.ppem.energy import Energy, lipschitz, shapes  # noqa: E402
-from core.privacy.dpsgd.clipping import clipped_sum, functional_clipped_sum  # noqa: E402
+from core.privacy.dpsgd.clipping import clipped_sum  # noqa: E402
 from core.privacy.dpsgd.dense import Dense  # noqa: E402
+from tests.privacy.functional_gradient import functional_clipped_sum  # noqa: E402
 
 WEIGHT = 1.0  # of the Lipschitz penalty
 
@@ -53,13 +54,13 @@ class Step:
         self.total = torch.zeros(self.networks.size)
 
     def closed(self) -> Tensor:
-        """By uses of layers."""
+        """By gradient factors of layers."""
         energy = self.energy
-        run, inner = energy.run(self.x), energy.run(self.between)
-        slope, made = energy.slope(inner)
-        uses = energy.back(run, torch.ones_like(run.out))
-        uses += energy.along(inner, made, lipschitz(slope, WEIGHT))
-        clipped_sum(uses, clip_norm=1.0, mask=self.mask, views=self.networks.views(self.total))
+        scores, inner = energy.forward(self.x), energy.forward(self.between)
+        slope, behind = energy.slope(inner)
+        factors = energy.backward(scores, torch.ones_like(scores.out))
+        factors += energy.double_backward(inner, behind, lipschitz(slope, WEIGHT))
+        clipped_sum(factors, clip_norm=1.0, mask=self.mask, views=self.networks.views(self.total))
         return self.total
 
     def functional(self) -> Tensor:

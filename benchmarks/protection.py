@@ -29,7 +29,9 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from core.models.synthesizer import FitContext
 from core.runs.execution.pipeline import limit_threads
+from core.services.planning import PlanRequest  # noqa: E402
 
 limit_threads()
 
@@ -38,7 +40,8 @@ from utility import Bench, read, schema_of  # noqa: E402 - threads are set befor
 from core.cli.synth import settings_of  # noqa: E402
 from core.lmdp.inside import inside_check  # noqa: E402
 from core.lmdp.shift import Shifted  # noqa: E402
-from core.models.synthesizer import FitEvent, Wish, synthesizer  # noqa: E402
+from core.models.events import FitEvent, Wish  # noqa: E402
+from core.models.registry import synthesizer  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.plan import Plan  # noqa: E402
 from core.runs.execution.lmdp_certificate import certify  # noqa: E402
@@ -90,12 +93,14 @@ class Trial:
         plan = make_plan(
             self.schema,
             len(self.frame),
-            model=model,
-            epsilon=options.epsilon,
-            delta=options.delta,
-            settings=settings_of(options.set),
-            shift=options.shift,
-            certificate=options.certificate,
+            PlanRequest(
+                model=model,
+                epsilon=options.epsilon,
+                delta=options.delta,
+                settings=settings_of(options.set),
+                shift=options.shift,
+                certificate=options.certificate,
+            ),
         )
         codec = Codec(self.schema.domain())
         codes = codec.encode(self.frame)
@@ -103,7 +108,7 @@ class Trial:
         start = time.perf_counter()
         with tempfile.TemporaryDirectory() as folder:
             fitted: Any = synthesizer(model).fit(
-                table, plan, observe=_quiet, folder=Path(folder), seed=seed
+                table, plan, FitContext(observe=_quiet, folder=Path(folder), seed=seed)
             )
         seconds = time.perf_counter() - start
         row: dict[str, Any] = {"model": model, "seed": seed, "epsilon": plan.budget.epsilon}

@@ -6,10 +6,11 @@ from typing import Any, Literal
 
 import streamlit as st
 
-from core.runs.storage import reviews
+from core.runs.execution.launcher import SampleRequest
+from core.runs.storage import notes
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
-from core.services import export, service
+from core.services import export, reviews, runs
 from pages.parts import guard, routes, shared, verdicts
 
 
@@ -61,12 +62,12 @@ def _hidden(run: RunRecord) -> bool:
 
 def _approved(run: RunRecord) -> bool:
     """Whether the reviews that the steward asked for are there."""
-    waits = reviews.missing(shared.store(), table_id=run.table_id, run_id=run.id)
+    waits = notes.missing(shared.store(), table_id=run.table_id, run_id=run.id)
     if waits:
         st.error(f"This table waits for its review. {waits}", icon=":material/block:")
         if st.button("Go to its review", icon=":material/visibility:"):
             routes.go("review", run=run.id)
-    picked = reviews.picked(shared.store(), run.table_id)
+    picked = notes.picked(shared.store(), run.table_id)
     if picked is not None and picked[0] != run.id:
         st.info(
             f"Another run of this table was picked for release by {picked[1]}.",
@@ -114,8 +115,11 @@ def _fresh(run: RunRecord, rows: int, format: Literal["csv", "parquet"], escape:
     key = f"fresh_{run.id}_{rows}_{format}_{escape}"
     if st.button(f"Make {rows:,} fresh rows", type="primary", icon=":material/refresh:"):
         with shared.plain_errors(), st.spinner("Drawing rows from the saved model …"):
-            st.session_state[key] = service.generate_rows(
-                shared.store(), run.id, rows=rows, format=format, escape_formulas=escape
+            st.session_state[key] = runs.generate_rows(
+                shared.store(),
+                shared.launcher(),
+                run.id,
+                SampleRequest(rows=rows, format=format, escape_formulas=escape),
             )
     path = st.session_state.get(key)
     if path is not None:
@@ -131,12 +135,12 @@ def _fresh(run: RunRecord, rows: int, format: Literal["csv", "parquet"], escape:
 
 def _papers(run: RunRecord) -> None:
     st.subheader("What goes with it", anchor=False)
-    certificate = service.certificate(shared.store(), run.id)
+    certificate = reviews.privacy_certificate(shared.store(), run.id)
     if certificate is not None:
         st.download_button(
             "Privacy certificate (JSON)",
             data=lambda: export.certificate_text(  # as it is true when the button is pressed
-                service.certificate(shared.store(), run.id) or {}
+                reviews.privacy_certificate(shared.store(), run.id) or {}
             ),
             file_name=export.file_name(run, "certificate.json"),
             icon=":material/verified_user:",

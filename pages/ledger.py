@@ -6,9 +6,8 @@ import pandas as pd
 import streamlit as st
 
 from core.privacy.ledger.ledger import Entry, Ledger
-from core.runs.accounts.account import DEFAULT_LIMIT
+from core.runs.accounts.account import DEFAULT_LIMIT, Account, set_limit, table_account
 from core.runs.storage.records import TableRecord
-from core.services import service
 from pages.parts import guard, routes, shared
 
 MEANING = (
@@ -45,7 +44,7 @@ def render() -> None:
 
 def _account(tables: list[TableRecord]) -> None:
     """One account, with all tables about its people."""
-    account = service.account(shared.store(), tables[0].id)
+    account = table_account(shared.store(), tables[0].id)
     with st.container(border=True):
         st.markdown(" · ".join(f"**{table.name}** ({table.n:,} rows)" for table in tables))
         if account.limit is None:
@@ -90,7 +89,7 @@ def _row(entry: Entry) -> dict[str, object]:
     }
 
 
-def _without_limit(table: TableRecord, account: service.Account) -> None:
+def _without_limit(table: TableRecord, account: Account) -> None:
     """Before a first release, or an account of an older version."""
     if any(entry.kind == "release" for entry in account.entries):
         st.caption(
@@ -114,7 +113,7 @@ def _limit(table: TableRecord) -> None:
         )
         if st.button("Set this limit", key=f"limit_{table.id}", type="primary"):
             with shared.plain_errors():
-                service.set_limit(shared.store(), table.id, epsilon=float(epsilon))
+                set_limit(shared.store(), table.id, epsilon=float(epsilon))
                 st.rerun()
 
 

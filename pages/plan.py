@@ -6,15 +6,15 @@ import math
 
 import streamlit as st
 
-from core.figures import dimension_wise as figures
-from core.models.synthesizer import Card
+from core.figures.budget import budget_figure
+from core.models.card import Card
 from core.privacy.accounting.accountant import attacker_best_guess
 from core.privacy.plan import Phase, Plan, default_delta
-from core.runs.accounts.account import DEFAULT_LIMIT
-from core.runs.execution import noisy_scores as scoring
-from core.runs.execution import review_histograms as overlay
+from core.runs.accounts.account import DEFAULT_LIMIT, table_account
+from core.runs.execution import noisy_scores
+from core.runs.execution.review_histograms import shown_columns
 from core.runs.storage.records import TableRecord
-from core.services import estimate, planning, service
+from core.services import planning, runs
 from core.table.schema import SchemaError
 from pages.parts import domains, guard, models, protection, routes, shared
 
@@ -118,10 +118,10 @@ def _comparable(table: TableRecord, epsilon: float) -> dict[str, float]:
         domain = table.schema.domain()
     except SchemaError:  # the summary says what is wrong
         return {}
-    if not math.isfinite(epsilon) or not overlay.shown_columns(domain):
+    if not math.isfinite(epsilon) or not shown_columns(domain):
         return {}
-    key = scoring.cells_key(domain, table.training_n)
-    if scoring.released_cells(shared.store(), table.id, key) is not None:
+    key = noisy_scores.cells_key(domain, table.training_n)
+    if noisy_scores.released_cells(shared.store(), table.id, key) is not None:
         st.caption(
             ":material/casino: An earlier run has bought noisy counts of these columns: this one "
             "can be compared by them without looking at real data, at no cost."
@@ -130,11 +130,11 @@ def _comparable(table: TableRecord, epsilon: float) -> dict[str, float]:
     wanted = st.toggle(
         "Let this run be compared with others without looking at real data",
         key="score",
-        help=f"About {scoring.DEFAULT_SHARE:.0%} of the budget buys noisy counts, once for this "
-        "table. Runs are scored by them, and the best can be picked by its score: the certificate "
-        "then says that ε covers the choice.",
+        help=f"About {noisy_scores.DEFAULT_SHARE:.0%} of the budget buys noisy counts, once for "
+        "this table. Runs are scored by them, and the best can be picked by its score: the "
+        "certificate then says that ε covers the choice.",
     )
-    return {"score": scoring.DEFAULT_SHARE} if wanted else {}
+    return {"score": noisy_scores.DEFAULT_SHARE} if wanted else {}
 
 
 def _details(table: TableRecord, choice: models.Choice) -> dict[str, object]:
@@ -192,11 +192,13 @@ def _summary(table: TableRecord, card: Card, epsilon: float, extra: dict[str, ob
         plan = planning.make_plan(
             table.schema,
             table.training_n,
-            model=card.id,
-            epsilon=epsilon,
-            delta=float(str(extra["delta"])),
-            settings=dict(extra["settings"]),  # type: ignore[call-overload]
-            **dict(extra["hidden"]),  # type: ignore[call-overload]
+            planning.PlanRequest(
+                model=card.id,
+                epsilon=epsilon,
+                delta=float(str(extra["delta"])),
+                settings=dict(extra["settings"]),  # type: ignore[call-overload]
+                **dict(extra["hidden"]),
+            ),  # type: ignore[call-overload]
         )
     except ValueError as error:
         st.error(f"{error}", icon=":material/error:")
@@ -208,7 +210,7 @@ def _summary(table: TableRecord, card: Card, epsilon: float, extra: dict[str, ob
     st.caption(f"{table.name}: {table.training_n:,} rows{_kept(table)}, target {target}.")
     _numbers(plan)
     st.plotly_chart(
-        figures.budget_figure(plan.model_dump(mode="json")),
+        budget_figure(plan.model_dump(mode="json")),
         config={"displayModeBar": False},
         key="budget",
         alt="Share of the budget that each private phase takes.",
@@ -224,7 +226,7 @@ def _summary(table: TableRecord, card: Card, epsilon: float, extra: dict[str, ob
         )
     domains.declared_domains(table)
     protection.words(plan)
-    seconds = estimate.expected_seconds(shared.store(), table.id, plan)
+    seconds = runs.expected_seconds(shared.store(), table.id, plan)
     st.markdown(
         f":material/timer: {shared.duration(seconds)} on this machine, going by earlier runs."
         if seconds is not None
@@ -274,7 +276,7 @@ def _numbers(plan: Plan) -> None:
 
 def _ledger(table: TableRecord) -> None:
     """What the ledger says of these people before this run."""
-    account = service.account(shared.store(), table.id)
+    account = table_account(shared.store(), table.id)
     spent = [e for e in account.entries if e.kind == "release"]
     if account.limit is None or account.left is None:
         fresh = (
@@ -312,7 +314,7 @@ def _start(table: TableRecord, plan: Plan, extra: dict[str, object]) -> None:
     ):
         seed = extra["seed"]
         with shared.plain_errors():
-            run = service.start(
+            run = runs.start(
                 shared.store(),
                 shared.launcher(),
                 table_id=table.id,

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
 
-from core.figures import dimension_wise as figures
+from core.figures.column import column_figure, describe_column
+from core.figures.report_figure import ReportFigure, report_figures
 from core.quality.report.types import View
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
-from core.services import service
+from core.services import reviews, runs
 from pages.parts import comparing, feedback, guard, routes, scores, shared, verdicts, viewing
 from pages.parts.feedback import Talk
 
 ONE, SEVERAL = "One run", "Compare runs"
-Draw = Callable[[dict[str, Any]], Any]
 
 
 def render() -> None:
@@ -80,16 +79,9 @@ def _one(run: RunRecord, view: View) -> None:
     with columns:
         _columns(talk, report)
     with pairs:
-        _figure(talk, figures.pairs_figure, report, "pairs")
-        if report["associations"]:
-            st.markdown("**How strongly columns belong together**")
-            _figure(talk, figures.association_figure, report, "associations")
+        _figures(talk, report, "pairs")
     with plane:
-        _figure(talk, figures.pca_figure, report, "pca")
-        if report["density"]:
-            st.markdown("**Where rows are too few or too many**")
-            _figure(talk, figures.density_figure, report, "density")
-        _figure(talk, figures.probability_figure, report, "probability")
+        _figures(talk, report, "plane")
     with predict:
         _predictions(talk, report)
     with exposure:
@@ -122,10 +114,10 @@ def _waiting(run: RunRecord) -> None:
 @st.fragment(run_every=1.5)
 def _refresh(run_id: str, known: int) -> None:
     """How far the comparison is; the page is drawn again when it has new parts."""
-    report = service.report(shared.store(), run_id)
+    report = reviews.report(shared.store(), run_id)
     if report is not None and (report["complete"] or len(report["scores"]) != known):
         st.rerun()
-    now = service.progress(shared.store(), run_id)
+    now = runs.progress(shared.store(), run_id)
     left = "" if now.eta_seconds is None else f" · about {shared.duration(now.eta_seconds)} left"
     st.progress(now.fraction, f"Still comparing{left}. More figures will appear by themselves.")
 
@@ -134,7 +126,7 @@ def _again(run: RunRecord) -> None:
     """A way to have a stopped comparison after all; it spends nothing."""
     if st.button("Finish the comparison", icon=":material/restart_alt:"):
         with shared.plain_errors():
-            service.compare_again(shared.store(), shared.launcher(), run.id)
+            runs.compare_again(shared.store(), shared.launcher(), run.id)
             st.rerun()
 
 
@@ -173,9 +165,9 @@ def _columns(talk: Talk, report: dict[str, Any]) -> None:
             distance = "" if tvd is None else f" :gray[distance {tvd:.3f}]"
             st.markdown(f"**{name}**{distance}")
             st.plotly_chart(
-                figures.column_figure(report, name),
+                column_figure(report, name),
                 key=f"column_{name}",
-                alt=figures.describe("column", report, name),
+                alt=describe_column(report, name),
                 config={"displayModeBar": False},
             )
             feedback.pin(talk, f"column:{name}")
@@ -183,7 +175,7 @@ def _columns(talk: Talk, report: dict[str, Any]) -> None:
 
 def _predictions(talk: Talk, report: dict[str, Any]) -> None:
     """Every column learnt from the others; those that cannot be are shown by their shares."""
-    _figure(talk, figures.prediction_figure, report, "prediction")
+    _figures(talk, report, "predictions")
     scores.utility(report)
     if report["utility"]:
         feedback.pin(talk, "utility")
@@ -200,23 +192,33 @@ def _predictions(talk: Talk, report: dict[str, Any]) -> None:
             with places[place % 3]:
                 st.markdown(f"**{point['column']}** :gray[{point['note']}]")
                 st.plotly_chart(
-                    figures.column_figure(report, point["column"]),
+                    column_figure(report, point["column"]),
                     key=f"dropped_{point['column']}",
-                    alt=figures.describe("column", report, point["column"]),
+                    alt=describe_column(report, point["column"]),
                     config={"displayModeBar": False},
                 )
 
 
-def _figure(talk: Talk, draw: Draw, report: dict[str, Any], kind: str) -> None:
-    figure = draw(report)
+def _figures(talk: Talk, report: dict[str, Any], tab: str) -> None:
+    """The figures of one tab."""
+    for declared in report_figures():
+        if declared.tab == tab:
+            _figure(talk, declared, report)
+
+
+def _figure(talk: Talk, declared: ReportFigure, report: dict[str, Any]) -> None:
+    figure = declared.drawn(report)
     if figure is None:
-        outside = report["view"] == "outside"
-        st.caption("Stays inside." if outside else "Not compared yet, or nothing to compare.")
+        if not declared.headed:
+            outside = report["view"] == "outside"
+            st.caption("Stays inside." if outside else "Not compared yet, or nothing to compare.")
         return
-    words = figures.describe(kind, report)
-    st.plotly_chart(figure, key=kind, alt=words)
+    if declared.headed:
+        st.markdown(f"**{declared.title}**")
+    words = declared.describe(report)
+    st.plotly_chart(figure, key=declared.id, alt=words)
     st.caption(words)
-    feedback.pin(talk, kind)
+    feedback.pin(talk, declared.id)
 
 
 if __name__ == "__main__":

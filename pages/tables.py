@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pandas as pd
 import streamlit as st
 
-from core.figures import dimension_wise as figures
+from core.figures.column_profile import profile_figure
 from core.runs.storage.records import TableRecord
-from core.services import declare, service
+from core.services import tables as table_service
 from core.table.grid import grid_of
 from core.table.holdout import SHARES
 from core.table.io.read import read_table
@@ -80,11 +80,11 @@ def _bring_in(name: str, source: str, read: Callable[[], pd.DataFrame], target: 
         finally:
             uploads.free_uploads()
         status.write(f"{len(frame):,} rows, {frame.shape[1]} columns. Looking at each column")
-        record = service.import_frame(shared.store(), frame, name=name, source=source)
+        record = table_service.import_frame(shared.store(), frame, name=name, source=source)
         if target is not None and target in record.columns:
-            record = declare.change_target(shared.store(), record, target)
+            record = table_service.change_target(shared.store(), record, target)
         if record.n >= ENOUGH_TO_SPARE:
-            record = declare.change_holdout(shared.store(), record, SHARES[1])
+            record = table_service.change_holdout(shared.store(), record, SHARES[1])
         status.update(label=f"{name} is in", state="complete")
     if record is not None:
         st.query_params["table"] = record.id
@@ -165,12 +165,12 @@ def _columns(table: TableRecord) -> None:
     )
     if target != table.schema.target:
         with shared.plain_errors():
-            declare.change_target(shared.store(), table, target)
+            table_service.change_target(shared.store(), table, target)
             st.rerun()
     _holdout(table)
     with shared.plain_errors():
-        table = declare.count_rare(shared.store(), table)
-    grid = grid_of(table.schema, declare.rare_words(table))
+        table = table_service.count_rare(shared.store(), table)
+    grid = grid_of(table.schema, table_service.rare_words(table))
     edited = st.data_editor(
         grid,
         key=f"grid_{table.id}_{abs(hash(table.schema.model_dump_json()))}",
@@ -181,7 +181,7 @@ def _columns(table: TableRecord) -> None:
     )
     if not edited.equals(grid):
         with shared.plain_errors():
-            declare.change_grid(shared.store(), table, edited)
+            table_service.change_grid(shared.store(), table, edited)
             st.rerun()
     _doubts(table)
     listed = [c for c in table.schema.columns if c.kind.listed and c.modelled]
@@ -205,7 +205,7 @@ def _holdout(table: TableRecord) -> None:
     )
     if share is not None and share != table.schema.holdout:
         with shared.plain_errors():
-            declare.change_holdout(shared.store(), table, share)
+            table_service.change_holdout(shared.store(), table, share)
             st.rerun()
 
 
@@ -270,7 +270,7 @@ def _categories(table: TableRecord, listed: list[Column]) -> None:
     )
     if st.button("Keep this list"):
         with shared.plain_errors():
-            declare.change_categories(shared.store(), table, name, text)
+            table_service.change_categories(shared.store(), table, name, text)
             st.rerun()
 
 
@@ -284,7 +284,7 @@ def _pictures(table: TableRecord) -> None:
             missing = f" · {profile.missing:.0%} missing" if profile.missing else ""
             st.markdown(f"**{profile.name}** :gray[{profile.kind.value}{missing}]")
             st.plotly_chart(
-                figures.profile_figure(profile.model_dump(mode="json")),
+                profile_figure(profile.model_dump(mode="json")),
                 key=f"profile_{table.id}_{profile.name}",
                 alt=f"How the values of {profile.name} are spread in the real table.",
                 config={"displayModeBar": False},

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from core.models.synthesizer import Chart
+from core.models.card import Chart
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
-from core.services import service
+from core.services import runs
 from pages.parts import guard, routes, shared
 
 KEPT = {
@@ -65,13 +65,13 @@ def _show(run: RunRecord) -> None:
 
 
 def _progress(run: RunRecord) -> None:
-    now = service.progress(shared.store(), run.id)
+    now = runs.progress(shared.store(), run.id)
     left = "" if now.eta_seconds is None else f" · about {shared.duration(now.eta_seconds)} left"
     st.progress(
         now.fraction, text=f"{now.title or 'Starting'}{_place(run, now)} · {now.fraction:.0%}{left}"
     )
     _spent(run)
-    device = shared.store().latest(run.id, "device")
+    device = shared.store().journal.latest(run.id, "device")
     data = {} if device is None else device.data
     gpu = data.get("gpu_percent")
     places = st.columns(4)
@@ -89,7 +89,7 @@ def _progress(run: RunRecord) -> None:
     )
 
 
-def _place(run: RunRecord, now: service.Progress) -> str:
+def _place(run: RunRecord, now: runs.Progress) -> str:
     """Which stage of how many this is, where a model has several."""
     card = shared.card_of(run.model)
     held = {phase.name for phase in run.plan.phases}
@@ -103,7 +103,7 @@ def _place(run: RunRecord, now: service.Progress) -> str:
 
 def _spent(run: RunRecord) -> None:
     """ε so far against what the plan holds; all of it was debited at the start."""
-    so_far = service.epsilon_so_far(shared.store(), run.id)
+    so_far = runs.epsilon_so_far(shared.store(), run.id)
     if so_far is None:
         return
     budget = run.plan.guarantee.epsilon
@@ -117,14 +117,14 @@ def _buttons(run: RunRecord) -> None:
     store = shared.store()
     with st.container(horizontal=True), shared.plain_errors():
         if run.state is State.RUNNING and st.button("Pause", icon=":material/pause:"):
-            service.pause(store, run.id)
+            runs.pause(store, run.id)
             st.toast("Pausing at the next safe point.")
         if run.state.live and st.button("Cancel", icon=":material/cancel:"):
-            service.cancel(store, run.id)
+            runs.cancel(store, run.id)
             st.toast("Cancelling. What was spent stays spent.")
         if run.state in (State.PAUSED, State.LOST, State.FAILED):
             _resume(run)
-        if run.state is State.DONE or store.has_artefact(run.id, "report.json"):
+        if run.state is State.DONE or store.artefacts(run.id).exists("report.json"):
             if st.button("Review", type="primary", icon=":material/visibility:"):
                 routes.go("review", run=run.id)
         if run.state is State.DONE:
@@ -137,10 +137,10 @@ def _resume(run: RunRecord) -> None:
     price = f"spends ε = {run.plan.budget.epsilon:g} once more" if run.private else "not private"
     label = f"Start again ({price})" if again else "Resume"
     if st.button(label, type="primary", icon=":material/play_arrow:"):
-        service.resume(shared.store(), shared.launcher(), run.id, spend_again=again)
+        runs.resume(shared.store(), shared.launcher(), run.id, spend_again=again)
         st.rerun(scope="app")
     if st.button("Give up", icon=":material/cancel:"):
-        service.cancel(shared.store(), run.id)
+        runs.cancel(shared.store(), run.id)
         st.rerun(scope="app")
 
 
@@ -168,7 +168,7 @@ def _ending(run: RunRecord) -> None:
 
 def _charts(run: RunRecord) -> None:
     """The charts of the model's card, each over its own steps; all metrics where it has none."""
-    series = shared.store().series(run.id)
+    series = shared.store().journal.series(run.id)
     names = [c for c in series.columns if c not in ("seq", "time", "seconds", "step")]
     if series.empty or not names:
         return
@@ -191,7 +191,7 @@ def _charts(run: RunRecord) -> None:
 
 
 def _preview(run: RunRecord) -> None:
-    newest = shared.store().latest(run.id, "preview")
+    newest = shared.store().journal.latest(run.id, "preview")
     if newest is None:
         return
     st.subheader("Synthetic rows so far", anchor=False)

@@ -66,7 +66,7 @@ def _plain(error: Exception) -> str:
     from core.cli.common import CommandError
     from core.privacy.ledger.ledger import LedgerError
     from core.runs.execution.pipeline import DeviceError
-    from core.runs.storage.table_store import RunStoreError
+    from core.runs.storage.errors import RunStoreError
     from core.table.io.cells import TableReadError
     from core.table.schema import SchemaError
 

@@ -16,16 +16,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from core.lmdp.discrepancy import median_bandwidth
+from core.lmdp.kernel_points import KernelPoints
 from core.lmdp.level import GROUP
 from core.lmdp.two_sample import rbf
-from core.lmdp.view import View
 from core.table.codec import Codec, Codes
 
 __all__ = ["NEEDED", "GroupTest", "RejectionCount"]
@@ -41,13 +41,13 @@ class GroupTest:
     """A calibrated test of a few records against released ones.
 
     Attributes:
-      view: of the tagged columns.
+      points: the tagged columns of records.
       reference: float64 [r, d], released records.
       bandwidth: of the kernel.
       limit: statistic above which a group rejects.
     """
 
-    view: View
+    points: KernelPoints
     reference: Tensor
     bandwidth: float
     limit: float
@@ -69,16 +69,15 @@ class GroupTest:
         random = torch.Generator().manual_seed(seed)
         order = torch.randperm(len(released), generator=random).numpy()
         cut = min(_REFERENCE, len(released) // 2)
-        view = View.of(codec, names, released)
-        reference, rest = view(released.take(order[:cut])), view(released.take(order[cut:]))
-        test = cls(view, reference, median_bandwidth(reference), math.inf)
+        points = KernelPoints.of(codec, names, released)
+        reference, rest = points(released.take(order[:cut])), points(released.take(order[cut:]))
+        test = cls(points, reference, median_bandwidth(reference), math.inf)
         near = rbf(rest, reference, bandwidth=test.bandwidth).mean(dim=1)
-        found = []
+        null = []
         for _ in range(_CALIBRATION):
-            chosen = torch.randperm(len(rest), generator=random)[:GROUP]
-            found.append(test._distance(rest[chosen], near[chosen], torch.ones(GROUP)))
-        limit = float(torch.stack(found).quantile(1.0 - _AIM))
-        return cls(view, reference, test.bandwidth, limit)
+            group = torch.randperm(len(rest), generator=random)[:GROUP]
+            null.append(test._distance(rest[group], near[group], torch.ones(GROUP)))
+        return replace(test, limit=float(torch.stack(null).quantile(1.0 - _AIM)))
 
     def _distance(self, group: Tensor, near: Tensor, mask: Tensor) -> Tensor:
         """MMD² between a group and the reference, less a constant."""
@@ -91,9 +90,9 @@ class GroupTest:
         """Whether one group of records, with those masked out that are absent, is told apart."""
         if not bool(mask.any()):
             return False
-        points = self.view(codes).cpu()
-        near = rbf(points, self.reference, bandwidth=self.bandwidth).mean(dim=1)
-        return bool(self._distance(points, near, mask.cpu()) > self.limit)
+        group = self.points(codes).cpu()
+        near = rbf(group, self.reference, bandwidth=self.bandwidth).mean(dim=1)
+        return bool(self._distance(group, near, mask.cpu()) > self.limit)
 
 
 @dataclass(frozen=True)
@@ -105,12 +104,12 @@ class RejectionCount:
 
     Attributes:
       test: calibrated on released records.
-      together: records of a group, which chunks must not tear apart.
+      group_size: records of a group, which chunks must not tear apart.
     """
 
     test: GroupTest
     noise: Literal["laplace"] = "laplace"
-    together: int = GROUP
+    group_size: int = GROUP
 
     @property
     def sensitivity(self) -> float:

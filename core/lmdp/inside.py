@@ -23,8 +23,8 @@ import torch
 from torch import Tensor
 
 from core.lmdp.discrepancy import TestResult, median_bandwidth
+from core.lmdp.kernel_points import KernelPoints
 from core.lmdp.two_sample import two_sample_test
-from core.lmdp.view import View
 from core.table.codec import Codec, Codes
 
 __all__ = ["InsideCheck", "fitted_stein_test", "inside_check"]
@@ -40,7 +40,7 @@ DRAWS = 199
 
 @dataclass(frozen=True)
 class InsideCheck:
-    """What was found for one group.
+    """The outcome for one group.
 
     Attributes:
       two_sample, goodness: see the module.
@@ -79,15 +79,13 @@ def inside_check(
     random = torch.Generator().manual_seed(seed)
     m = min(records, len(real), len(released) // 2)
     cut = min(RELEASED * m, len(released) // 2)
-    view = View.of(codec, names, released)
-    chosen = view(real.take(torch.randperm(len(real), generator=random)[:m].numpy()))
+    points = KernelPoints.of(codec, names, released)
+    x = points(real.take(torch.randperm(len(real), generator=random)[:m].numpy()))
     order = torch.randperm(len(released), generator=random).numpy()
-    first = view(released.take(order[:cut]))
+    first, second = (points(released.take(part)) for part in (order[:cut], order[cut:][: 40 * m]))
     return InsideCheck(
-        two_sample=two_sample_test(chosen, first, permutations=permutations, seed=seed),
-        goodness=fitted_stein_test(
-            chosen, view(released.take(order[cut : cut + 40 * m])), generator=random
-        ),
+        two_sample=two_sample_test(x, first, permutations=permutations, seed=seed),
+        goodness=fitted_stein_test(x, second, generator=random),
         records=m,
     )
 
@@ -116,13 +114,13 @@ def fitted_stein_test(
     centres, rest = released[:cut], released[cut : cut + NULL]
     size = max(1, min(len(x), len(rest) // 2))
     features = _SteinFeatures.draw(centres, median_bandwidth(released), generator)
-    found = float(features(x[:size], generator).mean(dim=0).square().mean())
+    statistic = float(features(x[:size], generator).mean(dim=0).square().mean())
     others = features(rest, generator)
     null = [
         float(others[torch.randperm(len(rest), generator=generator)[:size]].mean(0).square().mean())
         for _ in range(draws)
     ]
-    return TestResult(found, (1 + sum(value >= found for value in null)) / (draws + 1))
+    return TestResult(statistic, (1 + sum(value >= statistic for value in null)) / (draws + 1))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -29,9 +29,9 @@ from torch import Tensor
 
 from core.lmdp.discrepancy import median_bandwidth
 from core.lmdp.errors import ShiftError
+from core.lmdp.kernel_points import KernelPoints
 from core.lmdp.level import GROUP
 from core.lmdp.two_sample import rbf
-from core.lmdp.view import View
 from core.table.codec import Codec, Codes, concat_codes
 from core.table.schema import Domain
 
@@ -48,6 +48,9 @@ _ATTEMPTS = 4  # functions tried before giving up
 CERTAIN = 0.995  # records whose weight is above this quantile are always kept
 MOST_AT_ONCE = 100_000  # records asked of the model at a time
 FILE = "shift.json"
+
+
+Inner = TypeVar("Inner", bound="Sampler")
 
 
 class Sampler(Protocol):
@@ -70,7 +73,7 @@ class Tilt:
 
     Attributes:
       group: its name.
-      view: its columns and the frame of x′.
+      points: x′ of records.
       frequencies: float64 [waves, d]; phases, amplitudes: float64 [waves].
       centre, spread: of the wave sum over synthetic records.
       strength: t ≥ 0.
@@ -78,7 +81,7 @@ class Tilt:
     """
 
     group: str
-    view: View
+    points: KernelPoints
     frequencies: Tensor
     phases: Tensor
     amplitudes: Tensor
@@ -89,7 +92,7 @@ class Tilt:
 
     def weights(self, codes: Codes) -> Tensor:
         """w(x′) of records, float64 [n], within [1/ρ, ρ]."""
-        return self.log_weights(self.view(codes), self.strength).exp()
+        return self.log_weights(self.points(codes), self.strength).exp()
 
     def log_weights(self, points: Tensor, strength: float) -> Tensor:
         """Logarithms of w of points at some strength, float64 [n]."""
@@ -125,12 +128,11 @@ def find_tilts(
       ShiftError: a group cannot be told apart that often within the bounds.
     """
     others = torch.zeros(len(synthetic), dtype=torch.float64)
-    found = []
+    tilts = []
     for group, names in groups.items():
-        tilt = _find(codec, group, names, synthetic, others, power=power, key=key)
-        found.append(tilt)
-        others = others + tilt.weights(synthetic).log()
-    return tuple(found)
+        tilts.append(_find(codec, group, names, synthetic, others, power=power, key=key))
+        others = others + tilts[-1].weights(synthetic).log()
+    return tuple(tilts)
 
 
 def _find(
@@ -144,20 +146,20 @@ def _find(
     key: bytes,
 ) -> Tilt:
     """One group's tilt, on top of what `others` (log weights) do already."""
-    judge = _Judge(View.of(codec, names, synthetic), synthetic, others)
+    test = _PowerEstimate(KernelPoints.of(codec, names, synthetic), synthetic, others)
     best = 0.0
     for attempt in range(_ATTEMPTS):
         seed = hashlib.sha256(key + f"{sorted(names)}#{attempt}".encode()).digest()
-        tilt = _draw(judge, group, int.from_bytes(seed[:7], "big"))
+        tilt = _draw(test, group, int.from_bytes(seed[:7], "big"))
         low, high = 0.0, _MOST
-        reached = judge.power(tilt, high)
+        reached = test.power(tilt, high)
         best = max(best, reached)
         if reached < power:
             continue
         for _ in range(_STEPS):
             middle = (low + high) / 2.0
-            low, high = (low, middle) if judge.power(tilt, middle) >= power else (middle, high)
-        return replace(tilt, strength=high, power=judge.power(tilt, high))
+            low, high = (low, middle) if test.power(tilt, middle) >= power else (middle, high)
+        return replace(tilt, strength=high, power=test.power(tilt, high))
     raise ShiftError(
         f"The columns of group '{group}' ({', '.join(names)}) take too few values to be shifted "
         f"that far: {best:.0%} of groups of {GROUP} records would notice, {power:.0%} were asked "
@@ -165,15 +167,15 @@ def _find(
     )
 
 
-def _draw(judge: _Judge, group: str, seed: int) -> Tilt:
+def _draw(test: _PowerEstimate, group: str, seed: int) -> Tilt:
     """A random function of about unit spread over the synthetic records, strength 0."""
     random = torch.Generator().manual_seed(seed)
-    d = judge.points.shape[1]
+    d = test.synthetic.shape[1]
     frequencies = torch.randn((WAVES, d), generator=random, dtype=torch.float64)
     tilt = Tilt(
         group=group,
-        view=judge.view,
-        frequencies=frequencies / median_bandwidth(judge.points),
+        points=test.points,
+        frequencies=frequencies / median_bandwidth(test.synthetic),
         phases=torch.rand(WAVES, generator=random, dtype=torch.float64) * 2.0 * math.pi,
         amplitudes=torch.randn(WAVES, generator=random, dtype=torch.float64),
         centre=0.0,
@@ -181,41 +183,42 @@ def _draw(judge: _Judge, group: str, seed: int) -> Tilt:
         strength=0.0,
         power=0.0,
     )
-    waves = tilt.wave(judge.points)
+    waves = tilt.wave(test.synthetic)
     spread = float(waves.std())
     return replace(tilt, centre=float(waves.mean()), spread=spread if spread > 1e-9 else 1.0)
 
 
-class _Judge:
+class _PowerEstimate:
     """How well groups of unshifted records tell shifted ones apart, with common random numbers."""
 
-    def __init__(self, view: View, synthetic: Codes, others: Tensor):
-        self.view = view
-        self.points = view(synthetic)
+    def __init__(self, points: KernelPoints, synthetic: Codes, others: Tensor):
+        self.points = points
+        self.synthetic = points(synthetic)
         self._others = others
-        self._bandwidth = median_bandwidth(self.points)
+        self._bandwidth = median_bandwidth(self.synthetic)
         random = torch.Generator().manual_seed(0)
-        n = len(self.points)
+        n = len(self.synthetic)
         self._reference = torch.randperm(n, generator=random)[: min(2000, n)]
-        self._near = rbf(self.points, self.points[self._reference], bandwidth=self._bandwidth)
+        self._near = rbf(self.synthetic, self.synthetic[self._reference], bandwidth=self._bandwidth)
         self._places = torch.rand((_TRIALS, GROUP), generator=random, dtype=torch.float64)
-        self._plain = [torch.randperm(n, generator=random)[:GROUP] for _ in range(_TRIALS)]
-        self._within = torch.stack([self._inside(chosen) for chosen in self._plain])
+        self._unshifted = [torch.randperm(n, generator=random)[:GROUP] for _ in range(_TRIALS)]
+        self._within = torch.stack([self._inside(chosen) for chosen in self._unshifted])
 
     def power(self, tilt: Tilt, strength: float) -> float:
         """Share of groups of unshifted records that reject the shifted ones at 5 %."""
-        log = tilt.log_weights(self.points, strength) + self._others
+        log = tilt.log_weights(self.synthetic, strength) + self._others
         weights = log.exp()
         reference = weights[self._reference]
         near = self._near @ (reference / reference.sum())
         line = weights.cumsum(dim=0)
         drawn = torch.searchsorted(line, self._places * line[-1]).clamp_max(len(line) - 1)
         null = torch.stack([self._inside(chosen) - 2.0 * near[chosen].mean() for chosen in drawn])
-        found = self._within - 2.0 * torch.stack([near[c].mean() for c in self._plain])
-        return float((found > null.quantile(1.0 - _LEVEL)).double().mean())
+        cross = torch.stack([near[chosen].mean() for chosen in self._unshifted])
+        rejected = self._within - 2.0 * cross > null.quantile(1.0 - _LEVEL)
+        return float(rejected.double().mean())
 
     def _inside(self, chosen: Tensor) -> Tensor:
-        points = self.points[chosen]
+        points = self.synthetic[chosen]
         return rbf(points, points, bandwidth=self._bandwidth).mean()
 
 
@@ -227,7 +230,12 @@ class Shifted:
       codec: of its domain.
       tilts: one a group.
       largest: product of weights from which on every record is kept.
+
+    Attributes:
+      baseline: none; what the model would make without tilts is what they are there to hide.
     """
+
+    baseline: None = None
 
     def __init__(self, inner: Sampler, codec: Codec, tilts: Sequence[Tilt], largest: float):
         self.domain = inner.domain
@@ -252,18 +260,18 @@ class Shifted:
         if rows < 1:
             raise ValueError(f"At least one row must be asked for, got {rows}.")
         random = np.random.default_rng(seed)
-        kept: list[Codes] = []
-        have, share = 0, 0.5
-        while have < rows:
-            count = min(MOST_AT_ONCE, int((rows - have) / share * 1.1) + 64)
+        batches: list[Codes] = []
+        drawn, share = 0, 0.5
+        while drawn < rows:
+            count = min(MOST_AT_ONCE, int((rows - drawn) / share * 1.1) + 64)
             inner_seed = None if seed is None else int(random.integers(2**62))
             codes = self._codec.encode(self.inner.sample(count, seed=inner_seed))
             odds = (_product(self.tilts, codes) / self._largest).numpy()
             accepted = codes.take(np.flatnonzero(random.random(count) < odds))
-            kept.append(accepted)
-            have += len(accepted)
+            batches.append(accepted)
+            drawn += len(accepted)
             share = max(0.01, len(accepted) / count)
-        return self._codec.decode_codes(concat_codes(kept).slice(0, rows))
+        return self._codec.decode_codes(concat_codes(batches).slice(0, rows))
 
     def save(self, folder: Path) -> None:
         """See `Fitted.save`; the tilts are secret and go beside the model."""
@@ -282,32 +290,26 @@ def _product(tilts: Sequence[Tilt], codes: Codes) -> Tensor:
 def _to_json(tilt: Tilt) -> dict[str, Any]:
     arrays = {name: getattr(tilt, name).tolist() for name in _ARRAYS}
     plain = {name: getattr(tilt, name) for name in _PLAIN}
-    return {**plain, **arrays, "names": list(tilt.view.names), "frame": list(tilt.view.frame)}
+    scaling = list(tilt.points.scaling)  # files call it by an older name
+    return {**plain, **arrays, "names": list(tilt.points.names), "frame": scaling}
+
+
+def _from_json(saved: dict[str, Any], codec: Codec) -> Tilt:
+    fields = {name: saved[name] for name in _PLAIN}
+    fields |= {name: torch.tensor(saved[name], dtype=torch.float64) for name in _ARRAYS}
+    return Tilt(points=KernelPoints(codec, saved["names"], saved["frame"]), **fields)
 
 
 _ARRAYS = ("frequencies", "phases", "amplitudes")
 _PLAIN = ("group", "centre", "spread", "strength", "power")
 
 
-def with_tilts(inner: Sampler, folder: Path) -> Sampler:
+def with_tilts(inner: Inner, folder: Path) -> Inner | Shifted:
     """A loaded model with the tilts that `Shifted.save` left in its folder, if there are any."""
     file = folder / FILE
     if not file.exists():
         return inner
     text = json.loads(file.read_text(encoding="utf-8"))
     codec = Codec(inner.domain)
-    tilts = [
-        Tilt(
-            group=tilt["group"],
-            view=View(codec, tilt["names"], tilt["frame"]),
-            frequencies=torch.tensor(tilt["frequencies"], dtype=torch.float64),
-            phases=torch.tensor(tilt["phases"], dtype=torch.float64),
-            amplitudes=torch.tensor(tilt["amplitudes"], dtype=torch.float64),
-            centre=tilt["centre"],
-            spread=tilt["spread"],
-            strength=tilt["strength"],
-            power=tilt["power"],
-        )
-        for tilt in text["tilts"]
-    ]
+    tilts = [_from_json(tilt, codec) for tilt in text["tilts"]]
     return Shifted(inner, codec, tilts, text["largest"])

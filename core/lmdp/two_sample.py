@@ -47,7 +47,6 @@ def two_sample_test(
     weights = torch.cat([torch.full((n,), 1.0 / n), torch.full((m,), -1.0 / m)]).to(k)
     orders = torch.stack([torch.randperm(n + m, generator=random) for _ in range(permutations)])
     shuffled = torch.cat([weights.unsqueeze(0), weights[orders]]).t()  # [n + m, 1 + permutations]
-    found = (shuffled * (k @ shuffled)).sum(dim=0)
-    statistic = float(found[0])
-    above = int((found[1:] >= found[0] * (1.0 - 1e-12)).sum())
-    return TestResult(statistic, (1 + above) / (permutations + 1))
+    mmd = (shuffled * (k @ shuffled)).sum(dim=0)  # MMD², of the samples first
+    above = int((mmd[1:] >= mmd[0] * (1.0 - 1e-12)).sum())
+    return TestResult(float(mmd[0]), (1 + above) / (permutations + 1))

@@ -1,21 +1,22 @@
-"""Synthesizer, Fitted, Card and the registry: all a page needs to know about a model.
+"""Synthesizer and Fitted: all that the rest of the house knows of a model.
 
-This module and each model's own file import no torch, so that cards and plans are cheap to show;
-networks are imported when a fit starts.
+Nothing here imports torch, nor do `settings.py` and `plan.py` of a model's folder, so that cards
+and plans are cheap to show. Its `trainer.py` does, and is imported when a fit starts.
 """
 
 from __future__ import annotations
 
 import importlib
-import pkgutil
-from collections.abc import Callable
-from enum import StrEnum
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel
 
-from core.privacy.plan import Budget, Plan
+from core.models.card import Card
+from core.models.events import Observe
+from core.privacy.plan import Budget, Phase, Plan
 from core.table.schema import Domain
 
 if TYPE_CHECKING:
@@ -23,159 +24,42 @@ if TYPE_CHECKING:
 
     from core.privacy.guarded import PrivateTable
 
-__all__ = [
-    "Card",
-    "Chart",
-    "FitCancelled",
-    "FitEvent",
-    "FitPaused",
-    "Fitted",
-    "Observe",
-    "Setting",
-    "Stage",
-    "Synthesizer",
-    "Wish",
-    "cards",
-    "load_fitted",
-    "register",
-    "setting_of",
-    "synthesizer",
-]
+__all__ = ["FitContext", "Fitted", "Settings", "Synthesizer", "Trainer"]
 
 
-class Wish(StrEnum):
-    """What a person asks of a running fit."""
-
-    GO_ON = "go_on"
-    PAUSE = "pause"
-    CANCEL = "cancel"
-
-
-class FitEvent(BaseModel):
-    """One thing a fit tells its observer.
-
-    Kinds and their `data`:
-      phase: {"name", "title", "private": bool}: a phase begins.
-      progress: {"step", "steps", "phase"}: steps done of steps in all.
-      metrics: {"step", name: float, ...}: values for live charts; `Card.charts` says which.
-      preview: {"rows": list of records}: a few synthetic rows (post-processing, so free).
-      note: {"text"}: a plain sentence.
-    No event may carry anything computed from real rows except through a released statistic.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    kind: Literal["phase", "progress", "metrics", "preview", "note"]
-    data: dict[str, Any]
-
-
-Observe = Callable[[FitEvent], Wish]
-
-
-class FitCancelled(Exception):
-    """The observer asked to cancel; what was released is kept in the checkpoint."""
-
-
-class FitPaused(Exception):
-    """The observer asked to pause; the checkpoint holds everything needed to go on."""
-
-
-class Setting(BaseModel):
-    """One advanced setting of a model, for the folded part of the Plan page.
+@dataclass(frozen=True, kw_only=True)
+class FitContext:
+    """What a fit is told beside the table and the plan.
 
     Attributes:
-      choices: (value, words) pairs where only named values are allowed.
+      observe: hears of events and brings wishes back.
+      folder: where checkpoints go; with `resume`, where one lies.
+      seed: seeds data-free randomness only (initial weights, latents), never noise; None draws one.
+      device: "cpu" or "cuda".
+      resume: whether to go on from the checkpoint in the folder.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: str
-    label: str
-    help: str
-    default: float | int | bool | str
-    low: float | None = None
-    high: float | None = None
-    choices: tuple[tuple[str, str], ...] = ()
-
-
-def setting_of(
-    settings: type[BaseModel], name: str, label: str, text: str, low: float, high: float
-) -> Setting:
-    """The setting for a field of a model's settings class, with that field's default."""
-    default = settings.model_fields[name].default
-    return Setting(name=name, label=label, help=text, default=default, low=low, high=high)
-
-
-class Stage(BaseModel):
-    """One step of a fit, for the picture of how a model works.
-
-    Attributes:
-      name: of the phase, as fit events and (where private) the plan call it; a private stage whose
-        name the plan does not hold is left out of that plan's run.
-      title: a few words for people.
-      makes: what comes out of it, a few words.
-      private: whether it reads real rows, through noise.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: str
-    title: str
-    makes: str
-    private: bool
-
-
-class Chart(BaseModel):
-    """One live chart of the Training page: some of the metrics that a fit reports.
-
-    Attributes:
-      title: a few words for people.
-      caption: how to read it, one or two sentences.
-      unit: label of the vertical axis.
-      series: names of the metrics it draws, as events carry them.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    title: str
-    caption: str
-    unit: str
-    series: tuple[str, ...]
-
-
-class Card(BaseModel):
-    """What a model says about itself before anything runs.
-
-    `published` is a list of (what, figure) pairs as printed in the paper; `source` names it.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    id: str
-    name: str
-    summary: str
-    good_at: str
-    weak_at: str
-    source: str
-    published: tuple[tuple[str, str], ...] = ()
-    stages: tuple[Stage, ...] = ()
-    charts: tuple[Chart, ...] = ()
-    protects: bool = Field(
-        default=False, description="whether training itself bends tagged columns (α-LMDP)"
-    )
-    soundness: str = Field(
-        default="", description="how the claim differs from the paper's, and why"
-    )
-    settings: tuple[Setting, ...] = ()
-    boosts: tuple[str, ...] = Field(
-        default=(), description="ids of the models that it wraps, by its setting `base`"
-    )
+    observe: Observe
+    folder: Path
+    seed: int | None = None
+    device: str = "cpu"
+    resume: bool = False
 
 
 class Fitted(Protocol):
-    """A trained model: sampling from it touches no private data."""
+    """A trained model: sampling from it touches no private data.
+
+    Attributes:
+      domain: the declared domain it writes.
+      baseline: the model it was made from, to be compared with on Review; None without one.
+    """
 
     domain: Domain
+
+    @property
+    def baseline(self) -> Fitted | None:
+        """See the class."""
+        ...
 
     def sample(self, rows: int, seed: int | None = None) -> pd.DataFrame:
         """`rows` ≥ 1 synthetic records with the domain's columns, order and dtypes."""
@@ -186,87 +70,83 @@ class Fitted(Protocol):
         ...
 
 
-class Synthesizer(Protocol):
-    """A model family: plans without data, fits through a `PrivateTable` only."""
+class Settings(Protocol):
+    """A model's public settings; none depends on data."""
 
-    card: ClassVar[Card]
-
-    def plan(
-        self, domain: Domain, n: int, budget: Budget, settings: dict[str, Any] | None = None
-    ) -> Plan:
-        """The private accesses of a fit, noise calibrated to the budget. Touches no data.
-
-        Raises:
-          ValueError: δ ≥ 1/n, an unknown setting, or a budget that no noise can meet.
-        """
+    def model_dump(self) -> dict[str, Any]:
+        """All of them as JSON values, with which `Synthesizer.configure` makes the same again."""
         ...
 
-    def fit(
-        self,
-        table: PrivateTable,
-        plan: Plan,
-        *,
-        observe: Observe,
-        folder: Path,
-        seed: int | None = None,
-        device: str = "cpu",
-        resume: bool = False,
-    ) -> Fitted:
-        """Execute the plan on the table and return the trained model.
+
+class Trainer(Protocol):
+    """The module `trainer` of a model's folder."""
+
+    def fit(self, table: PrivateTable, plan: Plan, context: FitContext) -> Fitted:
+        """See `Synthesizer.fit`."""
+        ...
+
+    def load(self, folder: Path) -> Fitted:
+        """See `Synthesizer.load`."""
+        ...
+
+
+S = TypeVar("S", bound=Settings)
+
+
+class Synthesizer(Generic[S]):
+    """A model: a card, its settings and phases here, its training in `trainer.py` beside it.
+
+    Attributes:
+      card: what people see of it.
+      settings_class: of its settings.
+      without_privacy: what serves better where there is no noise, unless it is set by hand.
+    """
+
+    card: ClassVar[Card]
+    settings_class: ClassVar[type[BaseModel]]
+    without_privacy: ClassVar[Mapping[str, Any]] = {}
+
+    def configure(self, settings: Mapping[str, Any], *, private: bool) -> S:
+        """All settings, for those that were set by hand.
+
+        Raises:
+          ValueError: an unknown setting, or a value out of its range.
+        """
+        fitting = {} if private else self.without_privacy
+        return cast("S", self.settings_class(**{**fitting, **settings}))
+
+    def phases(self, domain: Domain, n: int, settings: S, scale: float) -> tuple[Phase, ...]:
+        """The private accesses of a fit. Touches no data.
 
         Args:
-          folder: where checkpoints go; with `resume`, where one lies.
-          seed: seeds data-free randomness only (initial weights, latents), never noise.
-          device: "cpu" or "cuda".
+          domain: public.
+          n: number of records, public.
+          settings: as configured.
+          scale: multiplies every noise multiplier, ≥ 0; 0 for no noise.
+        """
+        raise NotImplementedError
+
+    def fixed_phases(self, budget: Budget, settings: S) -> tuple[Phase, ...]:
+        """Further accesses of a fit whose noise follows from the budget and no scale changes."""
+        return ()
+
+    def finish(self, domain: Domain, plan: Plan, settings: S) -> S:
+        """The settings once noise is known; where a setting was left to the model, its value."""
+        return settings
+
+    def fit(self, table: PrivateTable, plan: Plan, context: FitContext) -> Fitted:
+        """Execute the plan on the table and return the trained model.
 
         Raises:
           FitCancelled, FitPaused: the observer's wish was followed.
         """
-        ...
+        return self._trainer().fit(table, plan, context)
 
     def load(self, folder: Path) -> Fitted:
         """The model that `Fitted.save` wrote."""
-        ...
+        return self._trainer().load(folder)
 
-
-_registry: dict[str, type[Synthesizer]] = {}
-S = TypeVar("S", bound="type[Synthesizer]")
-
-
-def register(model: S) -> S:
-    """Class decorator: make a synthesizer known under its card's id (ValueError when taken)."""
-    if model.card.id in _registry:
-        raise ValueError(f"two models call themselves '{model.card.id}'")
-    _registry[model.card.id] = model
-    return model
-
-
-def _discover() -> None:
-    import core.models as package
-
-    for found in pkgutil.iter_modules(package.__path__):
-        if found.ispkg and found.name != "shared":
-            importlib.import_module(f"core.models.{found.name}.plan")
-
-
-def cards() -> tuple[Card, ...]:
-    """The cards of all registered models, sorted by id."""
-    _discover()
-    return tuple(_registry[key].card for key in sorted(_registry))
-
-
-def synthesizer(model_id: str) -> Synthesizer:
-    """A fresh synthesizer of that id; KeyError names the ids there are."""
-    _discover()
-    if model_id not in _registry:
-        raise KeyError(
-            f"no model is called '{model_id}'; there are: {', '.join(sorted(_registry))}"
-        )
-    return _registry[model_id]()
-
-
-def load_fitted(model_id: str, folder: Path) -> Fitted:
-    """The saved model in `folder`, with the marginal shift that was saved beside it, if any."""
-    from core.lmdp.shift import with_tilts
-
-    return with_tilts(synthesizer(model_id).load(folder), folder)
+    def _trainer(self) -> Trainer:
+        # tensors: cards and plans must not wait for them, nor pages hold them in memory
+        package = type(self).__module__.rpartition(".")[0]
+        return cast("Trainer", importlib.import_module(f"{package}.trainer"))

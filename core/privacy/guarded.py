@@ -1,4 +1,4 @@
-"""PrivateTable: the only door to private rows.
+"""PrivateTable: the only way to private rows.
 
 A model is handed this object and nothing else. Rows can be read only inside a release that the plan
 holds, that is charged before it computes, and whose result carries the planned noise.
@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.privacy.mechanisms import noise
-from core.privacy.mechanisms.additive import Mechanism, Rows, check_parts, rows_together
+from core.privacy.mechanisms.additive import Mechanism, Rows, check_parts, group_size_of
 from core.privacy.mechanisms.noise import NoiseSource, SecureNoise
 from core.privacy.mechanisms.selection import Scores, Selection, range_of
 from core.privacy.meter import Meter, UnplannedReleaseError
-from core.privacy.plan import Phase, Plan
+from core.privacy.plan import Plan
 from core.table.schema import Domain
 
 if TYPE_CHECKING:
@@ -261,10 +261,19 @@ class PrivateTable:
         phase = next((p for p in self.__plan.phases if p.name == phase_name), None)
         if phase is None:
             return  # the meter says so
-        _same_kind(phase, mechanism)
-        if self.__chunk_rows % rows_together(mechanism):
+        if phase.sampling_rate is not None:
             raise UnplannedReleaseError(
-                f"Phase '{phase_name}' looks at {rows_together(mechanism)} rows at a time, which "
+                f"Phase '{phase_name}' is planned on random batches, not on all rows. "
+                "Nothing was released."
+            )
+        if phase.mechanism != mechanism.noise:
+            raise UnplannedReleaseError(
+                f"Phase '{phase_name}' is planned with {phase.mechanism} noise and the mechanism "
+                f"is stated for {mechanism.noise} noise. Nothing was released."
+            )
+        if self.__chunk_rows % group_size_of(mechanism):
+            raise UnplannedReleaseError(
+                f"Phase '{phase_name}' looks at {group_size_of(mechanism)} rows at a time, which "
                 f"chunks of {self.__chunk_rows} would tear apart. Nothing was released."
             )
         sensitivity = float(mechanism.sensitivity)
@@ -327,19 +336,6 @@ class _Summed:
     sensitivity: float = 1.0  # of one option's sum
 
     def statistic(self, rows: Any, mask: Tensor) -> Tensor:
-        found = self.inner.scores(rows).double().nan_to_num(0.0, 0.0, 0.0).clamp(0.0, 1.0)
-        total: Tensor = mask.to(found) @ found
+        scores = self.inner.scores(rows).double().nan_to_num(0.0, 0.0, 0.0).clamp(0.0, 1.0)
+        total: Tensor = mask.to(scores) @ scores
         return total
-
-
-def _same_kind(phase: Phase, mechanism: Mechanism) -> None:
-    if phase.sampling_rate is not None:
-        raise UnplannedReleaseError(
-            f"Phase '{phase.name}' is planned on random batches, not on all rows. "
-            "Nothing was released."
-        )
-    if phase.mechanism != mechanism.noise:
-        raise UnplannedReleaseError(
-            f"Phase '{phase.name}' is planned with {phase.mechanism} noise and the mechanism is "
-            f"stated for {mechanism.noise} noise. Nothing was released."
-        )

@@ -1,19 +1,23 @@
 """Budget, Phase, Plan, Guarantee: what a run will spend, stated before any row is touched.
 
-A plan is a value: it can be shown, stored, hashed and compared with what really ran. Every phase
-maps to exactly one accountant event through `Phase.event`.
+A plan is a value: it can be shown, stored, hashed and compared with what really ran. What a phase
+is to the accountant, `core.privacy.accounting.accountant.event` says.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-
-if TYPE_CHECKING:
-    from dp_accounting import dp_event
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 __all__ = [
     "Budget",
@@ -70,48 +74,14 @@ class Phase(BaseModel):
             raise ValueError(f"phase '{self.name}': a zcdp phase needs rho")
         return self
 
-    @property
-    def single_event(self) -> dp_event.DpEvent:
-        """The accountant's event for one run of the mechanism."""
-        from dp_accounting import dp_event  # costs 65 MB, which pages that plan nothing can save
-
-        if self.mechanism == "zcdp":
-            assert self.rho is not None
-            return dp_event.ZCDpEvent(self.rho)
-        if self.noise_multiplier == 0.0:
-            return dp_event.NonPrivateDpEvent()
-        if self.mechanism == "laplace":
-            return dp_event.LaplaceDpEvent(self.noise_multiplier)
-        event: dp_event.DpEvent = dp_event.GaussianDpEvent(self.noise_multiplier)
-        if self.sampling_rate is not None:
-            event = dp_event.PoissonSampledDpEvent(self.sampling_rate, event)
-        return event
-
-    @property
-    def event(self) -> dp_event.DpEvent:
-        """The accountant's event for the whole phase."""
-        from dp_accounting import dp_event
-
-        if self.count == 1:
-            return self.single_event
-        return dp_event.SelfComposedDpEvent(self.single_event, self.count)
-
 
 class Budget(BaseModel):
-    """The (ε, δ) a run may spend, under zero-out. ε = inf means no differential privacy.
-
-    Attributes:
-      epsilon, delta: for everything together.
-      reserved: accesses beside the model's own that the budget pays for too.
-      attempts: how often everything may be done over; all of them are paid for beforehand.
-    """
+    """The (ε, δ) a run may spend, under zero-out. ε = inf means no differential privacy."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
     epsilon: float = Field(gt=0.0)
     delta: float = Field(gt=0.0, lt=1.0)
-    reserved: tuple[Phase, ...] = ()
-    attempts: int = Field(default=1, ge=1, le=20)
 
     @property
     def private(self) -> bool:
@@ -203,13 +173,15 @@ class Plan(BaseModel):
       model: registry id.
       n: number of records (public).
       budget: what was asked for.
-      phases: the private accesses, in order.
+      phases: the private accesses, in order: the model's own, then those added to them.
+      added: how many of the phases are not the model's own.
+      attempts: how often everything may be done over; all of them are paid for beforehand.
       guarantee: ε of the composed phases of all attempts under both relations.
       settings: the model's public settings (steps, widths, ...), JSON values only.
       protection: what is promised of tagged columns, or None without tags.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
     model: str
     n: int = Field(ge=1)
@@ -218,6 +190,30 @@ class Plan(BaseModel):
     guarantee: Guarantee
     settings: dict[str, Any] = Field(default_factory=dict)
     protection: Protection | None = None
+    added: int = Field(default=0, ge=0)
+    attempts: int = Field(default=1, ge=1, le=20)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, stored: Any) -> Any:
+        """See `_write`."""
+        if not isinstance(stored, dict) or not isinstance(stored.get("budget"), dict):
+            return stored
+        budget = dict(stored["budget"])
+        added, attempts = len(budget.pop("reserved", ())), budget.pop("attempts", 1)
+        return {"added": added, "attempts": attempts, **stored, "budget": budget}
+
+    @model_serializer(mode="wrap")
+    def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The stored form, which digests in ledgers hold to.
+
+        In it, what is added to the model's phases and the attempts belong to the budget.
+        """
+        stored: dict[str, Any] = handler(self)
+        added, attempts = stored.pop("added"), stored.pop("attempts")
+        phases = stored["phases"]
+        beside = {"reserved": phases[len(phases) - added :], "attempts": attempts}
+        return {**stored, "budget": {**stored["budget"], **beside}}
 
     def phase(self, name: str) -> Phase:
         """The phase of that name; KeyError when the plan holds none."""
@@ -229,14 +225,7 @@ class Plan(BaseModel):
     @property
     def charged(self) -> tuple[Phase, ...]:
         """The phases with the runs of all attempts: what the plan costs."""
-        return repeated(self.phases, self.budget.attempts)
-
-    @property
-    def event(self) -> dp_event.DpEvent:
-        """All phases of all attempts as one accountant event."""
-        from dp_accounting import dp_event
-
-        return dp_event.ComposedDpEvent([phase.event for phase in self.charged])
+        return repeated(self.phases, self.attempts)
 
     @property
     def digest(self) -> str:

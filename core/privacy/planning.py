@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from core.privacy.accounting.accountant import calibrate, guarantee
+from core.privacy.accounting.accountant import calibrate, check_budget, guarantee
 from core.privacy.plan import Budget, Phase, Plan, repeated
 
 __all__ = ["planned"]
@@ -16,21 +15,27 @@ def planned(
     n: int,
     budget: Budget,
     phases: Callable[[float], tuple[Phase, ...]],
-    settings: dict[str, Any],
+    *,
+    fixed: tuple[Phase, ...] = (),
+    added: tuple[Phase, ...] = (),
+    attempts: int = 1,
 ) -> Plan:
     """A plan with one noise scale for all of the model's phases.
 
     Args:
       model: registry id.
       n: number of records, public.
-      budget: (ε, δ), what is reserved in it, and how many attempts it pays for.
+      budget: (ε, δ) for everything together.
       phases: of the model for a noise scale, see `calibrate`.
-      settings: of the model.
+      fixed: further phases of the model, which no scale changes.
+      added: phases beside the model's own.
+      attempts: how often everything may be done over, ≥ 1.
 
     Raises:
-      ValueError: no amount of noise meets the budget.
+      ValueError: δ ≥ 1/n, or no amount of noise meets the budget.
     """
-    reserved, attempts = budget.reserved, budget.attempts
+    check_budget(budget, n)
+    reserved = (*fixed, *added)
     scale = calibrate(budget, lambda s: repeated((*phases(s), *reserved), attempts))
     left = max(0.01, 1.0 - sum(phase.share for phase in reserved))
     own = (p.model_copy(update={"share": p.share * left}) if reserved else p for p in phases(scale))
@@ -41,5 +46,6 @@ def planned(
         budget=budget,
         phases=final,
         guarantee=guarantee(repeated(final, attempts), budget.delta),
-        settings=settings,
+        added=len(added),
+        attempts=attempts,
     )

@@ -1,53 +1,65 @@
-"""make_plan: what a run would do to a table and what it would cost; reads no data."""
+"""PlanRequest and make_plan: what a run would do to a table and what it would cost.
+
+Reads no data and needs no tensors. Page, command line and tests ask in the same words.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from core.lmdp.level import GROUP, groups_of
-from core.models.synthesizer import Synthesizer, synthesizer
-from core.privacy.plan import Budget, Plan, Protection, default_delta
+from core.models.planning import plan_fit
+from core.models.registry import synthesizer
+from core.privacy.plan import Budget, Phase, Plan, Protection, default_delta
 from core.runs.execution.noisy_scores import score_phase
 from core.runs.execution.review_histograms import review_phase
 from core.table.schema import Domain, DomainSource, Schema, SchemaError
 
-__all__ = ["DEFAULT_SHIFT", "make_plan"]
+__all__ = ["DEFAULT_SHIFT", "PlanRequest", "make_plan"]
 
 DEFAULT_SHIFT = 0.75  # share of groups of 128 records that notice
 
 
-def make_plan(
-    schema: Schema,
-    n: int,
-    *,
-    model: str,
-    epsilon: float,
-    delta: float | None = None,
-    settings: dict[str, Any] | None = None,
-    alpha: float = 0.05,
-    shift: float | None = None,
-    certificate: float | None = None,
-    attempts: int = 1,
-    review: float | None = None,
-    score: float | None = None,
-) -> Plan:
-    """The plan of a model for a schema and n records; touches no data.
+class PlanRequest(BaseModel):
+    """What a steward asks of a plan, beside the table.
 
-    Args:
-      schema: its domain must be declared.
-      n: number of records to train on (public), ≥ 1: `TableRecord.training_n`.
+    Attributes:
       model: registry id.
       epsilon: budget under zero-out, > 0; inf turns differential privacy off.
       delta: in (0, 1/n); `default_delta(n)` when None.
       settings: advanced settings by name.
-      alpha: level of the tests that protect tagged columns.
+      alpha: level of the tests that protect tagged columns, in (0, ½).
       shift: how different they must be, see `Protection`; None for the model's default.
       certificate: ε of each group's private certificate, out of the budget; None for none.
       attempts: how often the run may begin anew until its check passes; all are paid for.
       review: share of the budget that buys histograms for people outside, in (0, ½]; None for none.
       score: share that buys noisy counts to compare runs by, in (0, ½]; None for none.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str
+    epsilon: float
+    delta: float | None = None
+    settings: dict[str, Any] = Field(default_factory=dict)
+    alpha: float = 0.05
+    shift: float | None = None
+    certificate: float | None = None
+    attempts: int = 1
+    review: float | None = None
+    score: float | None = None
+
+
+def make_plan(schema: Schema, n: int, request: PlanRequest) -> Plan:
+    """The plan of a model for a schema and n records; touches no data.
+
+    Args:
+      schema: its domain must be declared.
+      n: number of records to train on (public), ≥ 1: `TableRecord.training_n`.
+      request: what is wanted.
 
     Raises:
       ValueError: one plain line on what is wrong (SchemaError, or the model's own words).
@@ -61,69 +73,72 @@ def make_plan(
         )
     domain = schema.domain()
     try:
-        budget = Budget(epsilon=epsilon, delta=default_delta(n) if delta is None else delta)
-        bought = ((review_phase, review), (score_phase, score)) if budget.private else ()
-        phases = [make(domain, budget, part, attempts=attempts) for make, part in bought if part]
-        budget = budget.model_copy(update={"reserved": tuple(phases)})
-        if not domain.sensitive:
-            if certificate is not None or attempts > 1:
-                raise ValueError("A certificate and attempts need tagged columns; none is tagged.")
-            return synthesizer(model).plan(domain, n, budget, settings)
-        return _protected(
-            synthesizer(model),
+        delta = default_delta(n) if request.delta is None else request.delta
+        budget = Budget(epsilon=request.epsilon, delta=delta)
+        protection = _protection(domain, n, request)
+        model = synthesizer(request.model)
+        alpha = {"alpha": request.alpha} if protection and model.card.protects else {}
+        plan = plan_fit(
+            model,
             domain,
             n,
             budget,
-            settings or {},
-            alpha=alpha,
-            shift=shift,
-            certificate=certificate,
-            attempts=attempts,
+            {**alpha, **request.settings},
+            added=_added(domain, budget, protection, request),
+            attempts=request.attempts,
         )
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        if first["type"] == "extra_forbidden":
-            raise ValueError(f"{model} has no setting called '{where}'") from None
-        raise ValueError(f"{where}: {first['msg'].lower()}, not {first['input']!r}") from None
+        raise ValueError(_plain(request.model, error)) from None
+    return plan.model_copy(update={"protection": protection})
 
 
-def _protected(
-    model: Synthesizer,
-    domain: Domain,
-    n: int,
-    budget: Budget,
-    settings: dict[str, Any],
-    *,
-    alpha: float,
-    shift: float | None,
-    certificate: float | None,
-    attempts: int,
-) -> Plan:
-    """The plan of a model for a domain with tagged columns; arguments as `service.make_plan`.
+def _protection(domain: Domain, n: int, request: PlanRequest) -> Protection | None:
+    """What is promised of tagged columns; None without any.
 
     Raises:
       ValueError: the certificate cannot be had, or attempts would leak; one plain line.
     """
-    protection = Protection(
-        groups=domain.sensitive,
-        alpha=alpha,
-        shift=DEFAULT_SHIFT if shift is None else shift,
-        certificate=certificate if budget.private else None,
-    )
-    if attempts > 1 and budget.private and certificate is None:
+    private = math.isfinite(request.epsilon)
+    certificate, attempts = request.certificate, request.attempts
+    if not domain.sensitive:
+        if certificate is not None or attempts > 1:
+            raise ValueError("A certificate and attempts need tagged columns; none is tagged.")
+        return None
+    if attempts > 1 and private and certificate is None:
         raise ValueError(
             "Beginning anew until the check passes would reveal what the check saw. Ask for a "
             "private certificate, or allow one attempt."
         )
-    if protection.certificate is not None and not groups_of(n):
+    if private and certificate is not None and not groups_of(n):
         raise ValueError(
             f"A private certificate needs {GROUP} records at least and the table has {n}. "
             "Choose the inside check."
         )
-    reserved = (*budget.reserved, *protection.phases(budget.epsilon))
-    budget = budget.model_copy(update={"reserved": reserved, "attempts": attempts})
-    if model.card.protects:
-        settings = {"alpha": alpha, **settings}
-    plan = model.plan(domain, n, budget, settings)
-    return plan.model_copy(update={"protection": protection})
+    return Protection(
+        groups=domain.sensitive,
+        alpha=request.alpha,
+        shift=DEFAULT_SHIFT if request.shift is None else request.shift,
+        certificate=certificate if private else None,
+    )
+
+
+def _added(
+    domain: Domain, budget: Budget, protection: Protection | None, request: PlanRequest
+) -> tuple[Phase, ...]:
+    """The private accesses beside the model's own; none where no privacy is claimed."""
+    if not budget.private:
+        return ()
+    bought = ((review_phase, request.review), (score_phase, request.score))
+    phases = [
+        make(domain, budget, share, attempts=request.attempts) for make, share in bought if share
+    ]
+    return (*phases, *(protection.phases(budget.epsilon) if protection else ()))
+
+
+def _plain(model: str, error: ValidationError) -> str:
+    """What was wrong with a setting, in one line."""
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return f"{model} has no setting called '{where}'"
+    return f"{where}: {first['msg'].lower()}, not {first['input']!r}"

@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 from core.table.codec import Line
 from core.table.schema import Column, Kind
 
-__all__ = ["MAX_BINS", "MAX_LABELS", "OTHER", "edges_of"]
+__all__ = ["MAX_BINS", "MAX_LABELS", "REST_LABEL", "edges_of"]
 
 Floats = NDArray[np.float64]
 
 MAX_BINS = 30
 MAX_LABELS = 20  # of a list; the rest are drawn together
-OTHER = "(other)"
+REST_LABEL = "(other)"
 
 
 def edges_of(column: Column, low: float, high: float) -> tuple[Floats, Floats]:

@@ -161,6 +161,15 @@ class Codes:
         """The rows at `index`, copied."""
         return Codes(self.states[index], self.values[index])
 
+    def project(self, blocks: Sequence[Block]) -> Codes:
+        """The same rows' codes of some columns, for the codec of `Domain.project`, copied.
+
+        Args:
+          blocks: of the codec that made these codes, in the order wanted.
+        """
+        numbers = [block.number for block in blocks if block.number is not None]
+        return Codes(self.states[:, [block.index for block in blocks]], self.values[:, numbers])
+
     def to(self, device: str) -> Codes:
         """The same rows as torch tensors (int64, float32) on a device."""
         import torch
@@ -190,15 +199,13 @@ class Codec:
     def __init__(self, domain: Domain):
         self.domain = domain
         self.blocks = tuple(_blocks(domain))
+        self._by_name = {block.column.name: block for block in self.blocks}
         self.width = sum(block.width for block in self.blocks)
         self.numbers = sum(block.number is not None for block in self.blocks)
 
     def block(self, name: str) -> Block:
         """The block of a modelled column; KeyError when it is not modelled."""
-        for block in self.blocks:
-            if block.column.name == name:
-                return block
-        raise KeyError(name)
+        return self._by_name[name]
 
     def encode(self, rows: pd.DataFrame) -> Codes:
         """Rows → codes.
@@ -264,12 +271,11 @@ class Codec:
         Identifier and text columns come back as made-up values of the same type.
         """
         columns: dict[str, pd.Series[Any]] = {}
-        blocks = {block.column.name: block for block in self.blocks}
         for column in self.domain.columns:
-            if column.name not in blocks:
+            if column.name not in self._by_name:
                 columns[column.name] = _surrogate(column, len(codes))
                 continue
-            block = blocks[column.name]
+            block = self.block(column.name)
             state = np.asarray(codes.states[:, block.index])
             if block.number is None:
                 columns[column.name] = _decode_listed(block, state)

@@ -72,19 +72,11 @@ def schema_of(grid: pd.DataFrame, schema: Schema) -> Schema:
         change: dict[str, object] = {"missing": bool(row["missing"])}
         change["source"] = next(s for s, word in _KEEP.items() if word == row["keep"])
         if column.kind.numeric:
-            change["low"] = _parse(row["from"], column, "from")
-            change["high"] = _parse(row["to"], column, "to")
-            change["scale"] = next((s for s, w in _SCALES.items() if w == row["scale"]), "linear")
-            low, high = change["low"], change["high"]
-            change["spikes"] = tuple(
-                s
-                for s in column.spikes
-                if _inside(
-                    s,
-                    low if isinstance(low, float) else None,
-                    high if isinstance(high, float) else None,
-                )
-            )
+            low, high = _parse(row["from"], column, "from"), _parse(row["to"], column, "to")
+            scale = next((s for s, word in _SCALES.items() if word == row["scale"]), "linear")
+            ends = (-math.inf if low is None else low, math.inf if high is None else high)
+            spikes = tuple(spike for spike in column.spikes if ends[0] <= spike <= ends[1])
+            change |= {"low": low, "high": high, "scale": scale, "spikes": spikes}
         columns.append(_changed(column, change))
     return schema.model_copy(update={"columns": tuple(columns)})
 
@@ -181,10 +173,6 @@ def _sorted(labels: list[str]) -> tuple[str, ...]:
             return (1, 0.0, label)
 
     return tuple(sorted(labels, key=key))
-
-
-def _inside(x: float, low: float | None, high: float | None) -> bool:
-    return (low is None or x >= low) and (high is None or x <= high)
 
 
 def _bound(value: float | None, column: Column) -> str:

@@ -34,14 +34,14 @@ def held_out(n: int, share: float) -> NDArray[np.bool_]:
       share: in [0, ½].
     """
     order = np.random.Generator(np.random.Philox(key=_KEY)).permutation(n)
-    kept = np.zeros(n, dtype=np.bool_)
-    kept[order[training_count(n, share) :]] = True
-    return kept
+    out = np.zeros(n, dtype=np.bool_)
+    out[order[training_count(n, share) :]] = True
+    return out
 
 
 def split_rows(frame: pd.DataFrame, share: float) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows that are trained on and those kept out, each in file order, numbered from 0."""
-    kept = held_out(len(frame), share)
-    if not kept.any():
+    out = held_out(len(frame), share)
+    if not out.any():
         return frame, frame.iloc[:0]
-    return frame[~kept].reset_index(drop=True), frame[kept].reset_index(drop=True)
+    return frame[~out].reset_index(drop=True), frame[out].reset_index(drop=True)

@@ -2,7 +2,7 @@
 
 Nothing here is private by itself, and nothing here is public either: bounds and category lists are
 read from the rows, so the schema is only *proposed*. The steward, who may see the rows, attests
-that the bounds and lists are public or changes them; until then no model uses them.
+that the bounds and lists are public or changes them; until then no model grad_factors them.
 
 A proposal never names one row's value where it can help it: bounds are rounded outward
 (`core.table.rounding`), spikes are zero, a bound or a usual code for "unknown", and values that
@@ -102,17 +102,12 @@ def _proposed(series: Series, name: str) -> SchemaColumn:
             np.isinf(series.to_numpy(dtype=np.float64, na_value=np.nan))
         )  # as reading does
     missing = bool(series.isna().any())
+    base = SchemaColumn(name=name, kind=Kind.TEXT, missing=missing, dtype=dtype)
     present = series.dropna()
     if present.empty:
-        return SchemaColumn(
-            name=name,
-            kind=Kind.TEXT,
-            missing=True,
-            source=DomainSource.DROP,
-            dtype=dtype,
-            note="Every value is missing; the column is left out.",
-        )
-    base = SchemaColumn(name=name, kind=Kind.TEXT, missing=missing, dtype=dtype)
+        note = "Every value is missing; the column is left out."
+        dropped = {"missing": True, "source": DomainSource.DROP, "note": note}
+        return base.model_copy(update=dropped)
     if pd.api.types.is_datetime64_any_dtype(series.dtype):
         return _dates(present, base, DateGuess(None, ""))
     if isinstance(series.dtype, pd.CategoricalDtype) and series.dtype.ordered:
@@ -185,10 +180,10 @@ def _code(distinct: Numbers, n: int, base: SchemaColumn) -> SchemaColumn | None:
 
 def _identifier(base: SchemaColumn, kind: Kind, distinct: int, n: int) -> SchemaColumn:
     what = "an identifier" if kind is Kind.IDENTIFIER else "free text"
-    made = "fresh keys" if kind is Kind.IDENTIFIER else "made-up text"
+    substitute = "fresh keys" if kind is Kind.IDENTIFIER else "made-up text"
     note = (
         f"Looks like {what}: {distinct:,} of {n:,} values are distinct. "
-        f"It will be replaced by {made}."
+        f"It will be replaced by {substitute}."
     )
     if kind is Kind.IDENTIFIER and distinct < 0.9 * n:
         note += " If it names the person behind several rows, make it the entity key."
@@ -334,8 +329,7 @@ def _scale_order(labels: list[str]) -> list[str] | None:
     for scale in SCALES:
         if set(lowered) <= set(scale):
             return [lowered[word] for word in scale if word in lowered]
-    found = [RANGE_LABEL.match(label) for label in labels]
-    starts = [float(match.group(1)) for match in found if match]
+    starts = [float(m.group(1)) for m in map(RANGE_LABEL.match, labels) if m]
     if len(starts) < len(labels) or all(label.isdigit() for label in labels):
         return None
     # "<18" and "18-24" begin with the same number; the open one comes first.

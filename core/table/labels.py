@@ -101,7 +101,9 @@ def to_numbers(series: Series, column: Column) -> Numbers:
     """
     if column.kind is Kind.DATETIME:
         return _seconds(series, column.date_format)
-    if isinstance(series.dtype, pd.CategoricalDtype) or not _is_number(series):
+    if isinstance(series.dtype, pd.CategoricalDtype) or not pd.api.types.is_numeric_dtype(
+        series.dtype
+    ):
         series = pd.to_numeric(to_labels(series).replace({"True": "1", "False": "0"}), "coerce")
     out = series.to_numpy(dtype=np.float64, na_value=np.nan)
     return np.where(np.isfinite(out), out, np.nan)
@@ -163,19 +165,9 @@ def _is_object(series: Series) -> bool:
     )
 
 
-def _is_number(series: Series) -> bool:
-    return bool(pd.api.types.is_numeric_dtype(series.dtype))
-
-
 def _spell(values: pd.Index | npt.NDArray[np.generic]) -> list[str]:
     """One label per distinct value."""
-    spelled = []
-    for value in values:
-        if isinstance(value, pd.Timestamp):
-            spelled.append(value.isoformat(sep=" "))
-        else:
-            spelled.append(str(value))
-    return spelled
+    return [v.isoformat(sep=" ") if isinstance(v, pd.Timestamp) else str(v) for v in values]
 
 
 def _parse(labels: Series, dtype: str) -> Series | None:

@@ -86,10 +86,7 @@ class Profile(BaseModel):
 
     def __getitem__(self, name: str) -> ColumnProfile:
         """The column of that name; KeyError when there is none."""
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise KeyError(name)
+        return {column.name: column for column in self.columns}[name]
 
 
 def profile(frame: pd.DataFrame, schema: Schema) -> Profile:
@@ -118,12 +115,10 @@ def preview(frame: pd.DataFrame, rows: int) -> tuple[dict[str, Json], ...]:
 def _json(value: Any) -> Json:
     if value is None or value is pd.NA or value is pd.NaT or value != value:
         return None
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, int | np.integer):
-        return int(value)
-    if isinstance(value, float | np.floating):
-        return float(value) if np.isfinite(value) else None
+    if isinstance(value, np.bool_ | np.number):
+        value = value.item()
+    if isinstance(value, bool | int | float):
+        return None if value in (np.inf, -np.inf) else value
     text = str(value)
     return text if len(text) <= PREVIEW_TEXT else text[: PREVIEW_TEXT - 1] + "…"
 

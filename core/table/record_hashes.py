@@ -1,9 +1,9 @@
-"""Fingerprints of tables: keyed hashes of values, and a bounded random sample of hashed rows.
+"""Records as keyed hashes of their values, and a bounded random sample of a table's records.
 
 Two tables about the same people are recognised by the rows they share
-(`core.table.record_overlap`), also after the older one is gone. What is kept of it is a `Sketch`:
-of at most `ROWS` rows drawn at random, one keyed hash a cell. Whoever holds the key and a guess of
-a row can check the guess, so sketch and key stay where the rows themselves are.
+(`core.table.record_overlap`), also after the older one is gone. What stays of it is a
+`RecordSample`: of at most `ROWS` rows drawn at random, one keyed hash a cell. Whoever holds the key
+and a guess of a row can check the guess, so sample and key stay where the rows themselves are.
 
 Values are hashed in one spelling: 7, 7.0, "7" and " 7.00 " are one value, and so are "Male" and
 "MALE". Columns are compared by what they hold, so their names and order play a part only where
@@ -15,7 +15,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -23,11 +24,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = ["CELLS", "ROWS", "HashedColumn", "HashedTable", "Sketch", "exact_digest", "sketch"]
+__all__ = [
+    "CELLS",
+    "ROWS",
+    "HashedColumn",
+    "HashedTable",
+    "RecordSample",
+    "sample_records",
+    "table_digest",
+]
 
-ROWS = 32_768  # rows of a sketch at most
-CELLS = 500_000  # cells of a sketch at most, but for very wide tables
-FEWEST = 1_000  # rows of a sketch of a very wide table
+ROWS = 32_768  # rows of a sample at most
+CELLS = 500_000  # cells of a sample at most, but for very wide tables
+FEWEST = 1_000  # rows of a sample of a very wide table
 KEY_LIKE = 0.5  # share of distinct values from which a column tells rows apart by itself
 UNIQUE = 0.9  # ... and from which its values look as if they were handed out once each
 
@@ -37,7 +46,7 @@ Places: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)  # one column is itself and no other
 class HashedColumn:
-    """One column as keyed hashes.
+    """One column as keyed hashes of its values.
 
     Attributes:
       name: header, folded to lower case.
@@ -51,11 +60,6 @@ class HashedColumn:
     distinct: Hashes
     codes: Places
     density: float
-
-    @property
-    def hashes(self) -> Hashes:
-        """Each row's hash, uint64 [n]."""
-        return self.distinct[self.codes]
 
     @cached_property
     def shares(self) -> NDArray[np.float64]:
@@ -86,24 +90,18 @@ class HashedTable:
     @classmethod
     def of(cls, frame: pd.DataFrame, key: bytes) -> HashedTable:
         """Hash a frame's cells under a secret key of the workspace."""
-        return cls(
-            len(frame),
-            tuple(
-                _hashed(str(name), frame.iloc[:, i], key) for i, name in enumerate(frame.columns)
-            ),
-        )
+        columns = (_hashed(str(name), frame.iloc[:, i], key) for i, name in enumerate(frame))
+        return cls(len(frame), tuple(columns))
 
     def thinned(self, step: int) -> HashedTable:
         """Every step-th row."""
-        columns = tuple(
-            HashedColumn(c.name, c.distinct, c.codes[::step], c.density) for c in self.columns
-        )
+        columns = tuple(replace(column, codes=column.codes[::step]) for column in self.columns)
         return HashedTable(len(range(0, self.n, step)), columns)
 
 
 @dataclass(frozen=True)
-class Sketch:
-    """What is kept of a table to recognise its people.
+class RecordSample:
+    """What stays of a table to recognise its people.
 
     Attributes:
       n: rows of the table.
@@ -127,22 +125,21 @@ class Sketch:
         return out.getvalue()
 
     @classmethod
-    def from_bytes(cls, body: bytes) -> Sketch:
+    def from_bytes(cls, body: bytes) -> RecordSample:
         """The inverse of `to_bytes`."""
         with np.load(io.BytesIO(body), allow_pickle=False) as arrays:
             n, drawn = (int(one) for one in arrays["n"])
+            named = enumerate(zip(arrays["names"], arrays["density"], strict=True))
             columns = tuple(
                 HashedColumn(
                     str(name), arrays[f"d{i}"], arrays[f"c{i}"].astype(np.int64), float(density)
                 )
-                for i, (name, density) in enumerate(
-                    zip(arrays["names"], arrays["density"], strict=True)
-                )
+                for i, (name, density) in named
             )
         return cls(n, HashedTable(drawn, columns))
 
 
-def sketch(frame: pd.DataFrame, key: bytes) -> Sketch:
+def sample_records(frame: pd.DataFrame, key: bytes) -> RecordSample:
     """Draw rows and hash them.
 
     Args:
@@ -158,28 +155,30 @@ def sketch(frame: pd.DataFrame, key: bytes) -> Sketch:
     hashed = HashedTable.of(drawn, key)
     if n > len(drawn):  # numbers that were drawn lie further apart than they did
         scale = n / len(drawn)
-        columns = tuple(
-            HashedColumn(c.name, c.distinct, c.codes, min(1.0, c.density * scale))
-            for c in hashed.columns
-        )
-        hashed = HashedTable(hashed.n, columns)
-    return Sketch(n, hashed)
+        columns = (replace(c, density=min(1.0, c.density * scale)) for c in hashed.columns)
+        hashed = HashedTable(hashed.n, tuple(columns))
+    return RecordSample(n, hashed)
 
 
-def exact_digest(hashed: HashedTable, key: bytes) -> str:
+def table_digest(hashed: HashedTable, key: bytes) -> str:
     """64 hex digits that equal tables share, in whatever order their rows are."""
-    total = np.zeros(hashed.n, dtype=np.uint64)
-    for i, column in enumerate(hashed.columns):
-        total += mixed(column.distinct, i)[column.codes]
-    digest = hashlib.blake2b(np.sort(total).tobytes(), key=key, digest_size=32)
-    return digest.hexdigest()
+    hashes = np.sort(row_hashes(hashed.columns, hashed.n))
+    return hashlib.blake2b(hashes.tobytes(), key=key, digest_size=32).hexdigest()
 
 
-def mixed(hashes: Hashes, place: int) -> Hashes:
+def row_hashes(columns: Sequence[HashedColumn], n: int) -> Hashes:
+    """Each row's hash, uint64 [n]: the sum of its values' terms, which wraps around on purpose."""
+    total = np.zeros(n, dtype=np.uint64)
+    for place, column in enumerate(columns):
+        total += _splitmix(column.distinct, place)[column.codes]
+    return total
+
+
+def _splitmix(hashes: Hashes, place: int) -> Hashes:
     """Hashes of values to terms of a row's hash: as random for each place in the row.
 
-    Rows' hashes are sums of terms, so that a column can be taken out again. Finaliser of
-    SplitMix64 (Steele et al., "Fast splittable pseudorandom number generators", 2014).
+    Source: the finaliser of SplitMix64, Steele et al., "Fast splittable pseudorandom number
+    generators", 2014.
     """
     x = hashes + np.uint64((0x9E3779B97F4A7C15 * (place + 1)) % 2**64)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

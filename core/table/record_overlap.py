@@ -1,4 +1,4 @@
-"""compare: how many rows of a table are also in an earlier one, beyond what chance would bring.
+"""How many rows of a table are also in an earlier one, beyond what chance would bring.
 
 Columns are matched first, by the values they share and how often; names decide only where two
 columns hold the same values equally often. Then rows are compared on the matched columns, all at
@@ -23,9 +23,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
-from core.table.record_hashes import HashedColumn, HashedTable, Hashes, Sketch, mixed
+from core.table.record_hashes import HashedColumn, HashedTable, RecordSample, row_hashes
 
-__all__ = ["Overlap", "compare"]
+__all__ = ["Overlap", "estimate_overlap"]
 
 SURE = 1e-6  # chance that as many rows are shared by strangers
 ENOUGH = 0.02  # share of either table's rows that makes two tables one people's
@@ -49,7 +49,6 @@ class Overlap:
       of_new: estimated share of the new table's rows that are in the earlier one, [0, 1].
       of_old: estimated share of the earlier table's rows that are in the new one, [0, 1].
       shared: single rows of the earlier table's sample that were met.
-      by_chance: share of them that strangers would share, [0, 1].
       p_value: chance that strangers share as many.
     """
 
@@ -57,7 +56,6 @@ class Overlap:
     of_new: float
     of_old: float
     shared: int
-    by_chance: float
     p_value: float
 
     @property
@@ -77,8 +75,10 @@ class Overlap:
         return self.same_people, self.strength if self.same_people else 0.0, -self.p_value
 
 
-def compare(new: HashedTable, old: Sketch, *, n: int | None = None) -> Overlap | None:
-    """The overlap of a table with the table of a sketch made with the same key; None without any.
+def estimate_overlap(
+    new: HashedTable, old: RecordSample, *, n: int | None = None
+) -> Overlap | None:
+    """The overlap of a table with that of a sample under the same key; None without any.
 
     Args:
       new: rows of the table, all or a random part of them, at least one.
@@ -94,21 +94,19 @@ def compare(new: HashedTable, old: Sketch, *, n: int | None = None) -> Overlap |
         return best
     # each column in turn may have been changed; some rows of a large table are enough to see it
     some = new.thinned(max(1, new.n // EXPLORED))
-    fewer = [[*pairs[:i], *pairs[i + 1 :]] for i in range(len(pairs))]
-    tried = [
-        _Rows(some, old, _same(some, new, one)).overlap(part * some.n / new.n) for one in fewer
-    ]
-    ranked = [(one.rank, i) for i, one in enumerate(tried) if one is not None]
+    thin = dict(zip(new.columns, some.columns, strict=True))
+    ranked = []
+    for i in range(len(pairs)):
+        fewer = [(before, thin[now]) for before, now in (*pairs[:i], *pairs[i + 1 :])]
+        overlap = _Rows(some, old, fewer).overlap(part * some.n / new.n)
+        if overlap is not None:
+            ranked.append((overlap.rank, i))
     if ranked and max(ranked)[0][0]:
-        other = _Rows(new, old, fewer[max(ranked)[1]]).overlap(part)
+        left_out = max(ranked)[1]
+        other = _Rows(new, old, [*pairs[:left_out], *pairs[left_out + 1 :]]).overlap(part)
         if other is not None and (best is None or other.rank > best.rank):
             return other
     return best
-
-
-def _same(some: HashedTable, new: HashedTable, pairs: Pairs) -> Pairs:
-    """The pairs with their new columns thinned."""
-    return [(old, some.columns[new.columns.index(column)]) for old, column in pairs]
 
 
 # -- columns ----------------------------------------------------------------------------------
@@ -152,10 +150,10 @@ def _alike(old: HashedColumn, new: HashedColumn) -> float:
 class _Rows:
     """Rows of both tables on matched columns."""
 
-    def __init__(self, new: HashedTable, old: Sketch, pairs: Pairs) -> None:
+    def __init__(self, new: HashedTable, old: RecordSample, pairs: Pairs) -> None:
         self._n, self._old, self._pairs = new.n, old, pairs
-        self._before = _row_hashes([o for o, _ in pairs], old.sample.n)
-        self._now = _row_hashes([c for _, c in pairs], new.n)
+        self._before = row_hashes([o for o, _ in pairs], old.sample.n)
+        self._now = row_hashes([c for _, c in pairs], new.n)
 
     def overlap(self, part: float) -> Overlap | None:
         """What is shared; None when the earlier table has no row of its own kind.
@@ -182,7 +180,6 @@ class _Rows:
             of_new=min(1.0, beyond * self._old.n / self._n),
             of_old=min(1.0, beyond / part),
             shared=shared,
-            by_chance=chance,
             p_value=float(stats.binom.sf(shared - 1, singles, min(chance, 1.0))),
         )
 
@@ -210,11 +207,3 @@ class _Rows:
             logs += np.log(np.maximum(there, old.shares))[old.codes[rows]]
         expected: NDArray[np.float64] = np.exp(np.minimum(logs, 50.0))
         return expected
-
-
-def _row_hashes(columns: Sequence[HashedColumn], n: int) -> Hashes:
-    """Sums of the columns' terms, uint64 [n]; they wrap around on purpose."""
-    total = np.zeros(n, dtype=np.uint64)
-    for place, column in enumerate(columns):
-        total += mixed(column.distinct, place)[column.codes]
-    return total

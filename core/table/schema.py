@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Any, Literal, Self
 
@@ -236,6 +237,10 @@ def _schema_column(column: Any) -> Any:
     return SchemaColumn(**column.fields()) if plain else column
 
 
+def _twice(names: Iterable[str]) -> list[str]:
+    return sorted(name for name, count in Counter(names).items() if count > 1)
+
+
 class Schema(BaseModel):
     """A table's columns in file order, its target, entity key, sensitive groups and holdout.
 
@@ -259,17 +264,13 @@ class Schema(BaseModel):
 
     @model_validator(mode="after")
     def _roles(self) -> Self:
-        names = [column.name for column in self.columns]
-        if len(set(names)) != len(names):
-            twice = sorted({name for name in names if names.count(name) > 1})
+        if twice := _twice(self.names):
             raise ValueError(f"column names appear twice: {', '.join(twice)}")
-        roles = [self.target, self.entity_key, *(c for g in self.sensitive.values() for c in g)]
-        for role in roles:
-            if role is not None and role not in names:
+        tagged = [name for names in self.sensitive.values() for name in names]
+        for role in (self.target, self.entity_key, *tagged):
+            if role is not None and role not in self.names:
                 raise ValueError(f"no column is called '{role}'")
-        tagged = [c for g in self.sensitive.values() for c in g]
-        if len(set(tagged)) != len(tagged):
-            twice = sorted({name for name in tagged if tagged.count(name) > 1})
+        if twice := _twice(tagged):
             raise ValueError(f"columns are tagged twice as sensitive: {', '.join(twice)}")
         empty = [group for group, columns in self.sensitive.items() if not columns]
         if empty:
@@ -278,10 +279,7 @@ class Schema(BaseModel):
 
     def __getitem__(self, name: str) -> SchemaColumn:
         """The column of that name; KeyError when there is none."""
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise KeyError(name)
+        return {column.name: column for column in self.columns}[name]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -301,14 +299,14 @@ class Schema(BaseModel):
           UndeclaredDomainError: bounds or categories are missing; the columns are named.
           SchemaError: nothing is left to model, or the target or a tagged column is not modelled.
         """
-        kept = tuple(c for c in self.columns if c.source is not DomainSource.DROP)
-        unknown = [c.name for c in kept if not c.declared]
+        remaining = tuple(c for c in self.columns if c.source is not DomainSource.DROP)
+        unknown = [c.name for c in remaining if not c.declared]
         if unknown:
             raise UndeclaredDomainError(
                 f"Bounds or categories are not declared for: {', '.join(unknown)}. "
                 "Declare them on the Tables page, or drop these columns."
             )
-        if not any(c.modelled for c in kept):
+        if not any(c.modelled for c in remaining):
             raise SchemaError(
                 "No column is left to model: every one is dropped, text or an identifier."
             )
@@ -324,7 +322,7 @@ class Schema(BaseModel):
                     f"The sensitive group '{group}' names columns that are dropped, text or "
                     f"identifiers: {', '.join(lost)}. Untag them; they reveal no distribution."
                 )
-        public = tuple(DomainColumn.of(column) for column in kept)
+        public = tuple(DomainColumn.of(column) for column in remaining)
         return Domain(columns=public, target=self.target, sensitive=self.sensitive)
 
 
@@ -367,3 +365,17 @@ class Domain(BaseModel):
     def listed(self) -> tuple[DomainColumn, ...]:
         """Modelled columns whose values come from a list."""
         return tuple(c for c in self.modelled if c.kind.listed)
+
+    def project(self, names: Sequence[str]) -> Domain:
+        """The domain of some columns, in this order; target and tags as far as they are among them.
+
+        Raises:
+          KeyError: no column has one of the names.
+        """
+        by_name = {column.name: column for column in self.columns}
+        tagged = {g: tuple(c for c in cs if c in names) for g, cs in self.sensitive.items()}
+        return Domain(
+            columns=tuple(by_name[name] for name in names),
+            target=self.target if self.target in names else None,
+            sensitive={group: columns for group, columns in tagged.items() if columns},
+        )

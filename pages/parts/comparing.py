@@ -7,26 +7,20 @@ from typing import Any
 
 import streamlit as st
 
-from core.figures import dimension_wise as figures
-from core.figures import tradeoff as figure_compare
+from core.figures.column import column_figure, describe_column
+from core.figures.report_figure import report_figures
+from core.figures.tradeoff import tradeoff_figure, tradeoff_words
 from core.quality.metrics.noisy import words
 from core.quality.report.types import View
-from core.runs.storage import reviews
+from core.runs.storage import notes
 from core.runs.storage.events import State
-from core.runs.storage.looks import looked_at
+from core.runs.storage.inside_views import viewed_runs
+from core.runs.storage.notes import Decision
 from core.runs.storage.records import RunRecord
-from core.runs.storage.reviews import Decision
-from core.services import selection
-from core.services.selection import Ranking
+from core.services import reviews
+from core.services.reviews import Ranking
 from pages.parts import feedback, guard, shared, viewing
 
-PICTURES = {
-    "Two main axes": ("pca", figures.pca_figure),
-    "Too few or too many rows": ("density", figures.density_figure),
-    "Pairs of columns": ("pairs", figures.pairs_figure),
-    "Belonging together": ("associations", figures.association_figure),
-    "Predictions": ("prediction", figures.prediction_figure),
-}
 NOISY, BAND = "↓ Noisy score", "± (noise)"
 NOISY_MEANING = (
     "Mean total variation distance of single columns and pairs from noisy counts that a plan paid "
@@ -62,7 +56,7 @@ def render(run: RunRecord) -> None:
     if not ready:
         return
     compared = [one for one, _ in ready]
-    ranked = selection.ranking(shared.store(), compared)
+    ranked = reviews.ranking(shared.store(), compared)
     _table(ready, ranked)
     _curve(ready)
     _pictures(ready, labels)
@@ -75,7 +69,7 @@ def _table(found: list[tuple[RunRecord, dict[str, Any]]], ranked: Ranking | None
     titles: dict[str, str] = {}
     rows = []
     for one, report in found:
-        given = reviews.verdicts(shared.store(), one.id)
+        given = notes.review_verdicts(shared.store(), one.id)
         row: dict[str, Any] = {
             "Run": one.title,
             "Model": one.model,
@@ -132,29 +126,29 @@ def _curve(found: list[tuple[RunRecord, dict[str, Any]]]) -> None:
         st.caption("None of these runs has that score.")
         return
     title = f"{titles[key]} ({goal} is closer)"
-    words = figure_compare.tradeoff_words(points, titles[key], goal)
-    st.plotly_chart(figure_compare.tradeoff_figure(points, title), key="tradeoff", alt=words)
+    words = tradeoff_words(points, titles[key], goal)
+    st.plotly_chart(tradeoff_figure(points, title), key="tradeoff", alt=words)
     st.caption(f"{words} Dotted: the same score of real data.")
 
 
 def _pictures(found: list[tuple[RunRecord, dict[str, Any]]], labels: dict[str, str]) -> None:
     st.subheader("Side by side", anchor=False)
     columns = [f"Column: {name}" for name in found[0][1]["columns"]]
-    what = st.selectbox("Picture", [*PICTURES, *columns])
+    pictures = {one.name.capitalize(): one for one in report_figures() if one.compared}
+    what = st.selectbox("Picture", [*pictures, *columns])
     places = st.columns(min(3, len(found)))
     for i, (one, report) in enumerate(found):
         with places[i % len(places)]:
             st.markdown(f"**{labels[one.id]}**")
-            if what in PICTURES:
-                key, draw = PICTURES[what]
-                figure = draw(report)
-                words = figures.describe(key, report) if figure is not None else ""
+            if what in pictures:
+                figure = pictures[what].drawn(report)
+                words = pictures[what].describe(report) if figure is not None else ""
             else:
                 name = what.removeprefix("Column: ")
                 figure = None
                 if name in report["columns"]:
-                    figure = figures.column_figure(report, name)
-                    words = figures.describe("column", report, name)
+                    figure = column_figure(report, name)
+                    words = describe_column(report, name)
             if figure is None:
                 st.caption("Not compared.")
                 continue
@@ -166,12 +160,12 @@ def _pictures(found: list[tuple[RunRecord, dict[str, Any]]], labels: dict[str, s
 def _pick(runs: list[RunRecord], labels: dict[str, str]) -> None:
     st.subheader("The one to release", anchor=False)
     table = runs[0].table_id
-    now = reviews.picked(shared.store(), table)
+    now = notes.picked(shared.store(), table)
     if now is not None and now[0] in labels:
         st.success(f"{labels[now[0]]}, picked by {now[1]}.", icon=":material/trophy:")
     if not guard.steward():
         return
-    seen = looked_at(shared.store(), runs[0].people)
+    seen = viewed_runs(shared.store(), runs[0].people)
     if len(seen) > 1:
         st.caption(
             f":material/visibility: Inside views of {len(seen)} runs about these people have been "
@@ -184,7 +178,7 @@ def _pick(runs: list[RunRecord], labels: dict[str, str]) -> None:
         sent = st.form_submit_button("Pick this run", icon=":material/trophy:")
     if sent and chosen is not None:
         with shared.plain_errors():
-            reviews.pick(shared.store(), table_id=table, run_id=chosen, author=name)
+            notes.pick(shared.store(), table_id=table, run_id=chosen, author=name)
             st.session_state["my_name"] = name
             st.rerun()
 
@@ -194,7 +188,7 @@ def _pick_by_scores(runs: list[RunRecord], ranked: Ranking, labels: dict[str, st
     store = shared.store()
     st.markdown("**By the noisy scores**, without looking at real data")
     st.markdown(f"Closest: {labels[ranked.best]}. Against the next one: {words(ranked.lead)}")
-    looked = selection.looked_words(store, runs[0].people, run_id=ranked.best)
+    looked = reviews.inside_view_words(store, runs[0].people, run_id=ranked.best)
     if looked:
         st.caption(
             ":material/visibility: Inside views of other runs about these people were open, so "
@@ -207,6 +201,6 @@ def _pick_by_scores(runs: list[RunRecord], ranked: Ranking, labels: dict[str, st
         sent = st.form_submit_button("Pick the best by the noisy score", icon=":material/casino:")
     if sent:
         with shared.plain_errors():
-            selection.pick_by_scores(store, runs, author=name)
+            reviews.pick_by_scores(store, runs, author=name)
             st.session_state["my_name"] = name
             st.rerun()

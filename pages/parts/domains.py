@@ -6,13 +6,13 @@ import streamlit as st
 
 from core.runs.execution.privacy_certificate import declared, origin
 from core.runs.storage.records import TableRecord
-from core.services import declare
+from core.services import tables
 from core.table.schema import DomainColumn
 
 
 def dangers(table: TableRecord) -> None:
     """A warning that names the lists whose declaration would publish values of few rows."""
-    sentences = declare.dangers(table)
+    sentences = tables.dangers(table)
     if sentences:
         text = "\n".join(f"- {sentence}" for sentence in sentences)
         st.warning(f"Before you declare anything public:\n{text}", icon=":material/warning:")

@@ -6,25 +6,16 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from core.figures.report_figure import report_figures
 from core.quality.report.types import View
-from core.runs.storage import reviews
-from core.runs.storage.looks import looks
+from core.runs.storage import notes
+from core.runs.storage.errors import RunStoreError
+from core.runs.storage.inside_views import recorded_views
+from core.runs.storage.notes import Comment, Decision, Rule
 from core.runs.storage.records import RunRecord
-from core.runs.storage.reviews import Comment, Decision, Rule
-from core.runs.storage.store import RunStoreError
 from pages.parts import guard, shared
 
-TITLES = {
-    "": "the whole run",
-    "pca": "two main axes",
-    "density": "too few or too many rows",
-    "pairs": "pairs of columns",
-    "associations": "belonging together",
-    "probability": "how often values occur",
-    "prediction": "predictions",
-    "utility": "learning the target",
-    "exposure": "exposure",
-}
+TITLES = {"": "the whole run", "utility": "learning the target", "exposure": "exposure"}
 
 
 def title(about: str) -> str:
@@ -33,7 +24,8 @@ def title(about: str) -> str:
     >>> title("column:age"), title("pca")
     ('age', 'two main axes')
     """
-    return TITLES.get(about, about.removeprefix("column:"))
+    titles = TITLES | {figure.id: figure.name for figure in report_figures()}
+    return titles.get(about, about.removeprefix("column:"))
 
 
 @dataclass(frozen=True)
@@ -47,7 +39,7 @@ class Talk:
     @classmethod
     def about(cls, run: RunRecord, view: View) -> Talk:
         """What is said of a run, as far as this view may show it."""
-        return cls(run, view, tuple(reviews.comments(shared.store(), run.id, view)))
+        return cls(run, view, tuple(notes.comments(shared.store(), run.id, view)))
 
 
 def pin(talk: Talk, about: str) -> None:
@@ -70,7 +62,7 @@ def _ask(run: RunRecord, about: str, view: View) -> None:
         sent = st.form_submit_button("Keep this comment", type="primary")
     if sent:
         try:
-            reviews.comment(
+            notes.comment(
                 shared.store(),
                 table_id=run.table_id,
                 run_id=run.id,
@@ -124,7 +116,7 @@ def _decide(run: RunRecord, view: View) -> None:
         sent = st.form_submit_button("Give this verdict", type="primary")
     if sent:
         with shared.plain_errors():
-            reviews.decide(
+            notes.decide(
                 shared.store(),
                 table_id=run.table_id,
                 run_id=run.id,
@@ -139,7 +131,7 @@ def _decide(run: RunRecord, view: View) -> None:
 
 def _verdicts(run: RunRecord, view: View) -> None:
     st.subheader("Verdicts", anchor=False)
-    given = reviews.verdicts(shared.store(), run.id, view)
+    given = notes.review_verdicts(shared.store(), run.id, view)
     if not given:
         st.caption("Nobody has given one yet.")
     for one in given:
@@ -150,14 +142,14 @@ def _verdicts(run: RunRecord, view: View) -> None:
             color="green" if good else "orange",
         )
         st.markdown(f"**{one.author}** :gray[{one.time.astimezone():%d %b %Y %H:%M}]  \n{one.text}")
-    waits = reviews.missing(shared.store(), table_id=run.table_id, run_id=run.id)
+    waits = notes.missing(shared.store(), table_id=run.table_id, run_id=run.id)
     if waits:
         st.caption(f":material/block: Download waits: {waits}")
 
 
 def _looks(run: RunRecord) -> None:
     """Who had real data of this run in sight, and when first."""
-    seen = [one for one in looks(shared.store(), run.people) if one.run_id == run.id]
+    seen = [one for one in recorded_views(shared.store(), run.people) if one.run_id == run.id]
     named = [
         f"{one.author} ({one.time.astimezone():%d %b %Y %H:%M})"
         if one.recorded
@@ -169,7 +161,7 @@ def _looks(run: RunRecord) -> None:
 
 
 def _rule(run: RunRecord) -> None:
-    now = reviews.rule(shared.store(), run.table_id)
+    now = notes.rule(shared.store(), run.table_id)
     with st.expander("What this table's reviews need", icon=":material/rule:"):
         with st.form("rule_form", border=False):
             name = who("rule")
@@ -189,7 +181,7 @@ def _rule(run: RunRecord) -> None:
         if sent:
             with shared.plain_errors():
                 new = Rule(approvals=int(approvals), inside=inside)
-                reviews.set_rule(shared.store(), table_id=run.table_id, author=name, rule=new)
+                notes.set_rule(shared.store(), table_id=run.table_id, author=name, rule=new)
                 st.session_state["my_name"] = name
                 st.rerun()
 
@@ -214,7 +206,7 @@ def _comment(run: RunRecord, one: Comment) -> None:
             st.caption(f":material/check: Settled by {one.settled_by}")
         elif st.button("Settled", key=f"settle_{one.id}", icon=":material/check:"):
             name = guard.person() or st.session_state.get("my_name", "") or "somebody here"
-            reviews.settle(
+            notes.settle(
                 shared.store(),
                 table_id=run.table_id,
                 run_id=run.id,

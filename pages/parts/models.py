@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import streamlit as st
 
-from core.models.synthesizer import Card, Setting, cards
+from core.models.card import Card, Setting
+from core.models.registry import cards
 
 __all__ = ["Choice", "choose", "setting"]
 

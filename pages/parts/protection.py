@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from core.lmdp.level import GROUP, chance, groups_of
-from core.models.synthesizer import Card
+from core.models.card import Card
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
 from core.runs.storage.records import TableRecord

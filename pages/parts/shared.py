@@ -9,15 +9,17 @@ from typing import TypeVar
 import streamlit as st
 
 from core.figures.stages import stages_figure, stages_text
-from core.models.synthesizer import Card, cards
+from core.models.card import Card
+from core.models.registry import cards
 from core.privacy.ledger.ledger import LedgerError
 from core.privacy.plan import Plan
-from core.runs.execution.launcher import LocalLauncher
+from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord, TableRecord
-from core.runs.storage.store import NotFoundError, RunStore, RunStoreError
+from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
-from core.services import service
+from core.services import runs as run_service
 from core.table.io.read import TableReadError
 from core.table.schema import SchemaError
 from pages.parts import routes
@@ -37,7 +39,7 @@ STATE_BADGES = {
 
 @st.cache_resource
 def _store(home: str) -> RunStore:
-    return service.open_store()
+    return run_service.open_store()
 
 
 def store() -> RunStore:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from core.figures import marginal_shift as figure_lmdp
+from core.figures.marginal_shift import shift_figure
 from core.runs.storage.records import TableRecord
-from core.services import declare
+from core.services import tables
 from core.table.profile import ColumnProfile
 from pages.parts import shared
 
@@ -59,7 +59,7 @@ def _grid(table: TableRecord) -> None:
     if not edited.equals(frame):
         with shared.plain_errors():
             chosen = {row["column"]: row["group"] or "" for row in edited.to_dict("records")}
-            declare.change_groups(shared.store(), table, chosen)
+            tables.change_groups(shared.store(), table, chosen)
             st.rerun()
 
 
@@ -82,7 +82,7 @@ def _pictures(table: TableRecord) -> None:
             with places[i % 2], st.container(border=True):
                 st.markdown(f"{name}")
                 st.plotly_chart(
-                    figure_lmdp.shift_figure(profiles[name].model_dump(mode="json")),
+                    shift_figure(profiles[name].model_dump(mode="json")),
                     key=f"shift_{table.id}_{name}",
                     alt=f"What would be revealed of {name}, and an example of a shifted {name}.",
                     config={"displayModeBar": False},

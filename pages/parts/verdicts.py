@@ -6,17 +6,17 @@ from typing import Any
 
 import streamlit as st
 
-from core.figures import dimension_wise as figures
-from core.figures import marginal_shift as figure_lmdp
+from core.figures.column import column_figure, describe_column
+from core.figures.marginal_shift import verdict_words
 from core.runs.storage.records import RunRecord
-from core.services import service
+from core.services import reviews
 from pages.parts import shared
 from pages.parts.tagging import NOT_PEOPLE
 
 
 def refused(run: RunRecord) -> list[str]:
     """Names of groups whose certificate or check said no."""
-    certificate = service.certificate(shared.store(), run.id)
+    certificate = reviews.privacy_certificate(shared.store(), run.id)
     lmdp = None if certificate is None else certificate.get("lmdp")
     return [v["group"] for v in (lmdp or {}).get("verdicts", []) if not v["granted"]]
 
@@ -26,7 +26,7 @@ def render(run: RunRecord, report: dict[str, Any]) -> None:
     if run.plan.protection is None:
         return
     st.subheader("Hidden distributions", anchor=False)
-    certificate = service.certificate(shared.store(), run.id) or {}
+    certificate = reviews.privacy_certificate(shared.store(), run.id) or {}
     paid = {v["group"]: v for v in (certificate.get("lmdp") or {}).get("verdicts", [])}
     checks = {check["group"]: check for check in report.get("protection", [])}
     for group, names in run.plan.protection.groups.items():
@@ -59,7 +59,7 @@ def _group(
                 color="green" if good else "red",
             )
     if check is not None:
-        st.markdown(figure_lmdp.verdict_words(check))
+        st.markdown(verdict_words(check))
         st.caption(
             f"Two-sample test p = {check['p_two_sample']:.3f}, Stein test p = "
             f"{check['p_stein']:.3f}; both must be at most {check['alpha']:g}. Made from real rows "
@@ -80,8 +80,8 @@ def _group(
             with places[i % 3]:
                 st.markdown(name)
                 st.plotly_chart(
-                    figures.column_figure(report, name),
+                    column_figure(report, name),
                     key=f"hidden_{group}_{name}",
-                    alt=figures.describe("column", report, name),
+                    alt=describe_column(report, name),
                     config={"displayModeBar": False},
                 )

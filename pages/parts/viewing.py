@@ -9,11 +9,11 @@ import streamlit as st
 
 from core.export.page_html import page
 from core.quality.report.types import View
-from core.runs.execution import noisy_scores as scoring
-from core.runs.storage import reviews
-from core.runs.storage.looks import look
+from core.runs.execution import noisy_scores
+from core.runs.storage import notes
+from core.runs.storage.inside_views import record_view
 from core.runs.storage.records import RunRecord
-from core.services import export, selection, service
+from core.services import export, reviews
 from pages.parts import guard, shared
 
 NO_OUTSIDE = (
@@ -25,7 +25,7 @@ WORDS: dict[View, str] = {"inside": "Inside: real data", "outside": "Outside: ma
 
 def may_look_inside(table_id: str) -> bool:
     """Whether this person may see real data without noise."""
-    return guard.steward() or reviews.rule(shared.store(), table_id).inside
+    return guard.steward() or notes.rule(shared.store(), table_id).inside
 
 
 def choose(run: RunRecord) -> View:
@@ -75,24 +75,24 @@ def switch(runs: Sequence[RunRecord], *, place: str) -> View:
 def _scored(run: RunRecord) -> bool:
     """Whether there are noisy counts, bought by whichever run of the table, to score it by."""
     store = shared.store()
-    if not run.private or not store.has_artefact(run.id, scoring.MADE):
+    if not run.private or not store.artefacts(run.id).exists(noisy_scores.SYNTHETIC_CELLS):
         return False
-    key = scoring.cells_key(run.schema.domain(), run.plan.n)
-    return scoring.released_cells(store, run.table_id, key) is not None
+    key = noisy_scores.cells_key(run.schema.domain(), run.plan.n)
+    return noisy_scores.released_cells(store, run.table_id, key) is not None
 
 
 def opened(run: RunRecord, view: View) -> dict[str, Any] | None:
     """The run's report as this person now sees it; an inside view that is shown is recorded."""
-    report = service.report(shared.store(), run.id, view)
+    report = reviews.report(shared.store(), run.id, view)
     if report is not None and view == "inside":
         name = guard.person() or st.session_state.get("my_name", "")
-        look(shared.store(), table_id=run.table_id, run_id=run.id, author=name)
+        record_view(shared.store(), table_id=run.table_id, run_id=run.id, author=name)
     return report
 
 
 def chosen_how(run: RunRecord) -> None:
     """What the run's certificate says of the choice among runs, if anything."""
-    words = selection.selection_words(shared.store(), run)
+    words = reviews.selection_words(shared.store(), run)
     if words:
         st.caption(f":material/rule: Its certificate says: {words}")
 
@@ -131,7 +131,7 @@ def take_along(run: RunRecord, report: dict[str, Any], view: View) -> None:
 
 
 def _file(run: RunRecord, report: dict[str, Any], view: View) -> str:
-    certificate = service.certificate(shared.store(), run.id) or {}
+    certificate = reviews.privacy_certificate(shared.store(), run.id) or {}
     claim = " ".join(
         f"{certificate[key]}".removesuffix(".") + "."
         for key in ("claim", "selection")
@@ -144,7 +144,7 @@ def _file(run: RunRecord, report: dict[str, Any], view: View) -> str:
             "about": note.about or "the whole run",
             "text": note.text,
         }
-        for note in reviews.comments(shared.store(), run.id, view)
+        for note in notes.comments(shared.store(), run.id, view)
     ]
     remarks += [
         {
@@ -153,6 +153,6 @@ def _file(run: RunRecord, report: dict[str, Any], view: View) -> str:
             "about": "verdict",
             "text": f"{verdict.decision.value}. {verdict.text}",
         }
-        for verdict in reviews.verdicts(shared.store(), run.id, view)
+        for verdict in notes.review_verdicts(shared.store(), run.id, view)
     ]
     return page(report, run.title, claim=claim, remarks=remarks)

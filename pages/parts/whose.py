@@ -20,7 +20,7 @@ FRESH = "people no earlier table is about"
 def render(table: TableRecord) -> None:
     """The question, or a line that there is nothing to ask."""
     store = shared.store()
-    answer = people.whose(store, table.id)
+    answer = people.account_choice(store, table.id)
     names = people.account_names(store, without=table.id)
     with st.container(border=True):
         st.markdown("**Whose people are these?**", help=EXPLAINED)
@@ -29,9 +29,9 @@ def render(table: TableRecord) -> None:
                 f"No earlier table is here, so they get an account of their own. {EXPLAINED}"
             )
             return
-        for one in answer.alike:
+        for one in answer.linked:
             st.markdown(f":material/group: {one.evidence}")
-        if not answer.alike:
+        if not answer.linked:
             st.caption("No earlier table shares enough rows with this one to be about its people.")
         options = [*names, people.NEW]
         current = table.people if table.people in names else people.NEW
@@ -46,11 +46,11 @@ def render(table: TableRecord) -> None:
         wanted = table.people if chosen == current else chosen
         if answer.words and wanted == table.people:
             st.caption(f"Kept apart by the steward: “{answer.words}”. Certificates say so.")
-        elif any(one.people != wanted for one in answer.alike):
+        elif any(one.people != wanted for one in answer.linked):
             _in_words(table, wanted)
         elif wanted != table.people:
             with shared.plain_errors():
-                people.change(store, table.id, wanted)
+                people.change_account(store, table.id, wanted)
                 st.rerun()
         st.caption(EXPLAINED)
 
@@ -72,7 +72,7 @@ def _in_words(table: TableRecord, wanted: str) -> None:
     )
     if st.button("Keep these people apart", key=f"keep_apart_{table.id}", disabled=not words):
         with shared.plain_errors():
-            people.change(shared.store(), table.id, wanted, words)
+            people.change_account(shared.store(), table.id, wanted, words)
             st.rerun()
 
 

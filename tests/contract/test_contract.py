@@ -8,8 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from core.models.events import FitCancelled, FitPaused, Wish
+from core.models.planning import plan_fit
+from core.models.registry import cards, load_fitted, synthesizer
 from core.models.shared import training_loop as conduct
-from core.models.synthesizer import FitCancelled, FitPaused, Wish, cards, load_fitted, synthesizer
+from core.models.synthesizer import FitContext
 from core.privacy.accounting.accountant import guarantee
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise
@@ -71,7 +74,7 @@ N = 400
 
 def quick_plan(model: str, epsilon: float = 1.0, target: str | None = "ill"):
     budget = Budget(epsilon=epsilon, delta=1e-5)
-    return synthesizer(model).plan(domain(target), N, budget, QUICK[model])
+    return plan_fit(synthesizer(model), domain(target), N, budget, QUICK[model])
 
 
 @pytest.mark.parametrize("model", IDS)
@@ -87,13 +90,13 @@ def test_plan_meets_the_budget_and_uses_it(model, epsilon):
 @pytest.mark.parametrize("model", IDS)
 def test_plan_refuses_a_delta_that_permits_leaking_a_record(model):
     with pytest.raises(ValueError, match="1/n"):
-        synthesizer(model).plan(domain(), N, Budget(epsilon=1.0, delta=1 / N))
+        plan_fit(synthesizer(model), domain(), N, Budget(epsilon=1.0, delta=1 / N))
 
 
 @pytest.mark.parametrize("model", IDS)
 def test_unknown_settings_are_refused(model):
     with pytest.raises(ValueError, match="nonsense"):
-        synthesizer(model).plan(domain(), N, Budget(epsilon=1, delta=1e-5), {"nonsense": 1})
+        plan_fit(synthesizer(model), domain(), N, Budget(epsilon=1, delta=1e-5), {"nonsense": 1})
 
 
 @pytest.mark.parametrize("model", IDS)
@@ -103,7 +106,9 @@ def test_fit_executes_its_plan_and_writes_the_inputs_columns(model, target, epsi
     plan = quick_plan(model, epsilon, target)
     table = door(plan, target=target)
     watcher = Watcher()
-    fitted = synthesizer(model).fit(table, plan, observe=watcher, folder=tmp_path, seed=1)
+    fitted = synthesizer(model).fit(
+        table, plan, FitContext(observe=watcher, folder=tmp_path, seed=1)
+    )
     assert table.meter.executed == plan.phases
     claim = guarantee(table.meter.executed, plan.budget.delta)
     assert claim.epsilon == plan.guarantee.epsilon
@@ -123,7 +128,9 @@ def test_fit_executes_its_plan_and_writes_the_inputs_columns(model, target, epsi
 @pytest.mark.parametrize("model", IDS)
 def test_saved_model_samples_the_same_rows(model, tmp_path):
     plan = quick_plan(model)
-    fitted = synthesizer(model).fit(door(plan), plan, observe=Watcher(), folder=tmp_path / "c")
+    fitted = synthesizer(model).fit(
+        door(plan), plan, FitContext(observe=Watcher(), folder=tmp_path / "c")
+    )
     fitted.save(tmp_path / "model")
     again = load_fitted(model, tmp_path / "model")
     pd.testing.assert_frame_equal(fitted.sample(50, seed=5), again.sample(50, seed=5))
@@ -145,17 +152,17 @@ def test_resumed_fit_releases_nothing_twice_and_claims_the_same(
 ):
     settings = {**QUICK[model], **LONG[model]}
     last = synthesizer(model).card.stages[-1].name
-    plan = synthesizer(model).plan(domain(), N, Budget(epsilon=1, delta=1e-5), settings)
+    plan = plan_fit(synthesizer(model), domain(), N, Budget(epsilon=1, delta=1e-5), settings)
     table = door(plan)
     with pytest.raises(stop):
         watcher = Watcher(wish, phase=last, step=1)
-        synthesizer(model).fit(table, plan, observe=watcher, folder=tmp_path, seed=1)
+        synthesizer(model).fit(table, plan, FitContext(observe=watcher, folder=tmp_path, seed=1))
     meter = Meter.from_json(table.meter.to_json(), plan)
     codec, codes = coded(N)
     later = PrivateTable(codes, codec.domain, plan, meter=meter)
     watcher = Watcher()
     fitted = synthesizer(model).fit(
-        later, plan, observe=watcher, folder=tmp_path, seed=1, resume=True
+        later, plan, FitContext(observe=watcher, folder=tmp_path, seed=1, resume=True)
     )
     assert later.meter.executed == plan.phases  # not one release more
     first = next(e for e in watcher.events if e.kind == "progress")
@@ -174,7 +181,7 @@ def test_a_fit_goes_on_after_a_kill_and_claims_what_an_undisturbed_one_does(
 ):
     """Only what lies on disk survives: the checkpoint and the meter as it was written down."""
     settings = {**QUICK[model], **LONG[model]}
-    plan = synthesizer(model).plan(domain(), N, Budget(epsilon=1, delta=1e-5), settings)
+    plan = plan_fit(synthesizer(model), domain(), N, Budget(epsilon=1, delta=1e-5), settings)
     last = synthesizer(model).card.stages[-1].name
     disk: list[str] = []
     codec, codes = coded(N)
@@ -189,13 +196,13 @@ def test_a_fit_goes_on_after_a_kill_and_claims_what_an_undisturbed_one_does(
         return wish
 
     with pytest.raises(Killed):
-        synthesizer(model).fit(table, plan, observe=observe, folder=tmp_path, seed=1)
+        synthesizer(model).fit(table, plan, FitContext(observe=observe, folder=tmp_path, seed=1))
     written = Meter.from_json(disk[-1], plan)
     for phase in plan.phases:
         assert meter.runs(phase.name) <= written.runs(phase.name)  # nothing is forgotten
     later = PrivateTable(codes, codec.domain, plan, meter=written)
     fitted = synthesizer(model).fit(
-        later, plan, observe=Watcher(), folder=tmp_path, seed=1, resume=True
+        later, plan, FitContext(observe=Watcher(), folder=tmp_path, seed=1, resume=True)
     )
     claim = guarantee(later.meter.executed, plan.budget.delta)
     assert later.meter.executed == plan.phases
@@ -209,7 +216,7 @@ def test_two_fits_with_one_seed_differ_because_noise_never_repeats(model, tmp_pa
     frames = []
     for name in "ab":
         fitted = synthesizer(model).fit(
-            door(plan), plan, observe=Watcher(), folder=tmp_path / name, seed=1
+            door(plan), plan, FitContext(observe=Watcher(), folder=tmp_path / name, seed=1)
         )
         frames.append(fitted.sample(200, seed=1))
     assert not frames[0].equals(frames[1])
@@ -218,9 +225,13 @@ def test_two_fits_with_one_seed_differ_because_noise_never_repeats(model, tmp_pa
 @pytest.mark.parametrize("model", IDS)
 def test_learns_the_dependence_without_noise(model, tmp_path):
     settings = {**QUICK[model], **LEARN[model]}
-    plan = synthesizer(model).plan(domain(), 4000, Budget(epsilon=math.inf, delta=1e-5), settings)
+    plan = plan_fit(
+        synthesizer(model), domain(), 4000, Budget(epsilon=math.inf, delta=1e-5), settings
+    )
     table = door(plan, noise_source=DeterministicNoise(1))  # the same batches each time
-    fitted = synthesizer(model).fit(table, plan, observe=Watcher(), folder=tmp_path, seed=1)
+    fitted = synthesizer(model).fit(
+        table, plan, FitContext(observe=Watcher(), folder=tmp_path, seed=1)
+    )
     synthetic, real = fitted.sample(4000, seed=1), rows(4000)
     years, share, spread = NEAR[model]
     gap = [f.groupby("ill")["age"].mean().diff().iloc[-1] for f in (real, synthetic)]

@@ -9,8 +9,10 @@ from core.models.dp_gan import plan as dp_gan
 from core.models.p3gm import plan as p3gm
 from core.models.pearl import plan as pearl
 from core.models.pgb import plan as pgb
+from core.models.planning import plan_fit
 from core.models.ppem import plan as ppem
-from core.models.synthesizer import synthesizer
+from core.models.registry import synthesizer
+from core.models.synthesizer import FitContext
 from core.privacy.plan import Budget
 from tests.contract.test_contract import IDS, QUICK
 from tests.models.tables import Watcher, domain, door
@@ -45,8 +47,10 @@ def test_the_smallest_settings_that_a_plan_accepts_can_run(model, tmp_path):
         settings["batch"] = QUICK[model]["batch"]  # noise for such rare records takes long to find
     if model == "pearl":
         settings["steps"] = pearl.LEAST_STEPS  # 0 is automatic: not the least
-    plan = synthesizer(model).plan(domain(), N, Budget(epsilon=1.0, delta=1e-4), settings)
-    fitted = synthesizer(model).fit(door(plan), plan, observe=Watcher(), folder=tmp_path, seed=1)
+    plan = plan_fit(synthesizer(model), domain(), N, Budget(epsilon=1.0, delta=1e-4), settings)
+    fitted = synthesizer(model).fit(
+        door(plan), plan, FitContext(observe=Watcher(), folder=tmp_path, seed=1)
+    )
     assert len(fitted.sample(5, seed=1)) == 5
 
 
@@ -54,6 +58,6 @@ def test_pearl_refuses_a_handful_of_steps_in_the_plan():
     """Two were accepted once, and lost the budget to a division by zero after the release."""
     for steps in (1, 2, 9):
         with pytest.raises(ValueError, match="at least 10"):
-            synthesizer("pearl").plan(
-                domain(), N, Budget(epsilon=1.0, delta=1e-4), {"steps": steps}
+            plan_fit(
+                synthesizer("pearl"), domain(), N, Budget(epsilon=1.0, delta=1e-4), {"steps": steps}
             )

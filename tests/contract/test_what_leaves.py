@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from core.models.synthesizer import load_fitted
+from core.models.registry import load_fitted
 from core.table import schema as schemas
 from core.table.infer import infer_schema
 from tests.contract.leaving import EVERYTHING, NEIGHBOURS, leaving, neighbour, people

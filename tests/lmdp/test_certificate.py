@@ -47,13 +47,13 @@ def test_some_record_moves_it_by_one(test_of_groups):
         here = mask.clone()
         if lost is not None:
             here[lost] = 0.0
-        points = test_of_groups.view(torch_codes)
+        points = test_of_groups.points(torch_codes)
         from core.lmdp.two_sample import rbf
 
         near = rbf(points, test_of_groups.reference, bandwidth=test_of_groups.bandwidth).mean(1)
         found[lost] = float(test_of_groups._distance(points, near, here))
     between = GroupTest(
-        test_of_groups.view,
+        test_of_groups.points,
         test_of_groups.reference,
         test_of_groups.bandwidth,
         (found[None] + found[5]) / 2,
@@ -71,7 +71,7 @@ def test_the_statistic_of_one_test_on_all_rows_would_be_caught(test_of_groups):
     codes = coded(n, 5, older=10.0).to("cpu")
     from core.lmdp.two_sample import rbf
 
-    points = test_of_groups.view(codes)
+    points = test_of_groups.points(codes)
     near = rbf(points, test_of_groups.reference, bandwidth=test_of_groups.bandwidth).mean(1)
     mask = torch.ones(n)
     whole = n * float(test_of_groups._distance(points, near, mask))

@@ -7,13 +7,11 @@ from scipy import stats
 from core.lmdp.discrepancy import (
     critical_value,
     linear_statistic,
-    linear_test,
     median_bandwidth,
-    quadratic_test,
-    stein_matrix,
     stein_pairs,
 )
 from core.lmdp.two_sample import rbf, two_sample_test
+from tests.lmdp.stein_tests import linear_test, quadratic_test, stein_matrix
 from tests.lmdp.worlds import MEANS, mixture, score, seeded
 
 BANDWIDTH = 2.6  # about the median distance of the mixture's draws

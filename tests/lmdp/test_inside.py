@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from core.lmdp.inside import fitted_stein_test, inside_check
-from core.lmdp.view import View
+from core.lmdp.kernel_points import KernelPoints
 from tests.lmdp.worlds import CODEC, coded, mixture, seeded
 
 TAGGED = ("age", "ward")
@@ -54,7 +54,7 @@ def test_short_tables_are_tested_on_what_there_is(rows):
 
 
 def test_view_needs_no_real_rows_and_puts_special_states_apart():
-    view = View.of(CODEC, ("debt",), coded(4000, 1))
+    view = KernelPoints.of(CODEC, ("debt",), coded(4000, 1))
     points = view(coded(1000, 2))
     assert points.dtype == torch.float64
     codes = coded(1000, 2).to("cpu")

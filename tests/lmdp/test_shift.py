@@ -25,7 +25,7 @@ def test_every_group_is_told_apart_as_often_as_asked(shifted):
     released = CODEC.encode(shifted.sample(8000, seed=1))
     for tilt in shifted.tilts:
         assert tilt.power >= 0.75
-        names = tilt.view.names
+        names = tilt.points.names
         assert inside_check(CODEC, names, real=coded(4000, 3), released=released).rejects(0.05)
 
 

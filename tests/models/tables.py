@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from core.models.synthesizer import FitEvent, Wish
+from core.models.events import FitEvent, Wish
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import NoiseSource
 from core.privacy.plan import Plan

@@ -9,11 +9,13 @@ import torch
 from core.models.pgb.marginal_queries import Questions
 from core.models.pgb.multiplicative_weights import Boosted, Judge, Rounds, rates
 from core.models.pgb.plan import BASES, BOOST, Pgb
+from core.models.planning import plan_fit
 from core.models.ppem.energy import as_critics
 from core.models.ppem.plan import PpemSettings
 from core.models.ppem.trainer import Chain
 from core.models.shared.heads import Heads
 from core.models.shared.snapshot_ensemble import Players, unpacked
+from core.models.synthesizer import FitContext
 from core.privacy.accounting.accountant import epsilon
 from core.privacy.dpsgd.dense import Dense
 from core.privacy.guarded import PrivateTable
@@ -203,29 +205,33 @@ def test_any_number_of_rows_without_copies_of_a_pool():
 
 
 def test_base_and_selections_share_one_budget():
-    plan = Pgb().plan(domain(), 2000, Budget(epsilon=1.0, delta=1e-5), {"rounds": 100})
+    plan = plan_fit(Pgb(), domain(), 2000, Budget(epsilon=1.0, delta=1e-5), {"rounds": 100})
     assert plan.phases[-1].name == BOOST
     assert plan.guarantee.epsilon <= 1.0
     assert plan.guarantee.epsilon > 0.98
     assert plan.phases[-1].share == pytest.approx(0.15)
     alone = epsilon(plan.phases[-1:], 1e-5)[0]
     assert 0.10 < alone <= 0.15 * (1 + 1e-6)
-    auto = Pgb().plan(
-        domain(), 2000, Budget(epsilon=1.0, delta=1e-5), {"base": "dp_auto_gan", "rounds": 100}
+    auto = plan_fit(
+        Pgb(),
+        domain(),
+        2000,
+        Budget(epsilon=1.0, delta=1e-5),
+        {"base": "dp_auto_gan", "rounds": 100},
     )
     assert [p.name for p in auto.phases] == ["autoencoder", "critic", BOOST]
 
 
 def test_boosting_needs_snapshots():
     with pytest.raises(ValueError, match="snapshots"):
-        Pgb().plan(domain(), 2000, Budget(epsilon=1.0, delta=1e-5), {"snapshots": 0})
+        plan_fit(Pgb(), domain(), 2000, Budget(epsilon=1.0, delta=1e-5), {"snapshots": 0})
 
 
 def test_snapshots_are_kept_for_boosting_alone():
     budget = Budget(epsilon=1.0, delta=1e-5)
     for base in BASES.values():
-        assert base().plan(domain(), 2000, budget).settings["snapshots"] == 0
-        plan = Pgb().plan(domain(), 2000, budget, {"base": base.card.id})
+        assert plan_fit(base(), domain(), 2000, budget).settings["snapshots"] == 0
+        plan = plan_fit(Pgb(), domain(), 2000, budget, {"base": base.card.id})
         assert plan.settings["snapshots"] == 32
 
 
@@ -244,9 +250,9 @@ OWN = {
 def test_any_adversarial_model_can_be_boosted(base, tags, tmp_path):
     where = domain().model_copy(update={"sensitive": tags})
     settings = {**SMALL, **OWN[base], "base": base}
-    plan = Pgb().plan(where, 300, Budget(epsilon=1.0, delta=1e-5), settings)
+    plan = plan_fit(Pgb(), where, 300, Budget(epsilon=1.0, delta=1e-5), settings)
     table = PrivateTable(CODES, where, plan)
-    fitted = Pgb().fit(table, plan, observe=Watcher(), folder=tmp_path, seed=1)
+    fitted = Pgb().fit(table, plan, FitContext(observe=Watcher(), folder=tmp_path, seed=1))
     assert {phase.name: table.meter.runs(phase.name) for phase in plan.phases} == {
         phase.name: phase.count for phase in plan.phases
     }

@@ -58,9 +58,11 @@ class Module(nn.Module):
         return h
 
 
-def summed(networks, uses, rows):
+def summed(networks, grad_factors, rows):
     total = torch.zeros(networks.size)
-    clipped_sum(uses, clip_norm=math.inf, mask=torch.ones(rows), views=networks.views(total))
+    clipped_sum(
+        grad_factors, clip_norm=math.inf, mask=torch.ones(rows), views=networks.views(total)
+    )
     return total
 
 
@@ -70,7 +72,7 @@ def test_energies_score_as_autograd_does(parts):
     x = torch.randn((9, sum(parts)), generator=random(1))
     module = Module(networks, parts)
     assert torch.allclose(own(x), module(x), atol=1e-6)
-    assert torch.allclose(own.run(x).out, module(x), atol=1e-6)
+    assert torch.allclose(own.forward(x).out, module(x), atol=1e-6)
 
 
 @pytest.mark.parametrize("parts", [(7,), (5, 4)])
@@ -83,13 +85,13 @@ def test_gradients_of_scores_and_penalties_match_autograd(parts):
     slope = slope[:, : parts[0]]
     loss = module(x).sum() + 3.0 * (slope.norm(dim=1) - 1).square().sum()
     loss.backward()
-    run = own.run(x)
-    inner = own.run(between.detach())
+    run = own.forward(x)
+    inner = own.forward(between.detach())
     found, made = own.slope(inner)
     assert torch.allclose(found, slope, atol=1e-6)
-    uses = own.back(run, torch.ones_like(run.out))
-    uses += own.along(inner, made, lipschitz(found, 3.0))
-    assert torch.allclose(summed(networks, uses, 9), module.flat.grad, atol=2e-5)
+    grad_factors = own.backward(run, torch.ones_like(run.out))
+    grad_factors += own.double_backward(inner, made, lipschitz(found, 3.0))
+    assert torch.allclose(summed(networks, grad_factors, 9), module.flat.grad, atol=2e-5)
 
 
 @pytest.mark.parametrize("parts", [(7,), (5, 4)])
@@ -105,11 +107,13 @@ def test_clipped_penalised_gradients_match_record_by_record_autograd(parts):
         loss = module(x[i : i + 1]).sum() + (slope[:, : parts[0]].norm() - 1).square()
         loss.backward()
         want += module.flat.grad * min(1.0, clip / float(module.flat.grad.norm()))
-    run, inner = own.run(x), own.run(between)
+    run, inner = own.forward(x), own.forward(between)
     slope, made = own.slope(inner)
-    uses = own.back(run, torch.ones_like(run.out)) + own.along(inner, made, lipschitz(slope, 1.0))
+    grad_factors = own.backward(run, torch.ones_like(run.out)) + own.double_backward(
+        inner, made, lipschitz(slope, 1.0)
+    )
     total = torch.zeros(networks.size)
-    clipped_sum(uses, clip_norm=clip, mask=torch.ones(9), views=networks.views(total))
+    clipped_sum(grad_factors, clip_norm=clip, mask=torch.ones(9), views=networks.views(total))
     assert torch.allclose(total, want, atol=2e-5)
 
 
@@ -152,20 +156,20 @@ def test_the_penalty_pushes_the_statistic_up_and_rests_above_the_critical_value(
     rows = part.view(CODES.to("cpu"))
     penalty.look(rows)
     for _ in range(400):
-        uses = penalty.uses(rows, 1.0)
-        if not uses:
+        grad_factors = penalty.grad_factors(rows, 1.0)
+        if not grad_factors:
             break
         assert penalty.statistic(rows) < penalty.critical
         with torch.no_grad():
-            step = summed(networks, uses, len(rows))
+            step = summed(networks, grad_factors, len(rows))
             networks.flat.sub_(0.02 * step / step.norm().clamp_min(1e-9))
     assert penalty.statistic(rows) >= penalty.critical
-    assert penalty.uses(rows, 1.0) == []
+    assert penalty.grad_factors(rows, 1.0) == []
 
 
 def test_a_batch_too_small_for_a_test_has_no_penalty():
     part, _, _, penalty = stein()
-    assert penalty.uses(part.view(CODES.to("cpu"))[:3], 1.0) == []
+    assert penalty.grad_factors(part.view(CODES.to("cpu"))[:3], 1.0) == []
 
 
 def test_parts_follow_the_tags():

@@ -117,10 +117,10 @@ def test_no_record_leaves_the_frames_ball_and_some_reach_it(weight):
 # -- losses ---------------------------------------------------------------------------------------
 
 
-def gradient_of(networks, uses):
+def gradient_of(networks, grad_factors):
     out = torch.zeros(networks.size)
-    ones = torch.ones(len(uses[0].left))
-    clipped_sum(uses, clip_norm=math.inf, mask=ones, views=networks.views(out))
+    ones = torch.ones(len(grad_factors[0].backprops))
+    clipped_sum(grad_factors, clip_norm=math.inf, mask=ones, views=networks.views(out))
     return out
 
 
@@ -141,7 +141,7 @@ def test_the_auto_encoders_gradient_is_that_of_its_loss():
     expanded, slots = HEADS.split(rows)
     z = torch.tanh(by_hand(auto.networks, "encoder", expanded))
     HEADS.cross_entropy(by_hand(auto.networks, "decoder", z), slots).sum().backward()
-    found = gradient_of(auto.networks, auto.uses(rows))
+    found = gradient_of(auto.networks, auto.grad_factors(rows))
     torch.testing.assert_close(found, auto.networks.flat.grad, atol=1e-4, rtol=1e-3)
 
 
@@ -165,7 +165,7 @@ def test_the_decoders_gradient_is_that_of_the_elbo(spread):
     assert decoding.draws == (d if spread else 0, 0)
     rows = HEADS.view(ROWS)
     noise = torch.randn((len(rows), decoding.draws.normals), generator=random(5))
-    uses = decoding.uses(torch.cat([rows, noise], dim=1))
+    grad_factors = decoding.grad_factors(torch.cat([rows, noise], dim=1))
     expanded, slots = HEADS.split(rows)
     mean = projection(expanded)
     loss = torch.zeros(())
@@ -191,7 +191,7 @@ def test_the_decoders_gradient_is_that_of_the_elbo(spread):
         loss = loss - 0.8 * torch.logsumexp(mixture.weights.float().log() - each, dim=1).sum()
     loss = loss + HEADS.cross_entropy(by_hand(networks, DECODER, z), slots).sum()
     loss.backward()
-    found = gradient_of(networks, uses)
+    found = gradient_of(networks, grad_factors)
     torch.testing.assert_close(found, networks.flat.grad, atol=2e-4, rtol=2e-3)
 
 
@@ -246,7 +246,7 @@ def test_critics_stay_in_their_box_and_generators_follow():
     start = made.generator(torch.randn(200, 4)).mean().detach()
     for _ in range(600):
         made.step()
-    bound = made.critic.reach()
+    bound = made.critic.init_bounds()
     assert (made.critic.flat.detach().abs() <= bound * (1 + 1e-6)).all()
     end = made.generator(torch.randn(200, 4)).mean().detach()
     assert abs(float(start)) < 0.5 and abs(float(end) - 2.0) < 1.0
@@ -292,13 +292,13 @@ def test_signal_is_seen_above_noise_and_noise_alone_is_not():
     """A gradient that is all signal is told from one that is none; both from releases alone."""
     networks = Dense({"net": (4, 6, 1)}, generator=random())
 
-    def uses(x):
-        tape = networks["net"].run(x)
-        return networks["net"].back(tape, x[:, :1])[0]
+    def grad_factors(x):
+        tape = networks["net"].forward(x)
+        return networks["net"].backward(tape, x[:, :1])[0]
 
     told = {}
     for name, rows in {"signal": torch.ones(400, 4), "none": torch.zeros(400, 4)}.items():
-        mechanism = ClippedGradient(networks=networks, uses=uses, clip_norm=0.5)
+        mechanism = ClippedGradient(networks=networks, grad_factors=grad_factors, clip_norm=0.5)
         descent = Descent(networks, mechanism, release(rows, 1.0, 0.5), rate=1e-6, steps=100)
         for _ in range(100):
             descent.step()

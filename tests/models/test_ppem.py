@@ -7,8 +7,10 @@ import pytest
 import torch
 
 from core.lmdp.inside import inside_check
+from core.models.planning import plan_fit
 from core.models.ppem.plan import CONDITIONAL, CRITICAL, MARGINAL, STATISTIC, Ppem, PpemSettings
 from core.models.ppem.trainer import Chain
+from core.models.synthesizer import FitContext
 from core.privacy.dpsgd.gradient import ClippedGradient
 from core.privacy.dpsgd.penalty import PenalisedGradient
 from core.privacy.guarded import PrivateTable
@@ -26,7 +28,7 @@ N = 400
 
 
 def plan_for(dom, epsilon=1.0, n=N, **settings):
-    return Ppem().plan(dom, n, Budget(epsilon=epsilon, delta=1e-5), {**SMALL, **settings})
+    return plan_fit(Ppem(), dom, n, Budget(epsilon=epsilon, delta=1e-5), {**SMALL, **settings})
 
 
 def test_both_energies_are_counted_and_share_the_budget():
@@ -43,7 +45,7 @@ def test_without_tags_there_is_one_pair_and_no_penalty(tmp_path):
     assert [phase.name for phase in plan.phases] == [MARGINAL]
     table = PrivateTable(coded(N)[1], plain, plan)
     watcher = Watcher()
-    fitted = Ppem().fit(table, plan, observe=watcher, folder=tmp_path, seed=1)
+    fitted = Ppem().fit(table, plan, FitContext(observe=watcher, folder=tmp_path, seed=1))
     assert list(fitted.sample(20).columns) == ["key", "age", "cost", "ward", "day", "ill"]
     assert not any(STATISTIC in event.data for event in watcher.events)
 
@@ -74,7 +76,7 @@ def test_the_conditional_generator_never_sees_a_real_record():
 def test_the_live_statistic_comes_with_its_critical_value(tmp_path):
     watcher = Watcher()
     plan = plan_for(domain())
-    Ppem().fit(door(plan), plan, observe=watcher, folder=tmp_path, seed=1)
+    Ppem().fit(door(plan), plan, FitContext(observe=watcher, folder=tmp_path, seed=1))
     told = [e.data for e in watcher.events if e.kind == "metrics" and STATISTIC in e.data]
     assert told
     assert told[0][CRITICAL] == pytest.approx(3.84, abs=0.01)
@@ -104,12 +106,12 @@ def checked(penalty, seed, folder):
     """The check of a column learnt without noise, with a penalty of that weight."""
     codec = Codec(EASY)
     codes = codec.encode(mixture_table(4000, 1))
-    plan = Ppem().plan(
-        EASY, 4000, Budget(epsilon=math.inf, delta=1e-5), {**LEARN, "penalty": penalty}
+    plan = plan_fit(
+        Ppem(), EASY, 4000, Budget(epsilon=math.inf, delta=1e-5), {**LEARN, "penalty": penalty}
     )
     assert [phase.name for phase in plan.phases] == [MARGINAL]
     table = PrivateTable(codes, EASY, plan, noise_source=DeterministicNoise(seed))  # fixed batches
-    fitted = Ppem().fit(table, plan, observe=Watcher(), folder=folder, seed=seed)
+    fitted = Ppem().fit(table, plan, FitContext(observe=Watcher(), folder=folder, seed=seed))
     released = codec.encode(fitted.sample(6000, seed=1))
     return inside_check(codec, ("x",), real=codes, released=released)
 

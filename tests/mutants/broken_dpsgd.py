@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from core.privacy.dpsgd.clipping import clipped_sum
-from core.privacy.dpsgd.dense import Dense, Use
+from core.privacy.dpsgd.dense import Dense, GradFactor
 from core.privacy.dpsgd.gradient import ClippedGradient, NoisyGradient, SampledRelease
 from core.privacy.dpsgd.stream import SecretStream
 
@@ -20,7 +20,7 @@ class ForgetsToClip(ClippedGradient):
     def statistic(self, rows: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
         total = torch.zeros(self.size + 1)
         views = self.networks.views(total)
-        clipped_sum(self.uses(rows), clip_norm=float("inf"), mask=mask, views=views)
+        clipped_sum(self.grad_factors(rows), clip_norm=float("inf"), mask=mask, views=views)
         return total
 
 
@@ -30,8 +30,8 @@ class ClipsLayerByLayer(ClippedGradient):
     def statistic(self, rows: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
         total = torch.zeros(self.size + 1)
         views = self.networks.views(total)
-        for use in self.uses(rows):
-            clipped_sum([use], clip_norm=self.clip_norm, mask=mask, views=views)
+        for factor in self.grad_factors(rows):
+            clipped_sum([factor], clip_norm=self.clip_norm, mask=mask, views=views)
         return total
 
 
@@ -41,7 +41,7 @@ class ClipsTheBatch(ClippedGradient):
     def statistic(self, rows: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
         total = torch.zeros(self.size + 1)
         views = self.networks.views(total)
-        clipped_sum(self.uses(rows), clip_norm=float("inf"), mask=mask, views=views)
+        clipped_sum(self.grad_factors(rows), clip_norm=float("inf"), mask=mask, views=views)
         return total * min(1.0, self.clip_norm / float(total.norm().clamp_min(1e-12)))
 
 
@@ -57,24 +57,29 @@ class ForgetsTheBias(ClippedGradient):
     """Leaves biases out of the norm and in the sum."""
 
     def statistic(self, rows: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
-        uses = self.uses(rows)
-        bare = [Use(u.layer, u.left, u.right, bias=False) for u in uses]
+        grad_factors = self.grad_factors(rows)
+        bare = [GradFactor(u.layer, u.backprops, u.activations, bias=False) for u in grad_factors]
         total = torch.zeros(self.size + 1)
         views = self.networks.views(total)
         factor = clipped_sum(bare, clip_norm=self.clip_norm, mask=mask, views=views)
-        clipped_sum(uses, clip_norm=float("inf"), mask=factor, views=views)
+        clipped_sum(grad_factors, clip_norm=float("inf"), mask=factor, views=views)
         return total
 
 
-class TakesUsesForLayers(ClippedGradient):
-    """Adds up the norms of a layer's uses as if they were different layers."""
+class TakesFactorsForLayers(ClippedGradient):
+    """Adds up the norms of a layer's gradient factors as if they were different layers."""
 
     def statistic(self, rows: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
-        uses = self.uses(rows)
-        square = sum((u.right.square().sum(1) + 1.0) * u.left.square().sum(1) for u in uses)
+        grad_factors = self.grad_factors(rows)
+        square = sum(
+            (u.activations.square().sum(1) + 1.0) * u.backprops.square().sum(1)
+            for u in grad_factors
+        )
         factor = (self.clip_norm * torch.as_tensor(square).rsqrt()).clamp(max=1.0) * mask
         total = torch.zeros(self.size + 1)
-        clipped_sum(uses, clip_norm=float("inf"), mask=factor, views=self.networks.views(total))
+        clipped_sum(
+            grad_factors, clip_norm=float("inf"), mask=factor, views=self.networks.views(total)
+        )
         return total
 
 
@@ -115,29 +120,33 @@ class PrintedAutoEncoder:
     def step_encoder(self, rows: Tensor) -> None:
         """The exact, un-clipped, un-noised step of the encoder."""
         total = torch.zeros(self.networks.size)
-        uses = [u for u in self._uses(rows) if u.layer in self.networks["encoder"].layers]
+        grad_factors = [
+            u for u in self._grad_factors(rows) if u.layer in self.networks["encoder"].layers
+        ]
         views = self.networks.views(total)
-        clipped_sum(uses, clip_norm=float("inf"), mask=torch.ones(len(rows)), views=views)
+        clipped_sum(grad_factors, clip_norm=float("inf"), mask=torch.ones(len(rows)), views=views)
         with torch.no_grad():
             self.networks.flat.sub_(total, alpha=self.rate / len(rows))
 
     def _decoder_sum(self, rows: Tensor, record: int) -> Tensor:
         mask = torch.zeros(len(rows))
         mask[record] = 1.0
-        uses = [u for u in self._uses(rows) if u.layer in self.networks["decoder"].layers]
+        grad_factors = [
+            u for u in self._grad_factors(rows) if u.layer in self.networks["decoder"].layers
+        ]
         total = torch.zeros(self.networks.size)
         views = self.networks.views(total)
-        clipped_sum(uses, clip_norm=self.clip_norm, mask=mask, views=views)
+        clipped_sum(grad_factors, clip_norm=self.clip_norm, mask=mask, views=views)
         return total
 
-    def _uses(self, rows: Tensor) -> Sequence[Use]:
+    def _grad_factors(self, rows: Tensor) -> Sequence[GradFactor]:
         return reconstruction(self.networks, rows)
 
 
-def reconstruction(networks: Dense, rows: Tensor) -> list[Use]:
-    """Uses of encoder and decoder for half the squared error of a record's reconstruction."""
-    into = networks["encoder"].run(rows)
-    out = networks["decoder"].run(into.out)
-    decoded, back = networks["decoder"].back(out, out.out - rows, to_input=True)
+def reconstruction(networks: Dense, rows: Tensor) -> list[GradFactor]:
+    """Factors of encoder and decoder for half the squared error of a record's reconstruction."""
+    into = networks["encoder"].forward(rows)
+    out = networks["decoder"].forward(into.out)
+    decoded, back = networks["decoder"].backward(out, out.out - rows, to_input=True)
     assert back is not None
-    return networks["encoder"].back(into, back)[0] + decoded
+    return networks["encoder"].backward(into, back)[0] + decoded

@@ -15,17 +15,17 @@ from torch import Tensor
 def by_place_p3gm(
     honest: Callable[..., Any], seed: int, *, rewind: bool = False
 ) -> Callable[..., Any]:
-    """`Decoding.uses` whose latent noise is the next of one seeded stream, whoever comes first."""
+    """`Decoding.grad_factors` with latent noise from one seeded stream, whoever comes first."""
     stream = torch.Generator().manual_seed(seed + 1)
 
-    def uses(self: Any, rows: Tensor) -> Any:
+    def grad_factors(self: Any, rows: Tensor) -> Any:
         if rewind:
             stream.manual_seed(seed + 1)
         width = self.draws.normals
         drawn = torch.randn((len(rows), width), generator=stream)
         return honest(self, torch.cat([rows[:, : rows.shape[1] - width], drawn], dim=1))
 
-    return uses
+    return grad_factors
 
 
 def by_place_ppem(

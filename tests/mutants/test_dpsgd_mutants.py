@@ -32,8 +32,8 @@ def thrice(networks):
     """f(x) used three times with gradients that add up: the norm is 3, not √3, of one."""
 
     def found(x):
-        tape = networks["net"].run(x)
-        return 3 * networks["net"].back(tape, torch.tanh(tape.out))[0]
+        tape = networks["net"].forward(x)
+        return 3 * networks["net"].backward(tape, torch.tanh(tape.out))[0]
 
     return found
 
@@ -52,31 +52,31 @@ def isolation(mechanism):
     check_additive(nets.OnCodes(mechanism), ROWS, OTHER, tolerance=nets.FLOAT32)
 
 
-def make(kind, uses=nets.uses):
+def make(kind, grad_factors=nets.grad_factors):
     networks = nets.dense(nets.SHAPES["deep"])
-    return kind(networks=networks, uses=uses(networks), clip_norm=0.05)
+    return kind(networks=networks, grad_factors=grad_factors(networks), clip_norm=0.05)
 
 
 @pytest.mark.parametrize(
-    ("mutant", "uses", "check"),
+    ("mutant", "grad_factors", "check"),
     [
-        (broken.ForgetsToClip, nets.uses, sensitivity),
-        (broken.ClipsLayerByLayer, nets.uses, sensitivity),
-        (broken.ClipsTheBatch, nets.uses, isolation),
-        (broken.CentresOnTheBatch, nets.uses, isolation),
-        (broken.ForgetsTheBias, nets.uses, sensitivity),
-        (broken.TakesUsesForLayers, thrice, sensitivity),
+        (broken.ForgetsToClip, nets.grad_factors, sensitivity),
+        (broken.ClipsLayerByLayer, nets.grad_factors, sensitivity),
+        (broken.ClipsTheBatch, nets.grad_factors, isolation),
+        (broken.CentresOnTheBatch, nets.grad_factors, isolation),
+        (broken.ForgetsTheBias, nets.grad_factors, sensitivity),
+        (broken.TakesFactorsForLayers, thrice, sensitivity),
     ],
 )
-def test_a_broken_gradient_is_caught(mutant, uses, check):
+def test_a_broken_gradient_is_caught(mutant, grad_factors, check):
     with pytest.raises(Caught):
-        check(make(mutant, uses))
+        check(make(mutant, grad_factors))
 
 
 @pytest.mark.parametrize("check", [sensitivity, tightness, isolation])
-@pytest.mark.parametrize("uses", [nets.uses, thrice])
-def test_the_honest_gradient_passes(uses, check):
-    check(make(ClippedGradient, uses))
+@pytest.mark.parametrize("grad_factors", [nets.grad_factors, thrice])
+def test_the_honest_gradient_passes(grad_factors, check):
+    check(make(ClippedGradient, grad_factors))
 
 
 def release(kind, rows, rate, noise):
@@ -96,9 +96,9 @@ def pure_noise(kind):
     networks = nets.dense((3, 4))
 
     def silent(x):
-        return networks["net"].back(networks["net"].run(x), torch.zeros(len(x), 4))[0]
+        return networks["net"].backward(networks["net"].forward(x), torch.zeros(len(x), 4))[0]
 
-    mechanism = ClippedGradient(networks=networks, uses=silent, clip_norm=0.7)
+    mechanism = ClippedGradient(networks=networks, grad_factors=silent, clip_norm=0.7)
     steps = release(kind, torch.zeros(40, 3), 0.25, 1.3)
     return np.stack([steps.step(mechanism).mean.clone().numpy() for _ in range(1000)])
 
@@ -177,7 +177,7 @@ def test_the_joint_clip_moves_no_other_record():
     networks = auto_encoder()
     mechanism = ClippedGradient(
         networks=networks,
-        uses=lambda rows: broken.reconstruction(networks, rows),
+        grad_factors=lambda rows: broken.reconstruction(networks, rows),
         clip_norm=clip_norm,
     )
     sensitivity(mechanism)

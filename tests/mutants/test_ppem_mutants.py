@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from core.privacy.dpsgd.clipping import clipped_sum
-from core.privacy.dpsgd.dense import Use
+from core.privacy.dpsgd.dense import GradFactor
 from core.privacy.dpsgd.gradient import ClippedGradient, clipped_weight
 from core.privacy.dpsgd.penalty import PenalisedGradient
 from tests.privacy import nets, toys
@@ -30,9 +30,9 @@ class Printed(ClippedGradient):
         present = rows[mask > 0]
         shared = torch.zeros(self.size)
         views = {layer.start: layer.views(shared) for layer in self.networks.layers}
-        for use in mean_square(self.networks, present):
-            views[use.layer.start][0].addmm_(use.left.t(), use.right)
-            views[use.layer.start][1].add_(use.left.sum(0))
+        for factor in mean_square(self.networks, present):
+            views[factor.layer.start][0].addmm_(factor.backprops.t(), factor.activations)
+            views[factor.layer.start][1].add_(factor.backprops.sum(0))
         each = nets.per_record(self.networks, rows) + shared / max(1, len(present))
         total[:-1] = nets.clipped(each, self.clip_norm, mask)
         return total
@@ -40,7 +40,7 @@ class Printed(ClippedGradient):
 
 def test_the_printed_penalty_ties_records_together():
     networks = nets.dense(nets.SHAPES["deep"])
-    printed = Printed(networks=networks, uses=nets.uses(networks), clip_norm=C)
+    printed = Printed(networks=networks, grad_factors=nets.grad_factors(networks), clip_norm=C)
     with pytest.raises(Caught):
         check_additive(nets.OnCodes(printed), ROWS, OTHER, tolerance=nets.FLOAT32)
     with pytest.raises(Caught):
@@ -71,9 +71,9 @@ class ForgetsToClipIt(PenalisedGradient):
     def batch_term(self, rows):
         found = torch.zeros(self.size)
         views = {layer.start: layer.views(found) for layer in self.networks.layers}
-        for use in self.penalty(rows):
-            views[use.layer.start][0].addmm_(use.left.t(), use.right)
-            views[use.layer.start][1].add_(use.left.sum(0))
+        for factor in self.penalty(rows):
+            views[factor.layer.start][0].addmm_(factor.backprops.t(), factor.activations)
+            views[factor.layer.start][1].add_(factor.backprops.sum(0))
         return found
 
 
@@ -82,7 +82,7 @@ def test_broken_penalties_are_caught(kind):
     honest = make(parity)
     broken = kind(
         networks=honest.networks,
-        uses=honest.uses,
+        grad_factors=honest.grad_factors,
         penalty=honest.penalty,
         clip_norm=honest.clip_norm,
         penalty_clip=honest.penalty_clip,
@@ -92,17 +92,20 @@ def test_broken_penalties_are_caught(kind):
 
 
 @dataclass(frozen=True, kw_only=True)
-class IgnoresOneUse(ClippedGradient):
+class IgnoresOneFactor(ClippedGradient):
     """A Lipschitz penalty whose norm is taken over the first pass alone."""
 
     def statistic(self, rows, mask, *, out=None):
         total = torch.zeros(self.size + 1)
-        uses = self.uses(rows)
-        half = len(uses) // 2
+        grad_factors = self.grad_factors(rows)
+        half = len(grad_factors) // 2
         views = self.networks.views(total)
-        factor = clipped_sum(uses[:half], clip_norm=self.clip_norm, mask=mask, views=views)
+        factor = clipped_sum(grad_factors[:half], clip_norm=self.clip_norm, mask=mask, views=views)
         more = torch.zeros(self.size + 1)
-        scaled = [Use(u.layer, u.left * factor.unsqueeze(1), u.right, u.bias) for u in uses[half:]]
+        scaled = [
+            GradFactor(u.layer, u.backprops * factor.unsqueeze(1), u.activations, u.bias)
+            for u in grad_factors[half:]
+        ]
         clipped_sum(scaled, clip_norm=math.inf, mask=mask, views=self.networks.views(more))
         total = total + more
         total[-1] = clipped_weight(factor, mask, self.clip_norm)
@@ -111,15 +114,15 @@ class IgnoresOneUse(ClippedGradient):
 
 def twice(networks):
     """Two passes whose gradients add up."""
-    once = nets.uses(networks)
+    once = nets.grad_factors(networks)
     return lambda x: [*once(x), *once(3.0 * x)]
 
 
 def test_a_norm_that_forgets_a_use_is_caught():
     networks = nets.dense(nets.SHAPES["deep"])
     rows = toys.table(np.full((6, toys.WIDTH), 50.0))
-    honest = ClippedGradient(networks=networks, uses=twice(networks), clip_norm=C)
+    honest = ClippedGradient(networks=networks, grad_factors=twice(networks), clip_norm=C)
     check_sensitivity(nets.OnCodes(honest), rows, tolerance=nets.FLOAT32)
-    broken = IgnoresOneUse(networks=networks, uses=twice(networks), clip_norm=C)
+    broken = IgnoresOneFactor(networks=networks, grad_factors=twice(networks), clip_norm=C)
     with pytest.raises(Caught):
         check_sensitivity(nets.OnCodes(broken), rows, tolerance=nets.FLOAT32)

@@ -90,7 +90,7 @@ def picks(
     wrap: Callable[[Mechanism], Mechanism] = lambda mechanism: mechanism,
     source: NoiseSource | None = None,
 ) -> np.ndarray:
-    """1 where run a was picked, of `DRAWS` independent releases through the real door.
+    """1 where run a was picked, of `DRAWS` independent releases of a real `PrivateTable`.
 
     The first record, which is all f, is there or is ⊥.
     """
@@ -99,8 +99,10 @@ def picks(
     mechanism = Drawn(wrap(inner))
     present = np.arange(N) >= (0 if there else 1)
     plan = toys.plan(N, [toys.phase()])
-    door = PrivateTable(people(codec), codec.domain, plan, noise_source=source, present=present)
-    released = door.release("sum", mechanism).numpy()
+    private_table = PrivateTable(
+        people(codec), codec.domain, plan, noise_source=source, present=present
+    )
+    released = private_table.release("sum", mechanism).numpy()
     made = runs(inner, codec)
 
     def cells(counts: np.ndarray, std: float) -> NoisyCells:

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
-from core.services import declare, planning, service
+from core.services import planning, runs, tables
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, sample_table
 from pages.parts import shared
 
@@ -46,14 +46,14 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunStore]
     monkeypatch.setenv("FACSIMILE_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(shared, "launcher", IdleLauncher)
     st.cache_resource.clear()
-    yield service.open_store()
+    yield runs.open_store()
     st.cache_resource.clear()
 
 
 @pytest.fixture
 def table(store: RunStore) -> TableRecord:
-    record = service.import_frame(store, sample_table(400), name=SAMPLE_NAME, source="test")
-    record = declare.change_target(store, record, SAMPLE_TARGET)
+    record = tables.import_frame(store, sample_table(400), name=SAMPLE_NAME, source="test")
+    record = tables.change_target(store, record, SAMPLE_TARGET)
     store.attest(record.id)
     return record
 
@@ -63,8 +63,10 @@ def start(store: RunStore, table: TableRecord) -> Callable[..., RunRecord]:
     """Make a queued run of the sample table."""
 
     def make(epsilon: float = 1.0) -> RunRecord:
-        plan = planning.make_plan(table.schema, table.n, model="pearl", epsilon=epsilon)
-        return service.start(
+        plan = planning.make_plan(
+            table.schema, table.n, planning.PlanRequest(model="pearl", epsilon=epsilon)
+        )
+        return runs.start(
             store,
             IdleLauncher(),  # type: ignore[arg-type]
             table_id=table.id,

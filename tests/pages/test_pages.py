@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
-from core.runs.storage.store import RunStoreError
-from core.services import planning, service
+from core.services import planning, runs
 from pages.parts import shared, uploads
 from tests.pages.screen import buttons, finish, forget_statement, press, small_report, words
 
@@ -77,9 +77,11 @@ def test_an_address_does_not_lead_past_the_declaration(store, table, show):
     for at in (show("plan", table=table.id), show("plan")):
         assert "confirm on the Tables page" in at.info[0].value
         assert buttons(at) == ["Look at the table"] and not at.metric
-    plan = planning.make_plan(table.schema, table.n, model="pearl", epsilon=1.0)
+    plan = planning.make_plan(
+        table.schema, table.n, planning.PlanRequest(model="pearl", epsilon=1.0)
+    )
     with pytest.raises(RunStoreError, match="Nobody has confirmed"):
-        service.start(store, shared.launcher(), table_id=table.id, plan=plan)
+        runs.start(store, shared.launcher(), table_id=table.id, plan=plan)
 
 
 def test_a_declaration_holds_for_one_schema(store, table):

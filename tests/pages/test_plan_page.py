@@ -6,9 +6,10 @@ import math
 
 import pytest
 
-from core.models.synthesizer import cards
+from core.models.registry import cards
+from core.runs.accounts.account import set_limit
 from core.runs.storage.events import State
-from core.services import planning, service
+from core.services import planning, tables
 from core.table.sample import sample_table
 from core.table.schema import DomainSource
 from pages import plan as page
@@ -28,7 +29,9 @@ def started(monkeypatch):
 
 def test_every_phase_is_shown_with_its_noise(table, show):
     at = whole(show("plan", table=table.id))
-    plan = planning.make_plan(table.schema, table.n, model="pearl", epsilon=1.0)
+    plan = planning.make_plan(
+        table.schema, table.n, planning.PlanRequest(model="pearl", epsilon=1.0)
+    )
     said = words(at)
     for phase in plan.phases:
         assert phase.title in said and f"{phase.noise_multiplier:.2f}" in said
@@ -104,7 +107,7 @@ def test_the_way_back_leads_to_the_table(store, table, show, monkeypatch):
 
 
 def test_the_newest_table_is_offered_without_an_address(store, table, show):
-    other = service.import_frame(store, sample_table(60), name="other", source="test")
+    other = tables.import_frame(store, sample_table(60), name="other", source="test")
     store.attest(other.id)
     at = whole(show("plan"))
     assert at.selectbox[0].options == ["other", table.name]
@@ -114,7 +117,7 @@ def test_the_newest_table_is_offered_without_an_address(store, table, show):
 
 
 def test_a_limit_is_shown(store, table, show):
-    service.set_limit(store, table.id, epsilon=3.0)
+    set_limit(store, table.id, epsilon=3.0)
     assert "Limit ε 3 for these people" in words(whole(show("plan", table=table.id)))
 
 
@@ -126,7 +129,7 @@ def test_earlier_runs_say_how_long_it_takes(store, table, start, show):
 
 
 def test_two_tables_of_one_name_can_be_told_apart(store, table, show):
-    other = service.import_frame(store, sample_table(60), name=table.name, source="test")
+    other = tables.import_frame(store, sample_table(60), name=table.name, source="test")
     at = show("plan")
     at = whole(at.selectbox[0].select_index(1).run())
     assert f"{table.n:,} rows" in words(at) and f"{other.n:,} rows" not in words(at)
@@ -160,7 +163,7 @@ def test_every_model_can_be_planned(table, show, model):
     at.pills[0].set_value(model).run()
     at = whole(at)
     card = next(card for card in cards() if card.id == model)
-    plan = planning.make_plan(table.schema, table.n, model=model, epsilon=1.0)
+    plan = planning.make_plan(table.schema, table.n, planning.PlanRequest(model=model, epsilon=1.0))
     said = words(at)
     assert card.summary in said and len(at.get("plotly_chart")) == 2
     for phase in plan.phases:

@@ -6,9 +6,10 @@ import math
 
 import pytest
 
-from core.models.synthesizer import FitEvent, Wish
+from core.models.events import Metrics, PhaseStarted, Preview, Progress, Wish
+from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import RunEvent, State
-from core.services import planning, service
+from core.services import planning, runs
 from pages import training as page
 from pages.parts import shared
 from tests.pages.screen import buttons, finish, press, running, small_report, whole, words
@@ -24,25 +25,25 @@ def live(store, start):
 def spent(store, run, *, checkpoint: bool) -> None:
     """Leave what a worker leaves after its first private access."""
     store.record(run.id, debit="entry")
-    store.artefact(run.id, "meter.json").write_text("{}")
+    store.artefacts(run.id).path("meter.json").write_text("{}")
     if checkpoint:
-        folder = store.artefact(run.id, "checkpoint")
+        folder = store.artefacts(run.id).path("checkpoint")
         folder.mkdir()
         (folder / "step.json").write_text("{}")
 
 
 def test_a_running_run_shows_where_it_is(store, live, show):
     tell = [
-        FitEvent(kind="phase", data={"name": "t", "title": "Training", "private": False}),
-        FitEvent(kind="progress", data={"step": 0, "steps": 200, "phase": "t"}),
-        FitEvent(kind="progress", data={"step": 50, "steps": 200, "phase": "t"}),
-        FitEvent(kind="metrics", data={"step": 25, "mismatch": 2.0, "noise": float("nan")}),
-        FitEvent(kind="metrics", data={"step": 50, "mismatch": 1.0, "noise": 0.5}),
-        FitEvent(kind="preview", data={"rows": [{"age": 30}, {"age": 40}]}),
+        PhaseStarted(name="t", title="Training"),
+        Progress(step=0, steps=200, phase="t"),
+        Progress(step=50, steps=200, phase="t"),
+        Metrics(step=25, values={"mismatch": 2.0, "noise": float("nan")}),
+        Metrics(step=50, values={"mismatch": 1.0, "noise": 0.5}),
+        Preview(rows=[{"age": 30}, {"age": 40}]),
         RunEvent(kind="device", data={"device": "cpu", "cpu_percent": 99.6, "memory_mb": 1234.0}),
     ]
     for event in tell:
-        store.append(live.id, event)
+        store.journal.append(live.id, event)
     at = whole(show("training", run=live.id))
     assert buttons(at) == ["Pause", "Cancel"]
     shown = {metric.label: metric.value for metric in at.metric}
@@ -64,7 +65,7 @@ def test_a_run_that_just_began_shows_no_numbers_it_does_not_have(live, show):
 
 def test_a_graphics_card_is_named(store, live, show):
     data = {"device": "cuda", "gpu_percent": 55.0, "gpu_name": "H200", "memory_mb": 1.0}
-    store.append(live.id, RunEvent(kind="device", data=data))
+    store.journal.append(live.id, RunEvent(kind="device", data=data))
     at = whole(show("training", run=live.id))
     assert {m.label: m.value for m in at.metric}["GPU"] == "55 %"
 
@@ -97,7 +98,7 @@ def test_with_a_checkpoint_a_run_goes_on_for_nothing(store, start, show, state, 
     assert "spends nothing more" in words(at)
     assert ("It broke." if state is State.FAILED else "It stopped.") in words(at)
     asked = []
-    monkeypatch.setattr(page.service, "resume", lambda *a, **k: asked.append((a[2], k)))
+    monkeypatch.setattr(page.runs, "resume", lambda *a, **k: asked.append((a[2], k)))
     whole(press(at, "Resume"))
     assert asked == [(run.id, {"spend_again": False})]
 
@@ -113,7 +114,7 @@ def test_without_a_checkpoint_going_on_names_its_price(store, start, show, state
     assert "There is no checkpoint to go on from." in at.error[0].value
     assert "spends nothing" not in words(at)
     asked = []
-    monkeypatch.setattr(page.service, "resume", lambda *a, **k: asked.append(k))
+    monkeypatch.setattr(page.runs, "resume", lambda *a, **k: asked.append(k))
     whole(press(at, label))
     assert asked == [{"spend_again": True}]
 
@@ -151,9 +152,9 @@ def test_a_refusal_to_resume_is_a_plain_error(store, start, show, monkeypatch):
     at = show("training", run=run.id)
 
     def refuse(*_, **__):
-        raise service.RunStoreError("A run that is running cannot be resumed.")
+        raise RunStoreError("A run that is running cannot be resumed.")
 
-    monkeypatch.setattr(page.service, "resume", refuse)
+    monkeypatch.setattr(page.runs, "resume", refuse)
     assert "cannot be resumed" in whole(press(at, "Resume")).error[0].value
 
 
@@ -198,41 +199,45 @@ def test_a_dead_worker_is_seen_as_lost(store, start, show):
 
 
 def test_a_private_stage_says_where_it_is_and_what_it_has_spent(store, table, show):
-    plan = planning.make_plan(table.schema, table.n, model="p3gm", epsilon=1.0)
-    run = service.start(store, shared.launcher(), table_id=table.id, plan=plan)
+    plan = planning.make_plan(
+        table.schema, table.n, planning.PlanRequest(model="p3gm", epsilon=1.0)
+    )
+    run = runs.start(store, shared.launcher(), table_id=table.id, plan=plan)
     running(store, run)
     steps = plan.phase("decoder").count
     for name in ("pca", "em", "decoder"):
         data = {"name": name, "title": plan.phase(name).title, "private": True}
-        store.append(run.id, FitEvent(kind="phase", data=data))
+        store.journal.append(run.id, PhaseStarted(**data))
     half = {"step": steps // 2, "steps": steps, "phase": "decoder", "unit": "steps"}
-    store.append(run.id, FitEvent(kind="progress", data=half))
-    told = {"step": 10, "signal above noise": 1.0, "records clipped, %": 90.0}
-    store.append(run.id, FitEvent(kind="metrics", data=told))
+    store.journal.append(run.id, Progress(**half))
+    told = {"signal above noise": 1.0, "records clipped, %": 90.0}
+    store.journal.append(run.id, Metrics(step=10, values=told))
     at = whole(show("training", run=run.id))
     (bar,) = at.get("progress")
     assert "(stage 3 of 3) · 50%" in bar.proto.text
     assert len(at.get("vega_lite_chart")) == 2  # one a chart of the card
-    spent = service.epsilon_so_far(store, run.id)
+    spent = runs.epsilon_so_far(store, run.id)
     assert 0.4 < spent < 0.95 and f"**{spent:.2f}** of 1.00" in words(at)
 
 
 def test_spending_grows_with_stages_and_ends_at_the_plan(store, table):
-    plan = planning.make_plan(table.schema, table.n, model="p3gm", epsilon=1.0)
-    run = service.start(store, shared.launcher(), table_id=table.id, plan=plan)
-    assert service.epsilon_so_far(store, run.id) == 0.0
+    plan = planning.make_plan(
+        table.schema, table.n, planning.PlanRequest(model="p3gm", epsilon=1.0)
+    )
+    run = runs.start(store, shared.launcher(), table_id=table.id, plan=plan)
+    assert runs.epsilon_so_far(store, run.id) == 0.0
     seen = []
     for name in ("pca", "em", "decoder"):
         data = {"name": name, "title": name, "private": True}
-        store.append(run.id, FitEvent(kind="phase", data=data))
+        store.journal.append(run.id, PhaseStarted(**data))
         count = plan.phase(name).count
         for step in (count // 2, count):
             told = {"step": step, "steps": count, "phase": name}
-            store.append(run.id, FitEvent(kind="progress", data=told))
-            seen.append(service.epsilon_so_far(store, run.id))
+            store.journal.append(run.id, Progress(**told))
+            seen.append(runs.epsilon_so_far(store, run.id))
     assert seen == sorted(seen) and seen[0] > 0.1
     assert seen[-1] == pytest.approx(plan.guarantee.epsilon)
 
 
 def test_nothing_is_counted_where_nothing_is_claimed(store, start):
-    assert service.epsilon_so_far(store, start(math.inf).id) is None
+    assert runs.epsilon_so_far(store, start(math.inf).id) is None

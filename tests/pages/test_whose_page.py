@@ -9,10 +9,9 @@ import pytest
 
 from core.privacy.ledger.ledger import Ledger
 from core.runs.accounts import people
-from core.runs.accounts.account import DEFAULT_LIMIT
-from core.runs.accounts.account import account as accounts
+from core.runs.accounts.account import DEFAULT_LIMIT, pay
 from core.runs.storage.records import TableRecord
-from core.services import declare, planning, service
+from core.services import planning, tables
 from core.table.sample import sample_table
 from tests.pages.screen import button, buttons, press, whole, words
 
@@ -20,7 +19,7 @@ ASKED = "Whose people are these?"
 
 
 def bring(store, frame: pd.DataFrame, name: str) -> TableRecord:
-    record = service.import_frame(store, frame, name=name, source="test")
+    record = tables.import_frame(store, frame, name=name, source="test")
     store.attest(record.id)
     return record
 
@@ -30,8 +29,10 @@ def question(at):
 
 
 def released(store, table: TableRecord, **more) -> None:
-    plan = planning.make_plan(table.schema, table.n, model="pearl", epsilon=0.5, **more)
-    accounts.pay(
+    plan = planning.make_plan(
+        table.schema, table.n, planning.PlanRequest(model="pearl", epsilon=0.5, **more)
+    )
+    pay(
         Ledger(store.engine), table.people, plan, f"{table.id}{len(more)}",
         domain=table.schema.domain(), allow_non_private=False,
     )  # fmt: skip
@@ -87,7 +88,7 @@ def test_after_a_run_the_answer_stands(store, table, start, show):
 
 @pytest.mark.parametrize("strength", [0.4, 0.95])
 def test_another_strength_is_refused_before_it_is_asked_of_the_ledger(store, table, show, strength):
-    tagged = declare.change_groups(store, table, {"age": "group 1"})
+    tagged = tables.change_groups(store, table, {"age": "group 1"})
     store.attest(table.id)
     released(store, tagged, shift=strength)
     at = whole(show("plan", table=table.id))
@@ -101,7 +102,7 @@ def test_another_strength_is_refused_before_it_is_asked_of_the_ledger(store, tab
 
 
 def test_the_same_strength_is_not_asked_about(store, table, show):
-    tagged = declare.change_groups(store, table, {"age": "group 1"})
+    tagged = tables.change_groups(store, table, {"age": "group 1"})
     store.attest(table.id)
     released(store, tagged, shift=0.75)
     at = whole(show("plan", table=table.id))
@@ -109,9 +110,9 @@ def test_the_same_strength_is_not_asked_about(store, table, show):
 
 
 def test_an_untagged_run_after_a_tagged_one_is_refused(store, table, show):
-    tagged = declare.change_groups(store, table, {"age": "group 1"})
+    tagged = tables.change_groups(store, table, {"age": "group 1"})
     released(store, tagged)
-    declare.change_groups(store, tagged, {})
+    tables.change_groups(store, tagged, {})
     store.attest(table.id)
     at = whole(show("plan", table=table.id))
     assert "would show age without the shift" in at.error[0].value
@@ -131,7 +132,7 @@ def test_the_default_limit_is_explained(store, table, show):
 
 def test_tables_about_the_same_people_share_one_card_on_the_ledger(store, table, show) -> None:
     frame = store.load_frame(table.id)
-    service.import_frame(store, frame.iloc[1:], name="next month", source="test")
+    tables.import_frame(store, frame.iloc[1:], name="next month", source="test")
     page = show("ledger")
     heads = [element.value for element in page.markdown if "rows)" in element.value]
     assert len(heads) == 1 and table.name in heads[0] and "next month" in heads[0]

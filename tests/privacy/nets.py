@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from core.privacy.dpsgd.dense import Dense, Use
+from core.privacy.dpsgd.dense import Dense, GradFactor
 from core.privacy.dpsgd.gradient import ClippedGradient, GradientMechanism
 from tests.privacy import toys
 
@@ -46,10 +46,10 @@ def loss(out: Tensor) -> Tensor:
     return (out + functional.softplus(-2.0 * out)).sum()
 
 
-def uses(networks: Dense, name: str = "net") -> Callable[[Tensor], list[Use]]:
-    def found(x: Tensor) -> list[Use]:
-        tape = networks[name].run(x)
-        return networks[name].back(tape, torch.tanh(tape.out))[0]
+def grad_factors(networks: Dense, name: str = "net") -> Callable[[Tensor], list[GradFactor]]:
+    def found(x: Tensor) -> list[GradFactor]:
+        tape = networks[name].forward(x)
+        return networks[name].backward(tape, torch.tanh(tape.out))[0]
 
     return found
 
@@ -72,7 +72,9 @@ def clipped(each: Tensor, clip_norm: float, mask: Tensor | None = None) -> Tenso
 
 def gradient(shape: Sequence[int] = SHAPES["deep"], clip_norm: float = 0.5) -> ClippedGradient:
     networks = dense(shape)
-    return ClippedGradient(networks=networks, uses=uses(networks), clip_norm=clip_norm)
+    return ClippedGradient(
+        networks=networks, grad_factors=grad_factors(networks), clip_norm=clip_norm
+    )
 
 
 @dataclass(frozen=True)

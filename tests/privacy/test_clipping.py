@@ -7,9 +7,10 @@ import pytest
 import torch
 from torch import nn
 
-from core.privacy.dpsgd.clipping import clipped_sum, functional_clipped_sum, squared_norms
-from core.privacy.dpsgd.dense import Dense, Use
+from core.privacy.dpsgd.clipping import clipped_sum, squared_norms
+from core.privacy.dpsgd.dense import Dense, GradFactor
 from tests.privacy import nets
+from tests.privacy.functional_gradient import functional_clipped_sum
 
 CLIPS = (1e-3, 0.5, 1e3, math.inf)  # all, some, none, off
 
@@ -18,10 +19,10 @@ def rows(b, seed=1):
     return torch.randn(b, 3, generator=torch.Generator().manual_seed(seed))
 
 
-def closed(networks, x, clip_norm, mask=None, uses=None):
+def closed(networks, x, clip_norm, mask=None, grad_factors=None):
     out = torch.full((networks.size,), 7.0)  # whatever was there is overwritten
     mask = torch.ones(len(x)) if mask is None else mask
-    found = nets.uses(networks)(x) if uses is None else uses
+    found = nets.grad_factors(networks)(x) if grad_factors is None else grad_factors
     factor = clipped_sum(found, clip_norm=clip_norm, mask=mask, views=networks.views(out))
     return out, factor
 
@@ -62,7 +63,7 @@ def test_factors_and_masks():
     out, factor = closed(networks, x, clip_norm, mask)
     torch.testing.assert_close(factor, (clip_norm / norms).clamp(max=1) * mask)
     assert nets.relative(out, nets.clipped(each, clip_norm, mask)) <= 1e-5
-    torch.testing.assert_close(squared_norms(nets.uses(networks)(x)), norms.square())
+    torch.testing.assert_close(squared_norms(nets.grad_factors(networks)(x)), norms.square())
 
 
 def test_several_stacks_are_clipped_together():
@@ -70,10 +71,10 @@ def test_several_stacks_are_clipped_together():
         {"in": (3, 6, 2), "out": (2, 6, 3)}, generator=torch.Generator().manual_seed(3)
     )
     x = rows(20)
-    into = networks["in"].run(x)
-    out = networks["out"].run(into.out)
-    decoded, back = networks["out"].back(out, torch.tanh(out.out), to_input=True)
-    uses = networks["in"].back(into, back)[0] + decoded
+    into = networks["in"].forward(x)
+    out = networks["out"].forward(into.out)
+    decoded, back = networks["out"].backward(out, torch.tanh(out.out), to_input=True)
+    grad_factors = networks["in"].backward(into, back)[0] + decoded
     both = nn.Sequential(nets.module(networks, "in"), nets.module(networks, "out"))
     each = []
     for row in x:
@@ -82,17 +83,17 @@ def test_several_stacks_are_clipped_together():
         each.append(torch.cat([p.grad.flatten() for p in both.parameters()]))
     each = torch.stack(each)
     for clip_norm in CLIPS:
-        found = closed(networks, x, clip_norm, uses=uses)[0]
+        found = closed(networks, x, clip_norm, grad_factors=grad_factors)[0]
         assert nets.relative(found, nets.clipped(each, clip_norm)) <= 1e-5
 
 
 def test_a_layer_used_several_times_is_exact():
-    """Loss f(x) + f(2x) - f(x²): every layer has three uses a record, and they cancel in part."""
+    """Loss f(x) + f(2x) - f(x²): every layer is passed three times; gradients cancel in part."""
     networks = nets.dense(nets.SHAPES["deep"])
-    x, uses = rows(20), []
+    x, grad_factors = rows(20), []
     for change, sign in ((x, 1.0), (2 * x, 1.0), (x.square(), -1.0)):
-        tape = networks["net"].run(change)
-        uses += networks["net"].back(tape, sign * torch.tanh(tape.out))[0]
+        tape = networks["net"].forward(change)
+        grad_factors += networks["net"].backward(tape, sign * torch.tanh(tape.out))[0]
     net = nets.module(networks)
 
     def loss(call, row):
@@ -100,7 +101,9 @@ def test_a_layer_used_several_times_is_exact():
 
     for clip_norm in CLIPS:
         due, _ = functional_clipped_sum(net, loss, x, clip_norm=clip_norm, mask=torch.ones(20))
-        assert nets.relative(closed(networks, x, clip_norm, uses=uses)[0], due) <= 1e-5
+        assert (
+            nets.relative(closed(networks, x, clip_norm, grad_factors=grad_factors)[0], due) <= 1e-5
+        )
 
 
 def test_a_gradient_of_an_input_gradient_is_a_use_without_bias():
@@ -108,8 +111,8 @@ def test_a_gradient_of_an_input_gradient_is_a_use_without_bias():
     networks = nets.dense((3, 1))
     layer = networks.layers[0]
     weight, _ = layer.views(networks.flat.detach())
-    use = Use(layer, torch.full((1, 1), 2.0), weight.clone(), bias=False)
-    out, _ = closed(networks, rows(1), math.inf, uses=[use])
+    use = GradFactor(layer, torch.full((1, 1), 2.0), weight.clone(), bias=False)
+    out, _ = closed(networks, rows(1), math.inf, grad_factors=[use])
     torch.testing.assert_close(out, torch.cat([2 * weight.flatten(), torch.zeros(1)]))
     assert squared_norms([use]).item() == pytest.approx(4 * float(weight.square().sum()))
 

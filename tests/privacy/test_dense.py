@@ -16,16 +16,16 @@ def test_passes_agree_with_autograd(shape):
     net = nets.module(networks)
     out = net(x)
     nets.loss(out).backward()
-    tape = networks["net"].run(X)
-    uses, back = networks["net"].back(tape, torch.tanh(tape.out), to_input=True)
+    tape = networks["net"].forward(X)
+    grad_factors, back = networks["net"].backward(tape, torch.tanh(tape.out), to_input=True)
     torch.testing.assert_close(tape.out, out)
     torch.testing.assert_close(back, x.grad)
-    for use, layer in zip(uses, (m for m in net if hasattr(m, "weight")), strict=True):
-        torch.testing.assert_close(use.left.t() @ use.right, layer.weight.grad)
-        torch.testing.assert_close(use.left.sum(0), layer.bias.grad)
+    for factor, layer in zip(grad_factors, (m for m in net if hasattr(m, "weight")), strict=True):
+        torch.testing.assert_close(factor.backprops.t() @ factor.activations, layer.weight.grad)
+        torch.testing.assert_close(factor.backprops.sum(0), layer.bias.grad)
 
 
-def test_calling_a_stack_differentiates_its_input_only():
+def test_calling_a_network_differentiates_its_input_only():
     networks = nets.dense(nets.SHAPES["deep"])
     x = X.clone().requires_grad_()
     networks["net"](x).sum().backward()
@@ -35,12 +35,12 @@ def test_calling_a_stack_differentiates_its_input_only():
 def test_stacks_share_one_vector():
     networks = Dense({"a": (2, 3), "b": (3, 2)})
     assert networks.size == 2 * 3 + 3 + 3 * 2 + 2
-    before = networks["b"].run(torch.ones(1, 3)).out
+    before = networks["b"].forward(torch.ones(1, 3)).out
     with torch.no_grad():
         networks.flat.mul_(2.0)
-    torch.testing.assert_close(networks["b"].run(torch.ones(1, 3)).out, 2 * before)
+    torch.testing.assert_close(networks["b"].forward(torch.ones(1, 3)).out, 2 * before)
     networks.load(torch.zeros(networks.size))
-    assert not networks["b"].run(torch.ones(1, 3)).out.any()
+    assert not networks["b"].forward(torch.ones(1, 3)).out.any()
 
 
 def test_one_seed_makes_one_start():

@@ -9,9 +9,11 @@ import pytest
 import torch
 
 from core.models.p3gm.decoder import Decoding
+from core.models.planning import plan_fit
 from core.models.ppem.energy_gan_trainer import Pair
+from core.models.registry import cards, synthesizer
 from core.models.shared import training_loop as conduct
-from core.models.synthesizer import cards, synthesizer
+from core.models.synthesizer import FitContext
 from core.privacy.dpsgd.stream import Draws, SecretStream
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import NotAdditiveError
@@ -30,7 +32,7 @@ WITH_ALL_PHASES = {"pearl": {"distance_share": 0.1}, "p3gm": {"dimensions": 4}}
 
 def plan_of(model, **more):
     settings = {**QUICK[model], **WITH_ALL_PHASES.get(model, {}), **more}
-    return synthesizer(model).plan(domain(), N, Budget(epsilon=1.0, delta=1e-5), settings)
+    return plan_fit(synthesizer(model), domain(), N, Budget(epsilon=1.0, delta=1e-5), settings)
 
 
 def fit(model, plan, folder, patch, *, skip_parts=False):
@@ -39,7 +41,7 @@ def fit(model, plan, folder, patch, *, skip_parts=False):
     with leaving_out(patch, skip_parts=skip_parts) as (streams, kind):
         table = OmittingTable(codes, codec.domain, plan, noise_source=DeterministicNoise(3))
         table.streams, table.checked = streams, set()
-        synthesizer(model).fit(table, plan, observe=Watcher(), folder=folder, seed=SEED)
+        synthesizer(model).fit(table, plan, FitContext(observe=Watcher(), folder=folder, seed=SEED))
         return table.checked, kind.checks, kind.worst
 
 
@@ -62,7 +64,7 @@ def states_after(model, plan, folder, patch, present):
         source = DeterministicNoise(3)
         table = PrivateTable(codes, codec.domain, plan, noise_source=source, present=present)
         torch.manual_seed(0)
-        synthesizer(model).fit(table, plan, observe=Watcher(), folder=folder, seed=SEED)
+        synthesizer(model).fit(table, plan, FitContext(observe=Watcher(), folder=folder, seed=SEED))
         return [*streams.states(), source.generator().bit_generator.state]
 
 
@@ -86,7 +88,10 @@ def test_no_random_stream_knows_who_was_in_the_batches(model, tmp_path, monkeypa
     assert moved == 0
 
 
-MUTANTS = [("p3gm", Decoding, "uses", by_place_p3gm), ("ppem", Pair, "_real_side", by_place_ppem)]
+MUTANTS = [
+    ("p3gm", Decoding, "grad_factors", by_place_p3gm),
+    ("ppem", Pair, "_real_side", by_place_ppem),
+]
 
 
 @pytest.mark.parametrize(("model", "owner", "name", "mutant"), MUTANTS)
@@ -114,7 +119,9 @@ def test_the_table_itself_refuses_draws_by_place(model, owner, name, mutant, tmp
     plan = plan_of(model)
     table = PrivateTable(codes, codec.domain, plan)
     with pytest.raises(NotAdditiveError, match="not the sum of its parts"):
-        synthesizer(model).fit(table, plan, observe=Watcher(), folder=tmp_path, seed=SEED)
+        synthesizer(model).fit(
+            table, plan, FitContext(observe=Watcher(), folder=tmp_path, seed=SEED)
+        )
 
 
 def test_a_stream_shared_with_the_generator_shows_in_the_trajectory(tmp_path, monkeypatch):
@@ -185,7 +192,9 @@ def test_two_fits_of_one_seed_draw_differently_for_their_records(tmp_path, monke
     plan = plan_of("p3gm")
     for name in "ab":
         table = PrivateTable(codes, codec.domain, plan)
-        synthesizer("p3gm").fit(table, plan, observe=Watcher(), folder=tmp_path / name, seed=SEED)
+        synthesizer("p3gm").fit(
+            table, plan, FitContext(observe=Watcher(), folder=tmp_path / name, seed=SEED)
+        )
     everything = torch.cat([drawn for drawn in logged if len(drawn)])
     assert len(logged) == 2 * plan.phase("decoder").count
     assert len(everything.unique()) > 0.999 * len(everything)

@@ -24,7 +24,7 @@ def make(penalty, *, clip=C, penalty_clip=SHARE * C, shape=nets.SHAPES["deep"]):
     networks = nets.dense(shape)
     return PenalisedGradient(
         networks=networks,
-        uses=nets.uses(networks),
+        grad_factors=nets.grad_factors(networks),
         penalty=lambda rows: penalty(networks, rows),
         clip_norm=clip,
         penalty_clip=penalty_clip,
@@ -33,15 +33,15 @@ def make(penalty, *, clip=C, penalty_clip=SHARE * C, shape=nets.SHAPES["deep"]):
 
 def mean_square(networks, rows):
     """The gradient of 50 (Σ output)², which mixes all records."""
-    tape = networks["net"].run(rows)
-    return networks["net"].back(tape, 100.0 * tape.out.sum(0).expand_as(tape.out))[0]
+    tape = networks["net"].forward(rows)
+    return networks["net"].backward(tape, 100.0 * tape.out.sum(0).expand_as(tape.out))[0]
 
 
 def parity(networks, rows):
     """A gradient that turns round with every record: the worst that a penalty can do."""
-    tape = networks["net"].run(rows[:1])
+    tape = networks["net"].forward(rows[:1])
     sign = 1.0 if len(rows) % 2 == 0 else -1.0
-    return networks["net"].back(tape, sign * 1e3 * torch.tanh(tape.out))[0] if len(rows) else []
+    return networks["net"].backward(tape, sign * 1e3 * torch.tanh(tape.out))[0] if len(rows) else []
 
 
 def test_sensitivity_is_that_of_sum_and_penalty():
@@ -59,7 +59,9 @@ def test_the_worst_penalty_reaches_it_and_goes_no_further():
 
 def test_the_sum_is_that_of_the_plain_gradient_plus_a_clipped_penalty():
     mechanism = make(mean_square)
-    plain = ClippedGradient(networks=mechanism.networks, uses=mechanism.uses, clip_norm=C)
+    plain = ClippedGradient(
+        networks=mechanism.networks, grad_factors=mechanism.grad_factors, clip_norm=C
+    )
     x, mask = nets.view(ROWS), torch.ones(len(ROWS))
     more = nets.whole(mechanism, x, mask) - plain.statistic(x, mask)
     assert float(more[-1]) == 0.0
@@ -67,9 +69,11 @@ def test_the_sum_is_that_of_the_plain_gradient_plus_a_clipped_penalty():
 
 
 def test_a_small_penalty_is_not_scaled():
-    small = lambda n, rows: nets.uses(n)(rows[:1] * 0.0)  # noqa: E731
+    small = lambda n, rows: nets.grad_factors(n)(rows[:1] * 0.0)  # noqa: E731
     mechanism = make(small, penalty_clip=100.0)
-    plain = ClippedGradient(networks=mechanism.networks, uses=mechanism.uses, clip_norm=C)
+    plain = ClippedGradient(
+        networks=mechanism.networks, grad_factors=mechanism.grad_factors, clip_norm=C
+    )
     x, mask = nets.view(ROWS), torch.ones(len(ROWS))
     more = (nets.whole(mechanism, x, mask) - plain.statistic(x, mask))[:-1]
     want = nets.clipped(nets.per_record(mechanism.networks, x[:1] * 0.0), 1e9)
@@ -96,11 +100,13 @@ def test_small_batches_work(rows):
 
 def test_a_penalty_that_is_not_finite_counts_for_nothing():
     def broken(networks, rows):
-        tape = networks["net"].run(rows)
-        return networks["net"].back(tape, torch.full_like(tape.out, float("nan")))[0]
+        tape = networks["net"].forward(rows)
+        return networks["net"].backward(tape, torch.full_like(tape.out, float("nan")))[0]
 
     mechanism = make(broken)
-    plain = ClippedGradient(networks=mechanism.networks, uses=mechanism.uses, clip_norm=C)
+    plain = ClippedGradient(
+        networks=mechanism.networks, grad_factors=mechanism.grad_factors, clip_norm=C
+    )
     x, mask = nets.view(ROWS), torch.ones(len(ROWS))
     assert torch.equal(nets.whole(mechanism, x, mask), plain.statistic(x, mask))
 
@@ -121,8 +127,8 @@ PARTS, PART = 20, 64
 
 def sign_of_the_first(networks, rows):
     """A penalty that turns round with its first record."""
-    tape = networks["net"].run(rows[:1])
-    return networks["net"].back(tape, 1e3 * rows[:1, :1].sign() * torch.ones_like(tape.out))[0]
+    tape = networks["net"].forward(rows[:1])
+    return networks["net"].backward(tape, 1e3 * rows[:1, :1].sign() * torch.ones_like(tape.out))[0]
 
 
 def everybody(kind, x):
@@ -211,7 +217,9 @@ class PenaltyInside(PenalisedGradient):
 def test_a_statistic_that_is_no_sum_is_refused(kind):
     honest = make(mean_square)
     more = {"penalty": honest.penalty, "penalty_clip": C} if kind is PenaltyInside else {}
-    mechanism = kind(networks=honest.networks, uses=honest.uses, clip_norm=C, **more)
+    mechanism = kind(
+        networks=honest.networks, grad_factors=honest.grad_factors, clip_norm=C, **more
+    )
     plan = toys.plan(6, [toys.phase("sgd", sampling_rate=1.0)])
     table = PrivateTable(ROWS, toys.domain(), plan)
     with pytest.raises(NotAdditiveError, match=kind.__name__):

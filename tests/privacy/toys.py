@@ -15,7 +15,7 @@ from torch import Tensor
 from core.privacy.accounting.accountant import guarantee
 from core.privacy.mechanisms.additive import Rows, clip_rows
 from core.privacy.mechanisms.noise import NoiseKind
-from core.privacy.plan import Budget, Phase, Plan
+from core.privacy.plan import Budget, Guarantee, Phase, Plan
 from core.table.codec import Codes
 from core.table.schema import Column, Domain, Kind, Schema
 
@@ -46,8 +46,16 @@ def phase(name: str = "sum", noise_multiplier: float = 1.0, **more: Any) -> Phas
     )
 
 
-def plan(n: int, phases: Sequence[Phase], *, private: bool = True, delta: float = 1e-6) -> Plan:
-    claim = guarantee(phases, delta)
+def plan(
+    n: int,
+    phases: Sequence[Phase],
+    *,
+    private: bool = True,
+    delta: float = 1e-6,
+    claim: Guarantee | None = None,
+) -> Plan:
+    """A plan of these phases; `claim` saves working out what they cost where nobody asks."""
+    claim = guarantee(phases, delta) if claim is None else claim
     epsilon = claim.epsilon if private else math.inf
     return Plan(
         model="toy",

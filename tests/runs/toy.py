@@ -8,15 +8,16 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
-from core.models.synthesizer import Card, FitCancelled, FitEvent, FitPaused, Observe, Wish
+from core.models.card import Card
+from core.models.events import Emitter, Metrics, Progress
+from core.models.synthesizer import FitContext, Synthesizer
 from core.privacy.guarded import PrivateTable
-from core.privacy.plan import Budget, Guarantee, Phase, Plan
+from core.privacy.plan import Phase, Plan
 from core.runs.execution import worker
 from core.table.codec import Codec, Codes
 from core.table.schema import Domain
@@ -25,6 +26,8 @@ SECRET = "a value that nobody may see"
 
 
 class ToyFitted:
+    baseline = None
+
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
 
@@ -38,47 +41,36 @@ class ToyFitted:
         (folder / "toy.json").write_text(self.domain.model_dump_json())
 
 
-class Toy:
+class ToySettings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    steps: int = 3
+    nap: float = 0.0
+    fail_at: int = -1
+
+
+class Toy(Synthesizer[ToySettings]):
+    settings_class = ToySettings
     card = Card(
         id="toy", name="Toy", summary="s", good_at="tests", weak_at="all else", source="none"
     )
 
-    def plan(
-        self, domain: Domain, n: int, budget: Budget, settings: dict[str, Any] | None = None
-    ) -> Plan:
-        sigma = 8.0 if budget.private else 0.0
-        phase = Phase(name="sum", title="Sum", what="w", share=1.0, noise_multiplier=sigma)
-        claim = Guarantee(epsilon=1.0, epsilon_replace=2.0, delta=budget.delta)
-        return Plan(
-            model="toy",
-            n=n,
-            budget=budget,
-            phases=(phase,),
-            guarantee=claim,
-            settings={"steps": 3, "nap": 0.0, "fail_at": -1} | (settings or {}),
-        )
+    def phases(
+        self, domain: Domain, n: int, settings: ToySettings, scale: float
+    ) -> tuple[Phase, ...]:
+        return (Phase(name="sum", title="Sum", what="w", share=1.0, noise_multiplier=scale),)
 
-    def fit(
-        self,
-        table: PrivateTable,
-        plan: Plan,
-        *,
-        observe: Observe,
-        folder: Path,
-        seed: int | None = None,
-        device: str = "cpu",
-        resume: bool = False,
-    ) -> ToyFitted:
-        checkpoint = folder / "step.json"
+    def fit(self, table: PrivateTable, plan: Plan, context: FitContext) -> ToyFitted:
+        checkpoint = context.folder / "step.json"
         step = 0
-        if resume:
+        if context.resume:
             step = json.loads(checkpoint.read_text())["step"]
         else:
             table.meter.charge("sum")
             checkpoint.write_text('{"step": 0}')
         steps = int(plan.settings["steps"])
-        data = {"name": "fit", "title": "Fitting", "private": False}
-        observe(FitEvent(kind="phase", data=data))
+        emitter = Emitter(context.observe)
+        emitter.phase("fit", "Fitting")
         while step < steps:
             if step == plan.settings["fail_at"]:
                 raise RuntimeError(SECRET)
@@ -87,14 +79,8 @@ class Toy:
             half = checkpoint.with_suffix(".half")  # a kill leaves the old file or the new one
             half.write_text(json.dumps({"step": step}))
             half.replace(checkpoint)
-            observe(FitEvent(kind="metrics", data={"step": step, "loss": 1.0 / step}))
-            wish = observe(
-                FitEvent(kind="progress", data={"step": step, "steps": steps, "phase": "fit"})
-            )
-            if wish is Wish.CANCEL:
-                raise FitCancelled
-            if wish is Wish.PAUSE:
-                raise FitPaused
+            emitter.send(Metrics(step=step, values={"loss": 1.0 / step}))
+            emitter.send(Progress(step=step, steps=steps, phase="fit"))
         return ToyFitted(table.domain)
 
     def load(self, folder: Path) -> ToyFitted:

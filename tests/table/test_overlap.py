@@ -16,11 +16,11 @@ from core.table.io.read import read_table
 from core.table.record_hashes import (
     ROWS,
     HashedTable,
-    Sketch,
-    exact_digest,
-    sketch,
+    RecordSample,
+    sample_records,
+    table_digest,
 )
-from core.table.record_overlap import Overlap, compare
+from core.table.record_overlap import Overlap, estimate_overlap
 from core.table.sample import sample_table
 
 KEY = b"k" * 32
@@ -58,8 +58,8 @@ VARIANTS: dict[str, Change] = {
 
 
 def overlap(new: pd.DataFrame, old: pd.DataFrame) -> Overlap | None:
-    kept = Sketch.from_bytes(sketch(old, KEY).to_bytes())
-    return compare(HashedTable.of(new, KEY), kept)
+    sample = RecordSample.from_bytes(sample_records(old, KEY).to_bytes())
+    return estimate_overlap(HashedTable.of(new, KEY), sample)
 
 
 def same_people(new: pd.DataFrame, old: pd.DataFrame) -> bool:
@@ -148,22 +148,22 @@ def test_a_shared_key_is_enough() -> None:
 
 def test_equal_tables_have_one_digest_in_any_order() -> None:
     frame = pd.DataFrame({"sex": ["f", "m", "m"], "age": [1, 2, 2]})
-    plain = exact_digest(HashedTable.of(frame, KEY), KEY)
-    assert exact_digest(HashedTable.of(frame.iloc[::-1].astype({"age": float}), KEY), KEY) == plain
-    assert exact_digest(HashedTable.of(frame.iloc[1:], KEY), KEY) != plain
+    plain = table_digest(HashedTable.of(frame, KEY), KEY)
+    assert table_digest(HashedTable.of(frame.iloc[::-1].astype({"age": float}), KEY), KEY) == plain
+    assert table_digest(HashedTable.of(frame.iloc[1:], KEY), KEY) != plain
     swapped = pd.DataFrame({"sex": ["m", "f", "m"], "age": [1, 2, 2]})
-    assert exact_digest(HashedTable.of(swapped, KEY), KEY) != plain
+    assert table_digest(HashedTable.of(swapped, KEY), KEY) != plain
 
 
-def test_a_sketch_is_bounded_and_useless_without_its_key() -> None:
+def test_a_sample_is_bounded_and_useless_without_its_key() -> None:
     n = 2 * ROWS
     frame = pd.DataFrame({"a": np.arange(n) * 7919 % 10**6, "b": np.arange(n) % 97})
-    kept = sketch(frame, KEY)
-    assert (kept.n, kept.sample.n) == (n, ROWS)
-    assert compare(HashedTable.of(frame, KEY), kept).same_people  # type: ignore[union-attr]
-    other_key = compare(HashedTable.of(frame, b"j" * 32), kept)
+    sample = sample_records(frame, KEY)
+    assert (sample.n, sample.sample.n) == (n, ROWS)
+    assert estimate_overlap(HashedTable.of(frame, KEY), sample).same_people  # type: ignore[union-attr]
+    other_key = estimate_overlap(HashedTable.of(frame, b"j" * 32), sample)
     assert other_key is None or not other_key.same_people
-    plain = np.concatenate([c.distinct for c in kept.sample.columns])
+    plain = np.concatenate([c.distinct for c in sample.sample.columns])
     assert not np.isin(np.arange(1, 97).astype(np.uint64), plain).any()
 
 

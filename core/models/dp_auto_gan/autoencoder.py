@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from core.models.shared.heads import Heads
-from core.privacy.dpsgd.dense import Dense, Use
+from core.privacy.dpsgd.dense import Dense, GradFactor
 
 __all__ = ["DECODER", "ENCODER", "AutoEncoder"]
 
@@ -28,6 +28,7 @@ class AutoEncoder:
       generator: data-free randomness on the CPU for the start.
 
     Attributes:
+      heads: as given.
       networks: stacks "encoder" and "decoder" on one flat vector.
     """
 
@@ -40,27 +41,27 @@ class AutoEncoder:
         device: str = "cpu",
         generator: torch.Generator | None = None,
     ):
-        self._heads = heads
+        self.heads = heads
         shapes = {ENCODER: (heads.width, hidden, latent), DECODER: (latent, hidden, heads.total)}
         self.networks = Dense(shapes, generator=generator, device=device)
         with torch.no_grad():
             weight, _ = self.networks[DECODER].layers[-1].views(self.networks.flat)
             weight.mul_(_SMALL)
 
-    def uses(self, rows: Tensor) -> list[Use]:
-        """Rows [b, ·] as `Heads.view` makes them → every use of every layer.
+    def grad_factors(self, rows: Tensor) -> list[GradFactor]:
+        """Rows [b, ·] as `Heads.view` makes them → gradient factors of every layer.
 
         The loss of a record is Σ_columns cross-entropy of its own slots.
         """
-        expanded, slots = self._heads.split(rows)
+        expanded, slots = self.heads.split(rows)
         encoder, decoder = self.networks[ENCODER], self.networks[DECODER]
-        into = encoder.run(expanded)
+        into = encoder.forward(expanded)
         z = torch.tanh(into.out)
-        out = decoder.run(z)
-        gradient = self._heads.gradient(out.out, slots)
-        decoded, found = decoder.back(out, gradient, to_input=True)
-        assert found is not None
-        return encoder.back(into, found * (1.0 - z.square()))[0] + decoded
+        out = decoder.forward(z)
+        gradient = self.heads.gradient(out.out, slots)
+        decoded, input_gradient = decoder.backward(out, gradient, to_input=True)
+        assert input_gradient is not None
+        return encoder.backward(into, input_gradient * (1.0 - z.square()))[0] + decoded
 
     def decode(self, outputs: Tensor) -> Tensor:
         """Generator outputs [b, latent], any real numbers → slot logits [b, S]; differentiable."""

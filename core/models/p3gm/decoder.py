@@ -16,7 +16,7 @@ from torch import Tensor
 
 from core.models.p3gm.centred_records import Frame
 from core.models.shared.heads import Heads
-from core.privacy.dpsgd.dense import Dense, Use
+from core.privacy.dpsgd.dense import Dense, GradFactor
 from core.privacy.dpsgd.stream import Draws
 from core.privacy.mechanisms.additive import clip_rows
 from core.privacy.mechanisms.mixture import Mixture
@@ -93,29 +93,29 @@ class Decoding:
         self._variances = mixture.variances.to(device, torch.float32)
         self._log_weights = mixture.weights.log().to(device, torch.float32)
 
-    def uses(self, rows: Tensor) -> list[Use]:
-        """Rows as `Heads.view` makes them, `draws` behind [b, ·] → every use of every layer."""
+    def grad_factors(self, rows: Tensor) -> list[GradFactor]:
+        """Rows as `Heads.view` makes them, `draws` behind [b, ·] → gradient factors of layers."""
         record, normals = rows.tensor_split([rows.shape[1] - self.draws.normals], dim=1)
         expanded, slots = self._heads.split(record)
         mean = self._projection(expanded)
         if not self._spread:
             return self._decode(mean, slots, to_input=False)[0]
         stack = self._networks[SPREAD]
-        tape = stack.run(self._projection.frame(expanded))
+        tape = stack.forward(self._projection.frame(expanded))
         log_spread = tape.out.clamp(*_LOG_SPREAD)
         scatter = normals * (0.5 * log_spread).exp()
-        uses, found = self._decode(mean + scatter, slots, to_input=True)
+        grad_factors, found = self._decode(mean + scatter, slots, to_input=True)
         assert found is not None
         gradient = 0.5 * found * scatter + self._weight * self._pull(mean, log_spread)
         gradient *= (tape.out == log_spread).to(gradient.dtype)
-        return stack.back(tape, gradient)[0] + uses
+        return stack.backward(tape, gradient)[0] + grad_factors
 
     def _decode(
         self, z: Tensor, slots: Tensor, *, to_input: bool
-    ) -> tuple[list[Use], Tensor | None]:
+    ) -> tuple[list[GradFactor], Tensor | None]:
         stack = self._networks[DECODER]
-        tape = stack.run(z)
-        return stack.back(tape, self._heads.gradient(tape.out, slots), to_input=to_input)
+        tape = stack.forward(z)
+        return stack.backward(tape, self._heads.gradient(tape.out, slots), to_input=to_input)
 
     def _pull(self, mean: Tensor, log_spread: Tensor) -> Tensor:
         """∂KL/∂ log variance, float32 [b, d']: a mean over components near the point.

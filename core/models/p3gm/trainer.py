@@ -1,38 +1,64 @@
-"""The two phases of P3GM on tensors: encode once through releases, then train a decoder."""
+"""P3GM's training: encode once through releases, then train a decoder."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from core.models.events import Emitter, Progress
 from core.models.p3gm.centred_records import Frame
-from core.models.p3gm.decoder import DECODER, SPREAD, Decoding, Projection
+from core.models.p3gm.decoder import SPREAD, Decoding, Projection
+from core.models.p3gm.plan import DECODER, EM, PCA, P3gm
+from core.models.p3gm.settings import P3gmSettings
 from core.models.shared.dp_optimizer import Descent
-from core.models.shared.fitted import SlotFitted
+from core.models.shared.fitted import SlotFitted, read_fitted
 from core.models.shared.heads import Heads
-from core.models.shared.training_loop import Checkpoint, announce, follow
-from core.models.synthesizer import FitEvent, Observe
+from core.models.shared.training_loop import Checkpoint, private_loop
+from core.models.synthesizer import FitContext
 from core.privacy.dpsgd.dense import Dense
 from core.privacy.dpsgd.gradient import ClippedGradient
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import clip_rows
 from core.privacy.mechanisms.mixture import Mixture, MixtureStep, update
 from core.privacy.mechanisms.moments import Moments, Principal, principal
-from core.table.codec import Codes
+from core.privacy.plan import Plan
+from core.table.codec import Codec, Codes
 
-if TYPE_CHECKING:
-    from core.models.p3gm.plan import P3gmSettings
+__all__ = ["fit", "load"]
 
-__all__ = ["Phased"]
-
-PCA, EM = "pca", "em"
 REACH = 2.0  # latent points lie within REACH·√d'; coordinates have about unit variance
 SMALL = 0.1  # last layers start this much smaller, so that training begins at equal odds
 START_SPREAD = -1.0  # log variance that latent points begin with
 AVERAGING = 0.99
+
+
+def fit(table: PrivateTable, plan: Plan, context: FitContext) -> SlotFitted:
+    """See `Synthesizer.fit`."""
+    settings = P3gmSettings(**plan.settings)
+    heads = Heads(Codec(table.domain), device=context.device)
+    checkpoint = Checkpoint.open(context, "p3gm.pt", table.meter)
+    phased = Phased(heads, settings, device=context.device)
+    phased.encode(table, checkpoint, Emitter(context.observe))
+    optimizer = phased.optimizer(table, checkpoint.state, bounded=plan.budget.private)
+    private_loop(
+        plan.phase(DECODER),
+        optimizer,
+        steps=settings.steps,
+        checkpoint=checkpoint,
+        key="descent",
+        preview=lambda: phased.fitted(optimizer.average, checkpoint.state).preview(),
+    ).run(context.observe)
+    return phased.fitted(optimizer.average, checkpoint.state)
+
+
+def load(folder: Path) -> SlotFitted:
+    """See `Synthesizer.load`."""
+    heads, settings, weights, _ = read_fitted(folder)
+    return Phased(heads, P3gmSettings(**settings)).fitted(weights["flat"], weights)
 
 
 class Phased:
@@ -52,32 +78,30 @@ class Phased:
         self._projected = settings.dimensions < heads.width
         self._latent = settings.dimensions if self._projected else heads.width
 
-    def encode(self, table: PrivateTable, kept: Checkpoint, *, observe: Observe) -> None:
+    def encode(self, table: PrivateTable, checkpoint: Checkpoint, emitter: Emitter) -> None:
         """Make the releases of the first phase that the checkpoint does not hold yet."""
-        if self._projected and "directions" not in kept.state:
-            announce(observe, table.plan.phase(PCA))
+        if self._projected and "directions" not in checkpoint.state:
+            emitter.phase(PCA, table.plan.phase(PCA).title, private=True)
             moments = Moments.of(self._points, width=self._frame.width, radius=self._frame.radius)
-            release = table.release(PCA, moments, device=self._device, tick=_ticks(observe, PCA))
-            found = principal(release, table.n, moments, self._latent)
-            kept.keep(mean=found.mean, directions=found.components, variances=found.variances)
-        projection = self._projection(kept.state)
-        if "means" not in kept.state:
-            _keep_mixture(
-                kept, Mixture.start(self._settings.components, self._latent, projection.radius)
-            )
-        announce(observe, table.plan.phase(EM))
-        for step in range(table.meter.runs(EM), self._settings.em_steps):
+            release = table.release(PCA, moments, device=self._device, tick=emitter.rows(PCA))
+            axes = principal(release, table.n, moments, self._latent)
+            checkpoint.keep(mean=axes.mean, directions=axes.components, variances=axes.variances)
+        projection, steps = self._projection(checkpoint.state), self._settings.em_steps
+        if "means" not in checkpoint.state:
+            start = Mixture.start(self._settings.components, self._latent, projection.radius)
+            _keep_mixture(checkpoint, start)
+        emitter.phase(EM, table.plan.phase(EM).title, private=True)
+        for step in range(table.meter.runs(EM), steps):
             mechanism = MixtureStep.balanced(
                 lambda codes: projection(self._heads.codec.expand(codes)),
-                _mixture(kept.state),
+                _mixture(checkpoint.state),
                 projection.radius,
             )
             release = table.release(EM, mechanism, device=self._device)
-            _keep_mixture(kept, update(release, mechanism, table.n))
-            data = {"step": step + 1, "steps": self._settings.em_steps, "phase": EM}
-            follow(observe(FitEvent(kind="progress", data={**data, "unit": "steps"})))
+            _keep_mixture(checkpoint, update(release, mechanism, table.n))
+            emitter.send(Progress(step=step + 1, steps=steps, phase=EM))
 
-    def descent(
+    def optimizer(
         self,
         table: PrivateTable,
         state: dict[str, Any],
@@ -102,18 +126,21 @@ class Phased:
             spread=self._settings.spread,
         )
         clip_norm = self._settings.clip_norm if bounded else math.inf
-        descent = Descent(
+        optimizer = Descent(
             networks,
             ClippedGradient(
-                networks=networks, uses=decoding.uses, clip_norm=clip_norm, draws=decoding.draws
+                networks=networks,
+                grad_factors=decoding.grad_factors,
+                clip_norm=clip_norm,
+                draws=decoding.draws,
             ),
             table.sampled(DECODER, view=self._heads.view, device=self._device),
             rate=self._settings.rate,
             steps=self._settings.steps,
             averaging=AVERAGING,
         )
-        descent.go_on(state.get("descent"), charged=table.meter.runs(DECODER))
-        return descent
+        optimizer.go_on(state.get("descent"), charged=table.meter.runs(DECODER))
+        return optimizer
 
     def fitted(self, flat: Tensor, state: dict[str, Any]) -> SlotFitted:
         """A decoder with these parameters and the mixture of `state`, on the CPU."""
@@ -127,7 +154,7 @@ class Phased:
 
         return SlotFitted(
             self._heads,
-            model="p3gm",
+            model=P3gm.card.id,
             settings=self._settings.model_dump(),
             weights={
                 "flat": networks.flat.detach(),
@@ -169,13 +196,5 @@ def _mixture(state: dict[str, Any]) -> Mixture:
     return Mixture(state["weights"], state["means"], state["spreads"])
 
 
-def _keep_mixture(kept: Checkpoint, mixture: Mixture) -> None:
-    kept.keep(weights=mixture.weights, means=mixture.means, spreads=mixture.variances)
-
-
-def _ticks(observe: Observe, phase: str) -> Any:
-    def tick(done: int, total: int) -> None:
-        data = {"step": done, "steps": total, "phase": phase, "unit": "rows"}
-        follow(observe(FitEvent(kind="progress", data=data)))
-
-    return tick
+def _keep_mixture(checkpoint: Checkpoint, mixture: Mixture) -> None:
+    checkpoint.keep(weights=mixture.weights, means=mixture.means, spreads=mixture.variances)

@@ -245,14 +245,14 @@ class PairDistance:
     Attributes:
       numbers: block indices and value indices of the numeric columns, q of them.
       noise: Gaussian.
-      together: records of a pair.
+      group_size: records of a pair.
 
     Source: PEARL (ICLR 2022) App. D, corrected.
     """
 
     numbers: tuple[tuple[int, int], ...]
     noise: Literal["gaussian"] = "gaussian"
-    together: int = 2
+    group_size: int = 2
 
     @property
     def sensitivity(self) -> float:

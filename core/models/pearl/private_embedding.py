@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from core.models.events import Emitter
 from core.models.pearl.characteristic_function import (
     Embedding,
     Frequencies,
@@ -20,8 +21,6 @@ from core.models.pearl.characteristic_function import (
 from core.models.pearl.conditioning import DISTANCE, EMBEDDING, condition_block
 from core.models.pearl.design import Design
 from core.models.shared.column_bins import ColumnSlots, column_slots
-from core.models.shared.training_loop import announce, follow
-from core.models.synthesizer import FitEvent, Observe
 from core.privacy.guarded import PrivateTable
 from core.table.codec import Codec
 
@@ -38,7 +37,7 @@ def unconditional(codec: Codec) -> tuple[ColumnSlots, ...]:
 
 
 def take_fingerprint(
-    table: PrivateTable, codec: Codec, *, frequencies: int, seed: int, device: str, observe: Observe
+    table: PrivateTable, codec: Codec, *, frequencies: int, seed: int, device: str, emitter: Emitter
 ) -> dict[str, Any]:
     """Make the plan's releases.
 
@@ -54,7 +53,7 @@ def take_fingerprint(
     slots = unconditional(codec)
     distances = tuple([PUBLIC_DISTANCE] * len(slots))
     if any(phase.name == DISTANCE for phase in table.plan.phases):
-        announce(observe, table.plan.phase(DISTANCE))
+        emitter.phase(DISTANCE, table.plan.phase(DISTANCE).title, private=True)
         distances = _bought_distances(table, slots, device)
     design = Design.of(codec, frequencies)
     drawn = Frequencies.draw(
@@ -64,16 +63,11 @@ def take_fingerprint(
         octaves=OCTAVES,
         generator=torch.Generator().manual_seed(seed),
     )
-    announce(observe, table.plan.phase(EMBEDDING))
-
-    def tick(done: int, total: int) -> None:
-        data = {"step": done, "steps": total, "phase": EMBEDDING, "unit": "rows"}
-        follow(observe(FitEvent(kind="progress", data=data)))
-
-    mechanism = Embedding(drawn, design)
-    release = table.release(EMBEDDING, mechanism, device=device, tick=tick)
-    target = split_release(release, design, table.n)
     phase = table.plan.phase(EMBEDDING)
+    emitter.phase(EMBEDDING, phase.title, private=True)
+    mechanism = Embedding(drawn, design)
+    release = table.release(EMBEDDING, mechanism, device=device, tick=emitter.rows(EMBEDDING))
+    target = split_release(release, design, table.n)
     return {
         "seed": seed,
         "lines": list(drawn.lines),

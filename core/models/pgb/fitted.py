@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import secrets
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import torch
+from safetensors.torch import load_file
 
 from core.models.pgb.marginal_queries import Questions
 from core.models.pgb.multiplicative_weights import Boosted, Judge, Rounds
-from core.models.shared.fitted import SlotFitted
+from core.models.shared.fitted import FittedModel, SlotFitted, write_json, write_tensors
 from core.models.shared.snapshot_ensemble import Players
+from core.table.codec import Codes
 
 __all__ = ["BoostedFitted", "questions_for", "read_boosted"]
 
 
-class BoostedFitted:
+class BoostedFitted(FittedModel):
     """What a game leaves behind.
 
     Args:
@@ -28,11 +27,11 @@ class BoostedFitted:
       settings: boosting's own, JSON values; `rejection` says whether rows are kept by it too.
 
     Attributes:
-      domain: the declared domain it writes.
+      base, judge: as given.
     """
 
     def __init__(self, base: SlotFitted, judge: Judge, rounds: Rounds, settings: dict[str, Any]):
-        self.domain = base.domain
+        super().__init__(base.codec)
         self.base, self.judge = base, judge
         self._rounds, self._settings = rounds, settings
         self._mixture = Boosted(judge, **rounds.state(), rejection=bool(settings["rejection"]))
@@ -42,25 +41,18 @@ class BoostedFitted:
         settings = self._settings | {"rejection": int(rejection)}
         return BoostedFitted(self.base, self.judge, self._rounds, settings)
 
-    def sample(self, rows: int, seed: int | None = None) -> pd.DataFrame:
-        """See `Fitted.sample`: fresh records of all generators, each kept with its chance."""
-        if rows < 1:
-            raise ValueError(f"At least one row must be asked for, got {rows}.")
-        random = torch.Generator().manual_seed(secrets.randbits(63) if seed is None else seed)
-        slots = self._mixture.draw(rows, random)
-        heads = self.base.heads
-        return heads.codec.decode_codes(heads.written(slots, generator=random))
+    @property
+    def baseline(self) -> SlotFitted:
+        """See `Fitted`: what the base would release."""
+        return self.base
 
-    def preview(self, rows: int = 8) -> list[dict[str, Any]]:
-        """A few synthetic records with JSON values, for people to watch."""
-        text = self.sample(rows).to_json(orient="records", date_format="iso")
-        records: list[dict[str, Any]] = json.loads(text)
-        return records
+    def draw(self, rows: int, random: torch.Generator) -> Codes:
+        """Fresh records of all generators, each kept with its chance."""
+        slots = self._mixture.draw(rows, random)
+        return self.base.heads.written(slots, generator=random)
 
     def save(self, folder: Path) -> None:
         """See `Fitted.save`: the base in a folder of its own, boosting.safetensors, pgb.json."""
-        from safetensors.torch import save_file
-
         self.base.save(folder / "base")
         state = self._rounds.state()
         tensors = {
@@ -69,9 +61,9 @@ class BoostedFitted:
             "chosen": torch.tensor(state["chosen"], dtype=torch.int64),
             "normalisers": torch.tensor(state["normalisers"], dtype=torch.float64),
         }
-        save_file(tensors, folder / "boosting.safetensors")
+        write_tensors(tensors, folder / "boosting.safetensors")
         text = {"settings": self._settings, "rate": state["rate"]}
-        (folder / "pgb.json").write_text(json.dumps(text), encoding="utf-8")
+        write_json(text, folder / "pgb.json")
 
 
 def questions_for(players: Players, settings: dict[str, Any]) -> Questions:
@@ -87,16 +79,14 @@ def read_boosted(
     folder: Path, base: SlotFitted, players: Players, settings: dict[str, Any], rate: float
 ) -> BoostedFitted:
     """What `BoostedFitted.save` wrote, around a base that is loaded already."""
-    from safetensors.torch import load_file
-
-    found = load_file(folder / "boosting.safetensors")
+    tensors = load_file(folder / "boosting.safetensors")
     questions = questions_for(players, settings)
-    judge = Judge(players, found["centres"], found["spreads"], questions)
+    judge = Judge(players, tensors["centres"], tensors["spreads"], questions)
     rounds = Rounds(
         judge,
-        found["centres"].new_zeros((1, judge.options)),  # the candidates are not needed any more
+        tensors["centres"].new_zeros((1, judge.options)),  # the candidates are not needed any more
         rate=rate,
-        chosen=found["chosen"].tolist(),
-        normalisers=found["normalisers"].tolist(),
+        chosen=tensors["chosen"].tolist(),
+        normalisers=tensors["normalisers"].tolist(),
     )
     return BoostedFitted(base, judge, rounds, settings)

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from core.models.shared.heads import WAVES, Heads
-from core.table import projection as part
 from core.table.codec import Codec, Codes
 
 __all__ = ["Part", "critic_columns"]
@@ -30,9 +29,8 @@ class Part:
     """
 
     def __init__(self, codec: Codec, names: Sequence[str], *, device: str = "cpu"):
-        self._part = part.Part(codec, names)
-        blocks = self._part.blocks
-        self.heads = Heads(self._part.codec, device=device)
+        self._blocks = blocks = tuple(codec.block(name) for name in names)
+        self.heads = Heads(Codec(codec.domain.project(names)), device=device)
         self.width = self.heads.critic_width
         counts = [slots.count for slots in Heads(codec).slots]
         starts = [sum(counts[:i]) for i in range(len(counts))]
@@ -45,7 +43,7 @@ class Part:
 
     def view(self, codes: Codes) -> Tensor:
         """Codes of whole records → float32 [b, width], the part as critics see it."""
-        return self.heads.critic_view(self._part.take(codes))
+        return self.heads.critic_view(codes.project(self._blocks))
 
     def columns(self, names: Sequence[str]) -> Tensor:
         """Where some of the part's columns lie in its view, int64 [·]; see `critic_columns`."""

@@ -2,8 +2,8 @@
 
 An energy is low at real records and high elsewhere. Training one needs gradients of ordinary
 scores and of functions of its input gradient (a Lipschitz penalty, a Stein discrepancy); both come
-out as uses of linear layers (`core.privacy.dpsgd.dense`), so that a record's gradient can be
-clipped without laying it out.
+out as gradient factors of linear layers (`core.privacy.dpsgd.dense`), so that a record's gradient
+can be clipped without laying it out.
 
 First layers are apart for each part of the input, the rest is joint.
 
@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from core.privacy.dpsgd.dense import Dense, Tape, Use
+from core.privacy.dpsgd.dense import Dense, GradFactor, Tape
 
 __all__ = ["Energy", "Pass", "as_critics", "lipschitz", "shapes"]
 
@@ -79,50 +79,55 @@ class Energy:
         return out
 
     @torch.no_grad()
-    def run(self, rows: Tensor) -> Pass:
+    def forward(self, rows: Tensor) -> Pass:
         """Float32 [b, w] → a pass; no autograd."""
         parts = tuple(rows.index_select(1, column) for column in self._columns)
-        first = [s.run(x).out for s, x in zip(self._first, parts, strict=True)]
+        first = [s.forward(x).out for s, x in zip(self._first, parts, strict=True)]
         hidden = functional.leaky_relu_(torch.cat(first, dim=1), self._joint.slope)
-        return Pass(parts, self._joint.run(hidden))
+        return Pass(parts, self._joint.forward(hidden))
 
     @torch.no_grad()
-    def back(self, run: Pass, gradient: Tensor) -> list[Use]:
-        """Uses of every layer for an output gradient, float32 [b, 1] per record."""
-        uses, g = self._joint.back(run.tape, gradient, to_input=True)
+    def backward(self, run: Pass, gradient: Tensor) -> list[GradFactor]:
+        """Gradient factors of every layer for an output gradient, float32 [b, 1] per record."""
+        grad_factors, g = self._joint.backward(run.tape, gradient, to_input=True)
         assert g is not None
         for stack, left, x in zip(self._first, self._split(run, g), run.parts, strict=True):
-            uses.append(Use(stack.layers[0], left, x))
-        return uses
+            grad_factors.append(GradFactor(stack.layers[0], left, x))
+        return grad_factors
 
     @torch.no_grad()
-    def slope(self, run: Pass) -> tuple[Tensor, list[Use]]:
-        """The input gradient v, float32 [b, first part], and the uses that made it.
+    def slope(self, run: Pass) -> tuple[Tensor, list[GradFactor]]:
+        """The input gradient v, float32 [b, first part], and the gradient factors that made it.
 
         Only the first part's: further parts are what the energy is conditioned on.
         """
-        uses, g = self._joint.back(run.tape, torch.ones_like(run.out), to_input=True)
+        grad_factors, g = self._joint.backward(run.tape, torch.ones_like(run.out), to_input=True)
         assert g is not None
         left = self._split(run, g)[0]
         stack = self._first[0]
-        return torch.mm(left, stack.weight(0)), [Use(stack.layers[0], left, run.parts[0]), *uses]
+        return torch.mm(left, stack.weight(0)), [
+            GradFactor(stack.layers[0], left, run.parts[0]),
+            *grad_factors,
+        ]
 
     @torch.no_grad()
-    def along(self, run: Pass, made: Sequence[Use], direction: Tensor) -> list[Use]:
-        """Uses for a loss that depends on `slope` alone.
+    def double_backward(
+        self, run: Pass, made: Sequence[GradFactor], direction: Tensor
+    ) -> list[GradFactor]:
+        """Gradient factors for a loss that depends on `slope` alone.
 
         Args:
           run: the pass.
-          made: the uses that `slope` returned.
+          made: the gradient factors that `slope` returned.
           direction: ∂loss/∂v, float32 [b, first part], per record.
         """
-        first = Use(made[0].layer, made[0].left, direction, bias=False)
+        first = GradFactor(made[0].layer, made[0].backprops, direction, bias=False)
         q = torch.mm(direction, self._first[0].weight(0).t())
-        hidden = run.tape.values[0]
+        hidden = run.tape.activations[0]
         if len(self._widths) > 1:
             q = functional.pad(q, (0, hidden.shape[1] - q.shape[1]))
         q = _leaky_back(q, hidden, self._joint.slope, True)
-        return [first, *self._joint.along(run.tape, made[1:], q)[0]]
+        return [first, *self._joint.double_backward(run.tape, made[1:], q)]
 
     def spread(self, flats: Tensor, places: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Its layers under several parameter vectors, as plain layers of one input.
@@ -136,17 +141,17 @@ class Energy:
         """
         first, bias = [], []
         for stack, columns in zip(self._first, self._columns, strict=True):
-            own, shift = stack.layers[0].all_views(flats)
+            own, shift = stack.layers[0].views(flats)
             wide = own.new_zeros((*own.shape[:2], int(places.max()) + 1))
             wide[:, :, places[columns]] = own
             first.append(wide)
             bias.append(shift)
-        joint = [layer.all_views(flats) for layer in self._joint.layers]
+        joint = [layer.views(flats) for layer in self._joint.layers]
         return [(torch.cat(first, dim=1), torch.cat(bias, dim=1)), *joint]
 
     def _split(self, run: Pass, g: Tensor) -> tuple[Tensor, ...]:
         """The gradient behind each first layer, from that of what they feed."""
-        behind = _leaky_back(g, run.tape.values[0], self._joint.slope, True)
+        behind = _leaky_back(g, run.tape.activations[0], self._joint.slope, True)
         return torch.split(behind, self._widths, dim=1)
 
 

@@ -21,7 +21,7 @@ from core.models.shared.gan_trainer import fall
 from core.models.shared.heads import Heads
 from core.models.shared.snapshots import Snapshots
 from core.privacy.dpsgd.clipping import clipped_sum
-from core.privacy.dpsgd.dense import Dense, Use
+from core.privacy.dpsgd.dense import Dense, GradFactor
 from core.privacy.dpsgd.gradient import ClippedGradient, SampledRelease
 from core.privacy.dpsgd.penalty import PenalisedGradient
 from core.privacy.dpsgd.stream import Draws
@@ -150,7 +150,7 @@ class Pair:
         self._shown = torch.Generator(device).manual_seed(seed + 1)  # metrics come by the clock
         self._device = device
         self._expected = release.expected_batch
-        bound = how.box * networks.reach() if how.box else None
+        bound = how.box * networks.init_bounds() if how.box else None
         if bound is not None:
             with torch.no_grad():
                 networks.flat.clamp_(-bound, bound)
@@ -180,13 +180,13 @@ class Pair:
         if not (self.steins and self.how.strength):
             return ClippedGradient(
                 networks=self.networks,
-                uses=self._real_side,
+                grad_factors=self._real_side,
                 clip_norm=self.how.clip_norm,
                 draws=self.draws,
             )
         return PenalisedGradient(
             networks=self.networks,
-            uses=self._real_side,
+            grad_factors=self._real_side,
             penalty=self._penalty,
             clip_norm=self.how.clip_norm,
             draws=self.draws,
@@ -238,8 +238,8 @@ class Pair:
         return heads.seen(heads.chosen(logits, uniform=uniform))
 
     @torch.no_grad()
-    def _real_side(self, rows: Tensor) -> list[Use]:
-        """Uses for E(x) + the Lipschitz penalty, and for [m - E(x̃)]₊ where x̃ is made from x's."""
+    def _real_side(self, rows: Tensor) -> list[GradFactor]:
+        """Factors for E(x) + the Lipschitz penalty, and for [m - E(x̃)]₊ with x̃ made from x's."""
         record, z, uniform, mix = self._drawn(rows)
         own, given = self._split(record)
         logits = self.generator(z, given)
@@ -248,14 +248,14 @@ class Pair:
         if given is not None:
             made, between = torch.cat([made, given], 1), torch.cat([between, given], 1)
             rows = torch.cat([own, given], 1)
-        uses: list[Use] = []
-        runs = [energy.run(rows) for energy in self.energies]
+        grad_factors: list[GradFactor] = []
+        runs = [energy.forward(rows) for energy in self.energies]
         for energy, run in zip(self.energies, runs, strict=True):
-            uses += energy.back(run, torch.ones_like(run.out))
+            grad_factors += energy.backward(run, torch.ones_like(run.out))
         if given is not None:
-            uses += self._margin_uses(made)
-        uses += self._lipschitz_uses(between)
-        return uses
+            grad_factors += self._margin_grad_factors(made)
+        grad_factors += self._lipschitz_grad_factors(between)
+        return grad_factors
 
     def _drawn(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Rows of the release → records [b, w], latents, uniforms a slot, and mixtures [b, 1]."""
@@ -264,50 +264,52 @@ class Pair:
         record, z, uniform, mix = torch.split(rows, [width, latent, total, 1], dim=1)
         return record, z, uniform, mix
 
-    def _lipschitz_uses(self, between: Tensor) -> list[Use]:
-        """Uses for λ(|∇E| - 1)², E the sum of the energies."""
+    def _lipschitz_grad_factors(self, between: Tensor) -> list[GradFactor]:
+        """Gradient factors for λ(|∇E| - 1)², E the sum of the energies."""
         if not self.how.lipschitz:
             return []
-        runs = [energy.run(between) for energy in self.energies]
+        runs = [energy.forward(between) for energy in self.energies]
         found = [energy.slope(run) for energy, run in zip(self.energies, runs, strict=True)]
         total = torch.zeros_like(between)
         for energy, (slope, _) in zip(self.energies, found, strict=True):
             total.index_add_(1, energy.first, slope)
         direction = lipschitz(total, self.how.lipschitz)
-        uses: list[Use] = []
+        grad_factors: list[GradFactor] = []
         for energy, run, (_, made) in zip(self.energies, runs, found, strict=True):
-            uses += energy.along(run, made, direction.index_select(1, energy.first))
-        return uses
+            grad_factors += energy.double_backward(
+                run, made, direction.index_select(1, energy.first)
+            )
+        return grad_factors
 
-    def _margin_uses(self, made: Tensor) -> list[Use]:
-        """Uses for [m - E(x̃)]₊."""
-        runs = [energy.run(made) for energy in self.energies]
+    def _margin_grad_factors(self, made: Tensor) -> list[GradFactor]:
+        """Gradient factors for [m - E(x̃)]₊."""
+        runs = [energy.forward(made) for energy in self.energies]
         total = torch.stack([run.out for run in runs]).sum(dim=0)
         inside = -(total < self.how.margin).to(total.dtype)
-        uses: list[Use] = []
+        grad_factors: list[GradFactor] = []
         for energy, run in zip(self.energies, runs, strict=True):
-            uses += energy.back(run, inside)
-        return uses
+            grad_factors += energy.backward(run, inside)
+        return grad_factors
 
     @torch.no_grad()
     def _fake_side(self, gradient: Tensor) -> None:
         """Add the clipped gradient of [m - E(x̃)]₊ at generated records: no private data."""
         ones = torch.ones(self.how.fakes, device=self._device)
         clipped_sum(
-            self._margin_uses(self._make(self.how.fakes, None)),
+            self._margin_grad_factors(self._make(self.how.fakes, None)),
             clip_norm=self.how.clip_norm,
             mask=ones,
             views=self.networks.views(self._other),
         )
         gradient.add_(self._other, alpha=1.0 / self.how.fakes)
 
-    def _penalty(self, rows: Tensor) -> list[Use]:
-        """Uses for λ_α Σ [critical - Ŝ]₊ over protected groups, in the unit of a sum over rows."""
+    def _penalty(self, rows: Tensor) -> list[GradFactor]:
+        """Factors for λ_α Σ [critical - Ŝ]₊ over protected groups, in units of a sum over rows."""
         own, _ = self._split(self._drawn(rows)[0])
-        uses: list[Use] = []
+        grad_factors: list[GradFactor] = []
         for stein in self.steins:
-            uses += stein.uses(own, self.how.strength * self._expected)
-        return uses
+            grad_factors += stein.grad_factors(own, self.how.strength * self._expected)
+        return grad_factors
 
     def weights(self) -> dict[str, Tensor]:
         """The generator's averaged weights by name, on the CPU."""

@@ -23,7 +23,7 @@ from core.lmdp.discrepancy import (
 from core.models.ppem.column_group import Part
 from core.models.ppem.energy import Energy
 from core.models.shared.heads import WAVES
-from core.privacy.dpsgd.dense import Use
+from core.privacy.dpsgd.dense import GradFactor
 
 __all__ = ["Stein"]
 
@@ -68,14 +68,14 @@ class Stein:
 
     def statistic(self, rows: Tensor) -> float:
         """Ŝ of rows of the part, float32 [b, part width]."""
-        run = self._energy.run(rows)
+        run = self._energy.forward(rows)
         return float(self._statistic(rows, self._energy.slope(run)[0]))
 
-    def uses(self, rows: Tensor, weight: float) -> list[Use]:
-        """Uses of the energy's layers for weight · [critical - Ŝ]₊; [] when the test rejects."""
+    def grad_factors(self, rows: Tensor, weight: float) -> list[GradFactor]:
+        """Gradient factors of the energy for weight · [critical - Ŝ]₊; [] when the test rejects."""
         if len(rows) < 4:
             return []
-        run = self._energy.run(rows)
+        run = self._energy.forward(rows)
         slope, made = self._energy.slope(run)
         with torch.enable_grad():
             slope.requires_grad_(True)
@@ -83,7 +83,7 @@ class Stein:
             if not bool(missing > 0.0):
                 return []
             (direction,) = torch.autograd.grad(weight * missing, slope)
-        return self._energy.along(run, made, direction)
+        return self._energy.double_backward(run, made, direction)
 
     def _own(self, rows: Tensor) -> Tensor:
         return rows.index_select(1, self._columns[: self._width])

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from core.models.shared.dp_optimizer import Descent
+from core.models.shared.gan_settings import GanSettings
 from core.models.shared.snapshots import Snapshots
 from core.privacy.dpsgd.clipping import clipped_sum
-from core.privacy.dpsgd.dense import Dense, Use
+from core.privacy.dpsgd.dense import Dense, GradFactor
 from core.privacy.dpsgd.gradient import ClippedGradient, SampledRelease
 
 __all__ = ["Game", "Generator", "Pace", "Render", "fall", "new_critic"]
@@ -57,6 +58,11 @@ class Generator(nn.Module):
         out: Tensor = self.last(z)
         return out
 
+    def draw(self, rows: int, random: torch.Generator) -> Tensor:
+        """Outputs [rows, outputs] at fresh latent points, for a generator on the CPU."""
+        out: Tensor = self(torch.randn((rows, self.latent), generator=random))
+        return out
+
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
@@ -82,6 +88,11 @@ class Pace:
     box: float
     averaging: float = 0.99
     snapshots: int = 0
+
+    @classmethod
+    def of(cls, settings: GanSettings) -> Pace:
+        """As the settings say."""
+        return cls(**settings.model_dump(include=set(cls.__dataclass_fields__)))
 
 
 def new_critic(width: int, hidden: int, seed: int, device: str) -> Dense:
@@ -119,7 +130,7 @@ class Game:
         self.averaged = [p.detach().clone() for p in self.generator.parameters()]
         self.critic = critic
         with torch.no_grad():
-            bound = pace.box * critic.reach()
+            bound = pace.box * critic.init_bounds()
             critic.flat.clamp_(-bound, bound)
         self.pace = pace
         self.done = 0
@@ -128,7 +139,9 @@ class Game:
         self._random = torch.Generator(device).manual_seed(seed)
         self._device = device
         real = ClippedGradient(
-            networks=critic, uses=lambda x: self._uses(x, -1.0), clip_norm=pace.clip_norm
+            networks=critic,
+            grad_factors=lambda x: self._grad_factors(x, -1.0),
+            clip_norm=pace.clip_norm,
         )
         self.descent = Descent(
             critic,
@@ -174,11 +187,11 @@ class Game:
     def _records(self) -> Tensor:
         return self._render(self.generator(self._latents()), generator=self._random)
 
-    def _uses(self, x: Tensor, sign: float) -> list[Use]:
-        """Uses of the critic for the loss sign · D(x)."""
+    def _grad_factors(self, x: Tensor, sign: float) -> list[GradFactor]:
+        """Gradient factors of the critic for the loss sign · D(x)."""
         stack = self.critic[CRITIC]
-        tape = stack.run(x)
-        return stack.back(tape, torch.full_like(tape.out, sign))[0]
+        tape = stack.forward(x)
+        return stack.backward(tape, torch.full_like(tape.out, sign))[0]
 
     @torch.no_grad()
     def _fake_side(self, gradient: Tensor) -> None:
@@ -186,7 +199,7 @@ class Game:
         records = self._records()
         ones = torch.ones(len(records), device=self._device)
         clipped_sum(
-            self._uses(records, 1.0),
+            self._grad_factors(records, 1.0),
             clip_norm=self.pace.clip_norm,
             mask=ones,
             views=self.critic.views(self._other),

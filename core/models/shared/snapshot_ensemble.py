@@ -80,7 +80,7 @@ def unpacked(flat: Tensor, widths: Sequence[int]) -> Layers:
     found, start = [], 0
     for inputs, outputs in pairwise(widths):
         layer = Layer(inputs, outputs, start)
-        found.append(layer.all_views(flat))
+        found.append(layer.views(flat))
         start = layer.stop
     return tuple(found)
 

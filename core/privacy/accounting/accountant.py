@@ -37,6 +37,7 @@ __all__ = [
     "calibrate",
     "check_budget",
     "epsilon",
+    "event",
     "guarantee",
     "renyi",
 ]
@@ -117,9 +118,16 @@ def _exact_gaussian(parts: tuple[_Essence, ...], delta: float) -> float:
     return float(get_epsilon_gaussian(1.0 / math.sqrt(precision), delta)) + _ROUND_UP
 
 
+def event(phase: Phase) -> dp_event.DpEvent:
+    """What the accounting library calls a phase; the only place that says so."""
+    return _event(_essence(phase))
+
+
 def _event(part: _Essence) -> dp_event.DpEvent:
     kind, amount, rate, count = part
     single: dp_event.DpEvent
+    if amount == 0.0:
+        return dp_event.NonPrivateDpEvent()
     if kind == "zcdp":
         single = dp_event.ZCDpEvent(amount)
     elif kind == "laplace":

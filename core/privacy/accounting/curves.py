@@ -56,8 +56,8 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     eps = np.array([epsilon])
 
     def excess(log_rho: float) -> float:
-        found = float(zcdp_profile(eps, math.exp(log_rho))[0])
-        return math.log(max(found, 1e-300)) - math.log(delta)
+        bound = float(zcdp_profile(eps, math.exp(log_rho))[0])
+        return math.log(max(bound, 1e-300)) - math.log(delta)
 
     return math.exp(float(optimize.brentq(excess, -40.0, 10.0, xtol=1e-9)) - 1e-8)
 
@@ -120,13 +120,13 @@ def dominating_pld(eps: Floats, bound: Floats, interval: float) -> PrivacyLossDi
 
 def _lower_hull(x: Floats, y: Floats) -> NDArray[np.int64]:
     """Positions of the corners of the lower convex hull of points with increasing x."""
-    kept: list[int] = []
+    hull: list[int] = []
     xs, ys = x.tolist(), y.tolist()
     for i in range(len(xs)):
-        while len(kept) > 1:
-            a, b = kept[-2], kept[-1]
+        while len(hull) > 1:
+            a, b = hull[-2], hull[-1]
             if (ys[b] - ys[a]) * (xs[i] - xs[a]) < (ys[i] - ys[a]) * (xs[b] - xs[a]):
                 break
-            kept.pop()
-        kept.append(i)
-    return np.array(kept)
+            hull.pop()
+        hull.append(i)
+    return np.array(hull)

@@ -1,12 +1,13 @@
-"""Dense: fully connected networks that say, for every record, what its gradient is made of.
+"""Dense: fully connected networks that give every record's gradient as its two factors.
 
 The gradient of a linear layer's weight for one record is an outer product g aᵀ of what came back
 (g) and what went in (a). So its norm is ‖g‖·‖a‖, and the sum over a batch with a factor a record is
 one matrix product: no gradient of a single record is ever laid out. The passes below are written
-out by hand, with no autograd, and keep exactly these pairs.
+out by hand, with no autograd, and keep exactly these pairs, by the names that opacus gives them:
+backprops (g) and activations (a).
 
-All weights of all stacks lie in one flat vector, weights and biases are views of it: one clip, one
-noise draw, one optimiser step.
+All weights of all networks lie in one flat vector, weights and biases are views of it: one clip,
+one noise draw, one optimiser step.
 
 Source of the closed form: Goodfellow, "Efficient per-example gradient computations", 2015.
 """
@@ -14,15 +15,15 @@ Source of the closed form: Goodfellow, "Efficient per-example gradient computati
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["Dense", "Layer", "Stack", "Tape", "Use", "Views"]
+__all__ = ["MLP", "Dense", "GradFactor", "Layer", "Tape", "Views"]
 
 Views = dict[int, tuple[Tensor, Tensor]]  # start of a layer → weight and bias in some flat vector
 
@@ -48,48 +49,43 @@ class Layer:
         return self.start + (self.inputs + 1) * self.outputs
 
     def views(self, flat: Tensor) -> tuple[Tensor, Tensor]:
-        """Weight [outputs, inputs] and bias [outputs] inside a flat vector."""
+        """Weight […, outputs, inputs] and bias […, outputs] inside flat vectors […, ·]."""
         middle = self.start + self.inputs * self.outputs
-        weight = flat[self.start : middle].view(self.outputs, self.inputs)
-        return weight, flat[middle : self.stop]
-
-    def all_views(self, flats: Tensor) -> tuple[Tensor, Tensor]:
-        """Weights [N, outputs, inputs] and biases [N, outputs] inside N flat vectors [N, ·]."""
-        middle = self.start + self.inputs * self.outputs
-        weights = flats[:, self.start : middle].reshape(-1, self.outputs, self.inputs)
-        return weights, flats[:, middle : self.stop]
+        weights = flat[..., self.start : middle]
+        shape = (*flat.shape[:-1], self.outputs, self.inputs)
+        return weights.view(shape), flat[..., middle : self.stop]
 
 
 @dataclass(frozen=True)
-class Use:
-    """One use of a layer by every record of a batch: its gradient there is left ⊗ right.
+class GradFactor:
+    """What one pass through a layer gives each record's gradient: backprops ⊗ activations.
 
     Attributes:
       layer: whose weight (and bias) the gradient is of.
-      left: float32 [b, outputs], what came back.
-      right: float32 [b, inputs], what went in.
-      bias: whether the bias took part, with gradient `left`.
+      backprops: float32 [b, outputs], what came back.
+      activations: float32 [b, inputs], what went in.
+      bias: whether the bias took part, with gradient `backprops`.
     """
 
     layer: Layer
-    left: Tensor
-    right: Tensor
+    backprops: Tensor
+    activations: Tensor
     bias: bool = True
 
 
 @dataclass(frozen=True)
 class Tape:
-    """What a pass kept: the input of each layer, then the output; float32 [b, width] each."""
+    """What a forward pass saves: each layer's input, then the output; float32 [b, width] each."""
 
-    values: tuple[Tensor, ...]
+    activations: tuple[Tensor, ...]
 
     @property
     def out(self) -> Tensor:
         """The output, float32 [b, last width]."""
-        return self.values[-1]
+        return self.activations[-1]
 
 
-class Stack:
+class MLP:
     """Linear layers with a leaky ReLU in between; the last layer is linear.
 
     Args:
@@ -102,7 +98,7 @@ class Stack:
         self.layers = tuple(layers)
         self.slope = slope
         self._views = [layer.views(flat) for layer in layers]
-        self._turned = [weight.t() for weight, _ in self._views]
+        self._transposed = [weight.t() for weight, _ in self._views]
 
     def weight(self, index: int) -> Tensor:
         """The weight of a layer, float32 [outputs, inputs], a view of the flat vector."""
@@ -117,81 +113,77 @@ class Stack:
         return x
 
     @torch.no_grad()
-    def run(self, x: Tensor) -> Tape:
+    def forward(self, x: Tensor) -> Tape:
         """Float32 [b, in] → a tape; no autograd."""
-        values = [x]
+        activations = [x]
         for i, (_, bias) in enumerate(self._views):
-            x = torch.addmm(bias, x, self._turned[i])
+            x = torch.addmm(bias, x, self._transposed[i])
             if i + 1 < len(self._views):
                 functional.leaky_relu_(x, self.slope)
-            values.append(x)
-        return Tape(tuple(values))
+            activations.append(x)
+        return Tape(tuple(activations))
 
     @torch.no_grad()
-    def back(
+    def backward(
         self, tape: Tape, gradient: Tensor, *, to_input: bool = False
-    ) -> tuple[list[Use], Tensor | None]:
+    ) -> tuple[list[GradFactor], Tensor | None]:
         """Send an output gradient back through a tape.
 
         Args:
-          tape: of `run`.
+          tape: of `forward`.
           gradient: float32 [b, out], per record.
           to_input: whether the gradient of the input is wanted too.
 
         Returns:
-          One use a layer, from input to output, and float32 [b, in] or None.
+          One gradient factor a layer, from input to output, and float32 [b, in] or None.
         """
-        uses: list[Use] = []
+        grad_factors: list[GradFactor] = []
         g: Tensor | None = gradient
         for i in range(len(self.layers) - 1, -1, -1):
             assert g is not None
-            uses.append(Use(self.layers[i], g, tape.values[i]))
+            grad_factors.append(GradFactor(self.layers[i], g, tape.activations[i]))
             if i == 0 and not to_input:
                 g = None
                 break
             g = torch.mm(g, self._views[i][0])
             if i:  # the leaky ReLU keeps signs, so its output tells on which side it was
-                g = _leaky_back(g, tape.values[i], self.slope, True)
-        return uses[::-1], g
+                g = _leaky_back(g, tape.activations[i], self.slope, True)
+        return grad_factors[::-1], g
 
     @torch.no_grad()
-    def along(
-        self, tape: Tape, back: Sequence[Use], direction: Tensor, *, to_output: bool = False
-    ) -> tuple[list[Use], Tensor | None]:
-        """The gradient of any function of input gradients, as uses of the layers.
+    def double_backward(
+        self, tape: Tape, factors: Sequence[GradFactor], direction: Tensor
+    ) -> list[GradFactor]:
+        """The gradient of any function of input gradients, as gradient factors of the layers.
 
-        Let v be the input gradient that `back` found, and let a loss depend on the weights through
-        v alone. Leaky ReLUs are linear around almost every point, so v is a product of the weights
-        and of slopes that stand still, and the gradient of the loss is found by sending ∂loss/∂v
-        forwards through the same slopes, without biases.
+        Let v be the input gradient that `backward` gave, and let a loss depend on the weights
+        through v alone. Leaky ReLUs are linear around almost every point, so v is a product of the
+        weights and of slopes that stand still, and the gradient of the loss is found by sending
+        ∂loss/∂v forwards through the same slopes, without biases.
 
         Args:
-          tape: of `run`.
-          back: the uses of `back` on that tape.
+          tape: of `forward`.
+          factors: of `backward` on that tape.
           direction: ∂loss/∂v, float32 [b, in], per record.
-          to_output: whether what arrives behind the last layer is wanted too.
 
         Returns:
-          One use a layer, none with a bias, and float32 [b, out] or None.
+          One gradient factor a layer, none with a bias.
         """
-        uses: list[Use] = []
+        grad_factors: list[GradFactor] = []
         q = direction
-        for i, use in enumerate(back):
-            uses.append(Use(use.layer, use.left, q, bias=False))
-            last = i + 1 == len(back)
-            if last and not to_output:
-                return uses, None
-            q = torch.mm(q, self._turned[i])
-            if not last:
-                q = _leaky_back(q, tape.values[i + 1], self.slope, True)
-        return uses, q
+        for i, factor in enumerate(factors):
+            if i:
+                q = torch.mm(q, self._transposed[i - 1])
+                q = _leaky_back(q, tape.activations[i], self.slope, True)
+            grad_factors.append(GradFactor(factor.layer, factor.backprops, q, bias=False))
+        return grad_factors
 
 
 class Dense:
-    """Stacks that share one flat parameter vector.
+    """Networks that share one flat parameter vector.
 
     Args:
-      widths: of each stack by name, from input to output, at least two each.
+      widths: of each network by name, from input to output, at least two each.
       slope: of the leaky ReLU, in [0, 1).
       generator: data-free randomness on the CPU for the start: Kaiming-uniform weights, zero bias.
       device: where the parameters live.
@@ -208,21 +200,22 @@ class Dense:
         generator: torch.Generator | None = None,
         device: str = "cpu",
     ):
-        plan = {name: list(_layers(w, name)) for name, w in widths.items()}
         layers: dict[str, list[Layer]] = {}
         start = 0
-        for name, pairs in plan.items():
+        for name, sizes in widths.items():
+            if len(sizes) < 2 or min(sizes) < 1:
+                raise ValueError(f"'{name}' needs at least two positive widths, got {list(sizes)}.")
             layers[name] = []
-            for inputs, outputs in pairs:
+            for inputs, outputs in pairwise(sizes):
                 layers[name].append(Layer(inputs, outputs, start))
                 start = layers[name][-1].stop
         flat = torch.zeros(start)
-        for layer in (layer for stack in layers.values() for layer in stack):
-            bound = _reach(layer, slope)
+        for layer in chain.from_iterable(layers.values()):
+            bound = _init_bound(layer, slope)
             weight, _ = layer.views(flat)
             weight.uniform_(-bound, bound, generator=generator)
         self.flat = torch.nn.Parameter(flat.to(device))
-        self._stacks = {n: Stack(self.flat.detach(), ls, slope) for n, ls in layers.items()}
+        self._mlps = {n: MLP(self.flat.detach(), ls, slope) for n, ls in layers.items()}
         self._viewed: tuple[Tensor, Views] | None = None
 
     @property
@@ -230,21 +223,21 @@ class Dense:
         """How many parameters there are."""
         return len(self.flat)
 
-    def __getitem__(self, name: str) -> Stack:
-        """The stack of that name; KeyError when there is none."""
-        return self._stacks[name]
+    def __getitem__(self, name: str) -> MLP:
+        """The network of that name; KeyError when there is none."""
+        return self._mlps[name]
 
     @property
     def layers(self) -> tuple[Layer, ...]:
         """All layers, in the order of the flat vector."""
-        return tuple(layer for stack in self._stacks.values() for layer in stack.layers)
+        return tuple(layer for mlp in self._mlps.values() for layer in mlp.layers)
 
-    def reach(self) -> Tensor:
+    def init_bounds(self) -> Tensor:
         """Float32 [size], for every parameter the largest absolute weight its layer starts with."""
         out = torch.empty(self.size)
-        for stack in self._stacks.values():
-            for layer in stack.layers:
-                out[layer.start : layer.stop] = _reach(layer, stack.slope)
+        for mlp in self._mlps.values():
+            for layer in mlp.layers:
+                out[layer.start : layer.stop] = _init_bound(layer, mlp.slope)
         return out.to(self.flat.device)
 
     def views(self, flat: Tensor) -> Views:
@@ -265,12 +258,6 @@ class Dense:
             self.flat.copy_(flat)
 
 
-def _reach(layer: Layer, slope: float) -> float:
+def _init_bound(layer: Layer, slope: float) -> float:
     """The Kaiming-uniform bound, which keeps the spread of values from layer to layer."""
     return math.sqrt(6.0 / ((1.0 + slope**2) * layer.inputs))
-
-
-def _layers(widths: Sequence[int], name: str) -> Iterator[tuple[int, int]]:
-    if len(widths) < 2 or min(widths) < 1:
-        raise ValueError(f"Stack '{name}' needs at least two positive widths, got {list(widths)}.")
-    return pairwise(widths)

@@ -28,22 +28,20 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
-from core.privacy.dpsgd.clipping import RecordLoss, clipped_sum, functional_clipped_sum
-from core.privacy.dpsgd.dense import Dense, Use
+from core.privacy.dpsgd.clipping import clipped_sum
+from core.privacy.dpsgd.dense import Dense, GradFactor
 from core.privacy.dpsgd.stream import Draws, SecretStream
-from core.privacy.mechanisms.additive import check_parts
+from core.privacy.mechanisms.additive import Mechanism, check_parts
 from core.privacy.mechanisms.noise import NoiseSource
 
 __all__ = [
     "COUNT_WEIGHT",
     "ClippedGradient",
-    "FunctionalGradient",
     "GradientMechanism",
     "NoisyGradient",
     "SampledRelease",
-    "Uses",
     "clipped_weight",
 ]
 
@@ -51,27 +49,17 @@ COUNT_WEIGHT = 0.1  # of the clip norm: what being clipped adds to the last coor
 ROWS_AT_ONCE = 16_384  # a larger batch is summed in parts
 _ROUNDING = 1e-5, 1e-7  # extra noise for float32 sums: a share, and a share per record of a batch
 
-Uses = Callable[[Tensor], list[Use]]
-
 
 @runtime_checkable
-class GradientMechanism(Protocol):
+class GradientMechanism(Mechanism, Protocol):
     """A `Mechanism` with Gaussian noise whose last coordinate counts clipped records.
 
-    Attributes:
-      sensitivity: Δ = √(C² + (C/10)²) for clip norm C; with C = inf (no privacy) it is inf.
-      size: number of parameters; the statistic has one entry more.
-      draws: how many random numbers follow a record in its row.
+    Its Δ is √(C² + (C/10)²) for clip norm C; with C = inf (no privacy) it is inf.
     """
 
     @property
     def noise(self) -> Literal["gaussian"]:
         """Which noise Δ is stated for."""
-        ...
-
-    @property
-    def sensitivity(self) -> float:
-        """Δ, see above."""
         ...
 
     @property
@@ -81,12 +69,12 @@ class GradientMechanism(Protocol):
 
     @property
     def size(self) -> int:
-        """Number of parameters."""
+        """Number of parameters; the statistic has one entry more."""
         ...
 
     @property
     def draws(self) -> Draws:
-        """See above."""
+        """How many random numbers follow a record in its row."""
         ...
 
     def statistic(self, rows: Any, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -111,32 +99,33 @@ class GradientMechanism(Protocol):
         ...
 
 
-def _joint_sensitivity(clip_norm: float) -> float:
-    if not clip_norm > 0.0:
-        raise ValueError(f"The clip norm must be positive, got {clip_norm}.")
-    return clip_norm * math.hypot(1.0, COUNT_WEIGHT)
+def clipped_weight(scale: Tensor, mask: Tensor, clip_norm: float) -> Tensor:
+    """The last coordinate: the weight of each present record that was clipped.
 
-
-def clipped_weight(factor: Tensor, mask: Tensor, clip_norm: float) -> Tensor:
-    """The last coordinate: the weight of each present record that was clipped."""
+    Args:
+      scale: float [b], what `clipped_sum` returned.
+      mask: float [b].
+      clip_norm: C > 0; with inf nothing is clipped.
+    """
     weight = COUNT_WEIGHT * clip_norm if math.isfinite(clip_norm) else 0.0
-    return (factor < mask).sum() * weight
+    return (scale < mask).sum() * weight
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClippedGradient:
-    """The gradient of hand-written passes through a `Dense`.
+    """The gradient of hand-written passes through a `Dense`; a `GradientMechanism`.
 
     Attributes:
       networks: whose parameters the gradient is of.
-      uses: rows [b, width + draws] → every use of every layer, with each record's own gradients; a
-        record's entries may depend on its row and on public or released values alone.
+      grad_factors: rows [b, width + draws] → the factors of every pass through every layer, with
+        each record's own gradients; a record's entries may depend on its row and on public or
+        released values alone.
       clip_norm: C > 0; inf for no privacy.
       draws: how many random numbers follow a record in its row.
     """
 
     networks: Dense
-    uses: Uses
+    grad_factors: Callable[[Tensor], list[GradFactor]]
     clip_norm: float
     draws: Draws = Draws()
     noise: Literal["gaussian"] = "gaussian"
@@ -144,7 +133,9 @@ class ClippedGradient:
     @property
     def sensitivity(self) -> float:
         """See `GradientMechanism`."""
-        return _joint_sensitivity(self.clip_norm)
+        if not self.clip_norm > 0.0:
+            raise ValueError(f"The clip norm must be positive, got {self.clip_norm}.")
+        return self.clip_norm * math.hypot(1.0, COUNT_WEIGHT)
 
     @property
     def size(self) -> int:
@@ -153,52 +144,15 @@ class ClippedGradient:
 
     @torch.no_grad()
     def statistic(self, rows: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """See `GradientMechanism`."""
+        """The records' sum, see `GradientMechanism`."""
         total = torch.zeros(self.size + 1, device=rows.device) if out is None else out
-        views = self.networks.views(total)
-        factor = clipped_sum(self.uses(rows), clip_norm=self.clip_norm, mask=mask, views=views)
-        total[-1] = clipped_weight(factor, mask, self.clip_norm)
-        return total
-
-    def batch_term(self, rows: Tensor) -> Tensor | None:
-        """None: every summand is a record's own."""
-        return None
-
-
-@dataclass(frozen=True, kw_only=True)
-class FunctionalGradient:
-    """The gradient of any module, by vectorised differentiation; slower, see `clipping`.
-
-    Attributes:
-      module: without layers that mix records.
-      loss: (call, record [1, width]) → scalar.
-      clip_norm: C > 0; inf for no privacy.
-    """
-
-    module: nn.Module
-    loss: RecordLoss
-    clip_norm: float
-    draws: Draws = Draws()
-    noise: Literal["gaussian"] = "gaussian"
-
-    @property
-    def sensitivity(self) -> float:
-        """See `GradientMechanism`."""
-        return _joint_sensitivity(self.clip_norm)
-
-    @property
-    def size(self) -> int:
-        """See `GradientMechanism`."""
-        return sum(p.numel() for p in self.module.parameters() if p.requires_grad)
-
-    def statistic(self, rows: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """See `GradientMechanism`."""
-        found, factor = functional_clipped_sum(
-            self.module, self.loss, rows, clip_norm=self.clip_norm, mask=mask
+        scale = clipped_sum(
+            self.grad_factors(rows),
+            clip_norm=self.clip_norm,
+            mask=mask,
+            views=self.networks.views(total),
         )
-        total = torch.empty(self.size + 1, device=rows.device) if out is None else out
-        total[:-1] = found
-        total[-1] = clipped_weight(factor, mask, self.clip_norm)
+        total[-1] = clipped_weight(scale, mask, self.clip_norm)
         return total
 
     def batch_term(self, rows: Tensor) -> Tensor | None:

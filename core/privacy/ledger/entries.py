@@ -8,12 +8,12 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Column, Integer, MetaData, String, Table, Text
 
 __all__ = ["GENESIS", "ChainReport", "Entry", "Left", "check_chain", "entries_table"]
 
-LATER = ("columns", "groups", "shift", "frame", "words", "statements")  # not in older entries
+LATER = ("columns", "groups", "shift", "domain_digest", "words", "statements")  # not in older ones
 GENESIS = "0" * 64  # what the first entry calls the hash before it
 
 entries_table = Table(
@@ -46,15 +46,15 @@ class Entry(BaseModel):
       columns: names of the columns that were released, sorted; None where nobody said.
       groups: the tagged columns (α-LMDP), each group sorted; empty without tags.
       shift: strength of their shift; None without tags.
-      frame: digest of the tagged columns' declared domains.
+      domain_digest: of the tagged columns' declared domains; its name in the chain is "frame".
       words: what the steward wrote, when the entry needed it.
       statements: what certificates must repeat, each with what it is about ("people", "shift" or
-        "limit"); see `core.privacy.ledger.terms`.
+        "limit"); see `core.privacy.ledger.shift_consistency`.
       hash: SHA-256 of everything above. What is left at its default is not part of it, so entries
         of older versions keep their hash.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     seq: int
     time: float
@@ -70,7 +70,7 @@ class Entry(BaseModel):
     columns: tuple[str, ...] | None = None
     groups: tuple[tuple[str, ...], ...] = ()
     shift: float | None = None
-    frame: str = ""
+    domain_digest: str = Field(default="", alias="frame")
     words: str = ""
     statements: tuple[tuple[str, str], ...] = ()
     hash: str = ""
@@ -92,10 +92,9 @@ class Entry(BaseModel):
 
     def body(self) -> str:
         """Canonical JSON of everything but the hash."""
-        fields = self.model_dump(mode="json", exclude={"hash"})
-        for name in LATER:
-            if getattr(self, name) == type(self).model_fields[name].default:
-                del fields[name]
+        defaults = {name: type(self).model_fields[name].default for name in LATER}
+        unused = {name for name in LATER if getattr(self, name) == defaults[name]}
+        fields = self.model_dump(mode="json", by_alias=True, exclude={"hash", *unused})
         return json.dumps(fields, sort_keys=True, ensure_ascii=False, allow_nan=False)
 
     def sealed(self) -> Self:
@@ -104,13 +103,7 @@ class Entry(BaseModel):
 
     def row(self) -> dict[str, Any]:
         """The database's row."""
-        return {
-            "seq": self.seq,
-            "people": self.people,
-            "run": self.run,
-            "body": self.body(),
-            "hash": self.hash,
-        }
+        return {"body": self.body(), **self.model_dump(include={"seq", "people", "run", "hash"})}
 
     @classmethod
     def read(cls, body: str, digest: str) -> Self:

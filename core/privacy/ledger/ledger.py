@@ -38,9 +38,14 @@ from core.privacy.ledger.entries import (
     check_chain,
     entries_table,
 )
-from core.privacy.ledger.exclusive import exclusive
 from core.privacy.ledger.filters import admitted, check_limit, left_of, opening, order_of
-from core.privacy.ledger.terms import MOST_WORDS, Released, objection, statements
+from core.privacy.ledger.shift_consistency import (
+    MAX_WORDS,
+    ReleaseScope,
+    objection,
+    statements,
+)
+from core.privacy.ledger.transaction import exclusive_transaction
 from core.privacy.plan import Plan
 from core.table.schema import Domain
 
@@ -140,41 +145,15 @@ class Ledger:
           LedgerError: no such account, the key paid for something else, δ ≥ 1/n, or the plan is not
             private and that was not allowed.
         """
-        from core.privacy.accounting.accountant import epsilon as compose  # costs 65 MB
-        from core.privacy.accounting.accountant import renyi
-
-        value, _ = compose(plan.charged, plan.budget.delta)
-        private = math.isfinite(value)
-        if private and plan.budget.delta * plan.n >= 1.0:
-            raise LedgerError(
-                f"δ must be below one over the number of records, 1/{plan.n}. Nothing was spent. "
-                "Choose a smaller δ."
-            )
+        epsilon = _price(plan)
         with self._locked() as connection:
-            paid = _paid(connection, people, plan, run)
-            if paid is not None:
+            if (paid := _paid(connection, people, plan, run)) is not None:
                 return paid
             known = _entries(connection, people)
-            account = opening(known)
-            if account is None and limit is not None:
-                account = _open(connection, people, *limit, n=plan.n)
-                known = (*known, account)
-            if account is None:
-                raise LedgerError("These people have no account. Register one before a run.")
-            rho = renyi(plan.charged, order_of(account)) if private else 0.0
-            if private:
-                _admit(known, epsilon=value, delta=plan.budget.delta, rho=rho)
-            elif not allow_non_private:
-                raise LedgerError(
-                    "This run has no differential privacy, so no budget can pay for it. Nothing "
-                    "was read. Confirm in words that it may run without protection, or choose a "
-                    "finite ε."
-                )
-            wanted = Released.of(plan, domain)
-            problem = objection(known, wanted)
-            confirmed = " ".join(words.split())[:MOST_WORDS] if problem is not None else ""
-            if problem is not None and not confirmed:
-                raise HiddenError(problem)
+            if opening(known) is None and limit is not None:
+                known = (*known, _open(connection, people, *limit, n=plan.n))
+            rho = _admit(known, plan, epsilon, allow_non_private=allow_non_private)
+            scope = ReleaseScope.of(plan, domain)
             return _append(
                 connection,
                 before=known,
@@ -184,14 +163,11 @@ class Ledger:
                 run=run,
                 model=plan.model,
                 plan=plan.digest,
-                epsilon=value if private else None,
+                epsilon=epsilon if math.isfinite(epsilon) else None,
                 delta=plan.budget.delta,
                 rho=rho,
-                columns=wanted.columns,
-                groups=wanted.groups,
-                shift=wanted.shift,
-                frame=wanted.frame,
-                words=confirmed,
+                words=_confirmation(known, scope, words),
+                **vars(scope),
             )
 
     def declare(self, people: str, words: str, *, key: str) -> Entry:
@@ -220,12 +196,12 @@ class Ledger:
                 run=key,
                 epsilon=None,
                 delta=0.0,
-                words=" ".join(words.split())[:MOST_WORDS],
+                words=" ".join(words.split())[:MAX_WORDS],
             )
 
     def objection(self, people: str, plan: Plan, domain: Domain) -> str | None:
         """Why a debit of this plan would need words about hidden distributions; None if not."""
-        return objection(self.entries(people), Released.of(plan, domain))
+        return objection(self.entries(people), ReleaseScope.of(plan, domain))
 
     def entries(self, people: str | None = None) -> tuple[Entry, ...]:
         """All entries in order, or those of one account."""
@@ -249,16 +225,14 @@ class Ledger:
 
     def would_admit(self, people: str, plan: Plan) -> bool:
         """Whether a debit of this private plan would pass now; spends nothing."""
-        from core.privacy.accounting.accountant import epsilon as compose  # costs 65 MB
-        from core.privacy.accounting.accountant import renyi
-
-        value, _ = compose(plan.charged, plan.budget.delta)
+        epsilon = _epsilon(plan)
         known = self.entries(people)
         account = opening(known)
-        if account is None or not math.isfinite(value):
+        if account is None or not math.isfinite(epsilon):
             return False
-        rho = renyi(plan.charged, order_of(account))
-        return admitted(known, epsilon=value, delta=plan.budget.delta, rho=rho)
+        return admitted(
+            known, epsilon=epsilon, delta=plan.budget.delta, rho=_divergence(plan, account)
+        )
 
     def verify(self) -> ChainReport:
         """Recompute every hash from the first entry on."""
@@ -267,7 +241,7 @@ class Ledger:
             return check_chain([row._asdict() for row in connection.execute(query)])
 
     def _locked(self) -> AbstractContextManager[Connection]:
-        return exclusive(self._engine, entries_table.name)
+        return exclusive_transaction(self._engine, entries_table.name)
 
 
 def _entries(connection: Connection, people: str | None) -> tuple[Entry, ...]:
@@ -324,9 +298,56 @@ def _paid(connection: Connection, people: str, plan: Plan, run: str) -> Entry | 
     return entry
 
 
-def _admit(known: tuple[Entry, ...], *, epsilon: float, delta: float, rho: float) -> None:
+def _epsilon(plan: Plan) -> float:
+    """What the plan's phases cost at its δ, all attempts together; inf without privacy."""
+    from core.privacy.accounting.accountant import epsilon  # costs 65 MB
+
+    return epsilon(plan.charged, plan.budget.delta)[0]
+
+
+def _price(plan: Plan) -> float:
+    """`_epsilon`, refused when it is finite at a δ that would permit publishing whole records."""
+    epsilon = _epsilon(plan)
+    if math.isfinite(epsilon) and plan.budget.delta * plan.n >= 1.0:
+        raise LedgerError(
+            f"δ must be below one over the number of records, 1/{plan.n}. Nothing was spent. "
+            "Choose a smaller δ."
+        )
+    return epsilon
+
+
+def _divergence(plan: Plan, account: Entry) -> float:
+    """The Rényi divergence of the plan's phases at the account's order."""
+    from core.privacy.accounting.accountant import renyi  # costs 65 MB
+
+    return renyi(plan.charged, order_of(account))
+
+
+def _admit(
+    known: tuple[Entry, ...], plan: Plan, epsilon: float, *, allow_non_private: bool
+) -> float:
+    """The release's Rényi divergence, 0 without privacy; raises when it must not be paid for.
+
+    Args:
+      known: the account's entries.
+      plan: what would run.
+      epsilon: what the plan costs, inf without privacy.
+      allow_non_private: see `Ledger.debit`.
+    """
+    account, delta = opening(known), plan.budget.delta
+    if account is None:
+        raise LedgerError("These people have no account. Register one before a run.")
+    if not math.isfinite(epsilon):
+        if allow_non_private:
+            return 0.0
+        raise LedgerError(
+            "This run has no differential privacy, so no budget can pay for it. Nothing "
+            "was read. Confirm in words that it may run without protection, or choose a "
+            "finite ε."
+        )
+    rho = _divergence(plan, account)
     if admitted(known, epsilon=epsilon, delta=delta, rho=rho):
-        return
+        return rho
     left = left_of(known)
     raise OverBudgetError(
         f"This run needs ε {epsilon:.2f}; {left.words(delta)} is left of these people's "
@@ -334,3 +355,14 @@ def _admit(known: tuple[Entry, ...], *, epsilon: float, delta: float, rho: float
         "owner. The limit is what all releases about these people may reveal together. It was "
         "settled before the first one and cannot be raised: what was released cannot be taken back."
     )
+
+
+def _confirmation(known: tuple[Entry, ...], scope: ReleaseScope, words: str) -> str:
+    """The words that a release needs which betrays hidden distributions; empty for all others."""
+    problem = objection(known, scope)
+    if problem is None:
+        return ""
+    confirmed = " ".join(words.split())[:MAX_WORDS]
+    if not confirmed:
+        raise HiddenError(problem)
+    return confirmed

@@ -8,6 +8,7 @@ contributes nothing, and the number of records is public.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from core.privacy.mechanisms.noise import NoiseKind
@@ -15,7 +16,17 @@ from core.privacy.mechanisms.noise import NoiseKind
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Mechanism", "NotAdditiveError", "Rows", "check_parts", "clip_rows", "rows_together"]
+__all__ = [
+    "Mechanism",
+    "NotAdditiveError",
+    "RowView",
+    "Rows",
+    "check_parts",
+    "clip_rows",
+    "group_size_of",
+]
+
+RowView = Callable[[Any], "Tensor"]  # rows → float [b, width], each from its own record
 
 _PROBED = 64  # rows that `check_parts` looks at, or two groups where a group is larger
 _SLACK = 1e-3  # of Δ: far above rounding, far below what a tie between records does
@@ -45,29 +56,26 @@ class Rows(Protocol):
 
 @runtime_checkable
 class Mechanism(Protocol):
-    """An additive statistic of records with bounded sensitivity.
-
-    Attributes:
-      sensitivity: Δ > 0 under zero-out: removing one record's contribution moves `statistic` by at
-        most Δ, in the L2 norm for "gaussian" and the L1 norm for "laplace".
-      noise: which noise Δ is stated for.
-    """
+    """An additive statistic of records with bounded sensitivity."""
 
     @property
     def sensitivity(self) -> float:
-        """Δ, see above."""
+        """Δ > 0 under zero-out: removing one record's contribution moves `statistic` by at most Δ.
+
+        In the L2 norm for "gaussian" and the L1 norm for "laplace".
+        """
         ...
 
     @property
     def noise(self) -> NoiseKind:
-        """Which noise is added."""
+        """Which noise Δ is stated for."""
         ...
 
     def statistic(self, rows: Any, mask: Tensor) -> Tensor:
         """Σᵢ mᵢ f(xᵢ), before noise.
 
-        A mechanism over disjoint pairs of consecutive rows uses m₂ᵢ m₂ᵢ₊₁ f(x₂ᵢ, x₂ᵢ₊₁), and one
-        over groups likewise; it says so by an attribute `together` (see `rows_together`). Chunks
+        A mechanism over disjoint pairs of consecutive rows sums m₂ᵢ m₂ᵢ₊₁ f(x₂ᵢ, x₂ᵢ₊₁), and one
+        over groups likewise; it says so by an attribute `group_size` (see `group_size_of`). Chunks
         start at multiples of it, so groups never straddle two calls. A record's place in the table
         is public, and an absent record keeps it.
 
@@ -106,9 +114,9 @@ def clip_rows(x: Tensor, radius: float) -> Tensor:
     return torch.where(torch.isfinite(norms), x * factor, torch.zeros_like(x))
 
 
-def rows_together(mechanism: object) -> int:
-    """How many consecutive rows one summand looks at, ≥ 1: its attribute `together`, or 1."""
-    return int(getattr(mechanism, "together", 1))
+def group_size_of(mechanism: object) -> int:
+    """How many consecutive rows one summand looks at, ≥ 1: its attribute `group_size`, or 1."""
+    return int(getattr(mechanism, "group_size", 1))
 
 
 def check_parts(mechanism: Any, rows: Any, mask: Tensor) -> bool:
@@ -131,11 +139,11 @@ def check_parts(mechanism: Any, rows: Any, mask: Tensor) -> bool:
     """
     import torch
 
-    together = rows_together(mechanism)
-    count = min(len(rows) // together, max(2, _PROBED // together))
+    size = group_size_of(mechanism)
+    count = min(len(rows) // size, max(2, _PROBED // size))
     if count < 2:
         return False
-    middle, end = (count // 2 | 1) * together, count * together  # an odd number of groups
+    middle, end = (count // 2 | 1) * size, count * size  # an odd number of groups
 
     def of(start: int, stop: int) -> Tensor:
         part = rows.slice(start, stop) if hasattr(rows, "slice") else rows[start:stop]

@@ -52,14 +52,14 @@ class Bins:
     def index(self, codes: Any) -> Tensor:
         """Codes as tensors, b records → int64 [b], each in 0 … size - 1."""
         state = codes.states[:, self.block.index]
-        found = torch.tensor(self.of_state, device=state.device)[state]
+        by_state = torch.tensor(self.of_state, device=state.device)[state]
         if self.block.number is None or not self.of_place:
-            return found
+            return by_state
         value = codes.values[:, self.block.number].contiguous()
         inner = torch.tensor(self.inner, device=value.device, dtype=value.dtype)
         place = torch.bucketize(value, inner, right=True)
         by_value = torch.tensor(self.of_place, device=value.device)[place]
-        return torch.where(found < 0, by_value, found)
+        return torch.where(by_state < 0, by_value, by_state)
 
 
 def bins_of(block: Block) -> Bins:
@@ -138,8 +138,5 @@ class Histograms:
 
     def split(self, counts: Sequence[float]) -> dict[str, list[float]]:
         """A statistic, or its release, by column."""
-        found, start = {}, 0
-        for one in self.bins:
-            found[one.block.column.name] = [float(x) for x in counts[start : start + one.size]]
-            start += one.size
-        return found
+        parts = np.split(np.asarray(counts, float), np.cumsum([one.size for one in self.bins])[:-1])
+        return {name: part.tolist() for name, part in zip(self.names, parts, strict=True)}

@@ -58,8 +58,7 @@ class Marginals:
     @property
     def sizes(self) -> tuple[int, ...]:
         """Cells of each marginal, single columns first."""
-        coarse = [max(self._groups(one, PAIR_GROUPS)) + 1 for one in self.bins]
-        single = [max(self._groups(one, SINGLE_GROUPS)) + 1 for one in self.bins]
+        single, coarse = self._counts(SINGLE_GROUPS), self._counts(PAIR_GROUPS)
         return (*single, *(coarse[i] * coarse[j] for i, j in self.pairs))
 
     def statistic(self, rows: Any, mask: Tensor) -> Tensor:
@@ -71,21 +70,19 @@ class Marginals:
             rows = rows.to("cpu")
         weights = mask.to(torch.float64)
         fine = [one.index(rows) for one in self.bins]  # int64 [b] each
-        coarse = [self._grouped(i, fine[i], PAIR_GROUPS) for i in range(len(fine))]
-        width = [max(self._groups(one, PAIR_GROUPS)) + 1 for one in self.bins]
-        cells = [self._grouped(i, fine[i], SINGLE_GROUPS) for i in range(len(fine))]
+        cells, coarse = self._grouped(fine, SINGLE_GROUPS), self._grouped(fine, PAIR_GROUPS)
+        width = self._counts(PAIR_GROUPS)
         cells += [coarse[i] * width[j] + coarse[j] for i, j in self.pairs]
-        return torch.cat(
-            [
-                torch.bincount(cell, weights, minlength=size)
-                for cell, size in zip(cells, self.sizes, strict=True)
-            ]
-        )
+        counts = zip(cells, self.sizes, strict=True)
+        return torch.cat([torch.bincount(cell, weights, minlength=size) for cell, size in counts])
 
-    def _grouped(self, column: int, fine: Tensor, groups: int) -> Tensor:
-        of_bin = torch.tensor(self._groups(self.bins[column], groups), device=fine.device)
-        return of_bin[fine]
+    def _groups(self, most: int) -> list[tuple[int, ...]]:
+        return [groups_of_bins(b.size, missing=b.missing, groups=most) for b in self.bins]
 
-    @staticmethod
-    def _groups(one: Bins, groups: int) -> tuple[int, ...]:
-        return groups_of_bins(one.size, missing=one.missing, groups=groups)
+    def _counts(self, most: int) -> list[int]:
+        return [max(groups) + 1 for groups in self._groups(most)]
+
+    def _grouped(self, fine: Sequence[Tensor], most: int) -> list[Tensor]:
+        """Each column's bins → groups of bins, int64 [b] each."""
+        pairs = zip(fine, self._groups(most), strict=True)
+        return [torch.tensor(group_of, device=bins.device)[bins] for bins, group_of in pairs]

@@ -14,18 +14,15 @@ Source: P3GM (ICDE 2021) §IV-B, Park et al., "DP-EM", 2017, for the procedure.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from core.privacy.mechanisms.additive import clip_rows
+from core.privacy.mechanisms.additive import RowView, clip_rows
 
 __all__ = ["Mixture", "MixtureStep", "update"]
-
-View = Callable[[Any], Tensor]
 
 
 @dataclass(frozen=True)
@@ -68,10 +65,6 @@ class Mixture:
         """P(k | z), float64 [b, K], rows sum to 1."""
         return torch.softmax(self.log_joint(z), dim=1)
 
-    def log_density(self, z: Tensor) -> Tensor:
-        """Log-density, float64 [b]."""
-        return torch.logsumexp(self.log_joint(z), dim=1)
-
     def sample(self, rows: int, generator: torch.Generator) -> Tensor:
         """Float64 [rows, d]; data-free randomness on the CPU."""
         k = torch.multinomial(self.weights, rows, replacement=True, generator=generator)
@@ -90,14 +83,14 @@ class MixtureStep:
       scales: (a, b, c) of counts, sums and sums of squares.
     """
 
-    view: View
+    view: RowView
     current: Mixture
     radius: float
     scales: tuple[float, float, float]
     noise: Literal["gaussian"] = "gaussian"
 
     @classmethod
-    def balanced(cls, view: View, current: Mixture, radius: float) -> MixtureStep:
+    def balanced(cls, view: RowView, current: Mixture, radius: float) -> MixtureStep:
         """Scales for which errors of a component's mean and spread matter alike.
 
         In units of σ/N_k the error of a mean is Δ/b a coordinate, of a second moment Δ/c and of

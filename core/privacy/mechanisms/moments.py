@@ -13,18 +13,15 @@ Source: P3GM (ICDE 2021) §IV-B; Dwork et al., "Analyze Gauss", 2014.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from core.privacy.mechanisms.additive import clip_rows
+from core.privacy.mechanisms.additive import RowView, clip_rows
 
 __all__ = ["Moments", "Principal", "principal", "smat", "svec"]
-
-View = Callable[[Any], Tensor]
 
 
 def svec(matrix: Tensor) -> Tensor:
@@ -67,14 +64,14 @@ class Moments:
         entry of the second moment per R², which is still far below sampling error.
     """
 
-    view: View
+    view: RowView
     width: int
     radius: float
     mean_weight: float
     noise: Literal["gaussian"] = "gaussian"
 
     @classmethod
-    def of(cls, view: View, *, width: int, radius: float) -> Moments:
+    def of(cls, view: RowView, *, width: int, radius: float) -> Moments:
         """With the weight of the mean that is explained above."""
         return cls(view=view, width=width, radius=radius, mean_weight=radius / 2.0)
 
@@ -86,8 +83,8 @@ class Moments:
     def statistic(self, rows: Any, mask: Tensor) -> Tensor:
         """Float64 [d + d(d+1)/2]: w Σ x, then Σ svec(x xᵀ)."""
         x = clip_rows(self.view(rows).to(torch.float64), self.radius)  # [b, d]
-        kept = x * mask.to(torch.float64).unsqueeze(1)
-        return torch.cat([self.mean_weight * kept.sum(dim=0), svec(kept.t() @ x)])
+        present = x * mask.to(torch.float64).unsqueeze(1)
+        return torch.cat([self.mean_weight * present.sum(dim=0), svec(present.t() @ x)])
 
 
 @dataclass(frozen=True)

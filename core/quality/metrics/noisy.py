@@ -139,8 +139,8 @@ def ranked(released: NoisyCells, made: Mapping[str, MadeCells]) -> dict[str, Noi
     Raises:
       ValueError: counts of different cells.
     """
-    found = {name: score(released, cells) for name, cells in made.items()}
-    return dict(sorted(found.items(), key=lambda one: one[1].value))
+    scores = {name: score(released, counts) for name, counts in made.items()}
+    return dict(sorted(scores.items(), key=lambda item: item[1].value))
 
 
 def difference(released: NoisyCells, one: MadeCells, other: MadeCells) -> NoisyScore:
@@ -158,17 +158,17 @@ def difference(released: NoisyCells, one: MadeCells, other: MadeCells) -> NoisyS
     return NoisyScore(value, s * math.sqrt(float(between.sum())) / marginals)
 
 
-def words(found: NoisyScore) -> str:
+def words(gap: NoisyScore) -> str:
     """What a difference of scores says, in a sentence.
 
     >>> words(NoisyScore(0.004, 0.003))
     'The difference of 0.0040 is within the noise (± 0.0059): the two cannot be told apart.'
     """
-    gap = f"The difference of {abs(found.value):.4f} is"
-    band = f"the noise (± {found.half_width:.4f})"
-    if abs(found.value) <= found.half_width:
-        return f"{gap} within {band}: the two cannot be told apart."
-    return f"{gap} larger than {band}."
+    start = f"The difference of {abs(gap.value):.4f} is"
+    noise = f"the noise (± {gap.half_width:.4f})"
+    if abs(gap.value) <= gap.half_width:
+        return f"{start} within {noise}: the two cannot be told apart."
+    return f"{start} larger than {noise}."
 
 
 def _gap(released: NoisyCells, made: MadeCells) -> Floats:

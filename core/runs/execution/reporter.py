@@ -9,15 +9,15 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import psutil
 from sqlalchemy.exc import OperationalError
 
-from core.models.synthesizer import FitEvent, Wish
+from core.models.events import FitEvent, PhaseStarted, Preview, Wish
+from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import RunEvent
 from core.runs.storage.process import MIB, Readings
-from core.runs.storage.store import RunStore, RunStoreError
+from core.runs.storage.store import RunStore
 
 __all__ = ["Heartbeat", "Pace", "Reporter", "Stopwatch"]
 
@@ -95,21 +95,21 @@ class Reporter:
 
     def __call__(self, event: FitEvent) -> Wish:
         """Store the event when it is due and return what the fit should do."""
-        if event.kind == "phase":
+        if isinstance(event, PhaseStarted):
             self.flush()
-            self._private = bool(event.data.get("private"))
+            self._private = event.private
             self._burst = BURST
-            self.watch.enter(str(event.data["name"]))
+            self.watch.enter(event.name)
             self._store.record(self._run_id, seconds=self.watch.seconds)
-        if event.kind == "preview":
-            event = FitEvent(kind="preview", data={"rows": event.data["rows"][:PREVIEW_ROWS]})
+        if isinstance(event, Preview):
+            event = Preview(rows=event.rows[:PREVIEW_ROWS])
         pace = self._paces.get(event.kind)
         early = event.kind == "metrics" and self._burst > 0
         if early:
             self._burst -= 1
         if pace is None or pace.due() or early:
             self._held.pop(event.kind, None)
-            self._store.append(self._run_id, event)
+            self._store.journal.append(self._run_id, event)
         else:
             self._held[event.kind] = event
         return self.wish()
@@ -130,13 +130,12 @@ class Reporter:
 
     def phase(self, name: str, title: str, *, private: bool = False) -> Wish:
         """A phase of the worker itself begins."""
-        data: dict[str, Any] = {"name": name, "title": title, "private": private}
-        return self(FitEvent(kind="phase", data=data))
+        return self(PhaseStarted(name=name, title=title, private=private))
 
     def flush(self) -> None:
         """Store what was held back, so that the last step of a phase is always there."""
         for event in self._held.values():
-            self._store.append(self._run_id, event)
+            self._store.journal.append(self._run_id, event)
         self._held.clear()
 
     def supersede(self) -> None:
@@ -183,7 +182,7 @@ class Heartbeat:
                     self._reporter.supersede()
                     return
                 if pace.due():
-                    self._store.append(self._run_id, RunEvent(kind="device", data=reading))
+                    self._store.journal.append(self._run_id, RunEvent(kind="device", data=reading))
             except (RunStoreError, OperationalError):
                 continue  # the database is busy: the next reading may do
 

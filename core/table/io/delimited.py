@@ -177,13 +177,8 @@ def _is_numeric(name: str) -> bool:
 
 def _tangled_quotes(data: bytes) -> bool:
     """Whether quotes might have swallowed line ends, which only a slower strict scan can tell."""
-    quotes = data.count(b'"')
-    return quotes > 0 and (quotes % 2 == 1 or _quoted_breaks(data))
-
-
-def _quoted_breaks(data: bytes) -> bool:
-    """Whether some line holds an odd number of quotes, so that a value goes on in the next."""
-    return any(line.count(b'"') % 2 for line in io.BytesIO(data))
+    # some line with an odd number of quotes: a value goes on in the next
+    return b'"' in data and any(line.count(b'"') % 2 for line in io.BytesIO(data))
 
 
 def _scan(data: bytes, header: list[str], delimiter: str, spaced: bool) -> None:
@@ -199,10 +194,10 @@ def _scan(data: bytes, header: list[str], delimiter: str, spaced: bool) -> None:
         raise _scan_error(start, error) from None
 
 
-def _ragged(line: int, found: int, wanted: int, delimiter: str) -> TableReadError:
-    values = "value" if found == 1 else "values"
+def _ragged(line: int, width: int, header_width: int, delimiter: str) -> TableReadError:
+    values = "value" if width == 1 else "values"
     return TableReadError(
-        f"Line {line} has {found} {values} where the header has {wanted} (delimiter: "
+        f"Line {line} has {width} {values} where the header has {header_width} (delimiter: "
         f"{NAMES[delimiter]}). Fix that line; put quotes around values that hold the delimiter."
     )
 

@@ -148,20 +148,13 @@ def _load(source: Path | BinaryIO, limits: ReadLimits) -> bytes:
 
 def _drain(stream: BinaryIO, limits: ReadLimits) -> bytes:
     """All that is left in a stream, at most the limit: what stops a decompression bomb."""
-    data = stream.read(min(CHUNK, limits.max_bytes + 1))
-    if len(data) < CHUNK and len(data) <= limits.max_bytes:
-        rest = stream.read(1)
-        if not rest:
-            return data
-        data += rest
-    chunks, size = [data], len(data)
-    while size <= limits.max_bytes:
-        chunk = stream.read(CHUNK)
-        if not chunk:
-            return b"".join(chunks)
+    chunks, size = [], 0
+    while chunk := stream.read(CHUNK):
         chunks.append(chunk)
         size += len(chunk)
-    raise too_big(limits)
+        if size > limits.max_bytes:
+            raise too_big(limits)
+    return b"".join(chunks)  # a single chunk as it is, without a copy
 
 
 def _unpack(data: bytes, label: str, limits: ReadLimits) -> tuple[bytes, str]:

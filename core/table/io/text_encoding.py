@@ -41,15 +41,11 @@ def to_utf8(data: bytes) -> tuple[bytes, str, list[str]]:
         return _checked(data), "utf-8", []
     except TableReadError:
         encoding = _legacy_encoding(data)
-        text = _recoded(data, encoding)
-        return (
-            text,
-            encoding,
-            [
-                f"The file is not in UTF-8; it is read as {encoding}. Check that accented letters "
-                "look right, or save it again in UTF-8."
-            ],
+        warning = (
+            f"The file is not in UTF-8; it is read as {encoding}. Check that accented letters "
+            "look right, or save it again in UTF-8."
         )
+        return _recoded(data, encoding), encoding, [warning]
 
 
 def _legacy_encoding(data: bytes) -> str:
@@ -65,7 +61,11 @@ def _legacy_encoding(data: bytes) -> str:
         best = from_bytes(sample, cp_isolation=LEGACY).best()
         if best is not None and best.encoding not in ("cp1252", "latin_1"):
             return best.encoding
-    return "cp1252" if _decodes(data, "cp1252") else "latin_1"
+    try:
+        data.decode("cp1252")
+    except UnicodeError:
+        return "latin_1"
+    return "cp1252"
 
 
 def _refuse_binary(data: bytes) -> None:
@@ -82,15 +82,9 @@ def _refuse_binary(data: bytes) -> None:
 def _checked(data: bytes) -> bytes:
     """The bytes themselves when they are UTF-8, checked by arrow without making a copy."""
     try:
-        pa.Array.from_buffers(
-            pa.large_binary(),
-            1,
-            [
-                None,
-                pa.py_buffer(len(data).to_bytes(8, "little").rjust(16, b"\0")),
-                pa.py_buffer(data),
-            ],
-        ).cast(pa.large_string())
+        offsets = pa.py_buffer(len(data).to_bytes(8, "little").rjust(16, b"\0"))  # 0, length
+        buffers = [None, offsets, pa.py_buffer(data)]
+        pa.Array.from_buffers(pa.large_binary(), 1, buffers).cast(pa.large_string())
     except pa.ArrowInvalid:
         raise TableReadError("The file is not in UTF-8. Save it again in UTF-8.") from None
     return data
@@ -111,20 +105,10 @@ def _recoded(data: bytes, encoding: str) -> bytes:
     return text.encode()
 
 
-def _decodes(data: bytes, encoding: str) -> bool:
-    try:
-        data.decode(encoding)
-    except UnicodeError:
-        return False
-    return True
-
-
 def _wide_encoding(sample: bytes) -> str | None:
     """UTF-16 without a mark: every other byte is nearly always NUL in Western text."""
-    if len(sample) < 4 or len(sample) % 2:
-        sample = sample[: len(sample) // 2 * 2]
     half = len(sample) // 2
-    even, odd = sample[::2].count(0), sample[1::2].count(0)
+    even, odd = sample[: 2 * half : 2].count(0), sample[1::2].count(0)
     if half and odd > 0.7 * half and even == 0:
         return "utf-16-le"
     if half and even > 0.7 * half and odd == 0:

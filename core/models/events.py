@@ -1,0 +1,156 @@
+"""What a fit tells while it runs, and what it is asked in return."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+__all__ = [
+    "Emitter",
+    "FitCancelled",
+    "FitEvent",
+    "FitPaused",
+    "Metrics",
+    "Note",
+    "Observe",
+    "PhaseStarted",
+    "Preview",
+    "Progress",
+    "Wish",
+]
+
+
+class Wish(StrEnum):
+    """What a person asks of a running fit."""
+
+    GO_ON = "go_on"
+    PAUSE = "pause"
+    CANCEL = "cancel"
+
+
+class FitCancelled(Exception):
+    """The observer asked to cancel; what was released is kept in the checkpoint."""
+
+
+class FitPaused(Exception):
+    """The observer asked to pause; the checkpoint holds everything needed to go on."""
+
+
+class FitEvent(BaseModel):
+    """One thing a fit tells its observer; one of the classes below.
+
+    No event may carry anything computed from real rows except through a released statistic.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: ClassVar[str]
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The event as plain values, as the journal of a run keeps them."""
+        return self.model_dump()
+
+
+class PhaseStarted(FitEvent):
+    """A phase begins.
+
+    Attributes:
+      name: as in the plan or in `Card.stages`.
+      title: a few words for people.
+      private: whether it reads real rows, through noise.
+    """
+
+    kind = "phase"
+    name: str
+    title: str
+    private: bool = False
+
+
+class Progress(FitEvent):
+    """`step` of `steps` are done; `unit` says of what."""
+
+    kind = "progress"
+    step: int
+    steps: int
+    phase: str
+    unit: str = "steps"
+
+
+class Metrics(FitEvent):
+    """Values for live charts by name, after `step` steps; `Card.charts` says which are drawn."""
+
+    kind = "metrics"
+    step: int
+    values: dict[str, float]
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """See `FitEvent.data`: the values beside the step."""
+        return {"step": self.step, **self.values}
+
+
+class Preview(FitEvent):
+    """A few synthetic rows as records: post-processing, so free."""
+
+    kind = "preview"
+    rows: list[dict[str, Any]]
+
+
+class Note(FitEvent):
+    """A plain sentence."""
+
+    kind = "note"
+    text: str
+
+
+Observe = Callable[[FitEvent], Wish]
+
+
+class Emitter:
+    """Sends events to an observer and does as it wishes.
+
+    Args:
+      observe: hears of each event and brings the wish back.
+      keep: writes the checkpoint before a wish to stop is followed.
+      obeys: wishes that are followed; where stopping would lose a release that is paid for, fewer.
+    """
+
+    def __init__(
+        self,
+        observe: Observe,
+        *,
+        keep: Callable[[], None] | None = None,
+        obeys: Collection[Wish] = (Wish.PAUSE, Wish.CANCEL),
+    ):
+        self._observe = observe
+        self._keep = keep
+        self._obeys = frozenset(obeys)
+
+    def send(self, event: FitEvent) -> None:
+        """Tell the observer.
+
+        Raises:
+          FitCancelled, FitPaused: its wish was followed, after the checkpoint was written.
+        """
+        wish = self._observe(event)
+        if wish not in self._obeys:
+            return
+        if self._keep is not None:
+            self._keep()
+        raise FitCancelled if wish is Wish.CANCEL else FitPaused
+
+    def phase(self, name: str, title: str, *, private: bool = False) -> None:
+        """A phase begins; see `PhaseStarted` and `send`."""
+        self.send(PhaseStarted(name=name, title=title, private=private))
+
+    def rows(self, phase: str) -> Callable[[int, int], None]:
+        """Tells of (rows done, rows in all) while a release reads the table; see `Progress`."""
+
+        def tick(done: int, total: int) -> None:
+            self.send(Progress(step=done, steps=total, phase=phase, unit="rows"))
+
+        return tick

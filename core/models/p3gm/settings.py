@@ -1,0 +1,88 @@
+"""P3GM's settings."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from core.models.card import tunable
+
+__all__ = ["P3gmSettings"]
+
+
+class P3gmSettings(BaseModel):
+    """Public settings; none depends on data.
+
+    Attributes:
+      dimensions: d', coordinates of a latent point; 0 follows from whether there is privacy. A
+        table that is no wider is not projected, and no budget goes there.
+      components: of the mixture; 0 follows likewise.
+      em_steps: steps of DP-EM.
+      steps: of DP-SGD.
+      batch: expected records a step.
+      clip_norm: of one record's gradient.
+      hidden: width of the decoder's hidden layer.
+      spread_hidden: width of the spread network's; narrow, since it matters less.
+      spread: whether latent points are uncertain; off is the paper's P3GM (AE).
+      weight: of the KL term, β.
+      rate: peak learning rate.
+      pca_share, em_share: of the budget; the decoder takes the rest.
+      target_weight: stretch of the target in the projection.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    dimensions: int = tunable(
+        0, "Directions kept", "0: 8, or 12 without privacy.", form=(0, 500), ge=0, le=1000
+    )
+    components: int = tunable(
+        0, "Groups", "0: 5, or 20 without privacy.", form=(0, 100), ge=0, le=200
+    )
+    em_steps: int = tunable(
+        10, "Steps for the groups", "Each costs budget.", form=(1, 100), ge=1, le=200
+    )
+    steps: int = tunable(
+        4000,
+        "Decoder steps",
+        "More spread the budget thinner.",
+        form=(1, 100_000),
+        ge=1,
+        le=200_000,
+    )
+    batch: int = tunable(
+        512,
+        "Records a step",
+        "Expected size of a random batch.",
+        form=(1, 20_000),
+        ge=1,
+        le=100_000,
+    )
+    clip_norm: float = tunable(
+        1.0, "Clip norm", "Largest influence of one record.", form=(0.01, 1000), gt=0.0, le=1000.0
+    )
+    hidden: int = tunable(
+        128, "Decoder width", "Smaller means less noise.", form=(4, 2048), ge=4, le=4096
+    )
+    spread_hidden: int = Field(default=32, ge=1, le=4096)
+    spread: bool = tunable(
+        True, "Uncertain points", "Off is the paper's variant P3GM (AE).", form=(0, 1)
+    )
+    weight: float = tunable(
+        1.0, "Pull to the groups", "Weight of the KL term.", form=(0, 10), ge=0.0, le=100.0
+    )
+    rate: float = tunable(
+        2e-3, "Learning rate", "Peak rate of Adam.", form=(1e-5, 0.1), gt=0.0, le=1.0
+    )
+    pca_share: float = tunable(
+        0.15, "Budget for directions", "Share of ε.", form=(0.01, 0.5), gt=0.0, le=0.5
+    )
+    em_share: float = tunable(
+        0.1, "Budget for groups", "Share of ε.", form=(0.01, 0.4), gt=0.0, le=0.4
+    )
+    target_weight: float = tunable(
+        1.0,
+        "Weight of the target",
+        "Keeps the target more exact.",
+        form=(0.1, 10),
+        gt=0.0,
+        le=10.0,
+    )

@@ -1,0 +1,80 @@
+"""PEARL's settings."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from core.models.card import tunable
+
+__all__ = ["PearlSettings"]
+
+LEAST_STEPS = 10  # the learning rate's schedule needs a few to rise and fall
+
+
+class PearlSettings(BaseModel):
+    """Public settings; none depends on data.
+
+    Attributes:
+      steps: generator steps, which cost time and never privacy; 0 follows the noise: past the
+        point where the mismatch is all noise, more steps only learn that noise.
+      frequencies: complex frequencies asked for in all (k); groups follow from it.
+      batch: latents a step.
+      groups_per_step: groups of frequencies compared a step.
+      hidden, latent: widths of the generator.
+      rate: peak learning rate of Adam.
+      critic: how far the critic may re-weight, log units; 0 switches it off.
+      distance_share: share of the budget for the pair distance; 0 uses a public constant.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    steps: int = tunable(
+        0,
+        "Training steps",
+        "0: as many as the noise deserves. They cost time, never privacy.",
+        form=(0, 50_000),
+        ge=0,
+        le=200_000,
+    )
+    frequencies: int = tunable(
+        10_000,
+        "Frequencies",
+        "Numbers of the fingerprint.",
+        form=(100, 100_000),
+        ge=100,
+        le=200_000,
+    )
+    batch: int = tunable(
+        1000,
+        "Latents a step",
+        "Larger is smoother and slower.",
+        form=(32, 10_000),
+        ge=32,
+        le=100_000,
+    )
+    groups_per_step: int = Field(default=48, ge=1, le=10_000)
+    hidden: int = tunable(
+        256, "Hidden width", "Width of the generator's layers.", form=(8, 2048), ge=8, le=4096
+    )
+    latent: int = Field(default=32, ge=1, le=1024)
+    rate: float = tunable(
+        3e-3, "Learning rate", "Peak rate of Adam.", form=(1e-5, 0.1), gt=0.0, le=1.0
+    )
+    critic: float = tunable(
+        0.3, "Critic strength", "How far frequencies are re-weighted.", form=(0, 2), ge=0.0, le=2.0
+    )
+    distance_share: float = tunable(
+        0.0,
+        "Budget for the pair distance",
+        "Share of ε spent on scaling the frequencies; 0 uses a public constant.",
+        form=(0, 0.5),
+        ge=0.0,
+        le=0.5,
+    )
+
+    @field_validator("steps")
+    @classmethod
+    def _enough(cls, steps: int) -> int:
+        if 0 < steps < LEAST_STEPS:
+            raise ValueError(f"must be 0 (automatic) or at least {LEAST_STEPS}")
+        return steps

@@ -1,0 +1,76 @@
+"""Boosting's settings, and how they stand beside those of its base."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from core.models.card import tunable
+from core.models.synthesizer import Settings
+
+__all__ = ["WITHOUT_PRIVACY", "BoostedSettings", "PgbSettings", "parted"]
+
+# What serves better where there is no noise, unless it is set by hand.
+WITHOUT_PRIVACY = {"rounds": 1000, "candidates": 1024}
+
+
+class PgbSettings(BaseModel):
+    """Public settings beside those of the base; none depends on data.
+
+    Attributes:
+      base: id of the model that is boosted.
+      snapshots: N, its generators and critics, evenly spaced over the last quarter of its game.
+      rounds: T, private selections.
+      candidates: r, records of each generator that the game is played with.
+      questions: public questions that play beside the learned critics; 0 asks none.
+      boost_share: of the budget, for the selections.
+      rejection: 1 to also keep records in proportion to D/(1 - D) of the average critic, 0 not to.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    base: Literal["dp_gan", "dp_auto_gan", "ppem"] = "dp_gan"
+    snapshots: int = tunable(
+        32, "Snapshots", "Generators and critics kept.", form=(2, 500), ge=2, le=1000
+    )
+    rounds: int = tunable(
+        400, "Rounds", "Private choices of a critic.", form=(1, 5000), ge=1, le=10_000
+    )
+    candidates: int = tunable(
+        256, "Candidates", "Records of each generator.", form=(1, 2000), ge=1, le=10_000
+    )
+    questions: int = tunable(
+        1000, "Public questions", "Beside learned critics.", form=(0, 5000), ge=0, le=10_000
+    )
+    boost_share: float = tunable(
+        0.15, "Budget for boosting", "Share of ε.", form=(0.01, 0.9), gt=0.0, lt=1.0
+    )
+    rejection: int = tunable(1, "Rejection sampling", "1 on, 0 off.", form=(0, 1), ge=0, le=1)
+
+
+@dataclass(frozen=True)
+class BoostedSettings:
+    """Boosting's own settings beside those of its base.
+
+    Attributes:
+      own: of boosting.
+      base: of the base.
+    """
+
+    own: PgbSettings
+    base: Settings
+
+    def model_dump(self) -> dict[str, Any]:
+        """See `Settings`: of both, side by side; what they share is equal."""
+        return self.base.model_dump() | self.own.model_dump()
+
+
+def parted(settings: Mapping[str, Any]) -> tuple[PgbSettings, dict[str, Any]]:
+    """Boosting's own settings, and the base's by name, of all by name."""
+    names = PgbSettings.model_fields
+    own = PgbSettings(**{name: value for name, value in settings.items() if name in names})
+    rest = {name: value for name, value in settings.items() if name not in names}
+    return own, rest | {"snapshots": own.snapshots}

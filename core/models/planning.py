@@ -1,0 +1,53 @@
+"""plan_fit: a model's plan, with one noise scale for all that its budget pays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from core.models.synthesizer import Synthesizer
+from core.privacy.plan import Budget, Phase, Plan
+from core.privacy.planning import planned
+from core.table.schema import Domain
+
+__all__ = ["plan_fit"]
+
+
+def plan_fit(
+    model: Synthesizer[Any],
+    domain: Domain,
+    n: int,
+    budget: Budget,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    added: tuple[Phase, ...] = (),
+    attempts: int = 1,
+) -> Plan:
+    """The private accesses of a fit and of what goes with it, noise calibrated to the budget.
+
+    Touches no data.
+
+    Args:
+      model: which.
+      domain: public.
+      n: number of records, public, ≥ 1.
+      budget: (ε, δ) for everything together.
+      settings: those set by hand, by name.
+      added: accesses beside the model's own that the budget pays for too.
+      attempts: how often everything may be done over, ≥ 1; all of them are paid for beforehand.
+
+    Raises:
+      ValueError: δ ≥ 1/n, an unknown setting, or a budget that no noise can meet.
+    """
+    chosen = model.configure(settings or {}, private=budget.private)
+    plan = planned(
+        model.card.id,
+        n,
+        budget,
+        lambda scale: model.phases(domain, n, chosen, scale),
+        fixed=model.fixed_phases(budget, chosen),
+        added=added,
+        attempts=attempts,
+    )
+    finished = model.finish(domain, plan, chosen)
+    return plan.model_copy(update={"settings": finished.model_dump()})

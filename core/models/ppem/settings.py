@@ -1,0 +1,120 @@
+"""PPEM's settings."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from core.models.card import tunable
+
+__all__ = ["WITHOUT_PRIVACY", "PpemSettings"]
+
+# What serves better where there is no noise, unless it is set by hand.
+WITHOUT_PRIVACY = {
+    "marginal_steps": 1000,
+    "steps": 3000,
+    "energy_steps": 5,
+    "batch": 128,
+    "fakes": 128,
+    "rate": 5e-4,
+    "hidden": 256,
+    "energy_hidden": 256,
+    "box": 0.0,
+}
+
+
+class PpemSettings(BaseModel):
+    """Public settings; none depends on data.
+
+    Attributes:
+      marginal_steps, steps: generator steps of the two pairs.
+      energy_steps: private energy steps a generator step.
+      batch: expected records a private step.
+      fakes: generated records a step.
+      marginal_share: of the budget, for the tagged columns.
+      clip_norm: of one record's energy gradient.
+      penalty_clip: of the α-LMDP penalty's gradient, over the clip norm.
+      penalty: its weight λ_α; 0 trains without.
+      alpha: level of its test.
+      margin: m of the margin loss.
+      lipschitz: weight of the Lipschitz penalty.
+      hidden, latent: widths of the generators.
+      energy_hidden: width of the energies' three hidden layers.
+      rate, energy_rate: peak learning rates.
+      box: largest absolute energy weight over the largest at the start; 0 for none.
+      temperature: of the Gumbel-softmax.
+      snapshots: of the last pair, kept over its last quarter for boosting.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    marginal_steps: int = tunable(
+        500, "Steps, tagged columns", "Generator steps.", form=(1, 20_000), ge=1, le=100_000
+    )
+    steps: int = tunable(
+        2000, "Steps, other columns", "Generator steps.", form=(1, 20_000), ge=1, le=100_000
+    )
+    energy_steps: int = tunable(
+        10, "Energy steps each", "Private steps each.", form=(1, 100), ge=1, le=200
+    )
+    batch: int = tunable(
+        512,
+        "Records a step",
+        "Expected size of a random batch.",
+        form=(1, 20_000),
+        ge=1,
+        le=100_000,
+    )
+    fakes: int = tunable(
+        256, "Generated records a step", "Larger is smoother.", form=(16, 5000), ge=16, le=10_000
+    )
+    marginal_share: float = tunable(
+        0.2, "Budget, tagged columns", "Share of ε.", form=(0.01, 0.99), gt=0.0, lt=1.0
+    )
+    clip_norm: float = tunable(
+        1.0, "Clip norm", "Largest influence of one record.", form=(0.01, 100), gt=0.0, le=100.0
+    )
+    penalty_clip: float = tunable(
+        0.25, "Penalty clip", "Of the clip norm.", form=(0.01, 10), gt=0.0, le=10.0
+    )
+    penalty: float = tunable(
+        3.0, "Penalty weight λ_α", "0 trains without.", form=(0, 100), ge=0.0, le=1000.0
+    )
+    alpha: float = Field(default=0.05, gt=0.0, lt=0.5)
+    margin: float = tunable(
+        10.0,
+        "Margin",
+        "Energy that generated records are raised to.",
+        form=(0.1, 100),
+        gt=0.0,
+        le=1000.0,
+    )
+    lipschitz: float = tunable(
+        1.0, "Lipschitz weight", "Smoother energies when larger.", form=(0, 100), ge=0.0, le=1000.0
+    )
+    hidden: int = tunable(
+        128, "Generator width", "Width of the generators' layers.", form=(4, 2048), ge=4, le=4096
+    )
+    latent: int = tunable(
+        32, "Latent width", "Independent directions of variation.", form=(1, 512), ge=1, le=1024
+    )
+    energy_hidden: int = tunable(
+        64, "Energy width", "Smaller means less noise.", form=(4, 2048), ge=4, le=4096
+    )
+    rate: float = tunable(
+        2e-4, "Generator rate", "Peak learning rate.", form=(1e-5, 0.1), gt=0.0, le=1.0
+    )
+    energy_rate: float = tunable(
+        1e-3, "Energy rate", "Peak learning rate.", form=(1e-5, 0.1), gt=0.0, le=1.0
+    )
+    box: float = tunable(
+        1.0,
+        "Energy box",
+        "Largest weight over the largest at the start.",
+        form=(0, 10),
+        ge=0.0,
+        le=100.0,
+    )
+    temperature: float = tunable(
+        0.7, "Temperature", "Of relaxed categories.", form=(0.05, 5), ge=0.05, le=10.0
+    )
+    snapshots: int = Field(default=0, ge=0, le=1000)

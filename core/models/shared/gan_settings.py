@@ -1,0 +1,79 @@
+"""Settings of a private GAN; needs no torch."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from core.models.card import tunable
+
+__all__ = ["GanSettings"]
+
+
+class GanSettings(BaseModel):
+    """Public settings; none depends on data.
+
+    Attributes:
+      steps: generator steps.
+      critic_steps: private critic steps a generator step.
+      batch: expected records a private step.
+      fakes: generated records a step.
+      clip_norm: of one record's critic gradient.
+      hidden: width of the generator's layers.
+      critic_hidden: width of the critic's first hidden layer; the second is half.
+      rate, critic_rate: peak learning rates.
+      box: largest absolute weight of the critic, as a share of the largest it starts with.
+      temperature: of the Gumbel-softmax.
+      snapshots: generators and critics kept over the last quarter, for boosting.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    steps: int = tunable(
+        2000,
+        "Generator steps",
+        "More spread the budget thinner.",
+        form=(1, 20_000),
+        ge=1,
+        le=100_000,
+    )
+    critic_steps: int = tunable(
+        10, "Critic steps each", "Private steps a generator step.", form=(1, 100), ge=1, le=200
+    )
+    batch: int = tunable(
+        512,
+        "Records a step",
+        "Expected size of a random batch.",
+        form=(1, 20_000),
+        ge=1,
+        le=100_000,
+    )
+    fakes: int = tunable(
+        256, "Generated records a step", "Larger is smoother.", form=(16, 5000), ge=16, le=10_000
+    )
+    clip_norm: float = tunable(
+        1.0, "Clip norm", "Largest influence of one record.", form=(0.01, 100), gt=0.0, le=100.0
+    )
+    hidden: int = tunable(
+        128, "Generator width", "Width of the generator's layers.", form=(4, 2048), ge=4, le=4096
+    )
+    critic_hidden: int = tunable(
+        128, "Critic width", "Smaller means less noise.", form=(4, 2048), ge=4, le=4096
+    )
+    rate: float = tunable(
+        2e-4, "Generator rate", "Peak learning rate.", form=(1e-5, 0.1), gt=0.0, le=1.0
+    )
+    critic_rate: float = tunable(
+        1e-3, "Critic rate", "Peak learning rate.", form=(1e-5, 0.1), gt=0.0, le=1.0
+    )
+    box: float = tunable(
+        0.5,
+        "Critic box",
+        "Largest weight over the largest at the start.",
+        form=(0.01, 10),
+        gt=0.0,
+        le=100.0,
+    )
+    temperature: float = tunable(
+        0.7, "Temperature", "Of relaxed categories.", form=(0.05, 5), ge=0.05, le=10.0
+    )
+    snapshots: int = Field(default=0, ge=0, le=1000)

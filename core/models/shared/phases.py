@@ -1,0 +1,43 @@
+"""Private phases that several models plan; needs no torch."""
+
+from __future__ import annotations
+
+from core.privacy.accounting.split import noise_for_share
+from core.privacy.plan import Phase
+
+__all__ = ["gradient_phase"]
+
+
+def gradient_phase(
+    name: str,
+    title: str,
+    *,
+    scale: float,
+    n: int,
+    batch: int,
+    count: int,
+    share: float = 1.0,
+    of: str = "",
+) -> Phase:
+    """DP-SGD on random batches, as a phase of a plan.
+
+    Args:
+      name, title: of the phase.
+      scale: of all noise, ≥ 0.
+      n: number of records.
+      batch: records a step expects, ≥ 1; all of them at most.
+      count: private steps, ≥ 1.
+      share: of the budget, in (0, 1].
+      of: what the gradients are of, as in " of a critic"; or nothing.
+    """
+    rate = min(1.0, batch / n)
+    return Phase(
+        name=name,
+        title=title,
+        what=f"Gradients{of} at random batches of about {min(batch, n):,} records, each record's "
+        "clipped, with Gaussian noise on every sum.",
+        share=share,
+        noise_multiplier=noise_for_share(scale, share, count=count, sampling_rate=rate),
+        count=count,
+        sampling_rate=rate,
+    )

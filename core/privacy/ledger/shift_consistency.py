@@ -1,0 +1,185 @@
+"""Shifts that stay consistent (α-LMDP): an account's first tagged release settles them for all.
+
+What a shift hides can be computed from several releases that are shifted differently: two strengths
+extrapolate to the real marginal, two groupings have two functions that average out, and a release
+without tags shows the marginal outright. So the groups, the declared domains of their columns and
+the strength are those of the first tagged release, for all releases about the same people. Whatever
+else the steward wants has to be confirmed in words, and each later certificate repeats that.
+
+Columns are known by their names alone. A name that no earlier release had may be a tagged column
+under another name, so it needs words too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from core.privacy.ledger.entries import Entry
+from core.privacy.plan import Plan
+from core.table.schema import Column, Domain
+
+__all__ = ["MAX_WORDS", "NO_OTHER_ACCOUNT", "ReleaseScope", "objection", "statements"]
+
+MAX_WORDS = 300  # characters of a confirmation
+NO_OTHER_ACCOUNT = "The steward declared that these people have no other account."
+MEASURED = (
+    "two shifts at strengths .40 and .95 extrapolate to the real distribution: distance .067 and "
+    ".134 became .019"
+)
+WAY_OUT = "Nothing was spent."
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseScope:
+    """What a plan would release, as far as hidden distributions go; fields as in `Entry`."""
+
+    columns: tuple[str, ...] | None
+    groups: tuple[tuple[str, ...], ...]
+    shift: float | None
+    domain_digest: str
+
+    @classmethod
+    def of(cls, plan: Plan, domain: Domain | None) -> ReleaseScope:
+        """What a plan for a domain releases; without the domain its columns are not known."""
+        tags = {} if plan.protection is None else plan.protection.groups
+        groups = tuple(sorted(tuple(sorted(names)) for names in tags.values()))
+        shift = None if plan.protection is None else plan.protection.shift
+        if domain is None:
+            return cls(columns=None, groups=groups, shift=shift, domain_digest="")
+        tagged = {name for names in groups for name in names}
+        domains = sorted(_domain(column) for column in domain.modelled if column.name in tagged)
+        return cls(
+            columns=tuple(sorted(column.name for column in domain.modelled)),
+            groups=groups,
+            shift=shift,
+            domain_digest=_digest(domains) if domains else "",
+        )
+
+
+def _digest(domains: list[list[object]]) -> str:
+    return hashlib.sha256(json.dumps(domains).encode()).hexdigest()
+
+
+def _domain(column: Column) -> list[object]:
+    """What fixes the scale that a column is shifted on."""
+    spikes, categories = list(column.spikes), list(column.categories or ())
+    bounds = [column.low, column.high, column.step, column.scale]
+    return [column.name, column.kind.value, column.missing, *bounds, spikes, categories]
+
+
+def objection(earlier: Sequence[Entry], scope: ReleaseScope) -> str | None:
+    """Why a release would betray hidden distributions; None when it does not.
+
+    Args:
+      earlier: all entries of the account, oldest first.
+      scope: of the next release.
+
+    Returns:
+      A sentence or two on what would be revealed and what would pass. Nothing in it comes from
+      rows.
+    """
+    releases = [entry for entry in earlier if entry.kind == "release"]
+    fixed = next((entry for entry in releases if entry.groups), None)
+    if fixed is None:
+        return _after_untagged(releases, scope) if scope.groups else None
+    problem = _groups(fixed, scope) or _strength(fixed, scope) or _columns(releases, scope)
+    if problem is None:
+        return None
+    groups = "; ".join(", ".join(group) for group in fixed.groups)
+    return (
+        f"{problem} The first tagged release about these people settled: {groups} at strength "
+        f"{fixed.shift:g}. {WAY_OUT} Plan with those, leave tagged columns out, or confirm in "
+        "words that the hidden distributions may become known."
+    )
+
+
+def _after_untagged(releases: Sequence[Entry], scope: ReleaseScope) -> str | None:
+    if not releases:
+        return None
+    tagged = {name for names in scope.groups for name in names}
+    shown = {name for entry in releases for name in entry.columns or ()}
+    unknown = any(entry.columns is None for entry in releases)
+    which = ", ".join(sorted(tagged & shown))
+    if which:
+        why = f"An earlier release about these people shows {which} without a shift."
+    elif unknown:
+        why = "An earlier release about these people may show the tagged columns without a shift."
+    else:
+        why = (
+            "Earlier releases about these people have no tags, and one of their columns may be a "
+            "tagged one under another name."
+        )
+    return (
+        f"{why} A shift hides nothing that was shown before. {WAY_OUT} Go on without tags, or "
+        "confirm in words that the hidden distributions may be known."
+    )
+
+
+def _groups(fixed: Entry, scope: ReleaseScope) -> str | None:
+    if not scope.groups:
+        tagged = {name for names in fixed.groups for name in names}
+        if scope.columns is None:
+            return "This release has no tags and does not say which columns it shows."
+        shown = ", ".join(sorted(tagged & set(scope.columns)))
+        return f"This release would show {shown} without the shift." if shown else None
+    if scope.groups != fixed.groups:
+        return (
+            "Other tags or other groups get other shifts, and what two shifts of a column have in "
+            "common is the real distribution."
+        )
+    if scope.domain_digest != fixed.domain_digest:
+        return (
+            "Other bounds, categories or scales of the tagged columns give another shift, and what "
+            "two shifts of a column have in common is the real distribution."
+        )
+    return None
+
+
+def _strength(fixed: Entry, scope: ReleaseScope) -> str | None:
+    if not scope.groups or scope.shift == fixed.shift:
+        return None
+    return f"Another strength would undo the shift: {MEASURED}."
+
+
+def _columns(releases: Sequence[Entry], scope: ReleaseScope) -> str | None:
+    seen = {name for entry in releases for name in entry.columns or ()}
+    fresh = None if scope.columns is None else sorted(set(scope.columns) - seen)
+    if fresh is None:
+        return "This release does not say which columns it shows."
+    if not fresh:
+        return None
+    return f"New column names ({', '.join(fresh)}) may be hidden columns under another name."
+
+
+def statements(entries: Sequence[Entry], n: int) -> tuple[tuple[str, str], ...]:
+    """What the certificate of a release must say of its account, oldest first, no sentence twice.
+
+    Args:
+      entries: the account's, up to the release and with it.
+      n: number of records (public) of the release.
+
+    Returns:
+      What each sentence is about ("people", "shift" or "limit"), and the sentence.
+    """
+    return tuple(dict.fromkeys(_said(entries, n)))
+
+
+def _said(entries: Sequence[Entry], n: int) -> Iterator[tuple[str, str]]:
+    for entry in entries:
+        if entry.kind == "account" and entry.delta * n >= 1.0:  # opened with fewer records
+            yield (
+                "limit",
+                f"The limit of all releases about these people, δ {entry.delta:.3g}, was set for "
+                f"a smaller table; it is not below one over this table's {n} records.",
+            )
+        if entry.kind == "statement":
+            yield "people", NO_OTHER_ACCOUNT
+        elif entry.kind == "release" and entry.words:
+            yield (
+                "shift",
+                "The steward confirmed that a release about these people may undo what is hidden "
+                f"of tagged columns (ledger entry {entry.seq}): “{entry.words}”.",
+            )

@@ -1,0 +1,225 @@
+"""Hidden distributions: no later release undoes what the first one settled."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+from pathlib import Path
+
+import pytest
+from dp_accounting.gaussian_mechanism import get_sigma_gaussian
+from sqlalchemy import Engine, create_engine
+
+from core.privacy.ledger import ledger as ledger_module
+from core.privacy.ledger.entries import Entry
+from core.privacy.ledger.ledger import HiddenError, Ledger
+from core.privacy.ledger.shift_consistency import NO_OTHER_ACCOUNT
+from core.privacy.plan import Plan, Protection
+from core.table.schema import Column, Domain, Kind
+from tests.privacy import toys
+
+N = 1000
+NAMES = ("age", "hours", "sex")
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Engine:
+    return create_engine(f"sqlite:///{tmp_path / 'ledger.db'}")
+
+
+@pytest.fixture
+def ledger(engine: Engine) -> Ledger:
+    made = Ledger(engine)
+    made.register("people", 10.0, 1e-5, n=N)
+    return made
+
+
+def domain(*names: str, high: float = 99.0) -> Domain:
+    columns = tuple(
+        Column(name=name, kind=Kind.INTEGER, low=0, high=high, step=1, dtype="int64")
+        for name in names or NAMES
+    )
+    return Domain(columns=columns, sensitive={})
+
+
+def plan(*groups: tuple[str, ...], shift: float = 0.75, label: str = "g") -> Plan:
+    """A small release with these tagged groups; none without any."""
+    sigma = get_sigma_gaussian(0.3, 1e-6) * (1 + 1e-9)
+    bare = toys.plan(N, [toys.phase(noise_multiplier=sigma)])
+    if not groups:
+        return bare
+    tags = {f"{label}{i}": names for i, names in enumerate(groups)}
+    return bare.model_copy(update={"protection": Protection(groups=tags, shift=shift)})
+
+
+# after a first tagged release of {age, hours} at .75: plan, domain, what the reason says
+REFUSED = {
+    "weaker": (plan(("age", "hours"), shift=0.4), domain(), "strength would undo"),
+    "stronger": (plan(("age", "hours"), shift=0.95), domain(), "strength would undo"),
+    "left to the model": (plan(("age", "hours"), shift=0.0), domain(), "strength would undo"),
+    "subset": (plan(("age",)), domain(), "other groups"),
+    "superset": (plan(("age", "hours", "sex")), domain(), "other groups"),
+    "split": (plan(("age",), ("hours",)), domain(), "other groups"),
+    "one more group": (plan(("age", "hours"), ("sex",)), domain(), "other groups"),
+    "other columns": (plan(("sex",)), domain(), "other groups"),
+    "renamed tag": (plan(("Age", "hours")), domain("Age", "hours", "sex"), "other groups"),
+    "other bounds": (plan(("age", "hours")), domain(high=120.0), "Other bounds"),
+    "untagged": (plan(), domain(), "would show age, hours without the shift"),
+    "untagged, one of them": (plan(), domain("age", "sex"), "would show age without the shift"),
+    "untagged, renamed": (plan(), domain("years", "sex"), "under another name"),
+    "tagged, a copy beside": (
+        plan(("age", "hours")),
+        domain(*NAMES, "age_2"),
+        "under another name",
+    ),
+    "nobody says which": (plan(), None, "does not say which columns"),
+}
+PASSES = {
+    "the same again": (plan(("age", "hours")), domain()),
+    "in another order": (plan(("hours", "age")), domain("sex", "hours", "age")),
+    "another label": (plan(("age", "hours"), label="other"), domain()),
+    "fewer untagged columns": (plan(("age", "hours")), domain("age", "hours")),
+    "untagged without them": (plan(), domain("sex")),
+}
+
+
+@pytest.fixture
+def settled(ledger: Ledger) -> Ledger:
+    ledger.debit("people", plan(("age", "hours")), "first", domain=domain())
+    return ledger
+
+
+@pytest.mark.parametrize(("later", "of", "reason"), REFUSED.values(), ids=REFUSED)
+def test_what_would_undo_a_shift_is_refused(
+    settled: Ledger, later: Plan, of: Domain | None, reason: str
+) -> None:
+    if of is not None:
+        foreseen = settled.objection("people", later, of)
+        assert foreseen is not None and reason in foreseen
+    with pytest.raises(HiddenError, match=reason) as refused:
+        settled.debit("people", later, "later", domain=of)
+    assert "age, hours at strength 0.75" in str(refused.value)
+    assert "Nothing was spent" in str(refused.value)
+    with pytest.raises(HiddenError):
+        settled.debit("people", later, "later", domain=of, words="   ")
+    assert settled.left("people").releases == 1
+
+
+@pytest.mark.parametrize(("later", "of"), PASSES.values(), ids=PASSES)
+def test_what_keeps_to_the_first_release_passes(settled: Ledger, later: Plan, of: Domain) -> None:
+    assert settled.objection("people", later, of) is None
+    entry = settled.debit("people", later, "later", domain=of)
+    assert entry.words == "" and entry.statements == ()
+
+
+@pytest.mark.parametrize(
+    ("first", "reason"),
+    [
+        (domain(), "shows age, hours without a shift"),
+        (domain("years", "sex"), "under another name"),
+        (None, "may show the tagged columns"),
+    ],
+)
+def test_tags_after_an_untagged_release_are_refused(
+    ledger: Ledger, first: Domain | None, reason: str
+) -> None:
+    ledger.debit("people", plan(), "untagged", domain=first)
+    with pytest.raises(HiddenError, match=reason):
+        ledger.debit("people", plan(("age", "hours")), "tagged", domain=domain())
+    ledger.debit(
+        "people", plan(), "untagged again", domain=domain()
+    )  # hides nothing, shows nothing
+
+
+def test_other_people_settle_for_themselves(settled: Ledger) -> None:
+    settled.register("others", 10.0, 1e-5, n=N)
+    settled.debit("others", plan(("age",), shift=0.4), "others", domain=domain())
+    settled.debit("people", plan(("age", "hours")), "again", domain=domain())
+
+
+def test_what_was_confirmed_stands_in_every_later_certificate(settled: Ledger) -> None:
+    other = plan(("age", "hours"), shift=0.4)
+    words = "the board\n knows  and agrees"
+    entry = settled.debit("people", other, "other", domain=domain(), words=words)
+    assert entry.words == "the board knows and agrees"
+    (said,) = entry.statements
+    assert said[0] == "shift" and entry.words in said[1]
+    after = settled.debit("people", plan(("age", "hours")), "after", domain=domain())
+    assert after.statements == entry.statements and after.words == ""
+    # leave was given once, for one release
+    with pytest.raises(HiddenError):
+        settled.debit("people", other, "once more", domain=domain())
+    assert settled.verify()
+
+
+def test_words_that_were_not_needed_are_not_kept(settled: Ledger) -> None:
+    entry = settled.debit(
+        "people", plan(("age", "hours")), "same", domain=domain(), words="whatever"
+    )
+    assert entry.words == "" and entry.statements == ()
+
+
+def test_a_declaration_is_kept_and_repeated(ledger: Ledger) -> None:
+    ledger.declare("people", "two towns", key="t1")
+    assert ledger.declare("people", "two towns", key="t1").seq == 2  # once
+    entry = ledger.debit("people", plan(), "run", domain=domain())
+    assert entry.statements == (("people", NO_OTHER_ACCOUNT),)
+    assert "two towns" not in str(entry.statements)  # the words stay inside
+    assert ledger.left("people").releases == 1
+    assert ledger.verify().entries == 3
+    with pytest.raises(ValueError, match="needs words"):
+        ledger.declare("people", " ", key="t2")
+
+
+def test_a_limit_that_a_larger_table_outgrew_is_said(ledger: Ledger) -> None:
+    small, large = plan(), plan().model_copy(update={"n": 200_000})
+    assert ledger.debit("people", small, "small", domain=domain()).statements == ()
+    ((about, said),) = ledger.debit("people", large, "large", domain=domain()).statements
+    assert about == "limit" and "not below one over this table's 200000 records" in said
+
+
+def _race(url: str, shift: float, barrier: object, results: object) -> None:
+    ledger = Ledger(create_engine(url, connect_args={"timeout": 60}))
+    barrier.wait()  # type: ignore[attr-defined]
+    try:
+        later = plan(("age",), shift=shift)
+        ledger.debit("people", later, f"{shift}", domain=domain())
+        results.put(True)  # type: ignore[attr-defined]
+    except HiddenError:
+        results.put(False)  # type: ignore[attr-defined]
+
+
+def test_of_two_strengths_at_once_one_is_settled(ledger: Ledger, engine: Engine) -> None:
+    context = multiprocessing.get_context("spawn")
+    barrier, results = context.Barrier(2), context.Queue()
+    both = [
+        context.Process(target=_race, args=(str(engine.url), shift, barrier, results))
+        for shift in (0.4, 0.95)
+    ]
+    for process in both:
+        process.start()
+    assert sorted(results.get(timeout=120) for _ in both) == [False, True]
+    for process in both:
+        process.join(timeout=60)
+    assert ledger.left("people").releases == 1
+
+
+# -- older workspaces, and the mutant -------------------------------------------------------------
+
+
+def test_entries_of_older_versions_keep_their_hash() -> None:
+    old = {
+        "seq": 1, "time": 1.5, "kind": "release", "people": "p", "run": "r", "model": "m",
+        "plan": "d", "epsilon": 1.0, "delta": 1e-6, "rho": 0.1, "previous": "0" * 64,
+    }  # fmt: skip
+    assert Entry(**old).body() == json.dumps(old, sort_keys=True)
+
+
+def test_a_ledger_that_settles_nothing_is_caught(
+    settled: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before, strength and groups were free for each release: these tests see it."""
+    monkeypatch.setattr(ledger_module, "objection", lambda *_: None)
+    for name, (later, of, _) in REFUSED.items():
+        settled.debit("people", later, name, domain=of)  # passes, so every case above would fail
+    assert settled.left("people").releases == len(REFUSED) + 1
