@@ -8,7 +8,6 @@ read in several places; `tests/test_docs.py` finds those that are missing.
 from __future__ import annotations
 
 import argparse
-import importlib
 import inspect
 import json
 import re
@@ -19,8 +18,9 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from core.cli.main import _parser as command_line
-from core.models.synthesizer import Card, cards
-from core.quality.metrics.registry import METRICS
+from core.models.card import Card
+from core.models.registry import cards, synthesizer
+from core.quality.metrics.family import families
 
 PAGE = Path(__file__).with_name("reference.md")
 CONFIG = Path(__file__).parents[1] / ".streamlit" / "config.toml"
@@ -74,26 +74,13 @@ def table(*columns: str, rows: Iterable[tuple[str, ...]]) -> str:
 
 
 def attributes(documented: type) -> dict[str, str]:
-    """What a class's docstring says of each of its attributes, by name."""
-    _, _, listed = (inspect.getdoc(documented) or "").partition("Attributes:\n")
+    """What the docstrings of a class and its bases say of each attribute, by name."""
     texts: dict[str, str] = {}
-    for names, text in re.findall(r"^  (\w[\w, ]*): (.+(?:\n    .+)*)", listed, re.MULTILINE):
-        texts |= dict.fromkeys(names.split(", "), " ".join(text.split()))
+    for described in reversed(documented.__mro__):
+        _, _, listed = inspect.cleandoc(described.__doc__ or "").partition("Attributes:\n")
+        for names, text in re.findall(r"^  (\w[\w, ]*): (.+(?:\n    .+)*)", listed, re.MULTILINE):
+            texts |= dict.fromkeys(names.split(", "), " ".join(text.split()))
     return texts
-
-
-def settings_of(model_id: str) -> type[BaseModel]:
-    """The class of a model's public settings."""
-    module = importlib.import_module(f"core.models.{model_id}.plan")
-    own = f"core.models.{model_id}."
-    classes = [
-        value
-        for name, value in vars(module).items()
-        if name.endswith("Settings") and getattr(value, "__module__", "").startswith(own)
-    ]
-    (found,) = classes
-    assert issubclass(found, BaseModel)
-    return found
 
 
 def allowed(settings: type[BaseModel], name: str) -> str:
@@ -111,7 +98,7 @@ def allowed(settings: type[BaseModel], name: str) -> str:
 
 def model_section(card: Card) -> str:
     """A model's settings; what the Plan page says of them, else what the code says."""
-    settings = settings_of(card.id)
+    settings = synthesizer(card.id).settings_class
     texts = attributes(settings)
     texts |= {setting.name: f"{setting.label}: {setting.help}" for setting in card.settings}
     rows = (
@@ -137,7 +124,8 @@ def metric_section() -> str:
             f"`{m.key}`", m.title, m.goal, f"{m.low:,.10g} to {m.high:,.10g} {m.unit}".strip(),
             m.meaning, m.source,
         )
-        for m in METRICS
+        for family in families()
+        for m in family.metrics
     )  # fmt: skip
     return table("key", "title", "closer is", "range", "meaning", "source", rows=rows)
 

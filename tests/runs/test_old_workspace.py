@@ -4,23 +4,22 @@
 """
 
 import json
-import os
 import tarfile
 import time
 from pathlib import Path
 
 import pytest
 
-from core.models.synthesizer import load_fitted
+from core.models.registry import load_fitted, synthesizer
 from core.privacy.ledger.ledger import Ledger
 from core.quality.report.types import Report
-from core.runs.execution import worker
-from core.runs.execution.launcher import LocalLauncher
-from core.runs.storage import reviews
+from core.runs.accounts.account import table_account
+from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.storage import notes
 from core.runs.storage.events import State
-from core.runs.storage.looks import looks
-from core.services import export, planning, service
-from tests.runs import toy
+from core.runs.storage.inside_views import recorded_views
+from core.services import export, planning, reviews, runs
+from tests.runs.workers import releases, work
 
 ARCHIVE = Path(__file__).parents[1] / "fixtures" / "old_workspace.tar.gz"
 DONE = ("scores", "scores again", "tagged", "not private", "p3gm", "ppem", "dp_auto_gan")
@@ -41,7 +40,7 @@ def expected(home):
 
 @pytest.fixture
 def store(home):
-    with service.open_store(home) as opened:
+    with runs.open_store(home) as opened:
         yield opened
 
 
@@ -59,21 +58,21 @@ def test_tables_are_read_as_they_were(store, expected):
         frame = store.load_frame(table_id)
         assert len(frame) == old["rows"] and list(frame.columns) == old["columns"]
         assert store.attested(table_id)
-        entries = service.account(store, table_id).entries
+        entries = table_account(store, table_id).entries
         assert [entry.hash for entry in entries] == old["account"]
 
 
 def test_runs_and_their_plans_are_read_as_they_were(store, expected):
-    runs = {run.name: run for run in store.runs()}
-    assert runs.keys() == expected["runs"].keys() == {*DONE, "paused", "lost"}
+    by_name = {run.name: run for run in store.runs()}
+    assert by_name.keys() == expected["runs"].keys() == {*DONE, "paused", "lost"}
     for name, old in expected["runs"].items():
-        run = runs[name]
+        run = by_name[name]
         assert (run.id, run.table_id, run.model) == (old["id"], old["table"], old["model"])
         assert (run.state.value, run.message) == (old["state"], old["message"])
         assert (run.debit, run.debit_key) == (old["debit"], old["debit_key"])
         assert run.resumable is old["resumable"]
         assert as_json(run.guarantee) == old["guarantee"]
-        assert len(list(store.events(run.id))) == old["events"]
+        assert len(list(store.journal.events(run.id))) == old["events"]
         plan, asked = run.plan, old["plan"]
         assert (plan.model, plan.n) == (asked["model"], asked["n"])
         assert plan.settings == asked["settings"]
@@ -105,7 +104,7 @@ def test_the_ledger_holds_and_says_what_was_paid(store, expected):
 @pytest.mark.parametrize("name", DONE)
 def test_reports_are_whole(store, expected, name):
     old = expected["runs"][name]
-    inside, outside = (service.report(store, old["id"], view) for view in ("inside", "outside"))
+    inside, outside = (reviews.report(store, old["id"], view) for view in ("inside", "outside"))
     assert sorted(inside) == old["inside"]
     report = Report.model_validate(inside)
     assert report.complete and report.view == "inside" and report.rows_synthetic == 40
@@ -117,26 +116,26 @@ def test_reports_are_whole(store, expected, name):
 
 def test_what_people_said_is_there(store, expected):
     first = expected["runs"]["scores"]
-    said = reviews.comments(store, first["id"])
+    said = notes.comments(store, first["id"])
     assert [[c.about, c.author, c.text, c.settled_by] for c in said] == expected["comments"]
-    assert [c.author for c in reviews.comments(store, first["id"], "outside")] == ["Bo"]
-    given = reviews.verdicts(store, first["id"])
+    assert [c.author for c in notes.comments(store, first["id"], "outside")] == ["Bo"]
+    given = notes.review_verdicts(store, first["id"])
     assert [[v.author, v.decision.value, v.text] for v in given] == expected["verdicts"]
-    assert reviews.rule(store, first["table"]).approvals == 2
-    assert not reviews.missing(store, table_id=first["table"], run_id=first["id"])
+    assert notes.rule(store, first["table"]).approvals == 2
+    assert not notes.missing(store, table_id=first["table"], run_id=first["id"])
     for table_id, old in expected["picked"].items():
-        assert list(reviews.picked(store, table_id)) == old
-    chosen = reviews.picked_by_scores(store, first["table"])
+        assert list(notes.picked(store, table_id)) == old
+    chosen = notes.picked_by_scores(store, first["table"])
     assert chosen is not None and chosen[1].runs == expected["by_scores"]
-    seen = looks(store, store.table(first["table"]).people)
-    assert sorted([look.run_id, look.author] for look in seen) == expected["looks"]
+    seen = recorded_views(store, store.table(first["table"]).people)
+    assert sorted([view.run_id, view.author] for view in seen) == expected["looks"]
 
 
 @pytest.mark.parametrize("name", DONE)
 def test_downloads_are_there(store, expected, name):
     old = expected["runs"][name]
     run = store.run(old["id"])
-    paper = service.certificate(store, run.id)
+    paper = reviews.privacy_certificate(store, run.id)
     assert paper == old["certificate"] and paper["plan_digest"] == run.plan.digest
     assert json.loads(export.certificate_text(paper)) == paper
     assert export.reviewed_file(store, run, format="csv").read_text().count("\n") == 41
@@ -151,49 +150,41 @@ def test_downloads_are_there(store, expected, name):
 @pytest.mark.parametrize("name", DONE)
 def test_saved_models_make_more_rows(store, expected, name):
     run = store.run(expected["runs"][name]["id"])
-    more = load_fitted(run.model, store.artefact(run.id, "model")).sample(7, seed=1)
+    more = load_fitted(run.model, store.artefacts(run.id).path("model")).sample(7, seed=1)
     assert len(more) == 7 and tuple(more.columns) == run.schema.names
     assert set(more["smoker"].dropna()) <= {"yes", "no"}
 
 
-def releases(store, people):
-    return sum(entry.kind == "release" for entry in Ledger(store.engine).entries(people))
-
-
 def test_a_paused_run_goes_on_to_its_end_and_pays_nothing_more(store, expected):
     old = expected["runs"]["paused"]
-    before = releases(store, store.run(old["id"]).people)
-    service.resume(store, LocalLauncher(store), old["id"])
+    before = releases(store, store.table(old["table"]))
+    runs.resume(store, LocalLauncher(store), old["id"])
     end = time.monotonic() + PATIENCE
     while store.run(old["id"]).state.live and time.monotonic() < end:
         time.sleep(0.1)
     run = store.run(old["id"])
-    log = store.artefact(run.id, "worker.log").read_text()
+    log = store.artefacts(run.id).path("worker.log").read_text()
     assert (run.state, run.message) == (State.DONE, "Done."), log
-    steps = [e.data for e in store.events(run.id, kind="progress") if e.data["phase"] == "training"]
+    steps = [
+        e.data
+        for e in store.journal.events(run.id, kind="progress")
+        if e.data["phase"] == "training"
+    ]
     assert min(s["step"] for s in steps[1:]) > old["progress"]["step"], "from the checkpoint on"
-    assert run.debit == old["debit"] and releases(store, run.people) == before
+    assert run.debit == old["debit"] and releases(store, store.table(old["table"])) == before
     assert run.guarantee is not None
     assert run.guarantee.epsilon == old["plan"]["guarantee"]["epsilon"]
-    assert Report.model_validate(service.report(store, run.id)).complete
+    assert Report.model_validate(reviews.report(store, run.id)).complete
     assert Ledger(store.engine).verify()
-
-
-def work_off(store, run_id):
-    """What a worker does, here in this process and with a toy for a report."""
-    assert store.claim(run_id, slots=1) and store.adopt(run_id, os.getpid())
-    worker.main([run_id, "--home", str(store.workspace.home)], compare=toy.compare)
-    run = store.run(run_id)
-    assert (run.state, run.message) == (State.DONE, "Done."), run.error
-    return run
 
 
 def test_a_killed_run_goes_on_to_its_end_and_pays_nothing_more(store, expected):
     old = expected["runs"]["lost"]
-    before = releases(store, store.run(old["id"]).people)
+    before = releases(store, store.table(old["table"]))
     assert store.set_state(old["id"], State.QUEUED, "Waiting.", expect=(State.LOST,))
-    run = work_off(store, old["id"])
-    assert run.debit == old["debit"] and releases(store, run.people) == before
+    run = work(store, old["id"], find=synthesizer)
+    assert (run.state, run.message) == (State.DONE, "Done."), run.error
+    assert run.debit == old["debit"] and releases(store, store.table(old["table"])) == before
     assert run.guarantee is not None
     assert run.guarantee.epsilon == old["plan"]["guarantee"]["epsilon"]
 
@@ -201,13 +192,13 @@ def test_a_killed_run_goes_on_to_its_end_and_pays_nothing_more(store, expected):
 def test_a_new_run_starts_on_an_old_table(store, expected):
     table = store.table(expected["runs"]["paused"]["table"])
     settings = {"steps": 10, "frequencies": 100, "batch": 64, "hidden": 8, "latent": 4}
-    plan = planning.make_plan(
-        table.schema, table.training_n, model="pearl", epsilon=0.5, settings=settings
-    )
-    before = releases(store, table.people)
+    request = planning.PlanRequest(model="pearl", epsilon=0.5, settings=settings)
+    plan = planning.make_plan(table.schema, table.training_n, request)
+    before = releases(store, table)
     run = store.create_run(
         table.id, plan, schema=table.schema, rows=20, seed=1, device="cpu", name="new"
     )
-    run = work_off(store, run.id)
-    assert releases(store, table.people) == before + 1 and Ledger(store.engine).verify()
-    assert service.certificate(store, run.id)["plan_digest"] == plan.digest
+    run = work(store, run.id, find=synthesizer)
+    assert (run.state, run.message) == (State.DONE, "Done."), run.error
+    assert releases(store, table) == before + 1 and Ledger(store.engine).verify()
+    assert reviews.privacy_certificate(store, run.id)["plan_digest"] == plan.digest
