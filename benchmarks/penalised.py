@@ -3,7 +3,7 @@
     python benchmarks/penalised.py [--rounds 7] [--batch 128] [--hidden 256] [--width 128] [--json]
 
 One step: real records and a Lipschitz penalty at points between them, each record's gradient
-clipped over all uses of all layers, summed. Ours goes through closed forms; the other is
+clipped over all passes of all layers, summed. Ours goes through closed forms; the other is
 vmap(grad) of the same loss with a double backward, which lays every gradient out. Both answers are
 compared before anything is timed. Interleaved; medians and their ratio.
 """

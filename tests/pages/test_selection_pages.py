@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import streamlit as st
 
-from core.quality.metrics.noisy import MadeCells, NoisyCells
+from core.quality.metrics.noisy import NoisyCells, SyntheticCells
 from core.runs.execution import noisy_scores
 from core.runs.storage import notes
 from core.runs.storage.inside_views import record_view, recorded_views, viewed_runs
@@ -55,7 +55,7 @@ def scored(store, pair):
     store.artefacts(pair[0].id).path(noisy_scores.NOISY_CELLS).write_text(cells.model_dump_json())
     for run, off in zip(pair, (20.0, 1.0), strict=True):
         counts = real + off * np.tile([1, -1], 10)
-        made = MadeCells(key=key, rows=n, counts=tuple(counts))
+        made = SyntheticCells(key=key, rows=n, counts=tuple(counts))
         store.artefacts(run.id).path(noisy_scores.SYNTHETIC_CELLS).write_text(
             made.model_dump_json()
         )

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from core.models.planning import plan_fit
+from core.privacy.plan import Budget
 from core.runs.execution import reports as reporting
 from core.runs.execution import worker
 from core.runs.execution.reports import content_key
@@ -40,7 +41,7 @@ def queued(store, table, schema, *, review=None, share=0.0):
     schema = schema.model_copy(update={"holdout": share})
     store.save_schema(table.id, schema)
     table = store.table(table.id)
-    budget = toy.Budget(epsilon=1.0, delta=1e-6)
+    budget = Budget(epsilon=1.0, delta=1e-6)
     plan = plan_fit(toy.Toy(), schema.domain(), table.training_n, budget)
     if review is not None:
         bought = review_phase(schema.domain(), budget, review)
@@ -70,7 +71,7 @@ def test_without_a_holdout_all_rows_are_trained_on(store, table, schema):
 
 
 def test_a_plan_for_the_whole_table_is_refused_when_some_of_it_is_kept_out(store, table, schema):
-    plan = plan_fit(toy.Toy(), schema.domain(), 40, toy.Budget(epsilon=1.0, delta=1e-6))
+    plan = plan_fit(toy.Toy(), schema.domain(), 40, Budget(epsilon=1.0, delta=1e-6))
     kept = schema.model_copy(update={"holdout": 0.25})
     with pytest.raises(RunStoreError, match="30 to train on"):
         store.create_run(table.id, plan, schema=kept, rows=5, seed=1, device="cpu")
@@ -127,7 +128,7 @@ def test_without_a_review_budget_the_outside_report_holds_nothing_real(store, ta
 
 
 def test_a_run_without_privacy_gets_no_outside_report(store, table, schema):
-    plan = plan_fit(toy.Toy(), schema.domain(), 40, toy.Budget(epsilon=math.inf, delta=1e-6))
+    plan = plan_fit(toy.Toy(), schema.domain(), 40, Budget(epsilon=math.inf, delta=1e-6))
     claim = plan.guarantee.model_copy(update={"epsilon": math.inf, "epsilon_replace": math.inf})
     run = store.create_run(
         table.id,

@@ -12,6 +12,7 @@ import pytest
 
 from core.models.planning import plan_fit
 from core.privacy.ledger.ledger import Ledger
+from core.privacy.plan import Budget
 from core.quality.metrics.noisy import NoisyCells
 from core.runs.execution import noisy_scores, worker
 from core.runs.execution.noisy_scores import (
@@ -35,7 +36,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def queued(store, table, schema, *, epsilon=1.0, score=None):
-    budget = toy.Budget(epsilon=epsilon, delta=1e-6)
+    budget = Budget(epsilon=epsilon, delta=1e-6)
     plan = plan_fit(toy.Toy(), schema.domain(), table.n, budget)
     if score is not None:
         bought = score_phase(schema.domain(), budget, score)

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 __all__ = [
-    "MadeCells",
+    "SyntheticCells",
     "NoisyCells",
     "NoisyScore",
     "combined",
@@ -65,7 +65,7 @@ class NoisyCells(BaseModel):
         return self.noise_std / self.n
 
 
-class MadeCells(BaseModel):
+class SyntheticCells(BaseModel):
     """Counts of synthetic records in the same cells.
 
     Attributes:
@@ -122,7 +122,7 @@ def combined(releases: Sequence[NoisyCells]) -> NoisyCells:
     return releases[0].model_copy(update=update)
 
 
-def score(released: NoisyCells, made: MadeCells) -> NoisyScore:
+def score(released: NoisyCells, made: SyntheticCells) -> NoisyScore:
     """How near a table is; see the module.
 
     Raises:
@@ -133,7 +133,7 @@ def score(released: NoisyCells, made: MadeCells) -> NoisyScore:
     return NoisyScore(total / marginals, 0.5 * s * math.sqrt(len(gap)) / marginals)
 
 
-def ranked(released: NoisyCells, made: Mapping[str, MadeCells]) -> dict[str, NoisyScore]:
+def ranked(released: NoisyCells, made: Mapping[str, SyntheticCells]) -> dict[str, NoisyScore]:
     """The score of each table by name, the closest first: the choice that noisy counts make.
 
     Raises:
@@ -143,7 +143,7 @@ def ranked(released: NoisyCells, made: Mapping[str, MadeCells]) -> dict[str, Noi
     return dict(sorted(scores.items(), key=lambda item: item[1].value))
 
 
-def difference(released: NoisyCells, one: MadeCells, other: MadeCells) -> NoisyScore:
+def difference(released: NoisyCells, one: SyntheticCells, other: SyntheticCells) -> NoisyScore:
     """How much farther the first table is than the other, against the same release.
 
     Raises:
@@ -171,7 +171,7 @@ def words(gap: NoisyScore) -> str:
     return f"{start} larger than {noise}."
 
 
-def _gap(released: NoisyCells, made: MadeCells) -> Floats:
+def _gap(released: NoisyCells, made: SyntheticCells) -> Floats:
     """Real less synthetic share of every cell, the former with noise."""
     if released.key != made.key:
         raise ValueError("These counts are of different cells and cannot be compared.")

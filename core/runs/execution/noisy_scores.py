@@ -16,7 +16,7 @@ import pandas as pd
 
 from core.models.events import Observe
 from core.privacy.plan import Budget, Phase
-from core.quality.metrics.noisy import MadeCells, NoisyCells, combined
+from core.quality.metrics.noisy import NoisyCells, SyntheticCells, combined
 from core.runs.execution.paid_release import release_once
 from core.runs.execution.review_histograms import noise_of, shown_columns
 from core.runs.storage.artefacts import ArtefactStore, load_json
@@ -120,7 +120,7 @@ def release_cells(
     )
 
 
-def count_synthetic(synthetic: pd.DataFrame, domain: Domain, n: int) -> MadeCells | None:
+def count_synthetic(synthetic: pd.DataFrame, domain: Domain, n: int) -> SyntheticCells | None:
     """The same counts of synthetic records, for the worker; None where no column may be compared.
 
     Args:
@@ -138,7 +138,9 @@ def count_synthetic(synthetic: pd.DataFrame, domain: Domain, n: int) -> MadeCell
     codec = Codec(domain)
     mechanism = Marginals.of(codec, names, domain.target)
     counts = mechanism.statistic(codec.encode(synthetic), torch.ones(len(synthetic)))
-    return MadeCells(key=cells_key(domain, n), rows=len(synthetic), counts=tuple(counts.tolist()))
+    return SyntheticCells(
+        key=cells_key(domain, n), rows=len(synthetic), counts=tuple(counts.tolist())
+    )
 
 
 def released_cells(store: RunStore, table_id: str, key: str) -> NoisyCells | None:
@@ -152,10 +154,10 @@ def released_cells(store: RunStore, table_id: str, key: str) -> NoisyCells | Non
     return combined(same) if same else None
 
 
-def synthetic_cells(store: RunStore, runs: Sequence[RunRecord]) -> dict[str, MadeCells]:
+def synthetic_cells(store: RunStore, runs: Sequence[RunRecord]) -> dict[str, SyntheticCells]:
     """Counts of the synthetic records of those private runs that have them, by run id."""
     counted = {
-        run.id: load_json(store.artefacts(run.id), SYNTHETIC_CELLS, MadeCells)
+        run.id: load_json(store.artefacts(run.id), SYNTHETIC_CELLS, SyntheticCells)
         for run in runs
         if run.private
     }
