@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from dp_accounting.gaussian_mechanism import get_sigma_gaussian
 from torch import Tensor
 
 from core.privacy.accounting.accountant import guarantee
@@ -19,6 +20,7 @@ from core.table.codec import Codes
 from core.table.schema import Column, Domain, Kind, Schema
 
 WIDTH = 3
+N = 1000  # records of an account
 
 
 def domain() -> Domain:
@@ -62,6 +64,12 @@ def plan(
         phases=tuple(phases),
         guarantee=claim,
     )
+
+
+def gaussian_plan(wanted: float, delta: float = 1e-6) -> Plan:
+    """One Gaussian sum that costs ε = `wanted`."""
+    sigma = get_sigma_gaussian(wanted, delta) * (1 + 1e-9)
+    return plan(N, [phase(noise_multiplier=sigma)], delta=delta)
 
 
 def values_of(rows: Rows) -> Tensor:
