@@ -111,13 +111,13 @@ def execute(
     """
     model = find(job.plan.model)
     codec = Codec(job.schema.domain())
+    key = shift_key(store.workspace, job.people)  # first: one that is broken costs nothing
     _phase(observe, "debit", "Checking the ledger")
     entry = _debit(job, store)
     debited(entry)
     _phase(observe, "read", "Reading and encoding the table")
     names = [column.name for column in codec.domain.modelled]
     codes = codec.encode(load(names))
-    key = shift_key(store.workspace, job.people)
     attempts = fit_attempts(job, model, codec, codes, shift_key=key, observe=observe)
     claim = _claim(job, attempts)
     _phase(observe, "sample", "Making the synthetic table", pausable=False)

@@ -1,0 +1,13 @@
+"""The workspaces, tables and workers of tests/runs, for what goes wrong around them."""
+
+from tests.runs.conftest import (
+    frame,
+    here,
+    launcher,
+    plan,
+    schema,
+    store,
+    table,
+)
+
+__all__ = ["frame", "here", "launcher", "plan", "schema", "store", "table"]
