@@ -18,6 +18,7 @@ LEFT_OUT = {
     "contract": "every model's fits, resumes and exports; what leaves, compared byte for byte",
     "pages": "pages, rendered",
     "lmdp": "hidden distributions, their tests' sizes and certificates",
+    "faults": "kills, full disks, locked databases, wrong clocks",
     "runs/test_worker.py": "workers, in the test's process",
     "runs/test_worker_processes.py": "worker processes, killed and resumed",
     "runs/test_protection.py": "runs with tagged columns",
@@ -50,8 +51,12 @@ def left_out(path: Path) -> bool:
     return place in LEFT_OUT or place.split("/")[0] in LEFT_OUT
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is quick."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what is quick, and leave the long forms out unless somebody asks for them."""
+    long = [item for item in items if item.get_closest_marker("long")]
+    if long and "long" not in config.option.markexpr:
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
     for item in items:
         if not left_out(item.path):
             item.add_marker("quick")

@@ -123,12 +123,15 @@ def lmdp_words(lmdp: dict[str, Any] | None) -> list[str]:
         return ["α-LMDP: shifted, not tested (no certificate was paid for)"]
     lines = []
     for result in lmdp["verdicts"]:
-        evidence = (
-            f"noisy count {result['count']:.0f} of {result['groups']} groups, more than "
-            f"{result['threshold']:.1f} needed"
-            if "count" in result
-            else f"p {result['p_two_sample']:.3f} two-sample, {result['p_stein']:.3f} Stein"
-        )
+        if "count" in result:
+            evidence = (
+                f"noisy count {result['count']:.0f} of {result['groups']} groups, more than "
+                f"{result['threshold']:.1f} needed"
+            )
+        elif "p_two_sample" in result:
+            evidence = f"p {result['p_two_sample']:.3f} two-sample, {result['p_stein']:.3f} Stein"
+        else:
+            evidence = result["test"]
         granted = "granted" if result["granted"] else "REFUSED"
         columns = ", ".join(result["columns"])
         lines.append(f"α-LMDP {granted} for {columns} ({result['kind']}: {evidence})")

@@ -85,8 +85,11 @@ def certificate_words(certificate: Dumped) -> str:
     """What one group's private certificate counted, needed and cost.
 
     Args:
-      certificate: "count" of groups with its noise, of "groups" in all; "threshold"; "epsilon".
+      certificate: "count" of groups with its noise, of "groups" in all; "threshold"; "epsilon". One
+        without a count was lost by a crash, and says so in its "test".
     """
+    if "count" not in certificate:
+        return f"Certificate: {certificate['test']}. It cost ε = {certificate['epsilon']:g}."
     count = min(max(certificate["count"], 0), certificate["groups"])
     return (
         f"Certificate: about {count:.0f} of {certificate['groups']} groups of 128 real rows "

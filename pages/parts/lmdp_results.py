@@ -40,7 +40,7 @@ def render(run: RunRecord, report: dict[str, Any]) -> None:
     if run.plan.protection is None:
         return
     st.subheader("Hidden distributions", anchor=False)
-    certified = {result["group"]: result for result in _certified(run) if "count" in result}
+    certified = {result["group"]: result for result in _certified(run) if "epsilon" in result}
     checks = {check["group"]: check for check in report.get("protection", [])}
     for group, names in run.plan.protection.groups.items():
         with st.container(border=True):

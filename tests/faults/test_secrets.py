@@ -90,9 +90,7 @@ def test_processes_that_make_it_at_once_end_with_one(home):
 
 
 @pytest.mark.usefixtures("here")
-def test_a_run_under_a_broken_secret_spends_nothing(
-    store: RunStore, table: TableRecord
-) -> None:
+def test_a_run_under_a_broken_secret_spends_nothing(store: RunStore, table: TableRecord) -> None:
     (store.workspace.home / "shift.key").write_bytes(b"")
     run = start(store, HereLauncher(store), toy_plan(table))
     assert run.state is State.FAILED and run.debit is None

@@ -2,6 +2,8 @@
 
 The plan pays for all attempts beforehand, so stopping at the first that passes reveals nothing
 more. Each attempt has a meter and a checkpoint of its own; a crash goes on with the one it hit.
+Where the crash came between a charge and the checkpoint that holds its release, that release is
+lost: it stays paid for and is not made again, so the attempt cannot end, and the next one begins.
 """
 
 from __future__ import annotations
@@ -15,13 +17,14 @@ from typing import Any
 from core.models.events import Note, Observe
 from core.models.registry import load_fitted
 from core.models.synthesizer import FitContext, Fitted, Synthesizer
-from core.privacy.guarded import PrivateTable
+from core.privacy.guarded import PrivateTable, UnplannedReleaseError
 from core.privacy.meter import Meter
 from core.privacy.plan import Phase, Plan
 from core.runs.execution.job import Job, LmdpResult
 from core.runs.execution.noisy_scores import release_cells
 from core.runs.execution.review_histograms import release_histograms
 from core.runs.storage.artefacts import METER
+from core.runs.storage.errors import RunStoreError
 from core.runs.storage.workspace import private_folder, replacing
 from core.table.codec import Codec, Codes
 
@@ -35,11 +38,11 @@ class Attempts:
     """What came of all attempts.
 
     Attributes:
-      fitted: the model of the last one.
+      fitted: the model of the last one that could end.
       executed: what ran in all of them.
       private: whether all noise came from a secure generator.
-      lmdp_results: of the last one's certificate or check, by group; empty when nothing was tested.
-      used: how many were made.
+      lmdp_results: of that one's certificate or check, by group; empty when nothing was tested.
+      used: how many were made, those that a crash ended among them.
     """
 
     fitted: Fitted
@@ -67,24 +70,52 @@ def fit_attempts(
       codes: the rows that are trained on, encoded by it.
       shift_key: fixes the marginal shift of tagged columns.
       observe: hears of each phase and brings the wish back.
+
+    Raises:
+      RunStoreError: no attempt can end any more; nothing is left to go on from.
     """
     executed: list[Phase] = []
-    private, number = True, 0
-    while True:
-        number += 1
+    private, ended = True, None
+    for number in range(1, job.plan.attempts + 1):
         attempt = _Attempt(job, model, codec, number, shift_key)
-        fitted, results = attempt.run(codes, observe)
+        try:
+            ended = attempt.run(codes, observe)
+            passed = all(result["granted"] for result in ended)
+            told = f"Attempt {number} did not pass the check of the tagged columns."
+        except UnplannedReleaseError:
+            if not job.resume:
+                raise  # no crash came before: the model asks for what its plan does not hold
+            passed, told = False, _LOST.format(number=number)
         executed += attempt.meter.executed
         private = private and attempt.meter.private
-        passed = all(result["granted"] for result in results)
-        if passed or number == job.plan.attempts:
-            return Attempts(fitted, _joined(executed), private, tuple(results), number)
-        text = f"Attempt {number} did not pass the check of the tagged columns. Beginning anew."
-        observe(Note(text=text))
+        if passed:
+            break
+        more = "Beginning anew." if number < job.plan.attempts else "It was the last."
+        observe(Note(text=f"{told} {more}"))
+    if ended is None:
+        job.artefacts.delete("checkpoint")
+        raise RunStoreError(
+            "What was paid for was lost when the worker process ended, and no attempt is left. It "
+            "stays spent, and nothing was released. A new start spends its budget again."
+        )
+    # from disk: an attempt that a crash lost came too early to replace the model of the one before
+    fitted = attempt.fitted or load_fitted(job.plan.model, job.folder / "model")
+    return Attempts(fitted, _joined(executed), private, tuple(ended), number)
+
+
+_LOST = (
+    "Attempt {number} lost a release that was paid for when the worker process ended. It stays "
+    "paid for and is not made again."
+)
 
 
 class _Attempt:
-    """One attempt, kept in a folder of its own."""
+    """One attempt, kept in a folder of its own.
+
+    Attributes:
+      meter: what ran in it.
+      fitted: its model; None where its result came from disk, or it could not end.
+    """
 
     def __init__(
         self, job: Job, model: Synthesizer[Any], codec: Codec, number: int, shift_key: bytes
@@ -96,13 +127,21 @@ class _Attempt:
         self._results = self._folder / "verdict.json"
         place = job.folder if number == 1 else self._folder
         self.meter = _meter(place / METER, job.plan, resume=job.resume)
+        self.fitted: Fitted | None = None
 
-    def run(self, codes: Codes, observe: Observe) -> tuple[Fitted, list[LmdpResult]]:
-        """The fitted model and what was found of its tagged columns; from disk if it is there."""
-        job, saved = self._job, self._job.folder / "model"
+    def run(self, codes: Codes, observe: Observe) -> list[LmdpResult]:
+        """Fit, save the model, and say what was found of its tagged columns.
+
+        The result of an attempt that ended before is read from disk. Its model is not: a later
+        attempt may have replaced it since, or died while it did.
+
+        Raises:
+          UnplannedReleaseError: a release was charged before a crash and lost by it.
+        """
+        job = self._job
         if job.resume and self._results.exists():
             results: list[LmdpResult] = json.loads(self._results.read_text(encoding="utf-8"))
-            return load_fitted(job.plan.model, saved), results
+            return results
         from core.runs.execution.lmdp_certificate import shifted  # torch, after `limit_threads`
 
         table = PrivateTable(codes, self._codec.domain, job.plan, meter=self.meter)
@@ -118,13 +157,14 @@ class _Attempt:
         if self._number == 1:
             release_histograms(table, self._codec, job.artefacts, observe=observe)
             release_cells(table, self._codec, job.artefacts, observe=observe)
-        fitted.save(private_folder(saved))
+        fitted.save(private_folder(job.folder / "model"))
+        self.fitted = fitted
         if job.plan.protection is None:
-            return fitted, []
+            return []
         results = self._test(table, fitted, codes, observe)
         with replacing(self._results) as file:
             file.write(json.dumps(results).encode())
-        return fitted, results
+        return results
 
     def _test(
         self, table: PrivateTable, fitted: Fitted, codes: Codes, observe: Observe

@@ -13,7 +13,7 @@ from core.lmdp.shift import Shifted
 from core.models.events import Emitter, Observe, Wish
 from core.models.synthesizer import Fitted
 from core.privacy.guarded import PrivateTable
-from core.privacy.plan import Plan, certificate_phase
+from core.privacy.plan import Plan, Protection, certificate_phase
 from core.runs.execution.job import LmdpResult
 from core.table.codec import Codec, Codes
 
@@ -32,7 +32,10 @@ def shifted(fitted: Fitted, plan: Plan, key: bytes, *, observe: Observe) -> Fitt
 def certify(
     table: PrivateTable, fitted: Fitted, plan: Plan, *, observe: Observe
 ) -> list[LmdpResult]:
-    """Release each group's certificate and say whether it is granted."""
+    """Release each group's certificate and say whether it is granted.
+
+    A count that was paid for before a crash and lost by it is not made again: it grants nothing.
+    """
     assert plan.protection is not None
     protection, codec = plan.protection, Codec(fitted.domain)
     assert protection.certificate is not None
@@ -42,6 +45,9 @@ def certify(
     level = threshold(groups, epsilon=protection.certificate, alpha=protection.alpha)
     results = []
     for group, names in protection.groups.items():
+        if table.meter.runs(certificate_phase(group)):
+            results.append(_lost(group, names, protection))
+            continue
         mechanism = RejectionCount(GroupTest.calibrate(codec, names, released))
         count = float(table.release(certificate_phase(group), mechanism)[0])
         results.append(
@@ -60,6 +66,19 @@ def certify(
             }
         )
     return results
+
+
+def _lost(group: str, names: tuple[str, ...], protection: Protection) -> LmdpResult:
+    return {
+        "group": group,
+        "columns": list(names),
+        "kind": "lost certificate",
+        "granted": False,
+        "alpha": protection.alpha,
+        "epsilon": protection.certificate,
+        "test": "the count was paid for and lost when the worker process ended, before it was "
+        "stored; it is not made again, so nothing is certified",
+    }
 
 
 def check_inside(codec: Codec, plan: Plan, *, real: Codes, released: Codes) -> list[LmdpResult]:
