@@ -54,6 +54,7 @@ SERVER = {
     "server.enableCORS": "Pages of other sites may read nothing.",
     "server.fileWatcherType": "Changed code is not reloaded.",
     "client.showErrorDetails": "No stack traces to people; they are on the console.",
+    "client.showErrorLinks": "no links to search engines or chat services beside an error",
     "client.toolbarMode": "No developer's menu.",
     "browser.gatherUsageStats": "Nothing is sent anywhere.",
 }

@@ -119,6 +119,7 @@ def _waiting(run: RunRecord) -> None:
 
 
 @st.fragment(run_every=1.5)
+@shared.plain_errors()
 def _refresh(run_id: str, known: int) -> None:
     """How far the comparison is; the page is drawn again when it has new parts."""
     report = reviews.report(shared.store(), run_id)

@@ -29,7 +29,8 @@ def render() -> None:
         shared.nothing_yet("No run has been started yet.", "Plan a run", "plan")
         return
     if run.state.live:
-        shared.launcher().pump()
+        with shared.plain_errors():
+            shared.launcher().pump()
         _watch(run.id)
     else:
         _show(run)
@@ -37,6 +38,7 @@ def render() -> None:
 
 
 @st.fragment(run_every=1.0)
+@shared.plain_errors()
 def _watch(run_id: str) -> None:
     """The live part; leaves for a full rerun once the run has ended, so that polling stops."""
     run = shared.store().run(run_id)

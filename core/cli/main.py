@@ -66,13 +66,16 @@ def _plain(error: Exception) -> str:
     from core.cli.common import CommandError
     from core.privacy.ledger.ledger import LedgerError
     from core.runs.execution.pipeline import DeviceError
-    from core.runs.storage.errors import RunStoreError
+    from core.runs.storage.errors import RunStoreError, storage_trouble
     from core.table.io.cells import TableReadError
     from core.table.schema import SchemaError
 
     known = (CommandError, LedgerError, DeviceError, RunStoreError, TableReadError, SchemaError)
     if isinstance(error, known):
         return " ".join(str(error).split())
+    trouble = None if isinstance(error, OSError) else storage_trouble(error)
+    if trouble is not None:
+        return trouble
     if isinstance(error, OSError):
         return f"{error.strerror or type(error).__name__}: {error.filename or 'a file'}"
     return f"an unexpected problem ({type(error).__name__}); --traceback shows where"

@@ -42,10 +42,10 @@ TRAINING = "training"  # a phase of free steps, as many as the `steps` setting s
 def open_store(home: Path | None = None) -> RunStore:
     """The run store of a workspace (FACSIMILE_HOME or ~/.facsimile when not named).
 
-    Runs whose worker died while nobody looked are marked lost.
+    Runs whose worker died while nobody looked are marked lost, where the database can be written.
     """
     store = RunStore(Workspace(home) if home is not None else Workspace.default())
-    store.reconcile()
+    store.runs()
     return store
 
 

@@ -62,6 +62,7 @@ def pin(talk: Talk, about: str) -> None:
 
 
 @st.dialog("Comment")
+@shared.plain_errors()
 def _ask(run: RunRecord, about: str, view: View) -> None:
     st.markdown(f"On **{title(about)}**")
     with st.form("comment_form", border=False):

@@ -14,18 +14,16 @@ from streamlit.delta_generator import DeltaGenerator
 from core.figures.stages import stages_figure, stages_text
 from core.models.card import Card
 from core.models.registry import cards
-from core.privacy.ledger.ledger import LedgerError
 from core.privacy.plan import Plan
 from core.runs.execution.local_launcher import LocalLauncher
-from core.runs.storage.errors import NotFoundError, RunStoreError
+from core.runs.storage.errors import NotFoundError
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.services.runs import Progress, open_store
-from core.table.io.read import TableReadError
-from core.table.schema import SchemaError
 from pages.parts import routes
+from pages.parts.faults import plain_errors as plain_errors
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -71,15 +69,6 @@ def store() -> RunStore:
 def launcher() -> LocalLauncher:
     """Starts workers on this machine, one at a time."""
     return LocalLauncher(store())
-
-
-@contextmanager
-def plain_errors() -> Iterator[None]:
-    """Show the product's own refusals as one plain sentence; anything else is a fault."""
-    try:
-        yield
-    except (TableReadError, SchemaError, RunStoreError, LedgerError) as error:
-        st.error(str(error), icon=":material/error:")
 
 
 @contextmanager

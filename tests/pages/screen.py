@@ -15,6 +15,7 @@ from core.quality.report import types
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
+from pages.parts import faults
 
 
 def words(at: AppTest) -> str:
@@ -38,6 +39,7 @@ def press(at: AppTest, label: str) -> AppTest:
 def whole(at: AppTest) -> AppTest:
     """The page, after a look that no fault is on it."""
     assert not at.exception, [fault.value for fault in at.exception]
+    assert not [error.value for error in at.error if error.value.startswith(faults.UNFORESEEN)]
     return at
 
 

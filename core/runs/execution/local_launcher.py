@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from core.runs.execution.launcher import SampleRequest
+from core.runs.storage.database import can_write
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
@@ -72,6 +73,8 @@ class LocalLauncher:
         _collect()
         started: list[str] = []
         queue = self.store.queue()
+        if queue and not can_write(self.store.engine):
+            return started  # whoever is writing will be done soon; the next call starts them
         if queue:
             self.store.reconcile()  # a dead worker's slot is free again
         for run_id in queue:

@@ -5,9 +5,11 @@ Both write through the run store; the reporter also brings the wish back to the 
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -100,7 +102,8 @@ class Reporter:
             self._private = event.private
             self._burst = BURST
             self.watch.enter(event.name)
-            self._store.record(self._run_id, seconds=self.watch.seconds)
+            with _unless_busy():
+                self._store.record(self._run_id, seconds=self.watch.seconds)
         if isinstance(event, Preview):
             event = Preview(rows=event.rows[:PREVIEW_ROWS])
         pace = self._paces.get(event.kind)
@@ -109,7 +112,7 @@ class Reporter:
             self._burst -= 1
         if pace is None or pace.due() or early:
             self._held.pop(event.kind, None)
-            self._store.journal.append(self._run_id, event)
+            self._append(event)
         else:
             self._held[event.kind] = event
         return self.wish()
@@ -135,8 +138,12 @@ class Reporter:
     def flush(self) -> None:
         """Store what was held back, so that the last step of a phase is always there."""
         for event in self._held.values():
-            self._store.journal.append(self._run_id, event)
+            self._append(event)
         self._held.clear()
+
+    def _append(self, event: FitEvent) -> None:
+        with _unless_busy():
+            self._store.journal.append(self._run_id, event)
 
     def supersede(self) -> None:
         """Make the fit stop: the run is no longer this process's own."""
@@ -146,6 +153,15 @@ class Reporter:
     def superseded(self) -> bool:
         """Whether another process holds the run now, or nobody does."""
         return self._superseded.is_set()
+
+
+@contextmanager
+def _unless_busy() -> Iterator[None]:
+    """Do without a point of a curve rather than without the run, where nothing can be written."""
+    try:
+        yield
+    except OperationalError as error:
+        print(f"not kept of the run's story: {type(error.orig).__name__}", file=sys.stderr)
 
 
 class Heartbeat:

@@ -32,7 +32,7 @@ from core.runs.execution.pipeline import (
 from core.runs.execution.reporter import Heartbeat, Reporter, ignore_hangup, peak_memory_mb
 from core.runs.execution.reports import Compare, make_reports
 from core.runs.storage.artefacts import METER
-from core.runs.storage.errors import RunStoreError
+from core.runs.storage.errors import RunStoreError, storage_trouble
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
@@ -107,6 +107,7 @@ class _Work:
             except Exception as error:
                 # the process's edge: people get one line that quotes no value, the log the rest
                 line = f"The run stopped on an unexpected problem ({type(error).__name__})."
+                line = storage_trouble(error) or line
                 where = "Details are in worker.log in the run's folder on the steward's machine."
                 self._end(State.FAILED, self._kept(), error=f"{line} {where}")
                 raise
@@ -169,10 +170,11 @@ class _Work:
         except Exception as error:
             # the process's edge, as in `run`: the table is ready, only its report is not
             traceback.print_exc()
+            cause = storage_trouble(error) or f"{type(error).__name__}."
             self._end(
                 State.DONE,
-                "Done. The synthetic table is kept, but its report could not be completed "
-                f"({type(error).__name__}; see worker.log in the run's folder).",
+                "Done. The synthetic table is kept, but its report could not be completed: "
+                f"{cause} See worker.log in the run's folder.",
             )
         else:
             self._end(State.DONE, "Done.")

@@ -6,11 +6,15 @@ Everything below the engine's set-up is plain SQLAlchemy, so that both databases
 from __future__ import annotations
 
 import os
+import sqlite3
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from sqlalchemy import (
     JSON,
+    Dialect,
     Engine,
     Float,
     ForeignKey,
@@ -25,8 +29,9 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 __all__ = [
@@ -37,6 +42,7 @@ __all__ = [
     "RunRow",
     "SketchRow",
     "TableRow",
+    "can_write",
     "create_tables",
     "open_engine",
 ]
@@ -184,13 +190,67 @@ def open_engine(url: str) -> Engine:
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
         return create_engine(url, pool_pre_ping=True)
+    engine = create_engine(url)
     if parsed.database:
         # made here, not by SQLite, so that the file (and its -wal and -shm) is private at once
         path = Path(parsed.database)
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-    engine = create_engine(url)
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        except OSError:
+            if not path.exists():
+                raise  # else it may be looked at
+        event.listen(engine, "do_connect", partial(_connect_or_look, path))
     event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "checkin", _forget_look)
     return engine
+
+
+def _connect_or_look(
+    path: Path, dialect: Dialect, _record: object, arguments: Any, options: Any
+) -> Any:
+    """A connection; where the disk has no room even for SQLite's lock file, one for looking only.
+
+    On a full or read-only disk a database that nobody has open cannot be opened as usual. Without
+    a log of changes beside it (`-wal`) its file is whole and can be read as it is.
+    """
+    connection = dialect.connect(*arguments, **options)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").close()
+        return connection
+    except sqlite3.OperationalError as error:
+        log = path.with_name(f"{path.name}-wal")
+        busy = (error.sqlite_errorcode & 0xFF) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+        if busy or (log.exists() and log.stat().st_size):
+            raise
+    connection.close()
+    look = f"file:{quote(str(path))}?mode=ro&immutable=1"
+    return sqlite3.connect(look, uri=True, check_same_thread=False, factory=_Look)
+
+
+class _Look(sqlite3.Connection):
+    """A connection that cannot see what others change; it serves once."""
+
+
+def _forget_look(connection: Any, record: ConnectionPoolEntry) -> None:
+    if isinstance(connection, _Look):
+        record.invalidate()
+
+
+def can_write(engine: Engine) -> bool:
+    """Whether no other process is writing just now; does not wait for one that is."""
+    if engine.dialect.name != "sqlite":
+        return True  # writers there lock rows, and only for an instant
+    with engine.connect() as connection:
+        connection = connection.execution_options(isolation_level="AUTOCOMMIT")
+        connection.exec_driver_sql("PRAGMA busy_timeout = 0")
+        try:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            connection.exec_driver_sql("ROLLBACK")
+        except OperationalError:
+            return False
+        finally:
+            connection.exec_driver_sql(f"PRAGMA busy_timeout = {BUSY_MS}")
+    return True
 
 
 def create_tables(engine: Engine) -> None:

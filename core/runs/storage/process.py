@@ -9,14 +9,27 @@ from typing import Any
 
 import psutil
 import pynvml
+from sqlalchemy import Engine, select
+from sqlalchemy.orm import Session
 
 from core.runs.storage.database import RunRow
+from core.runs.storage.events import State
 
-__all__ = ["Readings", "holder_gone", "process_alive"]
+__all__ = ["Readings", "held_by_nobody", "holder_gone", "process_alive", "started_since_boot"]
 
 STALE_SECONDS = 60.0  # without a sign of life for so long, a worker on another machine is gone
 START_SECONDS = 60.0  # a claimed run whose worker has not shown up by then never started
+LONGEST_UPTIME = 5e8  # s, 15 years; a larger start time is one since 1970
 MIB = 1024.0**2
+
+
+def started_since_boot(process: psutil.Process) -> float:
+    """When the process started, in seconds since the machine did: no clock that is set moves it."""
+    while True:
+        boot = psutil.boot_time()
+        started = process.create_time()
+        if psutil.boot_time() == boot:  # else the clock was set between the two
+            return float(started - boot)
 
 
 def process_alive(pid: int, started: float) -> bool:
@@ -24,12 +37,15 @@ def process_alive(pid: int, started: float) -> bool:
 
     Args:
       pid: process number on this machine.
-      started: its start time as psutil tells it, seconds since 1970-01-01.
+      started: as `started_since_boot` told it; older versions kept seconds since 1970-01-01.
     """
     try:
         process = psutil.Process(pid)
-        # a number is reused, a start time is not; 2 s absorb corrections of the machine's clock
-        same = abs(process.create_time() - started) < 2.0
+        # a number is reused, a start time is not
+        if started < LONGEST_UPTIME:
+            same = abs(started_since_boot(process) - started) < 0.1
+        else:
+            same = abs(process.create_time() - started) < 2.0
         return bool(same and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
@@ -45,8 +61,16 @@ def holder_gone(run: RunRow) -> bool:
     if run.host != socket.gethostname():
         return run.heartbeat is None or now - run.heartbeat > STALE_SECONDS
     if run.pid is None or run.pid_started is None:
-        return run.claimed is None or now - run.claimed > START_SECONDS
+        # either way: a clock that was set back must not let it hold its slot until it is made up
+        return run.claimed is None or abs(now - run.claimed) > START_SECONDS
     return not process_alive(run.pid, run.pid_started)
+
+
+def held_by_nobody(engine: Engine) -> list[tuple[str, int | None]]:
+    """Ids of running runs whose worker does not exist any more, with its process number."""
+    query = select(RunRow).where(RunRow.state == State.RUNNING)
+    with Session(engine) as session:
+        return [(row.id, row.pid) for row in session.scalars(query) if holder_gone(row)]
 
 
 class Readings:

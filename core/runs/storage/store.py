@@ -18,7 +18,7 @@ from typing import Any
 
 import psutil
 from sqlalchemy import CursorResult, Update, delete, func, or_, select, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.orm import Session
 
 from core.models.events import Wish
@@ -29,11 +29,11 @@ from core.runs.storage.artefacts import (
     SYNTHETIC_TABLE,
     LocalArtefacts,
 )
-from core.runs.storage.database import RunRow, TableRow
+from core.runs.storage.database import RunRow, TableRow, can_write
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import RunEvent, State
 from core.runs.storage.journal import Journal
-from core.runs.storage.process import holder_gone
+from core.runs.storage.process import held_by_nobody, started_since_boot
 from core.runs.storage.records import RunRecord
 from core.runs.storage.table_store import TableStore
 from core.runs.storage.workspace import Workspace, private_folder
@@ -49,7 +49,7 @@ class RunStore(TableStore):
     """Tables and runs of one workspace.
 
     Looking at a run whose worker process is gone marks it lost, so that no reader, in whatever
-    process, sees a dead run as running.
+    process, sees a dead run as running; where nothing can be written, the mark has to wait.
 
     Attributes:
       journal: the events of all runs.
@@ -120,13 +120,12 @@ class RunStore(TableStore):
 
     def run(self, run_id: str) -> RunRecord:
         """One run; NotFoundError when there is none."""
-        self.reconcile()
-        return self._one(run_id)
+        return self._one(run_id, self._look())
 
     def runs(self, table_id: str | None = None) -> list[RunRecord]:
         """All runs, or those of one table, newest first."""
-        self.reconcile()
-        return self._run_records(RunRow.table_id == table_id if table_id is not None else None)
+        condition = RunRow.table_id == table_id if table_id is not None else None
+        return self._run_records(condition, self._look())
 
     def delete_run(self, run_id: str) -> None:
         """Remove a run, its events and artefacts; RunStoreError while its worker lives."""
@@ -151,13 +150,16 @@ class RunStore(TableStore):
             self.delete_run(run.id)
         self._drop_table(table_id)
 
-    def _one(self, run_id: str) -> RunRecord:
-        records = self._run_records(RunRow.id == run_id)
+    def _one(self, run_id: str, unmarked: Collection[str] = ()) -> RunRecord:
+        records = self._run_records(RunRow.id == run_id, unmarked)
         if not records:
             raise NotFoundError("There is no such run in this workspace.")
         return records[0]
 
-    def _run_records(self, condition: Any = None) -> list[RunRecord]:
+    def _run_records(
+        self, condition: Any = None, unmarked: Collection[str] = ()
+    ) -> list[RunRecord]:
+        """Runs, newest first; those in `unmarked` are lost, whatever the database says."""
         query = select(RunRow, TableRow.name, TableRow.people).join(
             TableRow, TableRow.id == RunRow.table_id
         )
@@ -165,6 +167,9 @@ class RunStore(TableStore):
             query = query.where(condition)
         with Session(self.engine) as session:
             rows = session.execute(query.order_by(RunRow.created.desc())).all()
+            for row, _, _ in rows:
+                if row.id in unmarked:  # the session ends without writing
+                    row.state, row.message = State.LOST, self._lost_words(row.id)
             return [
                 RunRecord.of(
                     row,
@@ -298,7 +303,7 @@ class RunStore(TableStore):
     def adopt(self, run_id: str, pid: int) -> bool:
         """Say which process on this machine holds a running run; False when another one does."""
         try:
-            started = psutil.Process(pid).create_time()
+            started = started_since_boot(psutil.Process(pid))
         except psutil.NoSuchProcess:
             return False
         return self._update(
@@ -346,13 +351,29 @@ class RunStore(TableStore):
 
     def reconcile(self) -> list[RunRecord]:
         """Mark runs whose worker is gone as lost and return them; cheap enough for every look."""
-        query = select(RunRow).where(RunRow.state == State.RUNNING)
-        with Session(self.engine) as session:
-            gone = [(row.id, row.pid) for row in session.scalars(query) if holder_gone(row)]
-        lost = [run_id for run_id, pid in gone if self._lose(run_id, pid)]
+        lost = [run_id for run_id, pid in held_by_nobody(self.engine) if self._lose(run_id, pid)]
         return [self._one(run_id) for run_id in lost]
 
+    def _look(self) -> tuple[str, ...]:
+        """`reconcile` for readers: the lost runs that could not be marked, since nothing can be.
+
+        A full disk or a busy database must not keep anybody from looking, nor let him wait.
+        """
+        gone = held_by_nobody(self.engine)
+        try:
+            if gone and can_write(self.engine):
+                for run_id, pid in gone:
+                    self._lose(run_id, pid)
+                return ()
+        except OperationalError:
+            pass  # a look changes nothing that matters; the next one tries again
+        return tuple(run_id for run_id, _ in gone)
+
     def _lose(self, run_id: str, pid: int | None) -> bool:
+        message = self._lost_words(run_id)
+        return self.set_state(run_id, State.LOST, message, expect=(State.RUNNING,), pid=pid)
+
+    def _lost_words(self, run_id: str) -> str:
         if self.has_result(run_id):
             left = "The synthetic table is kept; resume to finish the report."
         elif self.has_checkpoint(run_id):
@@ -361,8 +382,7 @@ class RunStore(TableStore):
             left = "Nothing was released yet: resuming spends nothing more."
         else:
             left = "There is no checkpoint: a new start spends its budget again."
-        message = f"The worker process ended unexpectedly. {left}"
-        return self.set_state(run_id, State.LOST, message, expect=(State.RUNNING,), pid=pid)
+        return f"The worker process ended unexpectedly. {left}"
 
     def _append_state(self, run_id: str, state: State, message: str) -> None:
         event = RunEvent(kind="state", data={"state": state.value, "message": message})

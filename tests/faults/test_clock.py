@@ -1,0 +1,91 @@
+"""The machine's clock is set while runs are at work: nobody is taken for dead, or alive, by it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+
+import psutil
+import pytest
+
+from core.privacy.ledger.ledger import Ledger
+from core.runs.storage.events import State
+from core.runs.storage.records import RunRecord, TableRecord
+from core.runs.storage.store import RunStore
+from core.services import runs
+from tests.faults.ledger import paid_for
+from tests.runs.workers import queued, toy_plan, work
+
+DAY = 86_400.0
+linux = pytest.mark.skipif(not psutil.LINUX, reason="sets the clock as Linux tells it")
+
+
+@pytest.fixture
+def set_clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Set this process's clock so many seconds ahead; the time of the boot moves with it."""
+    now, boot = time.time, psutil._psplatform.boot_time
+
+    def ahead(seconds: float) -> None:
+        monkeypatch.setattr(time, "time", lambda: now() + seconds)
+        monkeypatch.setattr(psutil._psplatform, "boot_time", lambda: boot() + seconds)
+
+    return ahead
+
+
+@pytest.fixture
+def held(store: RunStore, table: TableRecord) -> Iterator[RunRecord]:
+    """A run in the hands of a process that lives."""
+    run = queued(store, table, toy_plan(table))
+    process = subprocess.Popen(["sleep", "60"])
+    assert store.claim(run.id, slots=1) and store.adopt(run.id, process.pid)
+    yield store.run(run.id)
+    process.kill()
+    process.wait()
+
+
+@linux
+@pytest.mark.parametrize("jump", [DAY, -DAY, 3.0])
+def test_a_worker_at_work_is_not_taken_for_dead(store, held, set_clock, jump):
+    set_clock(jump)
+    assert store.run(held.id).state is State.RUNNING and store.reconcile() == []
+
+
+@linux
+def test_another_process_of_that_number_is_not_the_worker(store, held, set_clock):
+    """The clock may make its start look the same; the seconds since the boot do not."""
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE runs SET pid_started = pid_started - 5.0")
+    set_clock(-5.0)
+    assert store.run(held.id).state is State.LOST
+
+
+def test_a_worker_of_an_older_version_is_known_by_its_wall_time(store, held):
+    started = psutil.Process(held.pid).create_time()
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql(f"UPDATE runs SET pid_started = {started!r}")
+    assert store.run(held.id).state is State.RUNNING
+
+
+@pytest.mark.parametrize("jump", [DAY, -DAY])
+def test_a_worker_that_never_started_does_not_hold_its_slot(store, table, set_clock, jump):
+    run = queued(store, table, toy_plan(table))
+    assert store.claim(run.id, slots=1)
+    set_clock(jump)
+    lost = store.run(run.id)
+    assert lost.state is State.LOST and lost.resumable
+
+
+@pytest.mark.usefixtures("here")
+def test_a_run_under_a_clock_that_jumps_ends_and_pays_once(store, table, monkeypatch):
+    now, jumps = time.time, itertools.cycle((0.0, DAY, -DAY, 3600.0))
+    monkeypatch.setattr(time, "time", lambda: now() + next(jumps))
+    run = work(store, queued(store, table, toy_plan(table, steps=10)).id)
+    assert run.state is State.DONE
+    story = store.journal.events(run.id)
+    assert [event.seq for event in story] == list(range(1, len(story) + 1))
+    assert story[-1].data["state"] == "done" and runs.progress(store, run.id).elapsed_seconds >= 0
+    assert Ledger(store.engine).verify() and os.getpid() == run.pid
+    paid_for(store, run)
