@@ -1,0 +1,160 @@
+"""Workers of all six models, killed by a signal that nothing can catch: at phases and at random."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from core.models.registry import cards
+from core.privacy.plan import Plan
+from core.runs.accounts.account import set_limit
+from core.runs.storage.events import State
+from core.runs.storage.records import RunRecord, TableRecord
+from core.runs.storage.store import RunStore
+from core.runs.storage.workspace import PROJECT_ROOT, Workspace
+from core.services import planning, reviews, runs, tables
+from core.table.sample import sample_table
+from tests.contract.test_contract import QUICK
+from tests.faults.ledger import cost, metered, paid_for
+from tests.faults.test_attempts import Queue
+
+N = 200
+MODELS = [card.id for card in cards()]
+
+
+@pytest.fixture(scope="module")
+def zygote() -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.faults.zygote"],
+        cwd=PROJECT_ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None and process.stdin is not None
+    assert process.stdout.readline() == "ready\n"
+    yield process
+    process.stdin.close()
+    process.stdout.close()
+    process.wait()
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunStore]:
+    with RunStore(Workspace(tmp_path_factory.mktemp("kills") / "home")) as opened:
+        table = tables.import_frame(opened, sample_table(N), name="t", source="test")
+        opened.attest(table.id)
+        set_limit(opened, table.id, epsilon=9000.0, delta=1e-3)
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def plans(store: RunStore) -> dict[str, Plan]:
+    (table,) = store.tables()
+    requests = {
+        model: planning.PlanRequest(model=model, epsilon=1.0, settings=dict(QUICK[model]))
+        for model in MODELS
+    }
+    return {
+        model: planning.make_plan(table.schema, table.n, request)
+        for model, request in requests.items()
+    }
+
+
+class Workers:
+    """Runs of one table, worked off by the zygote's children."""
+
+    def __init__(self, store: RunStore, zygote: subprocess.Popen[str]) -> None:
+        self.store, self._zygote = store, zygote
+        (self.table,) = store.tables()
+
+    def start(self, plan: Plan) -> RunRecord:
+        table: TableRecord = self.table
+        return self.store.create_run(
+            table.id, plan, schema=table.schema, rows=20, seed=None, device="cpu"
+        )
+
+    def work(self, run_id: str, **kill: Any) -> RunRecord:
+        assert self.store.claim(run_id, slots=1)
+        asked = {"run": run_id, "home": str(self.store.workspace.home), **kill}
+        assert self._zygote.stdin is not None and self._zygote.stdout is not None
+        self._zygote.stdin.write(json.dumps(asked) + "\n")
+        self._zygote.stdin.flush()
+        assert self._zygote.stdout.readline()
+        found = self.store.run(run_id)
+        if found.state is State.RUNNING and found.pid is None:
+            # it died before it said who it is; a launcher would have, or waits for a minute
+            self.store._lose(run_id, None)
+        return self.store.run(run_id)
+
+    def go_on(self, run: RunRecord) -> RunRecord:
+        """What a person does with a run that lost its worker."""
+        runs.resume(self.store, Queue(), run.id, spend_again=not run.resumable)  # type: ignore[arg-type]
+        assert self.store.set_state(run.id, State.QUEUED)
+        return self.work(run.id)
+
+
+@pytest.fixture
+def workers(store: RunStore, zygote: subprocess.Popen[str]) -> Workers:
+    return Workers(store, zygote)
+
+
+def check(workers: Workers, plan: Plan, kills: list[dict[str, Any]]) -> int:
+    """Kill one run again and again, then let it end; how many kills came in time."""
+    run, hits = workers.start(plan), 0
+    for kill in kills:
+        run = workers.work(run.id, **kill) if not hits else again(workers, run, kill)
+        if run.state is State.DONE:
+            break
+        hits += 1
+        assert run.state is State.LOST and "ended unexpectedly" in run.message, run.error
+    if run.state is not State.DONE:
+        run = workers.go_on(run)
+    log = workers.store.artefacts(run.id).path("worker.log").read_text()
+    assert (run.state, run.message) == (State.DONE, "Done."), f"{kills} {log}"
+    paid_for(workers.store, run, starts=run.attempt)
+    claim(workers.store, run)
+    return hits
+
+
+def again(workers: Workers, run: RunRecord, kill: dict[str, Any]) -> RunRecord:
+    runs.resume(workers.store, Queue(), run.id, spend_again=not run.resumable)  # type: ignore[arg-type]
+    assert workers.store.set_state(run.id, State.QUEUED)
+    return workers.work(run.id, **kill)
+
+
+def claim(store: RunStore, run: RunRecord) -> None:
+    """The certificate holds no less than the meter counted, and no more than the ledger charged."""
+    paper, counts = reviews.privacy_certificate(store, run.id), metered(store, run)
+    assert paper is not None
+    assert {phase["name"]: phase["count"] for phase in paper["phases"]} == counts
+    assert paper["epsilon_zero_out"] == pytest.approx(cost(run.plan, counts))
+
+
+def test_kills_while_sums_batches_and_selections_run(
+    workers: Workers, plans: dict[str, Plan]
+) -> None:
+    """A model of each kind of private access; the long form has all six."""
+    dice = random.Random(15)
+    for model in ("pearl", "dp_gan", "pgb"):
+        assert check(workers, plans[model], [{"event": dice.randint(3, 9)}]) == 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("model", MODELS)
+def test_kills_at_every_phase_and_at_random(
+    workers: Workers, plans: dict[str, Plan], model: str
+) -> None:
+    dice, plan = random.Random(f"long {model}"), plans[model]
+    names = ["read", *(phase.name for phase in plan.phases), "sample", "report"]
+    for name in names:
+        assert check(workers, plan, [{"phase": name}]) == 1, name
+    for _ in range(6):
+        check(workers, plan, [{"seconds": dice.uniform(0.1, 1.5)} for _ in range(3)])
+    check(workers, plan, [{"event": k} for k in (6, 5, 4, 3, 2)])
