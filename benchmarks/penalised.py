@@ -53,13 +53,13 @@ class Step:
         self.total = torch.zeros(self.networks.size)
 
     def closed(self) -> Tensor:
-        """By uses of layers."""
+        """By gradient factors of layers."""
         energy = self.energy
-        run, inner = energy.run(self.x), energy.run(self.between)
-        slope, made = energy.slope(inner)
-        uses = energy.back(run, torch.ones_like(run.out))
-        uses += energy.along(inner, made, lipschitz(slope, WEIGHT))
-        clipped_sum(uses, clip_norm=1.0, mask=self.mask, views=self.networks.views(self.total))
+        tape, inner = energy.forward(self.x), energy.forward(self.between)
+        gradient, inner_factors = energy.input_gradient(inner)
+        factors = energy.backward(tape, torch.ones_like(tape.out))
+        factors += energy.double_backward(inner, inner_factors, lipschitz(gradient, WEIGHT))
+        clipped_sum(factors, clip_norm=1.0, mask=self.mask, views=self.networks.views(self.total))
         return self.total
 
     def functional(self) -> Tensor:
