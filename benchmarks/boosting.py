@@ -24,7 +24,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -43,15 +42,16 @@ from core.models.registry import synthesizer  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.plan import Budget  # noqa: E402
 from core.quality.aligned_tables import Features  # noqa: E402
-from core.quality.metrics import learners, utility  # noqa: E402
+from core.quality.metrics import estimators  # noqa: E402
 from core.quality.metrics.marginals import pair_mean, two_way  # noqa: E402
+from core.quality.metrics.train_synthetic_test_real import Task, evaluate  # noqa: E402
 from core.table.codec import Codec  # noqa: E402
 from core.table.infer import infer_schema  # noqa: E402
 from core.table.io.read import read_table  # noqa: E402
 from core.table.schema import Schema  # noqa: E402
 
 MODELS = {
-    "logit": learners.logistic,
+    "logit": estimators.logistic,
     "forest": lambda seed: RandomForestClassifier(random_state=seed, n_jobs=1),
     "boosting": lambda seed: HistGradientBoostingClassifier(random_state=seed),
 }
@@ -120,14 +120,13 @@ class Trial:
         self, train: pd.DataFrame, test: pd.DataFrame, made: pd.DataFrame, seed: int
     ) -> dict[str, float]:
         features, (real, fake, other) = Features.fit(self.schema, train, made, test)
-        task = utility.Task(features, self.options.target)
+        task = Task(features, self.options.target)
         x, y = task.data(fake)
         x_test, y_test = task.data(other)
         out = {}
         for name, new in MODELS.items():
-            model = learners.fit(new(seed), x, y)
-            labels = np.unique(y_test)
-            scores = utility.ask(model, x_test, y_test, labels).scores(labels)
+            model = estimators.fit(new(seed), x, y)
+            scores = evaluate(model, x_test, y_test).scores()
             out[f"{name} accuracy"] = scores["Accuracy"]
             out[f"{name} ROC AUC"] = scores["AUROC"]
             out[f"{name} PR AUC"] = scores["AUPRC"]

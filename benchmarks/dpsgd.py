@@ -36,7 +36,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
-from core.privacy.dpsgd.dense import Dense, Use
+from core.privacy.dpsgd.dense import Dense, GradFactor
 from core.privacy.dpsgd.gradient import ClippedGradient, SampledRelease
 from core.privacy.dpsgd.stream import SecretStream
 from core.privacy.mechanisms.noise import SecureNoise
@@ -110,14 +110,14 @@ def engine(cell: Cell) -> Step:
     networks = Dense({"net": cell.widths}, slope=SLOPE, device=cell.device)
     inputs = cell.widths[0]
 
-    def uses(rows: Tensor) -> list[Use]:
-        tape = networks["net"].run(rows[:, :inputs])
+    def grad_factors(rows: Tensor) -> list[GradFactor]:
+        tape = networks["net"].forward(rows[:, :inputs])
         if cell.widths[-1] == 1:
             gradient = torch.full_like(tape.out, -1.0)
         else:
             target = rows if cell.net == "autoencoder" else rows[:, inputs:]
             gradient = torch.sigmoid(tape.out).sub_(target)
-        return networks["net"].back(tape, gradient)[0]
+        return networks["net"].backward(tape, gradient)[0]
 
     def gather(chosen: np.ndarray) -> Tensor:
         return both.index_select(0, torch.from_numpy(chosen).to(cell.device, non_blocking=True))
@@ -131,7 +131,7 @@ def engine(cell: Cell) -> Step:
         source=SecureNoise(),
         device=cell.device,
     )
-    mechanism = ClippedGradient(networks=networks, uses=uses, clip_norm=CLIP)
+    mechanism = ClippedGradient(networks=networks, grad_factors=grad_factors, clip_norm=CLIP)
     flat = networks.flat.detach()
     return lambda: flat.add_(release.step(mechanism).mean, alpha=-RATE)
 

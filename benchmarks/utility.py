@@ -23,12 +23,12 @@ import pandas as pd
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from core.quality.aligned_tables import Features
-from core.quality.metrics.learners import LOGISTIC
+from core.quality.metrics.estimators import LOGISTIC, logistic
 from core.quality.metrics.marginals import one_way, pair_mean, two_way
 from core.quality.metrics.prediction import dimension_prediction, prediction_gap
 from core.quality.metrics.propensity import propensity
+from core.quality.metrics.train_synthetic_test_real import Task, mean_score, tstr
 from core.quality.metrics.transport import wasserstein_scores
-from core.quality.metrics.utility import Task, mean_score, tstr
 from core.table.schema import Column, Kind, Schema
 
 HEADS = {
@@ -63,8 +63,8 @@ class Bench:
         start = time.perf_counter()
         features, (real, fake, test) = Features.fit(self.schema, self.real, synthetic, self.test)
         task = Task(features, self.target)
-        only = (LOGISTIC,) if self.fast else None
-        scores = tstr(task, fake, test, only=only, seed=self.seed)
+        models = {LOGISTIC: logistic(self.seed)} if self.fast else None
+        scores = tstr(task, fake, test, models=models, seed=self.seed)
         single = one_way(features, real, fake)
         out: dict[str, float | None] = {
             "auroc_logistic": scores.get(LOGISTIC, {}).get("AUROC"),
@@ -89,8 +89,8 @@ class Bench:
     def ceiling(self) -> dict[str, float | None]:
         """Train on real, test on real: the AUROC and AUPRC that no synthetic table should beat."""
         features, (real, test) = Features.fit(self.schema, self.real, self.test)
-        only = (LOGISTIC,) if self.fast else None
-        scores = tstr(Task(features, self.target), real, test, only=only, seed=self.seed)
+        models = {LOGISTIC: logistic(self.seed)} if self.fast else None
+        scores = tstr(Task(features, self.target), real, test, models=models, seed=self.seed)
         out = {"auroc_logistic": scores.get(LOGISTIC, {}).get("AUROC")}
         if not self.fast:
             names = {"auroc": "AUROC", "auprc": "AUPRC", "accuracy": "Accuracy"}

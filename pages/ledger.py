@@ -6,9 +6,8 @@ import pandas as pd
 import streamlit as st
 
 from core.privacy.ledger.ledger import Entry, Ledger
-from core.runs.accounts.account import DEFAULT_LIMIT
+from core.runs.accounts.account import DEFAULT_LIMIT, Account, set_limit, table_account
 from core.runs.storage.records import TableRecord
-from core.services import service
 from pages.parts import guard, routes, shared
 
 MEANING = (
@@ -30,22 +29,19 @@ def render() -> None:
     if not tables:
         shared.nothing_yet("Nothing has been released yet.", "Bring in a table", "tables")
         return
-    together: dict[str, list[TableRecord]] = {}
-    for table in tables:
-        together.setdefault(table.people, []).append(table)
-    for about in together.values():
-        _account(about)
+    for people in dict.fromkeys(table.people for table in tables):
+        _account([table for table in tables if table.people == people])
     if st.button("Check that nothing was changed", icon=":material/verified:"):
-        report = Ledger(shared.store().engine).verify()
-        if report:
+        verification = Ledger(shared.store().engine).verify()
+        if verification:
             st.success("The chain of entries is intact.", icon=":material/check:")
         else:
-            st.error(f"The ledger was changed from outside. {report.problem}")
+            st.error(f"The ledger was changed from outside. {verification.problem}")
 
 
 def _account(tables: list[TableRecord]) -> None:
     """One account, with all tables about its people."""
-    account = service.account(shared.store(), tables[0].id)
+    account = table_account(shared.store(), tables[0].id)
     with st.container(border=True):
         st.markdown(" · ".join(f"**{table.name}** ({table.n:,} rows)" for table in tables))
         if account.limit is None:
@@ -90,7 +86,7 @@ def _row(entry: Entry) -> dict[str, object]:
     }
 
 
-def _without_limit(table: TableRecord, account: service.Account) -> None:
+def _without_limit(table: TableRecord, account: Account) -> None:
     """Before a first release, or an account of an older version."""
     if any(entry.kind == "release" for entry in account.entries):
         st.caption(
@@ -103,19 +99,14 @@ def _without_limit(table: TableRecord, account: service.Account) -> None:
         f"ε {DEFAULT_LIMIT:g} for all releases together, unless you set another one before it. "
         + MEANING
     )
-    _limit(table)
-
-
-def _limit(table: TableRecord) -> None:
     with st.popover("Set a limit", icon=":material/vertical_align_top:"):
         st.write("All releases about these people together. It can be set once, before the first.")
         epsilon = st.number_input(
             "ε for all releases together", 0.1, 100.0, 3.0, 0.5, key=f"epsilon_{table.id}"
         )
         if st.button("Set this limit", key=f"limit_{table.id}", type="primary"):
-            with shared.plain_errors():
-                service.set_limit(shared.store(), table.id, epsilon=float(epsilon))
-                st.rerun()
+            with shared.change():
+                set_limit(shared.store(), table.id, epsilon=float(epsilon))
 
 
 if __name__ == "__main__":

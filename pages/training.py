@@ -8,7 +8,7 @@ import streamlit as st
 from core.models.card import Chart
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
-from core.services import service
+from core.services import runs
 from pages.parts import guard, routes, shared
 
 KEPT = {
@@ -28,7 +28,11 @@ def render() -> None:
     if run is None:
         shared.nothing_yet("No run has been started yet.", "Plan a run", "plan")
         return
-    _live(run.id)
+    if run.state.live:
+        shared.launcher().pump()
+        _watch(run.id)
+    else:
+        _show(run)
     _others(run)
 
 
@@ -41,18 +45,9 @@ def _watch(run_id: str) -> None:
         st.rerun()
 
 
-def _live(run_id: str) -> None:
-    run = shared.store().run(run_id)
-    if run.state.live:
-        shared.launcher().pump()
-        _watch(run_id)
-    else:
-        _show(run)
-
-
 def _show(run: RunRecord) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
-        shared.badge(run.state)
+        shared.STATE_BADGES[run.state].show()
         shared.privacy_badge(run)
         st.caption(f"{run.title} · {run.plan.n:,} real rows · {run.rows:,} synthetic rows")
     if run.state is State.RUNNING:
@@ -65,15 +60,13 @@ def _show(run: RunRecord) -> None:
 
 
 def _progress(run: RunRecord) -> None:
-    now = service.progress(shared.store(), run.id)
-    left = "" if now.eta_seconds is None else f" · about {shared.duration(now.eta_seconds)} left"
-    st.progress(
-        now.fraction, text=f"{now.title or 'Starting'}{_place(run, now)} · {now.fraction:.0%}{left}"
-    )
+    now = runs.progress(shared.store(), run.id)
+    stage = f"{now.title or 'Starting'}{_place(run, now)}"
+    st.progress(now.fraction, text=f"{stage} · {now.fraction:.0%}{shared.time_left(now)}")
     _spent(run)
-    device = shared.store().latest(run.id, "device")
-    data = {} if device is None else device.data
-    gpu = data.get("gpu_percent")
+    device = shared.store().journal.latest(run.id, "device")
+    use = {} if device is None else device.data
+    gpu = use.get("gpu_percent")
     places = st.columns(4)
     places[0].metric("Time so far", shared.duration(now.elapsed_seconds))
     places[1].metric(
@@ -81,21 +74,20 @@ def _progress(run: RunRecord) -> None:
     )
     places[2].metric(
         "GPU" if gpu is not None else "Processor",
-        f"{gpu if gpu is not None else data.get('cpu_percent', 0):.0f} %",
-        help=f"Device: {data.get('gpu_name', data.get('device', 'processor'))}. 100 % is one core.",
+        f"{gpu if gpu is not None else use.get('cpu_percent', 0):.0f} %",
+        help=f"Device: {use.get('gpu_name', use.get('device', 'processor'))}. 100 % is one core.",
     )
     places[3].metric(
-        "Memory", f"{data.get('memory_mb', 0):,.0f} MB", help="Memory of the run's own process."
+        "Memory", f"{use.get('memory_mb', 0):,.0f} MB", help="Memory of the run's own process."
     )
 
 
-def _place(run: RunRecord, now: service.Progress) -> str:
+def _place(run: RunRecord, now: runs.Progress) -> str:
     """Which stage of how many this is, where a model has several."""
     card = shared.card_of(run.model)
-    held = {phase.name for phase in run.plan.phases}
-    stages = (
-        [] if card is None else [s.name for s in card.stages if not s.private or s.name in held]
-    )
+    phases = {phase.name for phase in run.plan.phases}
+    every = () if card is None else card.stages
+    stages = [stage.name for stage in every if not stage.private or stage.name in phases]
     if len(stages) < 2 or now.phase not in stages:
         return ""
     return f" (stage {stages.index(now.phase) + 1} of {len(stages)})"
@@ -103,7 +95,7 @@ def _place(run: RunRecord, now: service.Progress) -> str:
 
 def _spent(run: RunRecord) -> None:
     """ε so far against what the plan holds; all of it was debited at the start."""
-    so_far = service.epsilon_so_far(shared.store(), run.id)
+    so_far = runs.epsilon_so_far(shared.store(), run.id)
     if so_far is None:
         return
     budget = run.plan.guarantee.epsilon
@@ -117,19 +109,17 @@ def _buttons(run: RunRecord) -> None:
     store = shared.store()
     with st.container(horizontal=True), shared.plain_errors():
         if run.state is State.RUNNING and st.button("Pause", icon=":material/pause:"):
-            service.pause(store, run.id)
+            runs.pause(store, run.id)
             st.toast("Pausing at the next safe point.")
         if run.state.live and st.button("Cancel", icon=":material/cancel:"):
-            service.cancel(store, run.id)
+            runs.cancel(store, run.id)
             st.toast("Cancelling. What was spent stays spent.")
         if run.state in (State.PAUSED, State.LOST, State.FAILED):
             _resume(run)
-        if run.state is State.DONE or store.has_artefact(run.id, "report.json"):
-            if st.button("Review", type="primary", icon=":material/visibility:"):
-                routes.go("review", run=run.id)
+        if run.state is State.DONE or store.artefacts(run.id).exists("report.json"):
+            routes.button("Review", "review", primary=True, run=run.id)
         if run.state is State.DONE:
-            if st.button("Download", icon=":material/download:"):
-                routes.go("download", run=run.id)
+            routes.button("Download", "download", run=run.id)
 
 
 def _resume(run: RunRecord) -> None:
@@ -137,10 +127,10 @@ def _resume(run: RunRecord) -> None:
     price = f"spends ε = {run.plan.budget.epsilon:g} once more" if run.private else "not private"
     label = f"Start again ({price})" if again else "Resume"
     if st.button(label, type="primary", icon=":material/play_arrow:"):
-        service.resume(shared.store(), shared.launcher(), run.id, spend_again=again)
+        runs.resume(shared.store(), shared.launcher(), run.id, spend_again=again)
         st.rerun(scope="app")
     if st.button("Give up", icon=":material/cancel:"):
-        service.cancel(shared.store(), run.id)
+        runs.cancel(shared.store(), run.id)
         st.rerun(scope="app")
 
 
@@ -168,7 +158,7 @@ def _ending(run: RunRecord) -> None:
 
 def _charts(run: RunRecord) -> None:
     """The charts of the model's card, each over its own steps; all metrics where it has none."""
-    series = shared.store().series(run.id)
+    series = shared.store().journal.series(run.id)
     names = [c for c in series.columns if c not in ("seq", "time", "seconds", "step")]
     if series.empty or not names:
         return
@@ -191,7 +181,7 @@ def _charts(run: RunRecord) -> None:
 
 
 def _preview(run: RunRecord) -> None:
-    newest = shared.store().latest(run.id, "preview")
+    newest = shared.store().journal.latest(run.id, "preview")
     if newest is None:
         return
     st.subheader("Synthetic rows so far", anchor=False)
@@ -206,7 +196,7 @@ def _others(run: RunRecord) -> None:
     with st.expander(f"Other runs ({len(others)})", icon=":material/list:"):
         for other in others[:30]:
             with st.container(horizontal=True, vertical_alignment="center"):
-                shared.badge(other.state)
+                shared.STATE_BADGES[other.state].show()
                 st.write(shared.run_label(other))
                 if st.button("Open", key=f"other_{other.id}"):
                     st.query_params["run"] = other.id

@@ -95,10 +95,10 @@ def test_arrows_point_one_way(path: Path) -> None:
         ("privacy", "def f():\n    import core.models.synthesizer"),
         ("models", "from core import runs"),
         ("runs.storage", "from core.runs.execution.worker import main"),
-        ("runs.execution", "from core.services.service import start"),
+        ("runs.execution", "from core.services.runs import start"),
         ("services", "from core.cli.main import main"),
         ("services", "from core.cli.synth import synth"),
-        ("quality", "from core.figures import plane"),
+        ("quality", "from core.figures import pca"),
         ("runs.execution", "import streamlit as st"),
         ("services", "import pages.tables"),
     ],
@@ -143,7 +143,7 @@ LIGHT = [name for name in FILES if name.startswith(LIGHT_ROOMS)] + [
     "core.privacy.plan",
     "core.quality.metrics.noisy",
     "core.quality.report.types",
-    "core.runs.execution.launcher",
+    "core.runs.execution.local_launcher",
 ]
 SHOW_CARDS = "from core.models.registry import cards; assert cards()"
 

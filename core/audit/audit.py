@@ -15,12 +15,18 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from core.audit.bounds import bound_from_guesses, bound_from_rates, rates
-from core.audit.canary_attack import OneOut, World, one_run, prepare, world
+from core.audit.canary_attack import (
+    AuditTable,
+    LeaveOneOut,
+    audit_table,
+    one_run,
+    prepare_leave_one_out,
+)
 from core.models.planning import plan_fit
 from core.models.registry import synthesizer
 from core.privacy.plan import Budget, Plan, default_delta
 
-__all__ = ["LONG", "QUICK", "WEAK", "Audit", "Finding", "Sizes", "Trial", "audit"]
+__all__ = ["LONG", "QUICK", "WEAK", "Audit", "Finding", "Sizes", "Trial", "run_audit"]
 
 ONE_RUN, ONE_OUT = "one run", "leave one out"
 ALONE, SAMPLED = "nobody else", "nobody else, random batches"
@@ -30,14 +36,14 @@ METHOD = (
 )
 WEAK = 0.1  # share of the planned noise at which an audit's power is measured
 
-_GAME = {"critic_steps": 1, "fakes": 16, "hidden": 8, "latent": 4, "critic_hidden": 16}
+_SMALL_GAN = {"critic_steps": 1, "fakes": 16, "hidden": 8, "latent": 4, "critic_hidden": 16}
 # Networks as small as the attacks allow: they say nothing of privacy, only of time.
 _SMALL: dict[str, dict[str, Any]] = {
-    "dp_gan": _GAME,
-    "dp_auto_gan": {**_GAME, "encoder_hidden": 8, "noise": 4},
+    "dp_gan": _SMALL_GAN,
+    "dp_auto_gan": {**_SMALL_GAN, "encoder_hidden": 8, "noise": 4},
     "p3gm": {"hidden": 8, "spread_hidden": 4, "em_steps": 1, "dimensions": 4, "components": 2},
     "pearl": {"steps": 20, "frequencies": 400, "batch": 32, "hidden": 8, "latent": 4},
-    "pgb": {**_GAME, "snapshots": 2, "rounds": 4, "candidates": 8, "questions": 4},
+    "pgb": {**_SMALL_GAN, "snapshots": 2, "rounds": 4, "candidates": 8, "questions": 4},
     "ppem": {"energy_steps": 1, "fakes": 16, "hidden": 8, "latent": 4, "energy_hidden": 8},
 }
 # Settings with which records draw little, so that nothing but the noise hides the one; leave one
@@ -83,10 +89,7 @@ class Sizes:
 
 
 FEW = 16  # n where nobody else is there
-SAMPLED_STEPS, RATE = (
-    4,
-    0.5,
-)  # where batches are random: the record is in one of them, nearly always
+SAMPLED_STEPS, RATE = 4, 0.5  # of random batches: the record is in one of them, nearly always
 QUICK = Sizes()
 LONG = Sizes(
     canaries=100,
@@ -190,18 +193,18 @@ class Trial:
         if not self.budget.private:
             raise ValueError("An audit needs a finite ε: without a claim nothing can be refuted.")
         synthesizer(model)
-        self._prepared: dict[str, OneOut] = {}
-        self._worlds: dict[tuple[int, int], World] = {}
+        self._prepared: dict[str, LeaveOneOut] = {}
+        self._tables: dict[tuple[int, int], AuditTable] = {}
 
     def one_run(self, noise: float = 1.0) -> Finding:
         """Coins of all canaries, guessed from one fit."""
         sizes = self.sizes
-        tried = self._world(sizes.canaries, sizes.others)
-        plan = self._plan(tried, None if sizes.full else sizes.steps, 1.0, plain=True)
+        attacked = self._table(sizes.canaries, sizes.others)
+        plan = self._plan(attacked, None if sizes.full else sizes.steps, 1.0, plain=True)
         releases = sum(phase.count for phase in plan.phases if phase.mechanism != "zcdp")
         every = 1 if not sizes.full else max(1, releases // sizes.scored)
         guessed = 2 * (sizes.canaries // 4)
-        seen = one_run(plan, tried, seed=self.seed, noise=noise, guessed=guessed, every=every)
+        seen = one_run(plan, attacked, seed=self.seed, noise=noise, guessed=guessed, every=every)
         bound = bound_from_guesses(seen, delta=self.budget.delta, confidence=self._each)
         return Finding(ONE_RUN, bound, self._each, asdict(seen) | _plan_words(plan))
 
@@ -233,35 +236,35 @@ class Trial:
         bound = bound_from_rates(seen, delta=delta, confidence=self._each)
         return Finding(name, bound, self._each, asdict(seen) | _plan_words(attack.plan))
 
-    def _prepare(self, name: str) -> OneOut:
+    def _prepare(self, name: str) -> LeaveOneOut:
         sizes = self.sizes
         n, steps, rate, repeats = {
             ONE_OUT: (sizes.records, sizes.steps, 1.0, sizes.repeats),
             ALONE: (FEW, 1, 1.0, sizes.alone_repeats),
             SAMPLED: (FEW, SAMPLED_STEPS, RATE, sizes.sampled_repeats),
         }[name]
-        tried, alone = self._world(1, n - 1), name != ONE_OUT
-        plan = self._plan(tried, steps, rate, plain=alone)
-        return prepare(plan, tried, seed=self.seed, repeats=repeats, alone=alone)
+        attacked, alone = self._table(1, n - 1), name != ONE_OUT
+        plan = self._plan(attacked, steps, rate, plain=alone)
+        return prepare_leave_one_out(plan, attacked, seed=self.seed, repeats=repeats, alone=alone)
 
-    def _world(self, canaries: int, others: int) -> World:
-        if (canaries, others) not in self._worlds:
-            self._worlds[canaries, others] = world(canaries, others)
-        return self._worlds[canaries, others]
+    def _table(self, canaries: int, others: int) -> AuditTable:
+        if (canaries, others) not in self._tables:
+            self._tables[canaries, others] = audit_table(canaries, others)
+        return self._tables[canaries, others]
 
-    def _plan(self, tried: World, steps: int | None, rate: float, *, plain: bool) -> Plan:
+    def _plan(self, attacked: AuditTable, steps: int | None, rate: float, *, plain: bool) -> Plan:
         """The model's own plan for the claim; with few steps and small networks unless None."""
-        n = len(tried.codes)
+        n = len(attacked.codes)
         settings: dict[str, Any] = {}
         if steps is not None:
             settings = _SMALL.get(self.model, {}) | (_PLAIN.get(self.model, {}) if plain else {})
             settings |= dict.fromkeys(_STEPS.get(self.model, ()), steps)
             if self.model in _STEPS:
                 settings["batch"] = max(1, round(rate * n))
-        return plan_fit(synthesizer(self.model), tried.domain, n, self.budget, settings)
+        return plan_fit(synthesizer(self.model), attacked.domain, n, self.budget, settings)
 
 
-def audit(
+def run_audit(
     trial: Trial, *, power: bool = True, tell: Callable[[str], None] = lambda _: None
 ) -> Audit:
     """Play all attacks on a model as it is and, for the power, with a tenth of its noise.

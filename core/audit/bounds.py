@@ -136,14 +136,14 @@ def clopper_pearson(successes: int, trials: int, *, confidence: float) -> tuple[
     return float(low), float(high)
 
 
-def bound_from_rates(found: Rates, *, delta: float, confidence: float) -> float:
+def bound_from_rates(measured: Rates, *, delta: float, confidence: float) -> float:
     """ln((P - δ)/Q) for a lower bound P on hits and an upper bound Q on false alarms, ≥ 0.
 
     Each of the two bounds is allowed half of the error that the confidence leaves.
     """
     each = 1.0 - (1.0 - confidence) / 2.0
-    hits, _ = clopper_pearson(found.hits, found.trials, confidence=each)
-    _, alarms = clopper_pearson(found.alarms, found.controls, confidence=each)
+    hits, _ = clopper_pearson(measured.hits, measured.trials, confidence=each)
+    _, alarms = clopper_pearson(measured.alarms, measured.controls, confidence=each)
     return min(LARGEST, math.log((hits - delta) / alarms)) if hits - delta > alarms else 0.0
 
 

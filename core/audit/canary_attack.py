@@ -5,8 +5,8 @@ noisy gradient and every noisy sum, since the claim covers all of them, not just
 What he does not see: who was in which batch, the noise, and what is drawn for records.
 
 `one_run`: one fit of a table whose canaries were each put in by a fair coin; all coins are guessed.
-`prepare`: one record is left out; each release is repeated in both worlds, and told apart by
-what the same code releases there without noise.
+`prepare_leave_one_out`: one record is left out; each release is repeated in both worlds, and told
+apart by what the same code releases there without noise.
 """
 
 from __future__ import annotations
@@ -24,7 +24,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from core.audit.bounds import Guesses, guess
-from core.audit.watched_table import Pins, Sight, WatchedTable, altered, each_alone, together
+from core.audit.watched_table import (
+    FixedReleases,
+    ObservedRelease,
+    WatchedTable,
+    altered,
+    each_alone,
+    together,
+)
 from core.models.events import FitEvent, Wish
 from core.models.registry import synthesizer
 from core.models.synthesizer import FitContext
@@ -32,19 +39,19 @@ from core.privacy.plan import Plan
 from core.table.codec import Codec, Codes
 from core.table.schema import Domain, Kind, Schema, SchemaColumn
 
-__all__ = ["OneOut", "World", "one_run", "prepare", "world"]
+__all__ = ["AuditTable", "LeaveOneOut", "audit_table", "one_run", "prepare_leave_one_out"]
 
 Floats = NDArray[np.float64]
 COLUMNS = ("first", "second", "third")
 USUAL = 4  # labels that ordinary records hold
-WARY = 1 / 3  # of the planned noise: the attacker reckons with less than was promised
+ASSUMED_NOISE = 1 / 3  # of the planned noise: the attacker reckons with less than was promised
 SURVEYED = 128  # ordinary records whose sampling noise stands for that of all
 DRAWS = 32  # own draws for a record, averaged
 PRIOR = 4.0  # inverse variance of a fair coin
 
 
 @dataclass(frozen=True)
-class World:
+class AuditTable:
     """A table made by code.
 
     Attributes:
@@ -58,7 +65,7 @@ class World:
     canaries: int
 
 
-def world(canaries: int, others: int) -> World:
+def audit_table(canaries: int, others: int) -> AuditTable:
     """A table of that many canaries and ordinary records, always the same; no person is in it."""
     random = np.random.default_rng(20240229)
     own = [f"own {i}" for i in range(canaries)]
@@ -74,7 +81,7 @@ def world(canaries: int, others: int) -> World:
     frame = pd.DataFrame({name: pd.Series(own + usual[name], dtype="str") for name in COLUMNS})
     frame["number"] = random.random(canaries + others)
     domain = schema.domain()
-    return World(domain, Codec(domain).encode(frame), canaries)
+    return AuditTable(domain, Codec(domain).encode(frame), canaries)
 
 
 def _go_on(_: FitEvent) -> Wish:
@@ -89,29 +96,33 @@ def _fit(table: WatchedTable, plan: Plan, seed: int) -> None:
 
 
 def one_run(
-    plan: Plan, tried: World, *, seed: int, noise: float = 1.0, guessed: int, every: int = 1
+    plan: Plan, attacked: AuditTable, *, seed: int, noise: float = 1.0, guessed: int, every: int = 1
 ) -> Guesses:
     """Guess the coins of all canaries from one fit.
 
     Args:
       plan: as claimed, for the world's n.
-      tried: the table.
+      attacked: the table.
       seed: the user's; known.
       noise: what the table really adds, over what the plan says.
       guessed: how many coins to guess; the others are abstained from.
       every: releases of which one is scored; all of them run.
     """
-    coins = np.array([secrets.randbits(1) for _ in range(tried.canaries)], dtype=bool)
-    present = np.concatenate([coins, np.ones(len(tried.codes) - tried.canaries, dtype=bool)])
-    reader = _Reader(plan, tried, every)
+    coins = np.array([secrets.randbits(1) for _ in range(attacked.canaries)], dtype=bool)
+    present = np.concatenate([coins, np.ones(len(attacked.codes) - attacked.canaries, dtype=bool)])
+    coin_scores = _CoinScores(plan, attacked, every)
     table = WatchedTable(
-        tried.codes, tried.domain, altered(plan, noise=noise), present=present, watch=reader
+        attacked.codes,
+        attacked.domain,
+        altered(plan, noise=noise),
+        present=present,
+        watch=coin_scores,
     )
     _fit(table, plan, seed)
-    return guess(reader.scores(), coins, guessed)
+    return guess(coin_scores.scores(), coins, guessed)
 
 
-class _Reader:
+class _CoinScores:
     """The best linear guess of all coins: releases are sums of what is known, coins and noise.
 
     With G the canaries' own shares (of which a batch holds q), the noise σ² and the sampling of all
@@ -119,11 +130,11 @@ class _Reader:
     subtracted; precisions q² Gᵀ M⁻¹ G and scores q Gᵀ M⁻¹ y add up over releases.
     """
 
-    def __init__(self, plan: Plan, tried: World, every: int):
-        m, n = tried.canaries, len(tried.codes)
+    def __init__(self, plan: Plan, attacked: AuditTable, every: int):
+        m, n = attacked.canaries, len(attacked.codes)
         self._plan, self._every = plan, every
-        self._known = tried.codes.slice(0, min(n, m + SURVEYED))
-        self._rest = tried.codes.slice(len(self._known), n) if n > len(self._known) else None
+        self._known = attacked.codes.slice(0, min(n, m + SURVEYED))
+        self._rest = attacked.codes.slice(len(self._known), n) if n > len(self._known) else None
         self._canaries = m
         self._share = torch.ones(len(self._known), dtype=torch.float64)
         self._share[:m] = 0.5
@@ -132,18 +143,18 @@ class _Reader:
         self._precision = PRIOR * torch.eye(m, dtype=torch.float64)
         self._score = torch.zeros(m, dtype=torch.float64)
 
-    def __call__(self, sight: Sight) -> None:
-        if sight.call % self._every:
+    def __call__(self, observed: ObservedRelease) -> None:
+        if observed.call % self._every:
             return
-        q, m = sight.rate, self._canaries
-        shares = each_alone(sight, self._known)  # [b, k]
-        rest = sight.released.float() - q * (self._share.float() @ shares)
+        q, m = observed.rate, self._canaries
+        shares = each_alone(observed, self._known)  # [b, k]
+        rest = observed.released.float() - q * (self._share.float() @ shares)
         if self._rest is not None:
-            rest -= q * together(sight, self._rest)
+            rest -= q * together(observed, self._rest)
         gram = (shares @ shares.T).double()  # [b, b]
-        reckoned = _Whitened(gram, q * (1.0 - q) * self._weight, _reckoned(self._plan, sight))
-        self._precision += q**2 * reckoned(gram[:, :m], gram[:m])
-        self._score += q * reckoned((shares @ rest).double().unsqueeze(1), gram[:m]).squeeze(1)
+        whitened = _Whitened(gram, q * (1.0 - q) * self._weight, _assumed_std(self._plan, observed))
+        self._precision += q**2 * whitened(gram[:, :m], gram[:m])
+        self._score += q * whitened((shares @ rest).double().unsqueeze(1), gram[:m]).squeeze(1)
 
     def scores(self) -> Floats:
         """Float64 [m], higher where a canary looks present."""
@@ -169,32 +180,33 @@ class _Whitened:
         return left / self._variance
 
 
-def _reckoned(plan: Plan, sight: Sight) -> float:
+def _assumed_std(plan: Plan, observed: ObservedRelease) -> float:
     """The noise that the attacker reckons with: less than the plan's, and never none."""
-    return WARY * plan.phase(sight.phase.name).noise_multiplier * float(sight.mechanism.sensitivity)
+    noise = plan.phase(observed.phase.name).noise_multiplier
+    return ASSUMED_NOISE * noise * float(observed.mechanism.sensitivity)
 
 
 @dataclass
-class OneOut:
+class LeaveOneOut:
     """The second attack, prepared: what to look for in each release.
 
     Attributes:
       plan: as claimed, of one run.
-      tried: the table; its first record is the one that is left out.
+      attacked: the table; its first record is the one that is left out.
       seed: the user's; known.
       repeats: of every release, in each world.
       alone: whether all other records are ⊥ in both worlds, so that nothing hides the one.
-      pins: what the model is handed, the same in all worlds.
+      fixed: what the model is handed, the same in all worlds.
       directions: by call; float32 [repeats or 1, k] over the noise's variance.
       middles: by call; float32 [repeats or 1], a direction's product half way between the worlds.
     """
 
     plan: Plan
-    tried: World
+    attacked: AuditTable
     seed: int
     repeats: int
     alone: bool = False
-    pins: Pins = field(default_factory=Pins)
+    fixed: FixedReleases = field(default_factory=FixedReleases)
     directions: dict[int, Tensor] = field(default_factory=dict)
     middles: dict[int, Tensor] = field(default_factory=dict)
 
@@ -209,10 +221,10 @@ class OneOut:
     def _world(self, inside: bool, noise: float) -> Floats:
         scores = np.zeros(self.repeats)
 
-        def watch(sight: Sight) -> None:
-            which = sight.repetition % len(self.directions[sight.call])
-            along = self.directions[sight.call][which] @ sight.released.float()
-            scores[sight.repetition] += float(along - self.middles[sight.call][which])
+        def watch(observed: ObservedRelease) -> None:
+            which = observed.repetition % len(self.directions[observed.call])
+            along = self.directions[observed.call][which] @ observed.released.float()
+            scores[observed.repetition] += float(along - self.middles[observed.call][which])
 
         self.run(inside, watch, noise=noise, repeats=self.repeats)
         return scores
@@ -220,22 +232,22 @@ class OneOut:
     def run(
         self,
         inside: bool,
-        watch: Callable[[Sight], None],
+        watch: Callable[[ObservedRelease], None],
         *,
         noise: float = 0.0,
         repeats: int,
     ) -> None:
         """One fit in one of the worlds."""
-        present = np.full(len(self.tried.codes), not self.alone)
+        present = np.full(len(self.attacked.codes), not self.alone)
         present[0] = inside
         table = WatchedTable(
-            self.tried.codes,
-            self.tried.domain,
+            self.attacked.codes,
+            self.attacked.domain,
             altered(self.plan, repeats=repeats, noise=noise),
             present=present,
             watch=watch,
             repeats=repeats,
-            pins=self.pins,
+            fixed=self.fixed,
         )
         _fit(table, self.plan, self.seed)
 
@@ -243,27 +255,29 @@ class OneOut:
         """What is released in a world without noise: by call, float32 [repeats, k]."""
         sums: dict[int, list[Tensor]] = {}
 
-        def watch(sight: Sight) -> None:
-            sums.setdefault(sight.call, []).append(sight.released.float().clone())
+        def watch(observed: ObservedRelease) -> None:
+            sums.setdefault(observed.call, []).append(observed.released.float().clone())
 
         self.run(inside, watch, repeats=repeats)
         return {call: torch.stack(parts) for call, parts in sums.items()}
 
 
-def prepare(plan: Plan, tried: World, *, seed: int, repeats: int, alone: bool = False) -> OneOut:
+def prepare_leave_one_out(
+    plan: Plan, attacked: AuditTable, *, seed: int, repeats: int, alone: bool = False
+) -> LeaveOneOut:
     """Find out, without noise, how the two worlds differ at each release.
 
     Where every record takes part, the code is run twice at the same seed. If it does the same both
     times, then whatever it draws can be foretold, and the difference of the worlds is known to the
     last digit, other records' shares included. Else the record's own share is looked for.
     """
-    attack = OneOut(plan, tried, seed, repeats, alone)
+    attack = LeaveOneOut(plan, attacked, seed, repeats, alone)
     variances: dict[int, float] = {}
     own: dict[int, tuple[Tensor, Tensor]] = {}
 
-    def survey(sight: Sight) -> None:
-        variances[sight.call] = _reckoned(plan, sight) ** 2
-        own[sight.call] = _own_share(plan, sight, tried.codes)
+    def survey(observed: ObservedRelease) -> None:
+        variances[observed.call] = _assumed_std(plan, observed) ** 2
+        own[observed.call] = _own_share(plan, observed, attacked.codes)
 
     probes = [attack.silent(True, 2) for _ in range(2)]
     attack.run(True, survey, repeats=1)
@@ -282,9 +296,9 @@ def prepare(plan: Plan, tried: World, *, seed: int, repeats: int, alone: bool = 
     return attack
 
 
-def _own_share(plan: Plan, sight: Sight, codes: Codes) -> tuple[Tensor, Tensor]:
+def _own_share(plan: Plan, observed: ObservedRelease, codes: Codes) -> tuple[Tensor, Tensor]:
     """The first record's share g over the noise's variance, and its product with half of it."""
-    drawn = [each_alone(sight, codes.slice(0, 1))[0] for _ in range(DRAWS)]
-    mine = sight.rate * torch.stack(drawn).mean(dim=0)
-    direction = mine / _reckoned(plan, sight) ** 2
+    drawn = [each_alone(observed, codes.slice(0, 1))[0] for _ in range(DRAWS)]
+    mine = observed.rate * torch.stack(drawn).mean(dim=0)
+    direction = mine / _assumed_std(plan, observed) ** 2
     return direction, direction @ mine / 2.0

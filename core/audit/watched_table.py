@@ -24,13 +24,13 @@ from core.privacy.mechanisms.additive import Mechanism, Rows
 from core.privacy.plan import Budget, Phase, Plan
 from core.table.schema import Domain
 
-__all__ = ["Pins", "Sight", "WatchedTable", "altered", "each_alone", "together"]
+__all__ = ["FixedReleases", "ObservedRelease", "WatchedTable", "altered", "each_alone", "together"]
 
 View = Callable[[Any], Tensor]
 
 
 @dataclass(frozen=True)
-class Sight:
+class ObservedRelease:
     """One release as the auditor sees it.
 
     Attributes:
@@ -61,11 +61,11 @@ class Sight:
         return self.phase.noise_multiplier * float(self.mechanism.sensitivity)
 
 
-Watch = Callable[[Sight], None]
+Watch = Callable[[ObservedRelease], None]
 
 
 @dataclass
-class Pins:
+class FixedReleases:
     """What a fit is handed, call by call; laid down by the first fit and repeated to later ones."""
 
     values: list[Tensor] = field(default_factory=list)
@@ -84,10 +84,10 @@ class WatchedTable(PrivateTable):
       codes, domain, plan, present: as for `PrivateTable`; the plan's counts must allow for repeats.
       watch: sees each release, before the model does.
       repeats: of every release but selections, ≥ 1.
-      pins: what the model is handed; None hands it the release itself.
+      fixed: what the model is handed; None hands it the release itself.
     """
 
-    __slots__ = ("_calls", "_pins", "_repeats", "_watch")
+    __slots__ = ("_calls", "_fixed", "_repeats", "_watch")
 
     def __init__(
         self,
@@ -98,12 +98,12 @@ class WatchedTable(PrivateTable):
         present: NDArray[np.bool_],
         watch: Watch,
         repeats: int = 1,
-        pins: Pins | None = None,
+        fixed: FixedReleases | None = None,
     ):
         # In the file's order: an auditor wants to say which record comes first. Pairs of
         # neighbouring rows are then no random pairs, which no bound rests on.
         super().__init__(codes, domain, plan, shuffle=False, present=present)
-        self._watch, self._repeats, self._pins = watch, repeats, pins
+        self._watch, self._repeats, self._fixed = watch, repeats, fixed
         self._calls = 0
 
     def release(
@@ -144,8 +144,8 @@ class WatchedTable(PrivateTable):
         for repetition in range(self._repeats):
             released = once()
             seen = summed(released).flatten()
-            self._watch(Sight(phase, mechanism, view, seen, call, repetition))
-        return released if self._pins is None else self._pins.at(call, released)
+            self._watch(ObservedRelease(phase, mechanism, view, seen, call, repetition))
+        return released if self._fixed is None else self._fixed.at(call, released)
 
 
 _Seen = Callable[[GradientMechanism, Callable[[], Tensor], Callable[[Tensor], Tensor]], Tensor]
@@ -204,30 +204,30 @@ def altered(plan: Plan, *, repeats: int = 1, noise: float = 1.0, rate: float | N
 
 
 @torch.no_grad()
-def each_alone(sight: Sight, codes: Rows) -> Tensor:
+def each_alone(observed: ObservedRelease, codes: Rows) -> Tensor:
     """Each record's own share of the statistic behind a release, float32 [b, k].
 
     Args:
-      sight: of a release; its mechanism is asked at its present state.
+      observed: of a release; its mechanism is asked at its present state.
       codes: b records.
     """
     one = torch.ones(1)
-    if sight.view is None:
+    if observed.view is None:
         alone = (codes.slice(i, i + 1).to("cpu") for i in range(len(codes)))
-        return torch.stack([sight.mechanism.statistic(x, one).flatten().float() for x in alone])
-    rows = _with_draws(sight.mechanism, sight.view(codes.to("cpu")))
-    parts = (sight.mechanism.statistic(rows[i : i + 1], one)[:-1] for i in range(len(rows)))
+        return torch.stack([observed.mechanism.statistic(x, one).flatten().float() for x in alone])
+    rows = _with_draws(observed.mechanism, observed.view(codes.to("cpu")))
+    parts = (observed.mechanism.statistic(rows[i : i + 1], one)[:-1] for i in range(len(rows)))
     return torch.stack(list(parts))
 
 
 @torch.no_grad()
-def together(sight: Sight, codes: Rows) -> Tensor:
+def together(observed: ObservedRelease, codes: Rows) -> Tensor:
     """The sum of records' shares, float32 [k]; see `each_alone`."""
     ones = torch.ones(len(codes))
-    if sight.view is None:
-        return sight.mechanism.statistic(codes.to("cpu"), ones).flatten().float()
-    rows = _with_draws(sight.mechanism, sight.view(codes.to("cpu")))
-    return sight.mechanism.statistic(rows, ones)[:-1]
+    if observed.view is None:
+        return observed.mechanism.statistic(codes.to("cpu"), ones).flatten().float()
+    rows = _with_draws(observed.mechanism, observed.view(codes.to("cpu")))
+    return observed.mechanism.statistic(rows, ones)[:-1]
 
 
 def _with_draws(mechanism: Any, rows: Tensor) -> Tensor:

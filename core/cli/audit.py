@@ -8,8 +8,7 @@ import secrets
 import sys
 from dataclasses import replace
 
-from core.audit.audit import LONG, QUICK, Audit, Trial
-from core.audit.audit import audit as play
+from core.audit.audit import LONG, QUICK, Audit, Trial, run_audit
 from core.cli.common import CommandError, print_json
 from core.models.registry import cards
 from core.runs.execution.pipeline import limit_threads
@@ -42,32 +41,32 @@ def audit(options: argparse.Namespace) -> int:
         seed=secrets.randbits(31) if options.seed is None else options.seed,
         sizes=sizes,
     )
-    found = play(trial, tell=lambda words: print(words, file=sys.stderr, flush=True))
-    for line in _lines(found):
+    result = run_audit(trial, tell=lambda words: print(words, file=sys.stderr, flush=True))
+    for line in _lines(result):
         print(line)
     if options.json:
-        print_json(found.as_json())
-    return REFUTED if found.refuted else 0
+        print_json(result.as_json())
+    return REFUTED if result.refuted else 0
 
 
-def _lines(found: Audit) -> list[str]:
+def _lines(result: Audit) -> list[str]:
     """What was found, for people."""
     lines = [
         f"{part.name}: ε ≥ {part.lower_bound:.3f} ({part.confidence:.1%} sure)"
-        for part in found.parts
+        for part in result.parts
     ]
     lines.append(
-        f"together: ε ≥ {found.lower_bound:.3f} at δ {found.delta:.3g}, {found.confidence:.0%} "
-        f"sure; claimed: ε {found.claimed:g}"
+        f"together: ε ≥ {result.lower_bound:.3f} at δ {result.delta:.3g}, {result.confidence:.0%} "
+        f"sure; claimed: ε {result.claimed:g}"
     )
-    if found.power is not None:
+    if result.power is not None:
         lines.append(
             f"the same attacks on the same mechanism with a tenth of its noise: ε ≥ "
-            f"{found.power:.3f} (higher sees more)"
+            f"{result.power:.3f} (higher sees more)"
         )
-    if found.refuted:
+    if result.refuted:
         lines.append(
-            f"REFUTED: {found.model} does not keep the ε it claims. Do not release what it makes."
+            f"REFUTED: {result.model} does not keep the ε it claims. Do not release what it makes."
         )
     else:
         lines.append("Not refuted. This proves nothing: an attack that fails is no proof.")

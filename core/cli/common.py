@@ -7,11 +7,13 @@ import json
 import math
 import sys
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from core.privacy.plan import Guarantee
 from core.table.infer import infer_schema
@@ -33,6 +35,7 @@ __all__ = [
     "read_with_schema",
     "require_declaration",
     "say_dangers",
+    "with_target",
 ]
 
 
@@ -68,23 +71,25 @@ def read_with_schema(options: argparse.Namespace) -> tuple[pd.DataFrame, Schema]
     """The rows and their schema, with the target that was asked for."""
     frame = read_frame(options.table)
     schema = infer_schema(frame) if options.schema is None else read_schema(options.schema)
-    if set(schema.names) - set(frame.columns):
-        missing = sorted(set(schema.names) - set(frame.columns))
+    missing = sorted(set(schema.names) - set(frame.columns))
+    if missing:
         raise CommandError(f"the schema names columns the table lacks: {', '.join(missing)}")
-    if options.target is not None:
-        if options.target not in schema.names:
-            raise CommandError(f"no column is called '{options.target}'")
-        schema = schema.model_copy(update={"target": options.target})
-    schema = keep_out(options, schema)
+    schema = keep_out(options, with_target(options, schema))
     if options.sensitive:
         schema = _tagged(schema, options.sensitive)
-    if not schema.sensitive and (options.alpha, options.shift, options.certificate) != (
-        None,
-        None,
-        None,
-    ):
+    asked = (options.alpha, options.shift, options.certificate)
+    if not schema.sensitive and any(value is not None for value in asked):
         raise CommandError("--alpha, --shift and --certificate need tagged columns: --sensitive")
     return frame, schema
+
+
+def with_target(options: argparse.Namespace, schema: Schema) -> Schema:
+    """The schema with the target that `--target` names."""
+    if options.target is None:
+        return schema
+    if options.target not in schema.names:
+        raise CommandError(f"no column is called '{options.target}'")
+    return schema.model_copy(update={"target": options.target})
 
 
 def keep_out(options: argparse.Namespace, schema: Schema) -> Schema:
@@ -99,16 +104,15 @@ def keep_out(options: argparse.Namespace, schema: Schema) -> Schema:
 
 def _tagged(schema: Schema, groups: Sequence[str]) -> Schema:
     """The schema with one sensitive group an option, columns separated by commas."""
-    found = [tuple(name.strip() for name in group.split(",") if name.strip()) for group in groups]
-    for name in (name for group in found for name in group):
+    columns = [tuple(name.strip() for name in group.split(",") if name.strip()) for group in groups]
+    for name in chain.from_iterable(columns):
         if name not in schema.names:
             raise CommandError(f"no column is called '{name}' (--sensitive)")
-    sensitive = {f"group {i}": group for i, group in enumerate(found, start=1)}
+    sensitive = {f"group {i}": group for i, group in enumerate(columns, start=1)}
     try:
         return Schema.model_validate(schema.model_dump() | {"sensitive": sensitive})
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise CommandError(first["msg"].removeprefix("Value error, ")) from None
+        raise CommandError(_first(error)["msg"].removeprefix("Value error, ")) from None
 
 
 def lmdp_words(lmdp: dict[str, Any] | None) -> list[str]:
@@ -118,16 +122,16 @@ def lmdp_words(lmdp: dict[str, Any] | None) -> list[str]:
     if not lmdp["verdicts"]:
         return ["α-LMDP: shifted, not tested (no certificate was paid for)"]
     lines = []
-    for verdict in lmdp["verdicts"]:
-        found = (
-            f"noisy count {verdict['count']:.0f} of {verdict['groups']} groups, more than "
-            f"{verdict['threshold']:.1f} needed"
-            if "count" in verdict
-            else f"p {verdict['p_two_sample']:.3f} two-sample, {verdict['p_stein']:.3f} Stein"
+    for result in lmdp["verdicts"]:
+        evidence = (
+            f"noisy count {result['count']:.0f} of {result['groups']} groups, more than "
+            f"{result['threshold']:.1f} needed"
+            if "count" in result
+            else f"p {result['p_two_sample']:.3f} two-sample, {result['p_stein']:.3f} Stein"
         )
-        granted = "granted" if verdict["granted"] else "REFUSED"
-        columns = ", ".join(verdict["columns"])
-        lines.append(f"α-LMDP {granted} for {columns} ({verdict['kind']}: {found})")
+        granted = "granted" if result["granted"] else "REFUSED"
+        columns = ", ".join(result["columns"])
+        lines.append(f"α-LMDP {granted} for {columns} ({result['kind']}: {evidence})")
     return lines
 
 
@@ -146,9 +150,14 @@ def read_schema(path: Path) -> Schema:
     try:
         return Schema.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
+        first = _first(error)
         where = ".".join(str(part) for part in first["loc"])
         raise CommandError(f"the schema {path} is not valid: {where} {first['msg']}") from None
+
+
+def _first(error: ValidationError) -> ErrorDetails:
+    """The first problem, without the value that has it."""
+    return error.errors(include_url=False, include_input=False)[0]
 
 
 def out_path(path: Path, *, endings: Sequence[str], inputs: Sequence[Path]) -> Path:
@@ -172,14 +181,8 @@ def out_path(path: Path, *, endings: Sequence[str], inputs: Sequence[Path]) -> P
 
 def claim_of(guarantee: Guarantee) -> dict[str, Any]:
     """The claim for the JSON line; an infinite ε is the text "Infinity"."""
-    claim: dict[str, Any] = guarantee.model_dump(mode="json")
-    return {
-        "epsilon": claim["epsilon"],
-        "epsilon_replace": claim["epsilon_replace"],
-        "delta": claim["delta"],
-        "method": claim["method"],
-        "private": guarantee.private,
-    }
+    numbers = {"epsilon", "epsilon_replace", "delta", "method"}
+    return guarantee.model_dump(mode="json", include=numbers) | {"private": guarantee.private}
 
 
 def claim_words(claim: dict[str, Any]) -> str:

@@ -66,7 +66,7 @@ def _plain(error: Exception) -> str:
     from core.cli.common import CommandError
     from core.privacy.ledger.ledger import LedgerError
     from core.runs.execution.pipeline import DeviceError
-    from core.runs.storage.table_store import RunStoreError
+    from core.runs.storage.errors import RunStoreError
     from core.table.io.cells import TableReadError
     from core.table.schema import SchemaError
 
@@ -97,16 +97,12 @@ def _parser() -> _Parser:
     for command in (plan, synth):
         _plan_options(command)
     plan.set_defaults(module="synth", command="plan")
-    synth.add_argument("--rows", type=int, help="synthetic records; as many as the table has")
-    synth.add_argument("--seed", type=int, help="of data-free randomness, never of noise")
-    synth.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
-    synth.add_argument("--out", type=Path, required=True, help="a .csv or .parquet file")
-    synth.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    _synth_options(synth)
     synth.set_defaults(module="synth", command="synth")
 
     review = commands.add_parser("review", help="compare a synthetic table with the real one")
-    review.add_argument("real", type=Path)
-    review.add_argument("synthetic", type=Path)
+    review.add_argument("real", type=Path, help="the real table")
+    review.add_argument("synthetic", type=Path, help="the synthetic table")
     review.add_argument("--holdout", type=Path, help="real records that no model saw")
     _keep_out(review)
     review.add_argument("--target", help="the column to predict")
@@ -121,23 +117,46 @@ def _parser() -> _Parser:
     review.set_defaults(module="review", command="review")
 
     ledger = commands.add_parser("ledger", help="what was spent on which table")
-    ledger.add_argument("what", nargs="?", default="show", choices=("show", "verify"))
+    ledger.add_argument(
+        "what",
+        nargs="?",
+        default="show",
+        choices=("show", "verify"),
+        help="verify recomputes the chain of hashes",
+    )
     ledger.set_defaults(module="ledger", command="ledger")
 
     audit = commands.add_parser(
         "audit", help="attack a model's own code for a lower bound on its ε; 1 refutes its claim"
     )
-    audit.add_argument("--model", required=True, help="an id that `models` prints")
-    audit.add_argument("--epsilon", type=float, required=True, help="the claim, > 0")
-    audit.add_argument("--delta", type=float, help="min(1e-6, 1/(10 n)) when left out")
-    audit.add_argument("--canaries", type=int, help="records that a coin puts in or leaves out")
-    audit.add_argument("--seed", type=int, help="the user's; the attacker knows it")
-    audit.add_argument("--long", action="store_true", help="default settings; minutes a model")
+    _audit_options(audit)
     audit.set_defaults(module="audit", command="audit")
     for command in (models, schema, plan, synth, review, ledger, audit):
         command.add_argument("--traceback", action="store_true", default=argparse.SUPPRESS)
         command.add_argument("--json", action="store_true", help="one JSON object, last line")
     return parser
+
+
+def _synth_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--rows", type=int, help="synthetic records; as many as the table has")
+    command.add_argument("--seed", type=int, help="of data-free randomness, never of noise")
+    command.add_argument(
+        "--device",
+        default="auto",
+        choices=("auto", "cpu", "cuda"),
+        help="where to compute; auto takes a graphics card when there is one",
+    )
+    command.add_argument("--out", type=Path, required=True, help="a .csv or .parquet file")
+    command.add_argument("--quiet", action="store_true", help="no progress on stderr")
+
+
+def _audit_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--model", required=True, help="an id that `models` prints")
+    command.add_argument("--epsilon", type=float, required=True, help="the claim, > 0")
+    command.add_argument("--delta", type=float, help="min(1e-6, 1/(10 n)) when left out")
+    command.add_argument("--canaries", type=int, help="records that a coin puts in or leaves out")
+    command.add_argument("--seed", type=int, help="the user's; the attacker knows it")
+    command.add_argument("--long", action="store_true", help="default settings; minutes a model")
 
 
 def _keep_out(command: argparse.ArgumentParser) -> None:
@@ -172,7 +191,14 @@ def _plan_options(command: argparse.ArgumentParser) -> None:
         help="whose people these are: an account that `ledger show` lists, or a name for another; "
         "'new' for people no earlier table is about; by default whose rows they share",
     )
-    command.add_argument("--settings", nargs="+", action="extend", default=[], metavar="NAME=VALUE")
+    command.add_argument(
+        "--settings",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=VALUE",
+        help="advanced settings of the model; docs/reference.md lists them",
+    )
     command.add_argument(
         "--sensitive",
         action="append",

@@ -12,9 +12,9 @@ __all__ = ["models"]
 
 def models(options: argparse.Namespace) -> int:
     """Print the models."""
-    found = cards()
-    for card in found:
+    known = cards()
+    for card in known:
         print(f"{card.id:12} {card.name}: {card.summary}")
     if options.json:
-        print_json({"models": [card.model_dump(mode="json") for card in found]})
+        print_json({"models": [card.model_dump(mode="json") for card in known]})
     return 0

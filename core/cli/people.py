@@ -30,10 +30,10 @@ def account_for(options: argparse.Namespace, store: RunStore, frame: pd.DataFram
       CommandError: rows are in tables of several accounts, and nobody said which one pays.
     """
     if options.people is None:
-        alike = people.likenesses(store, frame)
-        if len(alike) > 1:
-            _refuse(alike)
-    answer = people.settle(
+        linked = people.linked_accounts(store, frame)
+        if len(linked) > 1:
+            _refuse(linked)
+    answer = people.choose_account(
         store,
         frame,
         title=options.table.name,
@@ -41,7 +41,7 @@ def account_for(options: argparse.Namespace, store: RunStore, frame: pd.DataFram
         words=f"--people {options.people}",
     )
     if answer.open:  # another table came in meanwhile
-        _refuse(answer.alike)
+        _refuse(answer.linked)
     _say(options, answer)
     return answer.people
 
@@ -54,30 +54,30 @@ def foresee(
     if not home.is_dir():
         return None
     with RunStore(Workspace(home)) as store:
-        alike = people.likenesses(store, frame)
-        account = options.people or (alike[0].people if alike else people.NEW)
-        _say(options, people.Whose(account, alike, f"--people {options.people}"))
+        linked = people.linked_accounts(store, frame)
+        account = options.people or (linked[0].people if linked else people.NEW)
+        _say(options, people.AccountChoice(account, linked, f"--people {options.people}"))
         return Ledger(store.engine).objection(account, plan, schema.domain())
 
 
-def _refuse(alike: tuple[people.Likeness, ...]) -> None:
-    names = ", ".join(one.people for one in alike)
+def _refuse(linked: tuple[people.LinkedAccount, ...]) -> None:
+    names = ", ".join(one.people for one in linked)
     raise CommandError(
         f"rows of this table are in tables of several accounts ({names}); nothing was spent; say "
         "with --people which one pays"
     )
 
 
-def _say(options: argparse.Namespace, answer: people.Whose) -> None:
-    if options.people is None and answer.alike:
+def _say(options: argparse.Namespace, answer: people.AccountChoice) -> None:
+    if options.people is None and answer.linked:
         print(
-            f"note: {answer.alike[0].evidence} The account {answer.people} pays; --people says "
+            f"note: {answer.linked[0].evidence} The account {answer.people} pays; --people says "
             "otherwise.",
             file=sys.stderr,
         )
-    elif answer.rivals:
+    elif answer.others:
         print(
-            f"note: {answer.rivals[0].evidence} With --people {options.people} you declare that "
+            f"note: {answer.others[0].evidence} With --people {options.people} you declare that "
             "these are other people; the certificate says so.",
             file=sys.stderr,
         )

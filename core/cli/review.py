@@ -14,6 +14,7 @@ from core.cli.common import (
     read_frame,
     read_schema,
     require_declaration,
+    with_target,
 )
 from core.export.page_html import page
 from core.quality.report.build_report import build_report
@@ -44,10 +45,7 @@ def review(options: argparse.Namespace) -> int:
     real, synthetic = read_frame(options.real), read_frame(options.synthetic)
     test = None if options.holdout is None else read_frame(options.holdout)
     schema = infer_schema(real) if options.schema is None else read_schema(options.schema)
-    if options.target is not None:
-        if options.target not in schema.names:
-            raise CommandError(f"no column is called '{options.target}'")
-        schema = schema.model_copy(update={"target": options.target})
+    schema = with_target(options, schema)
     share = keep_out(options, schema).holdout
     if test is None and share:
         real, test = split_rows(real, share)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from core.cli.common import CommandError, out_path, print_json, read_frame, say_dangers
+from core.cli.common import out_path, print_json, read_frame, say_dangers, with_target
 from core.runs.storage.workspace import replacing
 from core.table.infer import infer_schema
 
@@ -16,11 +16,7 @@ def schema(options: argparse.Namespace) -> int:
     """Write the proposal; a column that is changed in the file counts as set by the steward."""
     out = out_path(options.out, endings=(".json",), inputs=[options.table])
     frame = read_frame(options.table)
-    proposed = infer_schema(frame)
-    if options.target is not None:
-        if options.target not in proposed.names:
-            raise CommandError(f"no column is called '{options.target}'")
-        proposed = proposed.model_copy(update={"target": options.target})
+    proposed = with_target(options, infer_schema(frame))
     with replacing(out) as file:
         file.write(proposed.model_dump_json(indent=1).encode())
     say_dangers(frame, proposed)

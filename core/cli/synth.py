@@ -14,8 +14,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from core.cli.common import (
     CommandError,
     claim_of,
@@ -30,19 +28,19 @@ from core.cli.common import (
 )
 from core.cli.people import account_for, foresee
 from core.models.events import FitEvent, Wish
-from core.models.registry import synthesizer
-from core.privacy.ledger.ledger import Entry, Ledger
+from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
 from core.quality.metrics.noisy import NoisyCells, NoisyScore, score
-from core.runs.accounts.account import account_of, limited, pay
-from core.runs.execution.noisy_scores import RELEASED, count_made
-from core.runs.execution.pipeline import Job, Outcome, choose_device, execute, limit_threads
+from core.runs.accounts.account import limited, opening_entry
+from core.runs.execution.job import Job
+from core.runs.execution.noisy_scores import NOISY_CELLS, count_synthetic
+from core.runs.execution.pipeline import Outcome, choose_device, execute, limit_threads
 from core.runs.execution.reporter import Pace, Stopwatch, peak_memory_mb
-from core.runs.storage.secrets import shift_key
+from core.runs.storage.artefacts import LocalArtefacts, load_json
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.services.planning import PlanRequest, make_plan
-from core.services.selection import looked_words
+from core.services.reviews import inside_view_words
 from core.table.holdout import split_rows, training_count
 from core.table.io.write import write_csv, write_parquet
 from core.table.schema import Schema
@@ -57,23 +55,23 @@ NOT_PRIVATE = "not-private"
 def plan(options: argparse.Namespace) -> int:
     """What a run would spend; spends nothing."""
     frame, schema = read_with_schema(options)
-    made = _plan_for(options, schema, training_count(len(frame), schema.holdout))
-    if made.budget.private:
+    planned = _plan_for(options, schema, training_count(len(frame), schema.holdout))
+    if planned.budget.private:
         say_dangers(frame, schema)
-    claim, domain = claim_of(made.guarantee), domain_words(options)
-    print(f"{made.model} on {made.n} records: {claim_words(claim)}")
-    for phase in made.phases:
+    claim, domain = claim_of(planned.guarantee), domain_words(options)
+    print(f"{planned.model} on {planned.n} records: {claim_words(claim)}")
+    for phase in planned.phases:
         rate = "" if phase.sampling_rate is None else f", sampling rate {phase.sampling_rate:.4g}"
         noise = f"noise multiplier {phase.noise_multiplier:.4g}"
         print(f"  {phase.share:4.0%}  {phase.title}: {phase.count} × {noise}{rate}")
     print(f"domain: {domain}")
-    refused = foresee(options, frame, schema, made)
+    refused = foresee(options, frame, schema, planned)
     if refused is not None and not options.confirm_shift.strip():
         print(f"would be refused: {refused} (--confirm-shift WORDS)")
     if options.json:
-        phases = [phase.model_dump(mode="json") for phase in made.phases]
-        more = {"rows": made.n, "digest": made.digest, "settings": made.settings}
-        print_json(claim | {"model": made.model, "phases": phases, "domain": domain} | more)
+        phases = [phase.model_dump(mode="json") for phase in planned.phases]
+        facts = {"rows": planned.n, "digest": planned.digest, "settings": planned.settings}
+        print_json(claim | {"model": planned.model, "phases": phases, "domain": domain} | facts)
     return 0
 
 
@@ -156,38 +154,38 @@ def synth(options: argparse.Namespace) -> int:
     out = _synthetic_path(options)
     if options.rows is not None and options.rows < 1:
         raise CommandError("--rows must be at least 1")
-    private = math.isfinite(options.epsilon)  # else nothing is claimed that could be false
-    if private:
+    if math.isfinite(options.epsilon):  # else nothing is claimed that could be false
         require_declaration(options)
     console = _Console(quiet=options.quiet)
     console.watch.enter("table")
     frame, schema = read_with_schema(options)
-    whole = frame  # whose people these are is asked of all records, those kept out too
-    frame, _ = split_rows(whole, schema.holdout)
-    plan = _plan_for(options, schema, len(frame))
-    if private:
-        say_dangers(whole, schema)
+    trained, _ = split_rows(frame, schema.holdout)
+    plan = _plan_for(options, schema, len(trained))
+    if plan.budget.private:
+        say_dangers(frame, schema)
     limit_threads()
     device = choose_device(options.device)
     with RunStore(Workspace.default()) as store:
-        ledger = Ledger(store.engine)
-        people = account_for(options, store, whole)
-        job = _Job(options, frame=frame, schema=schema, plan=plan, device=device)
-        outcome = job.execute(store.workspace, ledger=ledger, people=people, console=console)
-        spent = _ledger_words(ledger, people)
-        looked = looked_words(store, people) if outcome.guarantee.private else ""
+        # whose people these are is asked of all records, those kept out too
+        people = account_for(options, store, frame)
+        with tempfile.TemporaryDirectory(prefix="synth-", dir=store.workspace.home) as folder:
+            job = _job(options, schema, plan, device=device, people=people, folder=Path(folder))
+            outcome = execute(job, lambda names: trained[list(names)], store=store, observe=console)
+            score = _score(outcome, job)
+        spent = _ledger_words(Ledger(store.engine), people)
+        selection = inside_view_words(store, people) if outcome.guarantee.private else ""
     console.watch.enter("write")
     (write_csv if out.suffix.lower() == ".csv" else write_parquet)(outcome.synthetic, out)
     console.watch.enter(None)
     claim, domain = claim_of(outcome.guarantee), domain_words(options)
+    certificate = outcome.privacy_certificate
     rows, columns = outcome.synthetic.shape
     print(f"wrote {out}: {rows} records, {columns} columns")
     if out != options.out:
         print("the file's name says that it has no differential privacy")
     print(f"{claim_words(claim)}\ndomain: {domain}\nledger: {spent}")
-    for line in lmdp_words(outcome.certificate["lmdp"]):
-        print(line)
-    for line in ([looked] if looked else []) + _score_lines(job.score):
+    extra = [selection] if selection else []
+    for line in [*lmdp_words(certificate["lmdp"]), *extra, *_score_lines(score)]:
         print(line)
     if options.json:
         total = {"total": round(time.monotonic() - began, 3)}
@@ -198,12 +196,12 @@ def synth(options: argparse.Namespace) -> int:
             "seconds": console.watch.seconds | total,
             "peak_memory_mb": round(peak_memory_mb(), 1),
             "device": device,
-            "phases": outcome.certificate["phases"],
+            "phases": certificate["phases"],
             "domain": domain,
-            "conditions": [*outcome.certificate["conditions"], *([looked] if looked else [])],
+            "conditions": [*certificate["conditions"], *extra],
             "ledger": spent,
-            "lmdp": outcome.certificate["lmdp"],
-            "score": None if job.score is None else asdict(job.score),
+            "lmdp": certificate["lmdp"],
+            "score": None if score is None else asdict(score),
             "out": str(out),
         }
         print_json(claim | result)
@@ -218,87 +216,50 @@ def _synthetic_path(options: argparse.Namespace) -> Path:
     return out_path(path, endings=OUT_ENDINGS, inputs=[options.table])
 
 
-class _Job:
-    """One synth command's run.
-
-    Attributes:
-      score: how near the table is by noisy counts, where the plan bought some; None before.
-    """
-
-    def __init__(
-        self,
-        options: argparse.Namespace,
-        *,
-        frame: pd.DataFrame,
-        schema: Schema,
-        plan: Plan,
-        device: str,
-    ) -> None:
-        self._options = options
-        self._frame = frame
-        self._schema = schema
-        self._plan = plan
-        self._device = device
-        self.score: NoisyScore | None = None
-
-    def execute(
-        self, workspace: Workspace, *, ledger: Ledger, people: str, console: _Console
-    ) -> Outcome:
-        """Debit, fit and sample; model and checkpoint are removed at the end."""
-        n, plan = len(self._frame), self._plan
-
-        def debit() -> Entry:
-            return pay(
-                ledger,
-                people,
-                plan,
-                f"cli-{secrets.token_hex(8)}",
-                domain=self._schema.domain(),
-                allow_non_private=not plan.budget.private,  # `--epsilon inf` says it in words
-                shift_words=self._options.confirm_shift,
-            )
-
-        with tempfile.TemporaryDirectory(prefix="synth-", dir=workspace.home) as folder:
-            job = Job(
-                table=self._options.table.name,
-                plan=plan,
-                schema=self._schema,
-                rows=n if self._options.rows is None else self._options.rows,
-                seed=self._options.seed,
-                device=self._device,
-                folder=Path(folder),
-                inferred=self._options.schema is None,
-                shift_key=shift_key(workspace, people),
-            )
-            outcome = execute(
-                job,
-                lambda names: self._frame[list(names)],
-                debit=debit,
-                observe=console,
-                find=synthesizer,
-            )
-            self.score = self._scored(outcome, job.folder / RELEASED)
-        return outcome
-
-    def _scored(self, outcome: Outcome, released: Path) -> NoisyScore | None:
-        """The score of the synthetic table; opens no real row."""
-        made = count_made(outcome.synthetic, self._schema.domain(), self._plan.n)
-        if made is None or not released.exists():
-            return None
-        return score(NoisyCells.model_validate_json(released.read_bytes()), made)
+def _job(
+    options: argparse.Namespace,
+    schema: Schema,
+    plan: Plan,
+    *,
+    device: str,
+    people: str,
+    folder: Path,
+) -> Job:
+    """One command's run; its model and checkpoint go with the folder."""
+    return Job(
+        table=options.table.name,
+        plan=plan,
+        schema=schema,
+        rows=plan.n if options.rows is None else options.rows,
+        seed=options.seed,
+        device=device,
+        artefacts=LocalArtefacts(folder),
+        people=people,
+        debit_key=f"cli-{secrets.token_hex(8)}",
+        allow_non_private=not plan.budget.private,  # `--epsilon inf` says it in words
+        shift_words=options.confirm_shift,
+        inferred=options.schema is None,
+    )
 
 
-def _score_lines(found: NoisyScore | None) -> list[str]:
-    if found is None:
+def _score(outcome: Outcome, job: Job) -> NoisyScore | None:
+    """How near the table is by noisy counts, where the plan bought some; opens no real row."""
+    synthetic = count_synthetic(outcome.synthetic, job.schema.domain(), job.plan.n)
+    released = load_json(job.artefacts, NOISY_CELLS, NoisyCells)
+    return None if synthetic is None or released is None else score(released, synthetic)
+
+
+def _score_lines(measured: NoisyScore | None) -> list[str]:
+    if measured is None:
         return []
     return [
-        f"noisy score: {found.value:.4f} ± {found.half_width:.4f} (mean distance of columns and "
-        "pairs beyond what noise shows; lower is closer; covered by ε)"
+        f"noisy score: {measured.value:.4f} ± {measured.half_width:.4f} (mean distance of columns "
+        "and pairs beyond what noise shows; lower is closer; covered by ε)"
     ]
 
 
 def _ledger_words(ledger: Ledger, people: str) -> str:
-    opened = account_of(ledger, people)
+    opened = opening_entry(ledger, people)
     if opened is None or not limited(opened):
         return "recorded; no limit was set for these people"
     return f"recorded; {ledger.left(people).share:.0%} of the limit ε {opened.limit:g} is left"

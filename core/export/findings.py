@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-__all__ = ["Finding", "findings"]
+__all__ = ["Finding", "boosting_words", "findings"]
 
 Report = Mapping[str, Any]
 Kind = Literal["kept", "lost", "safe", "exposed", "unknown"]
@@ -22,6 +22,7 @@ TOGETHER = 0.2  # an association worth naming
 CHANGED = 0.15  # … and a change of it
 MOST_OF_IT = 0.9  # of what can be learnt above guessing
 NAMED = 3  # columns or pairs that a sentence names
+NOTHING = 0.001  # of a score: below this boosting made no difference
 
 
 @dataclass(frozen=True)
@@ -49,20 +50,19 @@ def _columns(report: Report) -> Iterator[Finding]:
     if hidden:
         yield Finding("kept", f"Hidden on purpose: how {_listed(hidden)} are spread.", "columns")
     pictures = report["columns"].items()
-    found = {
+    distances = {
         name: _distance(p) for name, p in pictures if p["tvd"] is not None and name not in hidden
     }
-    if not found:
+    if not distances:
         return
-    close = [name for name, value in found.items() if value <= CLOSE]
-    far = sorted((name for name in found if found[name] > FAR), key=lambda name: -found[name])
+    close = [name for name, distance in distances.items() if distance <= CLOSE]
+    far = [name for name in sorted(distances, key=lambda n: -distances[n]) if distances[name] > FAR]
     if close:
-        whole = "All" if len(close) == len(found) else f"{len(close)} of"
-        yield Finding(
-            "kept", f"{whole} {len(found)} columns have nearly the real shares.", "columns"
-        )
+        whole = "All" if len(close) == len(distances) else f"{len(close)} of"
+        text = f"{whole} {len(distances)} columns have nearly the real shares."
+        yield Finding("kept", text, "columns")
     if far:
-        words = _listed([f"{name} ({found[name]:.0%} of rows elsewhere)" for name in far])
+        words = _listed([f"{name} ({distances[name]:.0%} of rows elsewhere)" for name in far])
         yield Finding("lost", f"Shares differ clearly in {words}.", "columns")
 
 
@@ -87,19 +87,19 @@ def _together(report: Report) -> Iterator[Finding]:
         return
     pairs = list(_pairs(table, _hidden(report)))
     strong = [pair for pair in pairs if abs(pair.real) >= TOGETHER]
-    gone = [pair for pair in strong if pair.gap >= CHANGED and abs(pair.made) < abs(pair.real)]
+    gone = [pair for pair in strong if pair.gap >= CHANGED and abs(pair.synthetic) < abs(pair.real)]
     invented = [
         pair
         for pair in pairs
-        if pair.gap >= CHANGED and abs(pair.made) >= TOGETHER and pair not in gone
+        if pair.gap >= CHANGED and abs(pair.synthetic) >= TOGETHER and pair not in gone
     ]
     if len(strong) > len(gone):
         text = f"{len(strong) - len(gone)} of {len(strong)} pairs of columns that belong together"
         yield Finding("kept", f"{text} still do.", "associations")
-    for found, what in ((gone, "became weaker"), (invented, "was made up")):
-        if found:
-            worst = sorted(found, key=lambda pair: -pair.gap)
-            words = _listed([f"{p.names} ({p.real:.2f} → {p.made:.2f})" for p in worst])
+    for changed, what in ((gone, "became weaker"), (invented, "was made up")):
+        if changed:
+            worst = sorted(changed, key=lambda pair: -pair.gap)
+            words = _listed([f"{p.names} ({p.real:.2f} → {p.synthetic:.2f})" for p in worst])
             yield Finding("lost", f"Belonging together {what}: {words}.", "associations")
 
 
@@ -109,11 +109,11 @@ class _Pair:
 
     names: str
     real: float
-    made: float
+    synthetic: float
 
     @property
     def gap(self) -> float:
-        return abs(self.real - self.made)
+        return abs(self.real - self.synthetic)
 
 
 def _pairs(table: Mapping[str, Any], hidden: Sequence[str]) -> Iterator[_Pair]:
@@ -179,3 +179,18 @@ def _listed(words: Sequence[str]) -> str:
     """
     rest = len(words) - NAMED
     return ", ".join(words[:NAMED]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def boosting_words(score: Mapping[str, Any]) -> str:
+    """What boosting did to a score that was measured before and after it.
+
+    Args:
+      score: of a report, with "value", "before" and "goal".
+
+    >>> [boosting_words({"before": 0.2, "value": v, "goal": "lower"}) for v in (0.1, 0.2, 0.3)]
+    ['closer to real', 'no difference', 'further away']
+    """
+    gain = (score["value"] - score["before"]) * (1 if score["goal"] == "higher" else -1)
+    if abs(gain) < NOTHING:
+        return "no difference"
+    return "closer to real" if gain > 0 else "further away"

@@ -11,12 +11,13 @@ import base64
 import gzip
 import html
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from core.export.findings import findings
-from core.figures import dimension_wise as figures
+from core.figures.column import column_figure, describe_column
+from core.figures.report_figure import report_figures
 
 __all__ = ["page"]
 
@@ -85,14 +86,6 @@ if(!place.data){const figure=all[place.dataset.figure];
 Plotly.newPlot(place,figure.data,figure.layout,{staticPlot:true})}}));
 document.documentElement.dataset.ready='yes'})();
 """
-WHOLE = (
-    ("pca", "Rows on two main axes", figures.pca_figure),
-    ("density", "Where rows are too few or too many", figures.density_figure),
-    ("pairs", "Pairs of columns", figures.pairs_figure),
-    ("associations", "How strongly columns belong together", figures.association_figure),
-    ("probability", "How often each value occurs", figures.probability_figure),
-    ("prediction", "How well each column is predicted", figures.prediction_figure),
-)
 
 
 def page(
@@ -148,16 +141,14 @@ def _packed(text: str) -> str:
 
 @cache
 def _library() -> str:
-    from plotly.offline import get_plotlyjs
+    from plotly.offline import get_plotlyjs  # late: heavy, and only an export needs it
 
     return _packed(get_plotlyjs())
 
 
 def _size(report: Report) -> str:
-    made = f"{report['rows_synthetic']:,} synthetic records"
-    if report["view"] == "outside":
-        return f"{made}."
-    return f"{report['rows_real']:,} real and {made}."
+    real = "" if report["view"] == "outside" else f"{report['rows_real']:,} real and "
+    return f"{real}{report['rows_synthetic']:,} synthetic records."
 
 
 def _findings(report: Report) -> str:
@@ -235,15 +226,14 @@ def _figure(key: str, words: str, figure: Any, drawn: dict[str, Any]) -> str:
 
 
 def _whole(report: Report, drawn: dict[str, Any]) -> str:
-    return "".join(_whole_parts(report, drawn))
-
-
-def _whole_parts(report: Report, drawn: dict[str, Any]) -> Iterator[str]:
-    for key, title, draw in WHOLE:
-        made = draw(report)
-        if made is not None:
-            words = figures.describe(key, report)
-            yield f"<h2 id='{key}'>{_e(title)}</h2>{_figure(key, words, made, drawn)}"
+    """Every figure of the whole table that this report's view may show."""
+    figures = [(one, one.drawn(report)) for one in report_figures()]
+    return "".join(
+        f"<h2 id='{one.id}'>{_e(one.title)}</h2>"
+        + _figure(one.id, one.describe(report), figure, drawn)
+        for one, figure in figures
+        if figure is not None
+    )
 
 
 def _columns(report: Report, drawn: dict[str, Any]) -> str:
@@ -253,8 +243,8 @@ def _columns(report: Report, drawn: dict[str, Any]) -> str:
         f"<div><h3>{_e(name)}</h3>"
         + _figure(
             f"column:{name}",
-            figures.describe("column", report, name),
-            figures.column_figure(report, name),
+            describe_column(report, name),
+            column_figure(report, name),
             drawn,
         )
         + "</div>"

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
 
 from core.figures.elements import (
     LINE,
     VERMILION,
+    Dumped,
+    Figure,
     Trace,
     axis,
     bars,
     edge_ticks,
     figure,
+    name_ticks,
     share,
-    short,
     spans,
 )
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
-__all__ = ["column_figure"]
+__all__ = ["column_figure", "describe_column"]
 
 REAL = "real"
 REAL_FILL = "rgba(0,114,178,0.45)"
-MADE_FILL = "rgba(213,94,0,0.25)"
+SYNTHETIC_FILL = "rgba(213,94,0,0.25)"
 
 
-def column_figure(report: Mapping[str, Any], name: str) -> Figure:
+def column_figure(report: Dumped, name: str) -> Figure:
     """One column, real against synthetic: share of rows per bin or label, missing apart.
 
     Raises:
@@ -39,6 +37,31 @@ def column_figure(report: Mapping[str, Any], name: str) -> Figure:
         labels = list(picture["labels"])
         return figure(*_state_bars(labels, picture, picture["real"], picture["synthetic"]))
     return _histogram(picture)
+
+
+def describe_column(report: Dumped, name: str) -> str:
+    """The figure in a sentence.
+
+    Raises:
+      KeyError: the report holds no column of that name.
+    """
+    picture = report["columns"][name]
+    names = picture["labels"] or spans(picture["edges"] or [], picture["kind"])
+    if picture["missing_real"] is None:
+        return f"{name}: shares of synthetic rows; nothing of the real table is shown."
+    noisy = ", measured with noise" if picture.get("noise") else ""
+    text = (
+        f"{name}: distance between real and synthetic {picture['tvd']:.3f} (0 is the same{noisy})"
+    )
+    if names:
+        gaps = [abs(a - b) for a, b in zip(picture["real"], picture["synthetic"], strict=True)]
+        i = gaps.index(max(gaps))
+        text += f"; the largest difference is at {names[i]}, {share(picture['real'][i])} of real "
+        text += f"and {share(picture['synthetic'][i])} of synthetic rows"
+    if picture["missing_real"] or picture["missing_synthetic"]:
+        text += f"; missing in {share(picture['missing_real'])} of real and "
+        text += f"{share(picture['missing_synthetic'])} of synthetic rows"
+    return text + "."
 
 
 def _state_bars(
@@ -56,12 +79,11 @@ def _state_bars(
     shown["synthetic"] = synthetic
     hover = _hovers(labels, shown.get(REAL, []), synthetic, picture.get("noise"))
     at = list(range(len(labels)))
-    ticks = {"tickvals": at, "ticktext": [short(label) for label in labels]}
     layout: Trace = {
         "barmode": "group",
         "bargap": 0.25,
         "xaxis": axis("share of rows", tickformat=".0%", rangemode="tozero"),
-        "yaxis": axis("", autorange="reversed", showgrid=False, **ticks),
+        "yaxis": axis("", autorange="reversed", showgrid=False, **name_ticks(labels)),
         "height": 110 + 30 * len(labels),
         "hovermode": "closest",
     }
@@ -162,7 +184,7 @@ def _steps(
         "name": REAL if real else "synthetic",
         "x": list(range(len(bins))),
         "y": list(real or synthetic),
-        "marker": {"color": REAL_FILL if real else MADE_FILL, "line": {"width": 0}},
+        "marker": {"color": REAL_FILL if real else SYNTHETIC_FILL, "line": {"width": 0}},
         "showlegend": bool(real),
         "hovertext": hover,
         "hovertemplate": "%{hovertext}<extra></extra>",

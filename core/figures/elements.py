@@ -13,20 +13,32 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
+else:
+    Figure = Any  # a name for annotations: pages import figures before they need Plotly
 
 __all__ = [
     "BLUE",
+    "FAINT",
+    "FULL_BLUE",
+    "FULL_VERMILION",
     "LEGEND",
     "LINE",
     "PHASES",
+    "Dumped",
+    "Figure",
+    "Trace",
     "VERMILION",
     "axis",
     "bars",
     "diagonal",
     "edge_ticks",
+    "farthest",
     "figure",
     "hatched",
+    "heatmap",
     "name_points",
+    "name_ticks",
+    "panel",
     "points",
     "share",
     "short",
@@ -36,9 +48,14 @@ __all__ = [
 ]
 
 Trace = dict[str, Any]
+Dumped = Mapping[str, Any]  # a model as `model_dump(mode="json")`
 
 BLUE, VERMILION = "#0072B2", "#D55E00"  # Okabe and Ito's, safe for colour-blind readers
 PHASES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
+# Of heat maps: a full hue for each sign, faint at zero, so that nothing is the page's own colour in
+# both themes.
+FULL_BLUE, FULL_VERMILION = "rgba(0,114,178,0.95)", "rgba(213,94,0,0.95)"
+FAINT = "rgba(127,127,127,0.03)"
 GRID = "rgba(128,128,128,0.2)"
 LINE = "rgba(128,128,128,0.8)"
 GL_POINTS = 1_000  # beyond this many points browsers draw faster with WebGL
@@ -51,7 +68,7 @@ DAY = 86_400.0
 
 def figure(data: Sequence[Trace], layout: Mapping[str, Any]) -> Figure:
     """Traces and layout as a figure with the common look."""
-    import plotly.graph_objects as go
+    import plotly.graph_objects as go  # late: see above
 
     look = {
         "template": "none",
@@ -125,6 +142,46 @@ def points(
     }
 
 
+def heatmap(
+    z: Sequence[Sequence[float]],
+    *,
+    x: Sequence[float],
+    y: Sequence[float],
+    limits: tuple[float, float],
+    bar: Trace,
+    scale: Sequence[str] = (),
+    **settings: Any,
+) -> Trace:
+    """A heat map with a thin colour bar.
+
+    Args:
+      z: values [y][x].
+      x, y: where the cells are.
+      limits: the values at both ends of the colours.
+      bar: settings of the colour bar.
+      scale: colours at even steps between the limits.
+      settings: Plotly's own.
+    """
+    steps = [[i / (len(scale) - 1), color] for i, color in enumerate(scale)]
+    return {
+        "type": "heatmap",
+        "x": list(x),
+        "y": list(y),
+        "z": z,
+        "zmin": limits[0],
+        "zmax": limits[1],
+        "colorscale": steps,
+        "colorbar": {"thickness": 10, "outlinewidth": 0} | bar,
+    } | settings
+
+
+def panel(i: int, count: int, *, gap: float) -> list[float]:
+    """Domain of the i-th of several panels side by side, in shares of the figure's width."""
+    width = (1.0 - gap * (count - 1)) / count
+    start = i * (width + gap)
+    return [start, start + width]
+
+
 def diagonal(low: float, high: float) -> Trace:
     """The line on which synthetic equals real."""
     return {
@@ -167,6 +224,11 @@ def name_points(trace: Trace, names: Sequence[str]) -> list[Trace]:
         for i in far
         if gaps[i] >= NAMED_GAP
     ]
+
+
+def farthest(points: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The point whose real and synthetic value differ most."""
+    return max(points, key=lambda point: abs(point["real"] - point["synthetic"]))
 
 
 def share(value: float) -> str:
@@ -218,6 +280,11 @@ def spans(edges: Sequence[float], kind: str) -> list[str]:
         first, last = _value(low, kind), _value(high, kind)
         out.append(first if first == last else f"{first} to {last}")
     return out
+
+
+def name_ticks(names: Sequence[str], most: int = SHORT) -> Trace:
+    """Axis ticks at 0, 1, 2, … with the names of bars or cells."""
+    return {"tickvals": list(range(len(names))), "ticktext": [short(name, most) for name in names]}
 
 
 def edge_ticks(edges: Sequence[float], kind: str, *, most: int = 7) -> Trace:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
-from plotly.graph_objects import Figure
+from core.figures.elements import (
+    BLUE,
+    VERMILION,
+    Dumped,
+    Figure,
+    Trace,
+    axis,
+    edge_ticks,
+    figure,
+    hatched,
+    name_ticks,
+)
 
-from core.figures.elements import BLUE, VERMILION, axis, edge_ticks, figure, hatched, short
-
-__all__ = ["shift_figure", "verdict_words"]
+__all__ = ["certificate_words", "shift_figure", "verdict_words"]
 
 
-def shift_figure(column: Mapping[str, Any], *, shift: float = 0.75) -> Figure:
+def shift_figure(column: Dumped, *, shift: float = 0.75) -> Figure:
     """One real column, and one of the many ways a shift may bend it; for the Tables page.
 
     The second line is an example with made-up waves: the real shift is random, secret, and made
@@ -24,31 +31,28 @@ def shift_figure(column: Mapping[str, Any], *, shift: float = 0.75) -> Figure:
       shift: how different, as `Protection.shift`.
     """
     counts = [float(count) for count in column["counts"]]
-    total = sum(counts) or 1.0
     n = max(1, len(counts))
     waves = [math.cos(2.2 * math.pi * i / n + 0.6) for i in range(n)]
     bent = [c * math.exp(0.9 * shift * wave) for c, wave in zip(counts, waves, strict=True)]
-    whole = sum(bent) or 1.0
-    if column["edges"] is not None:
-        ticks = edge_ticks(column["edges"], column["kind"], most=5)
-        names = None
+    listed = column["edges"] is None
+    if listed:
+        ticks = name_ticks([str(label) for label in column["labels"] or ()])
     else:
-        labels = [short(str(label)) for label in column["labels"] or ()]
-        ticks, names = {"tickvals": list(range(n)), "ticktext": labels}, labels
-    listed = names is not None
-    traces = []
-    for label, weights, whole_, colour, dash in (
-        ("would be revealed", counts, total, BLUE, "solid"),
-        ("shifted (an example)", bent, whole, VERMILION, "dash"),
+        ticks = edge_ticks(column["edges"], column["kind"], most=5)
+    traces: list[Trace] = []
+    for label, weights, colour, dash in (
+        ("would be revealed", counts, BLUE, "solid"),
+        ("shifted (an example)", bent, VERMILION, "dash"),
     ):
-        trace = {
+        trace: Trace = {
             "name": label,
             "x": list(range(n)),
-            "y": [weight / whole_ for weight in weights],
+            "y": [weight / (sum(weights) or 1.0) for weight in weights],
             "hovertemplate": "%{y:.1%}<extra>" + label + "</extra>",
         }
         if listed:
-            traces.append(trace | {"type": "bar", "marker": _filled(colour, dash)})
+            marker = {"color": colour} if dash == "solid" else hatched(colour, "/")
+            traces.append(trace | {"type": "bar", "marker": marker})
         else:
             line = {"shape": "hvh", "color": colour, "dash": dash, "width": 2}
             traces.append(trace | {"type": "scatter", "mode": "lines", "line": line})
@@ -63,12 +67,7 @@ def shift_figure(column: Mapping[str, Any], *, shift: float = 0.75) -> Figure:
     return figure(traces, layout)
 
 
-def _filled(colour: str, dash: str) -> dict[str, Any]:
-    """Full bars, or hatched ones."""
-    return {"color": colour} if dash == "solid" else hatched(colour, "/")
-
-
-def verdict_words(check: Mapping[str, Any]) -> str:
+def verdict_words(check: Dumped) -> str:
     """One plain sentence on a group's inside check."""
     names = ", ".join(check["columns"])
     if check["differs"]:
@@ -79,4 +78,19 @@ def verdict_words(check: Mapping[str, Any]) -> str:
     return (
         f"What is released of {names} may reveal the real table: "
         f"{check['records']:,} real rows do not suffice to tell them apart by both tests."
+    )
+
+
+def certificate_words(certificate: Dumped) -> str:
+    """What one group's private certificate counted, needed and cost.
+
+    Args:
+      certificate: "count" of groups with its noise, of "groups" in all; "threshold"; "epsilon".
+    """
+    count = min(max(certificate["count"], 0), certificate["groups"])
+    return (
+        f"Certificate: about {count:.0f} of {certificate['groups']} groups of 128 real rows "
+        "noticed the difference (counted with noise); more than "
+        f"{certificate['threshold']:.1f} were needed. "
+        f"It cost ε = {certificate['epsilon']:g} and may be shown to others."
     )

@@ -7,13 +7,9 @@ border and say that they touch no real rows. So the picture reads without its co
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
 
-from core.figures.elements import BLUE, LINE, PHASES, VERMILION, Trace, figure, wrap
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+from core.figures.elements import BLUE, LINE, PHASES, VERMILION, Dumped, Figure, Trace, figure, wrap
 
 __all__ = ["stages_figure", "stages_text"]
 
@@ -22,7 +18,7 @@ BOX = 0.62  # of a row's height
 LEFT, RIGHT = 0.0, 1.0
 
 
-def stages_figure(stages: Sequence[Mapping[str, Any]], plan: Mapping[str, Any]) -> Figure:
+def stages_figure(stages: Sequence[Dumped], plan: Dumped) -> Figure:
     """One box a stage between the real and the synthetic table.
 
     Args:
@@ -56,7 +52,7 @@ def stages_figure(stages: Sequence[Mapping[str, Any]], plan: Mapping[str, Any]) 
     return figure([{"type": "scatter", "x": [], "y": []}], layout)
 
 
-def stages_text(stages: Sequence[Mapping[str, Any]], plan: Mapping[str, Any]) -> str:
+def stages_text(stages: Sequence[Dumped], plan: Dumped) -> str:
     """The picture in words, for screen readers."""
     parts = []
     for stage, phase in _held(stages, plan):
@@ -65,9 +61,7 @@ def stages_text(stages: Sequence[Mapping[str, Any]], plan: Mapping[str, Any]) ->
     return "From the real table to the synthetic one: " + ", then ".join(parts) + "."
 
 
-def _held(
-    stages: Sequence[Mapping[str, Any]], plan: Mapping[str, Any]
-) -> list[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
+def _held(stages: Sequence[Dumped], plan: Dumped) -> list[tuple[Dumped, Dumped | None]]:
     """Stages of this plan, private ones with their phase."""
     phases = {phase["name"]: phase for phase in plan["phases"]}
     return [
@@ -77,30 +71,27 @@ def _held(
     ]
 
 
-def _protection(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _protection(plan: Dumped) -> list[Dumped]:
     """What any model's plan adds for hidden distributions."""
     protection = plan.get("protection")
     if protection is None:
         return []
-    found: list[Mapping[str, Any]] = []
-    if protection["shift"]:
-        title, makes = "Shift of hidden columns", "other distributions, by choosing among rows"
-        found.append({"name": "shift", "title": title, "makes": makes, "private": False})
-    for group in protection["groups"]:
-        found.append(
-            {
-                "name": f"certificate: {group}",
-                "title": f"Certificate for “{group}”",
-                "makes": "a noisy yes or no",
-                "private": True,
-            }
-        )
-    return found
+    certificates: list[Dumped] = [
+        {
+            "name": f"certificate: {group}",
+            "title": f"Certificate for “{group}”",
+            "makes": "a noisy yes or no",
+            "private": True,
+        }
+        for group in protection["groups"]
+    ]
+    if not protection["shift"]:
+        return certificates
+    title, makes = "Shift of hidden columns", "other distributions, by choosing among rows"
+    return [{"name": "shift", "title": title, "makes": makes, "private": False}, *certificates]
 
 
-def _box(
-    stage: Mapping[str, Any], phase: Mapping[str, Any] | None, plan: Mapping[str, Any]
-) -> tuple[str, str, str, str, bool]:
+def _box(stage: Dumped, phase: Dumped | None, plan: Dumped) -> tuple[str, str, str, str, bool]:
     text = f"gives {stage['makes']}"
     if phase is None:
         return stage["title"], text, "touches no<br>real rows", LINE, False
@@ -109,7 +100,7 @@ def _box(
     return stage["title"], text, "<br>".join(_costs(phase, plan)), color, True
 
 
-def _costs(phase: Mapping[str, Any], plan: Mapping[str, Any]) -> list[str]:
+def _costs(phase: Dumped, plan: Dumped) -> list[str]:
     """What a private stage takes: share, how often on how much, noise."""
     count = phase["count"]
     often = "all rows, once" if count == 1 else f"all rows, {count:,} times"

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
 
-from core.figures.elements import LEGEND, LINE, PHASES, Trace, axis, figure, short
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+from core.figures.elements import LEGEND, LINE, PHASES, Dumped, Figure, Trace, axis, figure, short
 
 __all__ = ["tradeoff_figure", "tradeoff_words"]
 
@@ -17,7 +13,7 @@ SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "star", "hexag
 BEYOND = 4.0  # runs without privacy stand this many times right of the largest ε
 
 
-def tradeoff_figure(runs: Sequence[Mapping[str, Any]], title: str) -> Figure:
+def tradeoff_figure(runs: Sequence[Dumped], title: str) -> Figure:
     """A score against ε, a line for each model.
 
     Args:
@@ -63,7 +59,7 @@ def tradeoff_figure(runs: Sequence[Mapping[str, Any]], title: str) -> Figure:
     return figure(data, layout)
 
 
-def tradeoff_words(runs: Sequence[Mapping[str, Any]], title: str, goal: str) -> str:
+def tradeoff_words(runs: Sequence[Dumped], title: str, goal: str) -> str:
     """The figure in one sentence."""
     if not runs:
         return "No run has this score yet."

@@ -131,11 +131,22 @@ class Synthesizer(Generic[S]):
         return ()
 
     def finish(self, domain: Domain, plan: Plan, settings: S) -> S:
-        """The settings once noise is known; where a setting was left to the model, its value."""
+        """The settings once noise is known; where a setting was left to the model, its value.
+
+        Args:
+          domain: public.
+          plan: with its noise multipliers.
+          settings: as configured.
+        """
         return settings
 
     def fit(self, table: PrivateTable, plan: Plan, context: FitContext) -> Fitted:
         """Execute the plan on the table and return the trained model.
+
+        Args:
+          table: the door to the rows; it charges for every access.
+          plan: made for as many records as the table has.
+          context: who watches, where checkpoints go, and how to begin.
 
         Raises:
           FitCancelled, FitPaused: the observer's wish was followed.

@@ -1,1 +1,1 @@
-"""Mechanisms, plans, one accountant, one door to rows, one ledger."""
+"""Mechanisms, plans, one accountant, one way to rows, one ledger."""

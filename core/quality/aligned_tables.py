@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from core.table.labels import to_labels, to_numbers
 from core.table.schema import Column, Schema
 
-__all__ = ["BINS", "Cells", "Feature", "Features", "sample_rows"]
+__all__ = ["BINS", "HOT_LABELS", "AlignedTable", "Feature", "Features", "sample_rows"]
 
 BINS = 16  # equal-width bins over the real range, for marginal distances
 HOT_LABELS = 60  # labels with a one-hot coordinate of their own; rarer ones share the last
@@ -115,7 +115,7 @@ class Feature:
 
 
 @dataclass(frozen=True)
-class Cells:
+class AlignedTable:
     """A table read through `Features`.
 
     Attributes:
@@ -127,9 +127,13 @@ class Cells:
     n: int
     values: dict[str, NDArray[np.generic]]
 
-    def take(self, rows: Ints) -> Cells:
+    def take(self, rows: Ints) -> AlignedTable:
         """The rows at these indices."""
-        return Cells(len(rows), {name: column[rows] for name, column in self.values.items()})
+        return AlignedTable(len(rows), {name: column[rows] for name, column in self.values.items()})
+
+    def sample(self, rows: int, rng: np.random.Generator) -> AlignedTable:
+        """At most `rows` of the rows, drawn without replacement, in their order."""
+        return self.take(sample_rows(self.n, rows, rng))
 
     def missing(self, name: str) -> NDArray[np.bool_]:
         """Where a column has no value, bool [n]."""
@@ -150,8 +154,8 @@ class Features:
     @classmethod
     def fit(
         cls, schema: Schema, real: pd.DataFrame, *others: pd.DataFrame
-    ) -> tuple[Features, list[Cells]]:
-        """Features of the real table, and the cells of it and of each other table.
+    ) -> tuple[Features, list[AlignedTable]]:
+        """Features of the real table, and it and each other table read through them.
 
         A column that another table lacks counts as missing throughout there. Every table is
         expanded once, one column at a time.
@@ -162,12 +166,12 @@ class Features:
         for column in schema.columns:
             if not column.modelled or column.name not in real:
                 continue
-            feature, read = _read(column, frames)
+            feature, arrays = _read(column, frames)
             items.append(feature)
-            for cells, array in zip(values, read, strict=True):
-                cells[column.name] = array
+            for by_name, array in zip(values, arrays, strict=True):
+                by_name[column.name] = array
         tables = zip(frames, values, strict=True)
-        return cls(items), [Cells(len(frame), cells) for frame, cells in tables]
+        return cls(items), [AlignedTable(len(frame), by_name) for frame, by_name in tables]
 
     def __len__(self) -> int:
         return len(self.items)
@@ -193,18 +197,18 @@ class Features:
         """The largest Euclidean distance between two records that `encode` can produce."""
         return float(np.sqrt(sum(feature.reach for feature in self.items)))
 
-    def encode(self, cells: Cells) -> Floats:
+    def encode(self, table: AlignedTable) -> Floats:
         """[n, width] in [0, 1]: each feature's coordinates side by side."""
-        parts = [feature.encode(cells.values[feature.name]) for feature in self.items]
-        return np.concatenate(parts, axis=1) if parts else np.zeros((cells.n, 0))
+        blocks = [feature.encode(table.values[feature.name]) for feature in self.items]
+        return np.concatenate(blocks, axis=1) if blocks else np.zeros((table.n, 0))
 
-    def bins(self, cells: Cells, count: int = BINS) -> tuple[Ints, Ints]:
+    def bins(self, table: AlignedTable, count: int = BINS) -> tuple[Ints, Ints]:
         """Codes [n, m] for marginals and the number of codes of each column [m]."""
-        pairs = [feature.bins(cells.values[feature.name], count) for feature in self.items]
-        codes = np.empty((cells.n, len(pairs)), dtype=np.int64)
-        for place, (code, _) in enumerate(pairs):
-            codes[:, place] = code
-        return codes, np.array([size for _, size in pairs], dtype=np.int64)
+        binned = [feature.bins(table.values[feature.name], count) for feature in self.items]
+        codes = np.empty((table.n, len(binned)), dtype=np.int64)
+        for i, (code, _) in enumerate(binned):
+            codes[:, i] = code
+        return codes, np.array([size for _, size in binned], dtype=np.int64)
 
 
 def sample_rows(n: int, rows: int, rng: np.random.Generator) -> Ints:
@@ -217,19 +221,20 @@ def sample_rows(n: int, rows: int, rng: np.random.Generator) -> Ints:
 def _read(
     column: Column, frames: Sequence[pd.DataFrame]
 ) -> tuple[Feature, list[NDArray[np.generic]]]:
-    absent = [column.name not in frame for frame in frames]
+    """A column's feature and its values in each table; all missing where a table lacks it."""
+    name = column.name
     if column.kind.numeric:
-        read: list[NDArray[np.generic]] = [
-            np.full(len(frame), np.nan) if gone else to_numbers(frame[column.name], column)
-            for frame, gone in zip(frames, absent, strict=True)
+        arrays: list[NDArray[np.generic]] = [
+            to_numbers(frame[name], column) if name in frame else np.full(len(frame), np.nan)
+            for frame in frames
         ]
-        gaps = any(bool(np.isnan(x).any()) for x in read)
-        present = read[0][~np.isnan(read[0])]
+        gaps = any(bool(np.isnan(x).any()) for x in arrays)
+        present = arrays[0][~np.isnan(arrays[0])]
         low, high = (float(present.min()), float(present.max())) if len(present) else (np.nan,) * 2
-        return Feature(column, (), low, high, gaps), read
+        return Feature(column, (), low, high, gaps), arrays
     texts = [
-        pd.Series([None] * len(frame), dtype="str") if gone else to_labels(frame[column.name])
-        for frame, gone in zip(frames, absent, strict=True)
+        to_labels(frame[name]) if name in frame else pd.Series([None] * len(frame), dtype="str")
+        for frame in frames
     ]
     labels = list(texts[0].value_counts().index)  # by falling share
     for text in texts[1:]:

@@ -15,9 +15,10 @@ from typing import Any, Literal
 import pandas as pd
 
 from core.runs.execution.privacy_certificate import declared, origin
+from core.runs.storage.artefacts import SYNTHETIC_TABLE
+from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.records import RunRecord
-from core.runs.storage.store import NotFoundError, RunStore, RunStoreError
-from core.runs.storage.workspace import private_folder
+from core.runs.storage.store import RunStore
 from core.table.io.write import write_csv
 
 __all__ = ["certificate_text", "dictionary", "file_name", "model_zip", "reviewed_file"]
@@ -49,16 +50,18 @@ def reviewed_file(
     Raises:
       NotFoundError: the run has made no table.
     """
-    source = store.artefact(run.id, "synthetic.parquet")
-    if not source.exists():
+    artefacts = store.artefacts(run.id)
+    if not artefacts.exists(SYNTHETIC_TABLE):
         raise NotFoundError("This run has made no synthetic table yet.")
     if format == "parquet":
-        return source
-    escaped = "-escaped" if escape_formulas else ""
-    target = private_folder(store.artefact(run.id, "exports")) / f"reviewed{escaped}.csv"
-    if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
-        write_csv(pd.read_parquet(source), target, escape_formulas=escape_formulas)
-    return target
+        return artefacts.path(SYNTHETIC_TABLE)
+    exports = artefacts.within("exports")
+    name = f"reviewed{'-escaped' if escape_formulas else ''}.csv"
+    if not exports.exists(name) or exports.modified(name) < artefacts.modified(SYNTHETIC_TABLE):
+        with artefacts.open(SYNTHETIC_TABLE) as file:
+            reviewed = pd.read_parquet(file)
+        write_csv(reviewed, exports.path(name), escape_formulas=escape_formulas)
+    return exports.path(name)
 
 
 def model_zip(store: RunStore, run: RunRecord) -> bytes:
@@ -72,7 +75,7 @@ def model_zip(store: RunStore, run: RunRecord) -> bytes:
             "This model holds hidden distributions unshifted, so it stays here. Nothing was made. "
             "Take the synthetic table instead."
         )
-    folder = store.artefact(run.id, "model")
+    folder = store.artefacts(run.id).path("model")
     files = [p for p in folder.rglob("*") if p.is_file() and p.suffix in MODEL_ENDINGS]
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:

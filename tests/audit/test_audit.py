@@ -7,7 +7,7 @@ import pytest
 from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 from scipy import stats
 
-from core.audit.audit import WEAK, Audit, Finding, Sizes, Trial, audit
+from core.audit.audit import WEAK, Audit, Finding, Sizes, Trial, run_audit
 from core.audit.bounds import (
     Guesses,
     Rates,
@@ -18,7 +18,7 @@ from core.audit.bounds import (
     guess,
     rates,
 )
-from core.audit.canary_attack import one_run, world
+from core.audit.canary_attack import audit_table, one_run
 from core.cli.main import main
 from core.models.planning import plan_fit
 from core.models.registry import cards, synthesizer
@@ -157,13 +157,13 @@ def test_the_audit_sees_a_decent_share_of_what_is_there():
 
 def test_coins_are_guessed_from_one_run_with_little_noise():
     """At ε = 8 with a tenth of the noise coins are read off; with 100 times it, half come right."""
-    tried = world(64, 8)
+    attacked = audit_table(64, 8)
     settings = {"frequencies": 400, "steps": 20, "batch": 32, "hidden": 8, "latent": 4}
     plan = plan_fit(
-        synthesizer("pearl"), tried.domain, 72, Budget(epsilon=8.0, delta=1e-5), settings
+        synthesizer("pearl"), attacked.domain, 72, Budget(epsilon=8.0, delta=1e-5), settings
     )
-    assert one_run(plan, tried, seed=0, noise=0.1, guessed=32).right >= 30
-    blind = [one_run(plan, tried, seed=0, noise=100.0, guessed=64).right for _ in range(6)]
+    assert one_run(plan, attacked, seed=0, noise=0.1, guessed=32).right >= 30
+    blind = [one_run(plan, attacked, seed=0, noise=100.0, guessed=64).right for _ in range(6)]
     assert 6 * 32 - 60 < sum(blind) < 6 * 32 + 60  # 384 fair coins, six standard deviations
 
 
@@ -193,7 +193,7 @@ def test_a_refuted_claim_ends_with_one(capsys, monkeypatch):
     )
     monkeypatch.setattr("core.cli.audit.Trial", broken)
     monkeypatch.setattr(
-        "core.cli.audit.play", lambda trial, tell: audit(trial, power=False, tell=tell)
+        "core.cli.audit.run_audit", lambda trial, tell: run_audit(trial, power=False, tell=tell)
     )
     assert main(["audit", "--model", "pearl", "--epsilon", "1", "--json"]) == 1
     spoken = capsys.readouterr().out

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from core.audit.watched_table import Pins, WatchedTable, altered, each_alone, together
+from core.audit.watched_table import FixedReleases, WatchedTable, altered, each_alone, together
 from core.privacy.guarded import UnplannedReleaseError
 from tests.privacy import toys
 
@@ -12,11 +12,11 @@ N = 30
 ROWS = toys.random_table(N, 4)
 
 
-def watched(watch, *, repeats=1, noise=1.0, present=None, pins=None, rows=ROWS):
+def watched(watch, *, repeats=1, noise=1.0, present=None, fixed=None, rows=ROWS):
     plan = altered(toys.plan(N, [toys.phase()]), repeats=repeats, noise=noise)
     present = np.ones(N, dtype=bool) if present is None else present
     return WatchedTable(
-        rows, toys.domain(), plan, present=present, watch=watch, repeats=repeats, pins=pins
+        rows, toys.domain(), plan, present=present, watch=watch, repeats=repeats, fixed=fixed
     )
 
 
@@ -24,9 +24,9 @@ def test_every_repetition_is_charged_and_seen_and_no_more_are_given():
     seen = []
     table = watched(seen.append, repeats=5)
     table.release("sum", toys.ClippedSum())
-    assert [sight.repetition for sight in seen] == list(range(5))
+    assert [observed.repetition for observed in seen] == list(range(5))
     assert table.meter.runs("sum") == 5
-    assert len({float(sight.released[0]) for sight in seen}) == 5  # fresh noise each time
+    assert len({float(observed.released[0]) for observed in seen}) == 5  # fresh noise each time
     with pytest.raises(UnplannedReleaseError):
         table.release("sum", toys.ClippedSum())
 
@@ -34,7 +34,7 @@ def test_every_repetition_is_charged_and_seen_and_no_more_are_given():
 def test_the_noise_is_the_planned_share():
     seen = []
     watched(seen.append, repeats=3000, noise=0.1).release("sum", toys.ClippedSum())
-    draws = torch.stack([sight.released for sight in seen])
+    draws = torch.stack([observed.released for observed in seen])
     assert draws.std(dim=0).numpy() == pytest.approx(0.1, rel=0.1)
 
 
@@ -53,10 +53,10 @@ def test_without_noise_the_worlds_differ_by_the_one_record():
 
 
 def test_a_model_is_handed_what_was_laid_down():
-    pins = Pins()
-    first = watched(lambda _: None, noise=0.0, pins=pins).release("sum", toys.ClippedSum())
-    again = watched(lambda _: None, pins=pins).release("sum", toys.ClippedSum())
+    fixed = FixedReleases()
+    first = watched(lambda _: None, noise=0.0, fixed=fixed).release("sum", toys.ClippedSum())
+    again = watched(lambda _: None, fixed=fixed).release("sum", toys.ClippedSum())
     assert torch.equal(first, again)
     again += 1.0  # what a model does to its copy stays with it
-    third = watched(lambda _: None, pins=pins).release("sum", toys.ClippedSum())
+    third = watched(lambda _: None, fixed=fixed).release("sum", toys.ClippedSum())
     assert torch.equal(first, third)

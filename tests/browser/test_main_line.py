@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from core.runs.storage.events import State
-from core.services import service
+from core.services import runs
 from tests.browser.app import PATIENCE, browser_page, server
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
@@ -110,7 +110,7 @@ def test_training_outlives_the_server(tmp_path):
         page.get_by_role("button", name="Pause").wait_for()
         run = run_of(page)
         app.kill()
-        store = service.open_store(tmp_path / "home")
+        store = runs.open_store(tmp_path / "home")
         assert store.run(run).state is State.RUNNING  # the worker never noticed
         app.start()
         page.goto(f"{app.url}/training?run={run}")
@@ -122,10 +122,10 @@ def test_a_killed_worker_is_shown_as_lost_and_resumes(tmp_path):
     with server(tmp_path / "home") as app, browser_page() as page:
         upload(page, app.url, tmp_path / "patients.csv")
         plan(page, steps=500)
-        store = service.open_store(tmp_path / "home")
+        store = runs.open_store(tmp_path / "home")
         run = run_of(page)
         deadline = time.monotonic() + 90
-        while time.monotonic() < deadline and store.latest(run, "metrics") is None:
+        while time.monotonic() < deadline and store.journal.latest(run, "metrics") is None:
             time.sleep(0.2)
         pid = store.run(run).pid
         assert pid is not None

@@ -9,10 +9,10 @@ from playwright.sync_api import expect
 
 from core.quality.report.build_report import build_report
 from core.quality.report.outside import outside_report
-from core.runs.storage import reviews
+from core.runs.storage import notes
 from core.runs.storage.events import State
-from core.runs.storage.reviews import Decision, Rule
-from core.services import declare, planning, service
+from core.runs.storage.notes import Decision, Rule
+from core.services import planning, runs, tables
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, sample_table
 from tests.browser.app import PATIENCE, browser_page, server
 
@@ -24,12 +24,12 @@ TITLE = "made by hand"
 def home(tmp_path_factory) -> Path:
     """A workspace with two finished runs: a good table and one whose columns were shuffled."""
     folder = tmp_path_factory.mktemp("review") / "home"
-    store = service.open_store(folder)
+    store = runs.open_store(folder)
     everyone = sample_table(1600)
     real, made = everyone[:900].reset_index(drop=True), everyone[900:].reset_index(drop=True)
-    table = service.import_frame(store, real, name=SAMPLE_NAME, source="test")
-    table = declare.change_target(store, table, SAMPLE_TARGET)
-    table = declare.change_holdout(store, table, 0.2)
+    table = tables.import_frame(store, real, name=SAMPLE_NAME, source="test")
+    table = tables.change_target(store, table, SAMPLE_TARGET)
+    table = tables.change_holdout(store, table, 0.2)
     store.attest(table.id)
     train, held = store.load_split(table.id, 0.2)
     mixed = made.apply(lambda column: column.sample(frac=1, random_state=1).array)
@@ -40,25 +40,25 @@ def home(tmp_path_factory) -> Path:
         run = store.create_run(
             table.id, plan, schema=table.schema, rows=len(frame), seed=1, device="cpu", name=name
         )
-        frame.to_parquet(store.artefact(run.id, "synthetic.parquet"), index=False)
-        store.artefact(run.id, "certificate.json").write_text('{"claim": "ε = 1"}')
+        frame.to_parquet(store.artefacts(run.id).path("synthetic.parquet"), index=False)
+        store.artefacts(run.id).path("certificate.json").write_text('{"claim": "ε = 1"}')
         store.record(run.id, guarantee=plan.guarantee)
         inside = build_report(train, frame, table.schema, test=held)
-        store.artefact(run.id, "report.json").write_text(inside.model_dump_json())
+        store.artefacts(run.id).path("report.json").write_text(inside.model_dump_json())
         outside = outside_report(frame, table.schema)
-        store.artefact(run.id, "outside.json").write_text(outside.model_dump_json())
+        store.artefacts(run.id).path("outside.json").write_text(outside.model_dump_json())
         assert store.set_state(run.id, State.DONE, "Done.")
     return folder
 
 
 def run_called(home: Path, name: str):
-    return next(run for run in service.open_store(home).runs() if run.name == name)
+    return next(run for run in runs.open_store(home).runs() if run.name == name)
 
 
 def test_review_comment_verdict_and_export(home, tmp_path):
     run = run_called(home, TITLE)
-    store = service.open_store(home)
-    reviews.set_rule(store, table_id=run.table_id, author="Steward", rule=Rule(approvals=1))
+    store = runs.open_store(home)
+    notes.set_rule(store, table_id=run.table_id, author="Steward", rule=Rule(approvals=1))
     with server(home) as app, browser_page() as page:
         page.goto(f"{app.url}/download?run={run.id}")
         page.get_by_text("This table waits for its review").wait_for()
@@ -101,9 +101,9 @@ def test_review_comment_verdict_and_export(home, tmp_path):
         # the download is open now
         page.goto(f"{app.url}/download?run={run.id}")
         page.get_by_text("These are the very rows that were reviewed").wait_for()
-    (said,) = reviews.comments(store, run.id)
+    (said,) = notes.comments(store, run.id)
     assert (said.about, said.author, said.text) == ("pca", "Ada", "The clouds agree.")
-    (verdict,) = reviews.verdicts(store, run.id)
+    (verdict,) = notes.review_verdicts(store, run.id)
     assert verdict.decision is Decision.APPROVE and verdict.text == "Close enough."
     text = (tmp_path / "inside.html").read_text(encoding="utf-8")
     assert "INSIDE ONLY" in text and "The clouds agree." in text and len(text) < 5_000_000
@@ -165,4 +165,4 @@ def test_runs_are_compared_and_one_is_picked(home):
         page.get_by_text("picked by Bea").wait_for()
         page.goto(f"{app.url}/download?run={bad.id}")
         page.get_by_text("Another run of this table was picked for release by Bea").wait_for()
-    assert reviews.picked(service.open_store(home), good.table_id) == (good.id, "Bea")
+    assert notes.picked(runs.open_store(home), good.table_id) == (good.id, "Bea")

@@ -9,8 +9,8 @@ import pytest
 
 from core.cli.main import main
 from core.privacy.ledger.ledger import Ledger
-from core.runs.storage.looks import look
-from core.services import service
+from core.runs.storage.inside_views import record_view
+from core.services import runs, tables
 from core.table.infer import infer_schema
 from core.table.sample import SAMPLE_TARGET, sample_table
 
@@ -65,13 +65,13 @@ def test_without_it_there_is_none_and_a_wrong_share_is_one_line(synth, capsys):
 def test_looks_at_runs_of_these_people_are_a_condition_here_too(synth, home, capsys):
     assert main(synth) == 0
     assert "Chosen among" not in capsys.readouterr().out
-    with service.open_store(home) as store:
+    with runs.open_store(home) as store:
         (account,) = Ledger(store.engine).accounts()
-        table = service.import_frame(
+        table = tables.import_frame(
             store, sample_table(ROWS), name="v", source="test", people=account.people
         )
         for run_id in ("aaaaaa", "bbbbbb"):  # since deleted
-            look(store, table_id=table.id, run_id=run_id, author="Ada")
+            record_view(store, table_id=table.id, run_id=run_id, author="Ada")
     assert main(synth) == 0
     spoken = capsys.readouterr().out
     words = "Chosen among 3 runs after looking at real data; the choice is not covered by ε."

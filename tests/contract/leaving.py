@@ -33,7 +33,7 @@ from core.runs.execution.reporter import Pace
 from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
-from core.services import declare, export, planning, service
+from core.services import export, planning, reviews, tables
 from core.table.codec import Codec, Codes
 from core.table.schema import Column, Domain, Kind, Schema
 from tests.runs import toy
@@ -126,12 +126,12 @@ def leaving(
     patch.setattr(training_loop, "time", SimpleNamespace(monotonic=itertools.count().__next__))
     patch.setattr(Meter, "forfeit", lambda *_: None)  # the claims of a real run are wanted
     with RunStore(Workspace(home)) as store:
-        table = service.import_frame(store, rows, name="people.csv", source="t", people="p1")
+        table = tables.import_frame(store, rows, name="people.csv", source="t", people="p1")
         inside = {c.name: {"note": c.note, "proposal": c.proposal} for c in table.schema.columns}
         columns = [{**column.model_dump(), **inside[column.name]} for column in DECLARED]
         schema = Schema.model_validate({"columns": columns, "target": "ill"})
         table = store.save_schema(table.id, schema)
-        table = declare.change_holdout(store, table, 0.0)
+        table = tables.change_holdout(store, table, 0.0)
         store.attest(table.id)
         patch.setattr(attempts, "PrivateTable", Released(schema.domain()))
         plan = planning.make_plan(
@@ -158,11 +158,11 @@ def leaving(
 def _collected(store: RunStore, run_id: str) -> dict[str, bytes]:
     run = store.run(run_id)
     assert run.state is State.DONE and run.message == "Done.", (run.message, run.error)
-    certificate = service.certificate(store, run_id) or {}
-    outside = service.report(store, run_id, "outside")
+    certificate = reviews.privacy_certificate(store, run_id) or {}
+    outside = reviews.report(store, run_id, "outside")
     assert certificate["private"] and outside is not None
     timeless = {name: value for name, value in certificate.items() if name not in TIMES}
-    events = [(e.kind, e.data) for e in store.events(run_id) if e.kind != "device"]
+    events = [(e.kind, e.data) for e in store.journal.events(run_id) if e.kind != "device"]
     found = {
         "certificate": export.certificate_text(timeless).encode(),
         "dictionary": export.dictionary(run).to_csv(index=False).encode(),
@@ -170,7 +170,7 @@ def _collected(store: RunStore, run_id: str) -> dict[str, bytes]:
         "outside.html": page(outside, run.title, claim=certificate["claim"]).encode(),
         "table.csv": export.reviewed_file(store, run, format="csv").read_bytes(),
         "events": json.dumps(events).encode(),
-        "meter.json": store.artefact(run_id, "meter.json").read_bytes(),
+        "meter.json": store.artefacts(run_id).path("meter.json").read_bytes(),
         "plan": run.plan.model_dump_json().encode(),
         "names": " ".join(
             export.file_name(run, ending)

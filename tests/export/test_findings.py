@@ -9,26 +9,17 @@ import pytest
 
 from core.export.findings import findings
 from core.export.page_html import page
-from core.figures.pairs import association_figure
+from core.figures.associations import association_figure
 from core.figures.tradeoff import tradeoff_figure, tradeoff_words
 from core.quality.report import types
-from core.quality.report.build_report import build_report
 from tests.pages.screen import small_report
-from tests.quality.conftest import collapsed, make, shuffled
-from tests.quality.conftest import schema as schema_fixture
-
-SCHEMA = schema_fixture.__wrapped__()
+from tests.quality.conftest import made_reports
 
 
 @pytest.fixture(scope="module")
 def reports():
-    real, test = make(500, 1), make(300, 2)
-    made = {"fresh": make(500, 3), "shuffled": shuffled(real), "collapsed": collapsed(real)}
-    made["copied"] = real
-    return {
-        name: build_report(real, frame, SCHEMA, test=test).model_dump(mode="json")
-        for name, frame in made.items()
-    }
+    named = {name: report.model_dump(mode="json") for name, report in made_reports().items()}
+    return named | {"copied": named["real"]}
 
 
 def said(report, kind):

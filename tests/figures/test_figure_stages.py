@@ -5,6 +5,7 @@ import math
 import pytest
 
 from core.figures.stages import stages_figure, stages_text
+from core.models.planning import plan_fit
 from core.models.registry import cards, synthesizer
 from core.privacy.plan import Budget
 from tests.models.tables import domain
@@ -12,7 +13,7 @@ from tests.models.tables import domain
 
 def drawn(model, epsilon=1.0, **settings):
     made = synthesizer(model)
-    plan = made.plan(domain(), 5000, Budget(epsilon=epsilon, delta=1e-6), settings)
+    plan = plan_fit(made, domain(), 5000, Budget(epsilon=epsilon, delta=1e-6), settings)
     stages = [stage.model_dump() for stage in made.card.stages]
     return plan, stages, plan.model_dump(mode="json")
 

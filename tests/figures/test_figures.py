@@ -5,8 +5,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from core.figures import dimension_wise as figures
+from core.figures.budget import budget_figure
+from core.figures.column import column_figure, describe_column
+from core.figures.column_profile import profile_figure
 from core.figures.elements import edge_ticks, name_points, share, spans, wrap
+from core.figures.pca import pca_figure
+from core.figures.prediction import prediction_figure
+from core.figures.report_figure import report_figures
 
 HISTOGRAM = {
     "kind": "integer",
@@ -49,6 +54,7 @@ def prediction(column, real, synthetic, metric="F1", predictable=True):
 @pytest.fixture
 def report():
     return {
+        "view": "inside",
         "columns": {"amount": HISTOGRAM, "word": BARS},
         "pca": {
             "real": [[0.0, 1.0], [1.0, 0.0]],
@@ -68,6 +74,12 @@ def report():
             prediction("constant", None, None, "R²", False),
         ],
         "pairs": {"columns": ["amount", "word"], "tvd": [[0.1, 0.3], [0.3, 0.2]]},
+        "density": {"x": [0, 1, 2], "y": [0, 1], "real": [[0.5, 0.5]], "synthetic": [[0.2, 0.8]]},
+        "associations": {
+            "columns": ["amount", "word"],
+            "real": [[1, 0.5], [0.5, 1]],
+            "synthetic": [[1, 0.2], [0.2, 1]],
+        },
     }
 
 
@@ -76,10 +88,10 @@ def drawn(figure):
 
 
 def every_figure(report):
-    yield figures.column_figure(report, "amount")
-    yield figures.column_figure(report, "word")
-    for name in ("pca", "probability", "prediction", "pairs"):
-        yield getattr(figures, f"{name}_figure")(report)
+    yield column_figure(report, "amount")
+    yield column_figure(report, "word")
+    for declared in report_figures():
+        yield declared.drawn(report)
 
 
 def test_every_figure_suits_both_themes(report):
@@ -92,18 +104,18 @@ def test_every_figure_suits_both_themes(report):
 
 
 def test_a_column_tells_tables_apart_by_more_than_colour(report):
-    filled, hatched = drawn(figures.column_figure(report, "word"))["data"]
+    filled, hatched = drawn(column_figure(report, "word"))["data"]
     assert (filled["name"], hatched["name"]) == ("real", "synthetic")
     assert "pattern" not in filled["marker"]
     assert hatched["marker"]["pattern"]["shape"] == "/"
     assert "25.0 % of rows" in filled["hovertext"][1]
-    bars, outline = drawn(figures.column_figure(report, "amount"))["data"][:2]
+    bars, outline = drawn(column_figure(report, "amount"))["data"][:2]
     assert (bars["type"], outline["type"]) == ("bar", "scatter")
     assert outline["line"]["shape"] == "hv"
 
 
 def test_atoms_and_missing_stand_apart_from_the_bins(report):
-    data = drawn(figures.column_figure(report, "amount"))["data"]
+    data = drawn(column_figure(report, "amount"))["data"]
     bins, _, real, synthetic = data
     assert bins["y"] == [0.1, 0.2]
     assert real["x"] == [0.5, 0.2]  # exactly 0, missing
@@ -115,30 +127,30 @@ def test_atoms_and_missing_stand_apart_from_the_bins(report):
 def test_a_constant_column_and_one_without_values_are_drawn(report):
     constant = HISTOGRAM | {"edges": [3, 3], "real": [0.8], "synthetic": [0.9]}
     report["columns"]["amount"] = constant
-    real = drawn(figures.column_figure(report, "amount"))["data"][0]
+    real = drawn(column_figure(report, "amount"))["data"][0]
     assert real["x"] == [0.8, 0.2]
     report["columns"]["amount"] = HISTOGRAM | {
         "edges": [], "real": [], "synthetic": [], "missing_real": 1.0,
     }  # fmt: skip
-    assert drawn(figures.column_figure(report, "amount"))["data"][0]["x"] == [1.0]
-    assert "missing in 100.0 %" in figures.describe("column", report, "amount")
+    assert drawn(column_figure(report, "amount"))["data"][0]["x"] == [1.0]
+    assert "missing in 100.0 %" in describe_column(report, "amount")
 
 
 def test_many_points_use_webgl(report):
-    assert {trace["type"] for trace in drawn(figures.pca_figure(report))["data"]} == {"scatter"}
+    assert {trace["type"] for trace in drawn(pca_figure(report))["data"]} == {"scatter"}
     report["pca"]["real"] = [[0.0, 0.0]] * 1001
-    kinds = [trace["type"] for trace in drawn(figures.pca_figure(report))["data"]]
+    kinds = [trace["type"] for trace in drawn(pca_figure(report))["data"]]
     assert kinds == ["scattergl", "scatter"]
 
 
 def test_pca_symbols_differ(report):
-    real, synthetic = drawn(figures.pca_figure(report))["data"]
+    real, synthetic = drawn(pca_figure(report))["data"]
     assert real["marker"]["symbol"] != synthetic["marker"]["symbol"]
     assert "19%" not in json.dumps(real) and real["x"] == [0.0, 1.0]
 
 
 def test_predictions_are_grouped_and_the_unmeasured_left_out(report):
-    figure = drawn(figures.prediction_figure(report))
+    figure = drawn(prediction_figure(report))
     assert [trace["name"] for trace in figure["data"]] == [
         "equal",
         "lists (F1)",
@@ -153,27 +165,48 @@ def test_what_is_not_measured_yet_is_no_figure(report):
     empty = report | {
         "pca": None,
         "pairs": None,
+        "density": None,
         "dimension_probability": [],
         "dimension_prediction": [],
     }
-    for name in ("pca", "probability", "prediction", "pairs"):
-        assert getattr(figures, f"{name}_figure")(empty) is None
-        assert figures.describe(name, empty).endswith(".")
+    for declared in report_figures():
+        if declared.id != "associations":
+            assert declared.drawn(empty) is None
+            assert declared.describe(empty).endswith(".")
     with pytest.raises(KeyError):
-        figures.column_figure(report, "no such column")
+        column_figure(report, "no such column")
     with pytest.raises(KeyError):
-        figures.describe("no such kind", report)
+        describe_column(report, "no such column")
+
+
+def test_figures_declare_themselves_once(report):
+    figures = report_figures()
+    assert [figure.id for figure in figures] == [
+        "pca", "density", "pairs", "associations", "probability", "prediction",
+    ]  # fmt: skip
+    assert len({figure.order for figure in figures}) == len(figures)
+    for figure in figures:
+        assert figure.title[0].isupper() and figure.name[0].islower()
+        assert figure.describe(report).endswith(".")
+
+
+def test_what_is_for_inside_only_is_never_drawn_outside(report):
+    outside = report | {"view": "outside"}
+    drawn_outside = {figure.id for figure in report_figures() if figure.drawn(outside) is not None}
+    assert drawn_outside == {"pca", "associations"}  # without their real side, by `outside_report`
 
 
 def test_descriptions_name_the_largest_difference(report):
-    assert "exactly 0, 50.0 % of real and 35.0 % of synthetic" in figures.describe(
-        "column", report, "amount"
-    )
-    assert "missing in 20.0 % of real" in figures.describe("column", report, "amount")
-    assert "score 0.910" in figures.describe("pca", report)
-    assert "word: a, 75.0 % of real and 50.0 %" in figures.describe("probability", report)
-    assert "word, F1 0.90 against 0.60" in figures.describe("prediction", report)
-    assert "0.300, amount with word" in figures.describe("pairs", report)
+    amount = describe_column(report, "amount")
+    assert "exactly 0, 50.0 % of real and 35.0 % of synthetic" in amount
+    assert "missing in 20.0 % of real" in amount
+    sentences = {figure.id: figure.describe(report) for figure in report_figures()}
+    assert "score 0.910" in sentences["pca"]
+    assert "word: a, 75.0 % of real and 50.0 %" in sentences["probability"]
+    assert "word, F1 0.90 against 0.60" in sentences["prediction"]
+    assert "0.300, amount with word" in sentences["pairs"]
+    assert "is 30.0 % of rows in one cell" in sentences["density"]
+    assert "most for amount and word: 0.50" in sentences["associations"]
 
 
 def plan(epsilon, **changes):
@@ -193,7 +226,7 @@ def plan(epsilon, **changes):
 
 
 def test_budget_pieces_add_up_and_explain_themselves():
-    figure = drawn(figures.budget_figure(plan(1.0)))
+    figure = drawn(budget_figure(plan(1.0)))
     assert sum(trace["x"][0] for trace in figure["data"]) == 1
     hover = figure["data"][0]["hovertext"][0].replace("<br>", " ")
     assert "Gaussian noise of 3.73 times" in hover
@@ -205,10 +238,10 @@ def test_budget_pieces_add_up_and_explain_themselves():
 
 
 def test_a_budget_without_privacy_says_so():
-    figure = drawn(figures.budget_figure(plan("Infinity")))
+    figure = drawn(budget_figure(plan("Infinity")))
     assert "no differential privacy" in figure["layout"]["xaxis"]["title"]["text"]
     assert "noise" not in figure["data"][0]["hovertext"][0]
-    zcdp = figures.budget_figure(plan(1.0, mechanism="zcdp", rho=0.01))
+    zcdp = budget_figure(plan(1.0, mechanism="zcdp", rho=0.01))
     assert "ρ = 0.01" in zcdp.to_json() or "\\u03c1 = 0.01" in zcdp.to_json()
 
 
@@ -222,26 +255,24 @@ def profile(**changes):
 
 def test_profile_shares_are_of_all_rows():
     # 60 + 20 present rows and 20 % missing: 100 rows.
-    bars = drawn(figures.profile_figure(profile(edges=[0, 5, 10], counts=[60, 20], missing=0.2)))[
-        "data"
-    ][0]
+    bars = drawn(profile_figure(profile(edges=[0, 5, 10], counts=[60, 20], missing=0.2)))["data"][0]
     assert bars["y"] == pytest.approx([0.6, 0.2, 0.2])
     assert bars["marker"]["pattern"]["shape"] == ["", "", "/"]
-    bars = drawn(
-        figures.profile_figure(profile(kind="category", labels=["a"], counts=[60], other=40))
-    )["data"][0]
+    bars = drawn(profile_figure(profile(kind="category", labels=["a"], counts=[60], other=40)))[
+        "data"
+    ][0]
     assert bars["x"] == pytest.approx([0.6, 0.4])
     assert "other" in bars["hovertext"][1]
 
 
 def test_profiles_of_surrogates_and_empty_columns():
     bars = drawn(
-        figures.profile_figure(
+        profile_figure(
             profile(kind="identifier", labels=["appear once", "appear more often"], counts=[9, 1])
         )
     )["data"][0]
     assert bars["x"] == pytest.approx([0.9, 0.1])
-    bars = drawn(figures.profile_figure(profile(kind="text", missing=1.0)))["data"][0]
+    bars = drawn(profile_figure(profile(kind="text", missing=1.0)))["data"][0]
     assert bars["x"] == [1.0]
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from core.privacy.mechanisms.additive import Mechanism, Rows
 from core.privacy.mechanisms.noise import NoiseKind
-from core.quality.metrics.noisy import MadeCells, NoisyCells, ranked
+from core.quality.metrics.noisy import NoisyCells, SyntheticCells, ranked
 
 __all__ = ["LooksAtRealRows", "PaysForOneMarginal"]
 
@@ -20,7 +20,7 @@ class LooksAtRealRows:
     def __init__(self, exact: NoisyCells):
         self._exact = exact
 
-    def __call__(self, _released: NoisyCells, made: Mapping[str, MadeCells]) -> str:
+    def __call__(self, _released: NoisyCells, made: Mapping[str, SyntheticCells]) -> str:
         return next(iter(ranked(self._exact, made)))
 
 

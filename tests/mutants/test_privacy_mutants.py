@@ -83,12 +83,14 @@ def test_the_honest_twins_pass(honest: Mechanism, check: Check) -> None:
 
 
 def draws(source: NoiseSource | None) -> np.ndarray:
-    """1,000 releases of 2 × 8 waves through the door, less the truth."""
+    """1,000 releases of 2 × 8 waves through a `PrivateTable`, less the truth."""
     mechanism = toys.waves(8)
     made = toys.plan(6, [toys.phase(noise_multiplier=1.3, count=1000)])
-    door = PrivateTable(ROWS, toys.domain(), made, noise_source=source)
+    private_table = PrivateTable(ROWS, toys.domain(), made, noise_source=source)
     truth = mechanism.statistic(ROWS, torch.ones(6))
-    noise = [(door.release("sum", mechanism) - truth).flatten().numpy() for _ in range(1000)]
+    noise = [
+        (private_table.release("sum", mechanism) - truth).flatten().numpy() for _ in range(1000)
+    ]
     return np.array(noise)
 
 
@@ -119,16 +121,16 @@ def test_a_meter_that_stops_counting_is_caught() -> None:
     lax = PrivateTable(ROWS, toys.domain(), made, meter=broken.LaxMeter(made))
     honest = PrivateTable(ROWS, toys.domain(), made)
 
-    def count(door: PrivateTable) -> tuple[int, int]:
+    def count(private_table: PrivateTable) -> tuple[int, int]:
         """(releases made, releases claimed)"""
         done = 0
         try:
             for _ in range(4):
-                door.release("sum", toys.ClippedSum())
+                private_table.release("sum", toys.ClippedSum())
                 done += 1
         except UnplannedReleaseError:
             pass
-        return done, sum(p.count for p in door.meter.executed)
+        return done, sum(p.count for p in private_table.meter.executed)
 
     assert count(honest) == (2, 2)
     done, claimed = count(lax)

@@ -21,7 +21,7 @@ from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import Mechanism
 from core.privacy.mechanisms.marginals import Marginals
 from core.privacy.mechanisms.noise import NoiseKind, NoiseSource
-from core.quality.metrics.noisy import MadeCells, NoisyCells, ranked
+from core.quality.metrics.noisy import NoisyCells, SyntheticCells, ranked
 from core.table.codec import Codec
 from core.table.schema import Column, Domain, Kind
 from tests.mutants.broken_privacy import Quieter
@@ -31,7 +31,7 @@ from tests.privacy.harness import Caught, check_distinguishing
 
 N, DRAWS, DELTA = 40, 20_000, 0.02
 LABELS = ("f", "m", "x")
-Pick = Callable[[NoisyCells, Mapping[str, MadeCells]], str]
+Pick = Callable[[NoisyCells, Mapping[str, SyntheticCells]], str]
 
 
 def world(columns: int) -> Codec:
@@ -52,14 +52,14 @@ def people(codec: Codec) -> Any:
     return codec.encode(pd.DataFrame({name: pd.Series(column, dtype="str") for name in names}))
 
 
-def runs(mechanism: Marginals, codec: Codec) -> dict[str, MadeCells]:
+def runs(mechanism: Marginals, codec: Codec) -> dict[str, SyntheticCells]:
     """Two synthetic tables of 80 records: "a" is nearer by one record of all f, "b" without it."""
     made = {}
     for name, counts in {"a": (40, 39, 1), "b": (38, 41, 1)}.items():
         column = pd.Series(np.repeat(LABELS, counts), dtype="str")
         codes = codec.encode(pd.DataFrame({b.column.name: column for b in codec.blocks}))
         found = mechanism.statistic(codes, torch.ones(80)).tolist()
-        made[name] = MadeCells(key="k", rows=80, counts=tuple(found))
+        made[name] = SyntheticCells(key="k", rows=80, counts=tuple(found))
     return made
 
 
@@ -90,7 +90,7 @@ def picks(
     wrap: Callable[[Mechanism], Mechanism] = lambda mechanism: mechanism,
     source: NoiseSource | None = None,
 ) -> np.ndarray:
-    """1 where run a was picked, of `DRAWS` independent releases through the real door.
+    """1 where run a was picked, of `DRAWS` independent releases of a real `PrivateTable`.
 
     The first record, which is all f, is there or is ⊥.
     """
@@ -99,8 +99,10 @@ def picks(
     mechanism = Drawn(wrap(inner))
     present = np.arange(N) >= (0 if there else 1)
     plan = toys.plan(N, [toys.phase()])
-    door = PrivateTable(people(codec), codec.domain, plan, noise_source=source, present=present)
-    released = door.release("sum", mechanism).numpy()
+    private_table = PrivateTable(
+        people(codec), codec.domain, plan, noise_source=source, present=present
+    )
+    released = private_table.release("sum", mechanism).numpy()
     made = runs(inner, codec)
 
     def cells(counts: np.ndarray, std: float) -> NoisyCells:
@@ -114,7 +116,7 @@ def picks(
     return np.array([float(name == "a") for name in chosen])
 
 
-def LOOK(_released: NoisyCells, _made: Mapping[str, MadeCells]) -> str:
+def LOOK(_released: NoisyCells, _made: Mapping[str, SyntheticCells]) -> str:
     """Stands for the choice by real rows, which only `picks` can see."""
     raise AssertionError
 

@@ -61,7 +61,7 @@ def finish(
     state: State = State.DONE,
 ) -> None:
     """Give a run what a worker would have left, or what it has left so far."""
-    folder = store.artefact(run.id, "synthetic.parquet").parent
+    folder = store.artefacts(run.id).path("synthetic.parquet").parent
     frame = pd.DataFrame({"visit_id": ["a"] * 3, "age": [30, 40, 50], "ward": ["=1+1", "b", "c"]})
     frame.to_parquet(folder / "synthetic.parquet")
     (folder / "certificate.json").write_text(json.dumps({"relation": "zero-out"}))

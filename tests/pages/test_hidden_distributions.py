@@ -7,24 +7,16 @@ import json
 import pytest
 
 from core.runs.storage.records import TableRecord
-from core.services import declare, planning, service
+from core.services import tables
 from core.table.schema import SchemaError
-from tests.pages.conftest import IdleLauncher
 from tests.pages.screen import finish, small_report, whole, words
 
 
 @pytest.fixture
 def tagged(store, table) -> TableRecord:
-    record = declare.change_groups(store, table, {"age": "group 1", "ward": "group 2"})
+    record = tables.change_groups(store, table, {"age": "group 1", "ward": "group 2"})
     store.attest(record.id)
     return record
-
-
-def run_of(store, table, **more):
-    plan = planning.make_plan(
-        table.schema, table.n, planning.PlanRequest(model="pearl", epsilon=1.0, **more)
-    )
-    return service.start(store, IdleLauncher(), table_id=table.id, plan=plan)
 
 
 def test_tags_are_kept_in_groups_and_pictured(store, table, show):
@@ -45,7 +37,7 @@ def test_tags_are_kept_in_groups_and_pictured(store, table, show):
 
 def test_what_is_not_modelled_needs_no_tag(store, table):
     with pytest.raises(SchemaError, match="needs no tag"):
-        declare.change_groups(store, table, {"visit_id": "group 1"})
+        tables.change_groups(store, table, {"visit_id": "group 1"})
 
 
 def test_a_tag_goes_with_its_column(store, tagged):
@@ -53,7 +45,7 @@ def test_a_tag_goes_with_its_column(store, tagged):
 
     grid = grid_of(tagged.schema)
     grid.loc[grid["column"] == "ward", "keep"] = "leave out"
-    assert declare.change_grid(store, tagged, grid).schema.sensitive == {"group 1": ("age",)}
+    assert tables.change_grid(store, tagged, grid).schema.sensitive == {"group 1": ("age",)}
 
 
 def test_the_plan_offers_shift_and_certificate_and_says_what_it_is_not(tagged, show):
@@ -99,13 +91,13 @@ def judged(store, run, *, granted=True, differs=True):
             }
         ],
     }  # fmt: skip
-    path = store.artefact(run.id, "certificate.json")
+    path = store.artefacts(run.id).path("certificate.json")
     path.write_text(json.dumps({"relation": "zero-out", "lmdp": lmdp}))
 
 
 @pytest.mark.parametrize("yes", [True, False])
-def test_review_gives_a_verdict_in_words(store, tagged, show, yes):
-    run = run_of(store, tagged, certificate=0.1)
+def test_review_gives_a_verdict_in_words(store, tagged, start, show, yes):
+    run = start(certificate=0.1)
     judged(store, run, granted=yes, differs=yes)
     at = whole(show("review", run=run.id))
     said = words(at)
@@ -116,8 +108,8 @@ def test_review_gives_a_verdict_in_words(store, tagged, show, yes):
     assert "p = 0.001" in said and "do not quote" in said
 
 
-def test_a_refused_certificate_stands_before_the_download(store, tagged, show):
-    run = run_of(store, tagged, certificate=0.1)
+def test_a_refused_certificate_stands_before_the_download(store, tagged, start, show):
+    run = start(certificate=0.1)
     judged(store, run, granted=False)
     at = whole(show("download", run=run.id))
     assert "may reveal" in words(at)
@@ -126,8 +118,8 @@ def test_a_refused_certificate_stands_before_the_download(store, tagged, show):
     assert at.get("download_button")
 
 
-def test_the_unshifted_model_is_not_handed_out(store, tagged, show):
-    run = run_of(store, tagged, certificate=0.1)
+def test_the_unshifted_model_is_not_handed_out(store, tagged, start, show):
+    run = start(certificate=0.1)
     judged(store, run)
     at = whole(show("download", run=run.id))
     labels = [b.proto.label for b in at.get("download_button")]

@@ -8,31 +8,15 @@ import math
 import zipfile
 
 import pandas as pd
-import pytest
-import streamlit as st
 
 from core.privacy.ledger.ledger import Ledger
-from core.runs.accounts.account import NO_LIMIT
+from core.runs.accounts.account import NO_LIMIT, set_limit, table_account
+from core.runs.execution.launcher import SampleRequest
+from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
-from core.runs.storage.store import RunStoreError
-from core.services import service
+from core.services import runs, tables
 from core.table.sample import sample_table
-from pages import review
 from tests.pages.screen import buttons, finish, press, small_report, whole, words
-
-
-@pytest.fixture
-def downloads(monkeypatch):
-    """What each download button would send, by file name."""
-    sent = {}
-    real = st.download_button
-
-    def watched(label, *, data, file_name, **rest):
-        sent[file_name] = data
-        return real(label, data=data, file_name=file_name, **rest)
-
-    monkeypatch.setattr(st, "download_button", watched)
-    return sent
 
 
 def drawn(at):
@@ -91,7 +75,7 @@ def test_a_comparison_that_stopped_can_be_finished_for_free(store, start, show):
     assert any("not complete" in warning.value for warning in at.warning)
     press(at, "Finish the comparison")
     assert store.run(run.id).state is State.QUEUED
-    service.cancel(store, run.id)  # the table stays done, whatever becomes of its comparison
+    runs.cancel(store, run.id)  # the table stays done, whatever becomes of its comparison
     assert store.run(run.id).state is State.DONE
 
 
@@ -108,11 +92,9 @@ def test_columns_come_nine_at_a_time_worst_first_on_request(store, start, show):
     assert names[0].startswith("**c11**")
 
 
-def test_review_leads_to_the_download(store, start, show, monkeypatch):
+def test_review_leads_to_the_download(store, start, show, gone):
     run = start()
     finish(store, run, report=small_report())
-    gone = []
-    monkeypatch.setattr(review.routes, "go", lambda name, **query: gone.append((name, query)))
     whole(press(show("review", run=run.id), "Download"))
     assert gone == [("download", {"run": run.id})]
 
@@ -163,19 +145,19 @@ def test_fresh_rows_are_made_on_request(store, start, show, downloads, monkeypat
     finish(store, run)
     asked = []
 
-    def made(_store, run_id, **how):
-        asked.append((run_id, how))
+    def made(_store, _launcher, run_id, request):
+        asked.append((run_id, request))
         path = tmp_path / "fresh.csv"
         path.write_bytes(b"age\n1\n")
         return path
 
-    monkeypatch.setattr(service, "generate_rows", made)
+    monkeypatch.setattr(runs, "generate_rows", made)
     at = show("download", run=run.id)
     at = whole(at.number_input[0].set_value(17).run())
     assert not asked and "very rows" not in words(at)
     downloads.clear()
     whole(press(at, "Make 17 fresh rows"))
-    assert asked == [(run.id, {"rows": 17, "format": "csv", "escape_formulas": False})]
+    assert asked == [(run.id, SampleRequest(rows=17, format="csv", escape_formulas=False))]
     assert downloads["clinic-visits-synthetic-epsilon-1.csv"]() == b"age\n1\n"
 
 
@@ -186,7 +168,7 @@ def test_fresh_rows_that_fail_are_a_plain_error(store, start, show, monkeypatch)
     def failed(*_, **__):
         raise RunStoreError("The records could not be made; no file is left.")
 
-    monkeypatch.setattr(service, "generate_rows", failed)
+    monkeypatch.setattr(runs, "generate_rows", failed)
     at = show("download", run=run.id)
     at.number_input[0].set_value(17).run()
     at = whole(press(at, "Make 17 fresh rows"))
@@ -204,7 +186,7 @@ def test_an_unfinished_run_offers_no_file(store, start, show, downloads):
 
 
 def test_releases_and_what_is_left_are_listed(store, table, start, show):
-    service.set_limit(store, table.id, epsilon=3.0)
+    set_limit(store, table.id, epsilon=3.0)
     run = start()
     Ledger(store.engine).debit(table.people, run.plan, run.id)
     at = whole(show("ledger"))
@@ -231,16 +213,16 @@ def test_without_a_limit_releases_are_recorded(store, table, start, show):
 
 
 def test_limits_of_several_tables_stand_side_by_side(store, table, show):
-    other = service.import_frame(store, sample_table(60), name="other", source="test")
+    other = tables.import_frame(store, sample_table(60), name="other", source="test")
     at = whole(show("ledger"))
     at.number_input(key=f"epsilon_{other.id}").set_value(5.0).run()
     whole(at.button(key=f"limit_{other.id}").click().run())
-    assert service.account(store, other.id).limit == 5.0
-    assert service.account(store, table.id).limit is None
+    assert table_account(store, other.id).limit == 5.0
+    assert table_account(store, table.id).limit is None
 
 
 def test_a_ledger_changed_from_outside_is_reported(store, table, show):
-    service.set_limit(store, table.id, epsilon=3.0)
+    set_limit(store, table.id, epsilon=3.0)
     with store.engine.begin() as connection:
         connection.exec_driver_sql("UPDATE ledger SET body = replace(body, '3.0', '9.0')")
     at = whole(press(show("ledger"), "Check that nothing was changed"))

@@ -7,11 +7,11 @@ import math
 import pytest
 
 from core.quality.report import types
-from core.runs.storage import reviews
-from core.runs.storage.reviews import Decision, Rule
-from core.services import declare
+from core.runs.storage import notes
+from core.runs.storage.notes import Decision, Rule
+from core.services import tables
 from pages.parts import guard
-from tests.pages.screen import button, finish, press, small_report, whole, words
+from tests.pages.screen import button, buttons, finish, press, small_report, whole, words
 
 
 def outside_report():
@@ -64,7 +64,7 @@ def test_a_reviewer_sees_outside_unless_the_steward_says_otherwise(store, show, 
     at = whole(show("review", run=done.id, runs=done.id))
     assert "Outside view" in words(at)
     rule = Rule(approvals=0, inside=True)
-    reviews.set_rule(store, table_id=done.table_id, author="S", rule=rule)
+    notes.set_rule(store, table_id=done.table_id, author="S", rule=rule)
     assert "400 real rows" in words(whole(show("review", run=done.id)))
 
 
@@ -84,7 +84,7 @@ def test_only_a_steward_is_offered_the_rule_and_the_pick(show, done, reviewer):
     at = whole(show("review", run=done.id))
     assert "What this table's reviews need" not in [box.label for box in at.expander]
     at = whole(show("review", run=done.id, runs=done.id))
-    assert "Pick this run" not in [b.label for b in at.button]
+    assert "Pick this run" not in buttons(at)
 
 
 # -- what people say ----------------------------------------------------------------------------
@@ -94,7 +94,7 @@ def test_a_verdict_is_given_and_shown(store, show, done):
     at = whole(show("review", run=done.id))
     text_of(at, "Your name").set_value("Ada")
     whole(press(at, "Give this verdict"))
-    (given,) = reviews.verdicts(store, done.id)
+    (given,) = notes.review_verdicts(store, done.id)
     assert given.author == "Ada" and given.decision is Decision.APPROVE
     assert "Approved" in words(at) and "**Ada**" in words(at)
 
@@ -108,16 +108,16 @@ def test_a_verdict_without_a_name_or_a_reason_is_refused(store, show, done):
     text_of(at, "Your name").set_value("Ada")
     whole(press(at, "Give this verdict"))
     assert "Say what should change" in words(at)
-    assert reviews.verdicts(store, done.id) == []
+    assert notes.review_verdicts(store, done.id) == []
 
 
 def test_comments_stand_beside_their_figure_until_settled(store, show, done):
     where = {"table_id": done.table_id, "run_id": done.id}
-    reviews.comment(store, **where, about="pca", author="Bob", text="two clouds are one")
+    notes.comment(store, **where, about="pca", author="Bob", text="two clouds are one")
     at = whole(show("review", run=done.id))
     said = words(at)
     assert "**Bob**: two clouds are one" in said and "on **two main axes**" in said
-    assert "Comment (1)" in [b.label for b in at.button]
+    assert "Comment (1)" in buttons(at)
     whole(press(at, "Settled"))
     assert "Settled by" in words(at) and "**Bob**: two clouds are one" not in words(at)
 
@@ -129,15 +129,11 @@ def test_a_rule_holds_the_download_back(store, show, done):
     at.text_input(key="name_rule").set_value("Steward")
     whole(press(at, "Keep this rule"))
     at = whole(show("download", run=done.id))
-    assert "waits for its review" in words(at) and "Go to its review" in words_of_buttons(at)
+    assert "waits for its review" in words(at) and "Go to its review" in buttons(at)
     assert not at.get("download_button")
     where = {"table_id": done.table_id, "run_id": done.id}
-    reviews.decide(store, **where, author="Ada", decision=Decision.APPROVE)
+    notes.decide(store, **where, author="Ada", decision=Decision.APPROVE)
     assert whole(show("download", run=done.id)).get("download_button")
-
-
-def words_of_buttons(at):
-    return [b.label for b in at.button]
 
 
 # -- several runs -------------------------------------------------------------------------------
@@ -157,7 +153,7 @@ def test_runs_stand_side_by_side_and_one_is_picked(store, start, show, done):
     text_of(at, "Your name").set_value("Cy")
     next(r for r in at.radio if r.label == "Pick a run").set_value(other.id)
     whole(press(at, "Pick this run"))
-    assert reviews.picked(store, done.table_id) == (other.id, "Cy")
+    assert notes.picked(store, done.table_id) == (other.id, "Cy")
     assert "picked by Cy" in words(at)
     assert "Another run of this table was picked" in words(whole(show("download", run=done.id)))
 
@@ -188,6 +184,6 @@ def test_rows_are_kept_out_by_the_steward_and_the_plan_says_so(store, show, tabl
     at = whole(show("tables", table=table.id))
     control = next(c for c in at.get("button_group") if "kept out" in str(c.proto.label))
     assert control is not None
-    declare.change_holdout(store, store.table(table.id), 0.25)
+    tables.change_holdout(store, store.table(table.id), 0.25)
     store.attest(table.id)
     assert "300 rows to train on, 100 kept out" in words(whole(show("plan", table=table.id)))

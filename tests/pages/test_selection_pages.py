@@ -7,32 +7,17 @@ import math
 
 import numpy as np
 import pytest
-import streamlit as st
 
-from core.quality.metrics.noisy import MadeCells, NoisyCells
-from core.runs.execution import noisy_scores as scoring
-from core.runs.storage import reviews
-from core.runs.storage.looks import look, looked_at, looks
+from core.quality.metrics.noisy import NoisyCells, SyntheticCells
+from core.runs.execution import noisy_scores
+from core.runs.storage import notes
+from core.runs.storage.inside_views import record_view, recorded_views, viewed_runs
 from pages.parts import guard
 from tests.pages.screen import button, buttons, finish, press, small_report, whole, words
 from tests.pages.test_review_flow import outside_report
 
 UNPAID = "Chosen among 2 runs after looking at real data; the choice is not covered by ε."
 PAID = "Chosen among 2 runs by noisy scores that ε covers"
-
-
-@pytest.fixture
-def downloads(monkeypatch):
-    """What each download button would send, by file name."""
-    sent = {}
-    real = st.download_button
-
-    def watched(label, *, data, file_name, **rest):
-        sent[file_name] = data
-        return real(label, data=data, file_name=file_name, **rest)
-
-    monkeypatch.setattr(st, "download_button", watched)
-    return sent
 
 
 @pytest.fixture
@@ -48,15 +33,17 @@ def pair(store, start):
 def scored(store, pair):
     """The same, after the first bought noisy counts; the second is nearer."""
     domain = pair[0].schema.domain()
-    key = scoring.cells_key(domain, pair[0].plan.n)
+    key = noisy_scores.cells_key(domain, pair[0].plan.n)
     sizes, n = (10, 10), pair[0].plan.n
     real = np.full(20, n / 10)
     cells = NoisyCells(key=key, n=n, noise_std=0.5, sizes=sizes, counts=tuple(real + 0.3))
-    store.artefact(pair[0].id, scoring.RELEASED).write_text(cells.model_dump_json())
+    store.artefacts(pair[0].id).path(noisy_scores.NOISY_CELLS).write_text(cells.model_dump_json())
     for run, off in zip(pair, (20.0, 1.0), strict=True):
         counts = real + off * np.tile([1, -1], 10)
-        made = MadeCells(key=key, rows=n, counts=tuple(counts))
-        store.artefact(run.id, scoring.MADE).write_text(made.model_dump_json())
+        made = SyntheticCells(key=key, rows=n, counts=tuple(counts))
+        store.artefacts(run.id).path(noisy_scores.SYNTHETIC_CELLS).write_text(
+            made.model_dump_json()
+        )
     return pair
 
 
@@ -81,7 +68,7 @@ def test_review_of_two_runs_makes_the_certificate_say_so(store, show, pair, down
         found, at = papers(show, downloads, run)
         assert found["conditions"] == [UNPAID] and found["selection"] == UNPAID
         assert UNPAID in words(at)  # in sight, and once more among the conditions
-    assert {seen.run_id for seen in looks(store, one.people)} == {one.id, other.id}
+    assert {seen.run_id for seen in recorded_views(store, one.people)} == {one.id, other.id}
 
 
 def test_a_page_left_open_still_sends_the_later_truth(store, show, pair, downloads):
@@ -89,13 +76,13 @@ def test_a_page_left_open_still_sends_the_later_truth(store, show, pair, downloa
     assert found == {"relation": "zero-out"}
     send = next(data for name, data in downloads.items() if name.endswith("certificate.json"))
     for run in pair:
-        look(store, table_id=run.table_id, run_id=run.id, author="Ada")  # in another tab
+        record_view(store, table_id=run.table_id, run_id=run.id, author="Ada")  # in another tab
     assert json.loads(send())["conditions"] == [UNPAID]
 
 
 def test_the_steward_reads_who_looked(store, show, pair, monkeypatch):
-    look(store, table_id=pair[0].table_id, run_id=pair[0].id, author="Rita")
-    look(store, table_id=pair[1].table_id, run_id=pair[1].id, author="Otto")
+    record_view(store, table_id=pair[0].table_id, run_id=pair[0].id, author="Rita")
+    record_view(store, table_id=pair[1].table_id, run_id=pair[1].id, author="Otto")
     said = words(whole(show("review", run=pair[0].id, view="outside")))
     assert "in sight first of: Rita" in said and "Otto" not in said
     monkeypatch.setattr(guard, "steward", lambda: False)
@@ -105,7 +92,7 @@ def test_the_steward_reads_who_looked(store, show, pair, monkeypatch):
 def test_the_comparison_opens_every_run_it_shows(store, show, pair, downloads):
     third = pair[0]
     whole(show("review", run=pair[0].id, runs=",".join(run.id for run in pair)))
-    assert looked_at(store, third.people) == {run.id for run in pair}
+    assert viewed_runs(store, third.people) == {run.id for run in pair}
     assert papers(show, downloads, third)[0]["selection"] == UNPAID
 
 
@@ -116,7 +103,7 @@ def test_the_outside_view_is_no_look(store, show, pair, downloads):
     runs = ",".join(run.id for run in pair)
     at = whole(show("review", run=pair[0].id, runs=runs, views="outside"))
     assert "Outside view" in words(at)
-    assert looks(store, pair[0].people) == ()
+    assert recorded_views(store, pair[0].people) == ()
     assert papers(show, downloads, pair[0])[0] == {"relation": "zero-out"}
 
 
@@ -124,13 +111,13 @@ def test_a_report_that_is_not_there_yet_was_not_seen(store, start, show):
     run = start()
     finish(store, run)
     whole(show("review", run=run.id))
-    assert looks(store, run.people) == ()
+    assert recorded_views(store, run.people) == ()
 
 
 def test_who_looked_is_kept_by_name(store, show, pair, monkeypatch):
     monkeypatch.setattr(guard, "person", lambda: "Rita")
     whole(show("review", run=pair[0].id))
-    assert [seen.author for seen in looks(store, pair[0].people)] == ["Rita"]
+    assert [seen.author for seen in recorded_views(store, pair[0].people)] == ["Rita"]
 
 
 def test_every_shown_paper_says_it_review_and_both_files(store, show, pair, downloads):
@@ -165,8 +152,8 @@ def test_the_best_is_picked_by_its_noisy_score_without_a_look(store, show, score
     assert len(table) == 2 and table["± (noise)"].gt(0).all()
     at.text_input(key="name_score").set_value("Cy")
     whole(press(at, "Pick the best by the noisy score"))
-    assert reviews.picked(store, far.table_id) == (near.id, "Cy")
-    assert looks(store, far.people) == ()
+    assert notes.picked(store, far.table_id) == (near.id, "Cy")
+    assert recorded_views(store, far.people) == ()
     found, at = papers(show, downloads, near)
     (condition,) = found["conditions"]
     assert condition.startswith(PAID) and condition in words(at)
@@ -187,10 +174,10 @@ def test_an_inside_view_of_the_other_run_takes_the_cover_away(store, show, score
 
 def test_runs_with_scores_are_shown_from_outside_first(store, show, scored):
     at = whole(show("review", run=scored[1].id))
-    assert "Outside view" in words(at) and looks(store, scored[1].people) == ()
+    assert "Outside view" in words(at) and recorded_views(store, scored[1].people) == ()
     at = whole(show("review", run=scored[1].id, view="inside"))
     assert "400 real rows" in words(at)
-    assert looked_at(store, scored[1].people) == {scored[1].id}
+    assert viewed_runs(store, scored[1].people) == {scored[1].id}
 
 
 def test_without_scores_no_such_pick_is_offered(show, pair, scored, monkeypatch):
@@ -211,11 +198,11 @@ def test_the_switch_adds_a_phase_once_for_a_table(store, table, show):
     assert "Comparing runs without looking" in words(at)
     whole(button(at, "Train — spends ε = 1 of this table's budget").click().run())
     (run,) = store.runs(table.id)
-    assert run.plan.phase(scoring.SCORE).share == scoring.DEFAULT_SHARE
-    key = scoring.cells_key(run.schema.domain(), run.plan.n)
+    assert run.plan.phase(noisy_scores.SCORE).share == noisy_scores.DEFAULT_SHARE
+    key = noisy_scores.cells_key(run.schema.domain(), run.plan.n)
     cells = NoisyCells(key=key, n=400, noise_std=1.0, sizes=(1,), counts=(1.0,))
-    store.artefact(run.id, scoring.RELEASED).parent.mkdir(parents=True, exist_ok=True)
-    store.artefact(run.id, scoring.RELEASED).write_text(cells.model_dump_json())
+    store.artefacts(run.id).path(noisy_scores.NOISY_CELLS).parent.mkdir(parents=True, exist_ok=True)
+    store.artefacts(run.id).path(noisy_scores.NOISY_CELLS).write_text(cells.model_dump_json())
     at = whole(show("plan", table=table.id))
     assert all(t.key != "score" for t in at.toggle)
     assert "An earlier run has bought noisy counts" in words(at)

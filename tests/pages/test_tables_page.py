@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.services import service
+from core.services import tables
 from core.table.sample import sample_table
 from core.table.schema import DomainSource, Kind
 from tests.pages.screen import button, buttons, forget_statement, press, running, whole, words
@@ -142,7 +142,7 @@ def test_undeclared_bounds_stop_the_way_to_the_plan(store, table, show):
 
 
 def test_tables_are_opened_and_deleted(store, table, show):
-    other = service.import_frame(store, sample_table(60), name="other", source="test")
+    other = tables.import_frame(store, sample_table(60), name="other", source="test")
     at = whole(show("tables"))
     assert buttons(at).count("Open") == 2
     at = at.button(key=f"open_{other.id}").click().run()

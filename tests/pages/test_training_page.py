@@ -7,10 +7,10 @@ import math
 import pytest
 
 from core.models.events import Metrics, PhaseStarted, Preview, Progress, Wish
+from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import RunEvent, State
-from core.services import planning, service
+from core.services import runs
 from pages import training as page
-from pages.parts import shared
 from tests.pages.screen import buttons, finish, press, running, small_report, whole, words
 
 
@@ -24,9 +24,9 @@ def live(store, start):
 def spent(store, run, *, checkpoint: bool) -> None:
     """Leave what a worker leaves after its first private access."""
     store.record(run.id, debit="entry")
-    store.artefact(run.id, "meter.json").write_text("{}")
+    store.artefacts(run.id).path("meter.json").write_text("{}")
     if checkpoint:
-        folder = store.artefact(run.id, "checkpoint")
+        folder = store.artefacts(run.id).path("checkpoint")
         folder.mkdir()
         (folder / "step.json").write_text("{}")
 
@@ -42,7 +42,7 @@ def test_a_running_run_shows_where_it_is(store, live, show):
         RunEvent(kind="device", data={"device": "cpu", "cpu_percent": 99.6, "memory_mb": 1234.0}),
     ]
     for event in tell:
-        store.append(live.id, event)
+        store.journal.append(live.id, event)
     at = whole(show("training", run=live.id))
     assert buttons(at) == ["Pause", "Cancel"]
     shown = {metric.label: metric.value for metric in at.metric}
@@ -64,7 +64,7 @@ def test_a_run_that_just_began_shows_no_numbers_it_does_not_have(live, show):
 
 def test_a_graphics_card_is_named(store, live, show):
     data = {"device": "cuda", "gpu_percent": 55.0, "gpu_name": "H200", "memory_mb": 1.0}
-    store.append(live.id, RunEvent(kind="device", data=data))
+    store.journal.append(live.id, RunEvent(kind="device", data=data))
     at = whole(show("training", run=live.id))
     assert {m.label: m.value for m in at.metric}["GPU"] == "55 %"
 
@@ -97,7 +97,7 @@ def test_with_a_checkpoint_a_run_goes_on_for_nothing(store, start, show, state, 
     assert "spends nothing more" in words(at)
     assert ("It broke." if state is State.FAILED else "It stopped.") in words(at)
     asked = []
-    monkeypatch.setattr(page.service, "resume", lambda *a, **k: asked.append((a[2], k)))
+    monkeypatch.setattr(page.runs, "resume", lambda *a, **k: asked.append((a[2], k)))
     whole(press(at, "Resume"))
     assert asked == [(run.id, {"spend_again": False})]
 
@@ -113,7 +113,7 @@ def test_without_a_checkpoint_going_on_names_its_price(store, start, show, state
     assert "There is no checkpoint to go on from." in at.error[0].value
     assert "spends nothing" not in words(at)
     asked = []
-    monkeypatch.setattr(page.service, "resume", lambda *a, **k: asked.append(k))
+    monkeypatch.setattr(page.runs, "resume", lambda *a, **k: asked.append(k))
     whole(press(at, label))
     assert asked == [{"spend_again": True}]
 
@@ -151,19 +151,17 @@ def test_a_refusal_to_resume_is_a_plain_error(store, start, show, monkeypatch):
     at = show("training", run=run.id)
 
     def refuse(*_, **__):
-        raise service.RunStoreError("A run that is running cannot be resumed.")
+        raise RunStoreError("A run that is running cannot be resumed.")
 
-    monkeypatch.setattr(page.service, "resume", refuse)
+    monkeypatch.setattr(page.runs, "resume", refuse)
     assert "cannot be resumed" in whole(press(at, "Resume")).error[0].value
 
 
-def test_a_done_run_leads_on(store, start, show, monkeypatch):
+def test_a_done_run_leads_on(store, start, show, gone):
     run = start()
     finish(store, run, report=small_report())
     at = whole(show("training", run=run.id))
     assert "It took 1 min 2 s." in at.success[0].value
-    gone = []
-    monkeypatch.setattr(page.routes, "go", lambda name, **query: gone.append((name, query)))
     for label in ("Review", "Download"):
         whole(press(at, label))
     assert gone == [("review", {"run": run.id}), ("download", {"run": run.id})]
@@ -197,46 +195,42 @@ def test_a_dead_worker_is_seen_as_lost(store, start, show):
     assert buttons(at) == ["Resume", "Give up"] and "unexpectedly" in at.error[0].value
 
 
-def test_a_private_stage_says_where_it_is_and_what_it_has_spent(store, table, show):
-    plan = planning.make_plan(
-        table.schema, table.n, planning.PlanRequest(model="p3gm", epsilon=1.0)
-    )
-    run = service.start(store, shared.launcher(), table_id=table.id, plan=plan)
+def test_a_private_stage_says_where_it_is_and_what_it_has_spent(store, start, show):
+    run = start(model="p3gm")
+    plan = run.plan
     running(store, run)
     steps = plan.phase("decoder").count
     for name in ("pca", "em", "decoder"):
         data = {"name": name, "title": plan.phase(name).title, "private": True}
-        store.append(run.id, PhaseStarted(**data))
+        store.journal.append(run.id, PhaseStarted(**data))
     half = {"step": steps // 2, "steps": steps, "phase": "decoder", "unit": "steps"}
-    store.append(run.id, Progress(**half))
+    store.journal.append(run.id, Progress(**half))
     told = {"signal above noise": 1.0, "records clipped, %": 90.0}
-    store.append(run.id, Metrics(step=10, values=told))
+    store.journal.append(run.id, Metrics(step=10, values=told))
     at = whole(show("training", run=run.id))
     (bar,) = at.get("progress")
     assert "(stage 3 of 3) · 50%" in bar.proto.text
     assert len(at.get("vega_lite_chart")) == 2  # one a chart of the card
-    spent = service.epsilon_so_far(store, run.id)
+    spent = runs.epsilon_so_far(store, run.id)
     assert 0.4 < spent < 0.95 and f"**{spent:.2f}** of 1.00" in words(at)
 
 
-def test_spending_grows_with_stages_and_ends_at_the_plan(store, table):
-    plan = planning.make_plan(
-        table.schema, table.n, planning.PlanRequest(model="p3gm", epsilon=1.0)
-    )
-    run = service.start(store, shared.launcher(), table_id=table.id, plan=plan)
-    assert service.epsilon_so_far(store, run.id) == 0.0
+def test_spending_grows_with_stages_and_ends_at_the_plan(store, start):
+    run = start(model="p3gm")
+    plan = run.plan
+    assert runs.epsilon_so_far(store, run.id) == 0.0
     seen = []
     for name in ("pca", "em", "decoder"):
         data = {"name": name, "title": name, "private": True}
-        store.append(run.id, PhaseStarted(**data))
+        store.journal.append(run.id, PhaseStarted(**data))
         count = plan.phase(name).count
         for step in (count // 2, count):
             told = {"step": step, "steps": count, "phase": name}
-            store.append(run.id, Progress(**told))
-            seen.append(service.epsilon_so_far(store, run.id))
+            store.journal.append(run.id, Progress(**told))
+            seen.append(runs.epsilon_so_far(store, run.id))
     assert seen == sorted(seen) and seen[0] > 0.1
     assert seen[-1] == pytest.approx(plan.guarantee.epsilon)
 
 
 def test_nothing_is_counted_where_nothing_is_claimed(store, start):
-    assert service.epsilon_so_far(store, start(math.inf).id) is None
+    assert runs.epsilon_so_far(store, start(math.inf).id) is None

@@ -99,6 +99,24 @@ def check_additive(
             raise Caught(f"record {i} adds something else after record 0 was swapped")
 
 
+def check_promises(
+    mechanism: Mechanism, rows: Rows, other: Rows, tolerance: float = TOLERANCE
+) -> None:
+    """Sensitivity (with a third of the records absent too), zero-out, isolation and additivity.
+
+    Args:
+      mechanism: what is checked.
+      rows: b records.
+      other: b other records.
+      tolerance: of sensitivity and additivity, as a share of Δ.
+    """
+    check_sensitivity(mechanism, rows, tolerance=tolerance)
+    check_sensitivity(mechanism, rows, torch.arange(len(rows)) % 3 > 0, tolerance)
+    check_zero_out(mechanism, rows, other)
+    check_isolation(mechanism, rows, other)
+    check_additive(mechanism, rows, other, tolerance)
+
+
 def _swap_first(rows: Rows, other: Rows) -> tuple[Rows, Tensor]:
     """`rows` with record 0 of `other`, and the masks of single records, float64 [b, b]."""
     present = torch.eye(len(rows), dtype=torch.float64)

@@ -14,7 +14,7 @@ from core.privacy.accounting.accountant import guarantee
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.marginals import Marginals
 from core.privacy.plan import Budget
-from core.runs.execution.noisy_scores import SCORE, cells_key, count_made, score_phase
+from core.runs.execution.noisy_scores import SCORE, cells_key, count_synthetic, score_phase
 from core.runs.execution.review_histograms import shown_columns
 from core.services.planning import PlanRequest, make_plan
 from core.table.codec import Codec
@@ -24,10 +24,9 @@ from tests.models.tables import rows, schema
 from tests.privacy.harness import (
     Caught,
     check_additive,
-    check_isolation,
+    check_promises,
     check_sensitivity,
     check_tight,
-    check_zero_out,
 )
 
 DOMAIN = schema().domain()
@@ -49,12 +48,7 @@ def test_the_sensitivity_is_the_root_of_the_marginals_and_is_reached():
     assert len(mechanism.pairs) == math.comb(len(NAMES), 2)
     assert mechanism.sensitivity == math.sqrt(len(NAMES) + len(mechanism.pairs))
     for seed in range(20):
-        few, other = codes(8, seed), codes(8, seed + 100)
-        check_sensitivity(mechanism, few)
-        check_sensitivity(mechanism, few, torch.arange(8) % 3 > 0)
-        check_zero_out(mechanism, few, other)
-        check_isolation(mechanism, few, other)
-        check_additive(mechanism, few, other)
+        check_promises(mechanism, codes(8, seed), codes(8, seed + 100))
     check_tight(mechanism, codes(2, 0))
 
 
@@ -180,10 +174,10 @@ def test_tagged_columns_are_in_no_cell():
         mechanism.statistic(CODEC.encode(one), everybody(300)) for one in (frame, moved)
     )
     assert torch.equal(before, after)
-    made = count_made(frame, DOMAIN, 300)
+    made = count_synthetic(frame, DOMAIN, 300)
     assert made is not None and made.counts == tuple(before.tolist())
     hidden = DOMAIN.model_copy(update={"sensitive": {"all": tuple(NAMES)}})
-    assert count_made(frame, hidden, 300) is None
+    assert count_synthetic(frame, hidden, 300) is None
     with pytest.raises(ValueError, match="Every column is hidden"):
         score_phase(hidden, Budget(epsilon=1.0, delta=1e-5), 0.05)
 

@@ -63,13 +63,13 @@ def test_promises():
     assert moments(2.0, 3.0).sensitivity == pytest.approx(math.sqrt(9 * 4 + 16))  # √(w²R² + R⁴)
 
 
-def door(codes, noise, count=1):
+def private_table(codes, noise, count=1):
     made = toys.plan(len(codes), [toys.phase("pca", noise, count=count)])
     return PrivateTable(codes, toys.domain(), made)
 
 
 def test_noise_in_svec_coordinates_is_independent():
-    table = door(toys.table(np.zeros((4, D))), 1.1, count=1000)
+    table = private_table(toys.table(np.zeros((4, D))), 1.1, count=1000)
     draws = np.stack([table.release("pca", moments()).numpy() for _ in range(1000)])
     check_gaussian(draws, 1.1 * moments().sensitivity)
 
@@ -79,7 +79,7 @@ def test_directions_are_found():
     turn, _ = np.linalg.qr(rng.normal(size=(D, D)))
     x = rng.normal(size=(20_000, D)) * np.array([0.9, 0.3, 0.05]) @ turn.T + [0.2, -0.1, 0.3]
     mechanism = moments(8.0)
-    release = door(toys.table(x), 0.5).release("pca", mechanism)
+    release = private_table(toys.table(x), 0.5).release("pca", mechanism)
     found = principal(release, len(x), mechanism, 2)
     overlap = np.abs(found.components.numpy().T @ turn[:, :2])
     np.testing.assert_allclose(overlap, np.eye(2), atol=0.06)
@@ -91,7 +91,7 @@ def test_directions_are_found():
 
 def test_pure_noise_gives_orthonormal_directions_all_the_same():
     mechanism = moments()
-    release = door(toys.random_table(4, 0), 1e4).release("pca", mechanism)
+    release = private_table(toys.random_table(4, 0), 1e4).release("pca", mechanism)
     found = principal(release, 4, mechanism, D)
     torch.testing.assert_close(found.components.T @ found.components, torch.eye(D).double())
     assert (found.variances >= 0).all() and torch.isfinite(found.mean).all()

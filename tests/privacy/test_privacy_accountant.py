@@ -303,7 +303,7 @@ def test_calibrating_one_gaussian_is_exact_and_quick(wanted: float) -> None:
     "make",
     [
         lambda s: (phase("a", 2 * s, mechanism="laplace"), phase("b", s)),
-        lambda s: (phase("sgd", s, sampling_rate=0.01, count=300),),
+        lambda s: (phase("sgd", s, sampling_rate=0.05, count=1000),),
         lambda s: (phase("z", 0.0, mechanism="zcdp", rho=1 / s**2), phase("b", 3 * s)),
         lambda s: (phase("fixed", 20.0), phase("b", s)),
     ],

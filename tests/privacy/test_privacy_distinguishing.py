@@ -1,4 +1,4 @@
-"""Releases through the real door cannot be told apart beyond the claim; weaker ones can."""
+"""Releases of a real `PrivateTable` cannot be told apart beyond the claim; weaker ones can."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def outputs(
     """2·10⁵ noisy sums over two records whose first number is `first` and 0.5."""
     values = np.zeros((2, toys.WIDTH))
     values[:, 0] = (first, 0.5)
-    door = PrivateTable(
+    private_table = PrivateTable(
         toys.table(values), toys.domain(), toys.plan(2, [released]), noise_source=source
     )
     mechanism = toys.Repeated(DRAWS, stated, released.mechanism)  # type: ignore[arg-type]
-    return door.release("sum", mechanism).numpy()
+    return private_table.release("sum", mechanism).numpy()
 
 
 def play(

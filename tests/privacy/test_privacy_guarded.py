@@ -1,4 +1,4 @@
-"""The guarded door: what the plan holds, once, charged first; rows in no other way."""
+"""The guarded table: what the plan holds, once, charged first; rows in no other way."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.privacy.harness import check_gaussian
 N = 101
 
 
-def door(*phases: Phase, private: bool = True, meter: Meter | None = None) -> PrivateTable:
+def private_table(*phases: Phase, private: bool = True, meter: Meter | None = None) -> PrivateTable:
     made = toys.plan(N, phases or (toys.phase(),), private=private)
     return PrivateTable(toys.random_table(N, 1), toys.domain(), made, chunk_rows=10, meter=meter)
 
@@ -49,14 +49,14 @@ class Spy(toys.ClippedSum):
 def test_a_release_is_the_statistic_plus_the_planned_noise() -> None:
     quiet = toys.phase(noise_multiplier=1e-9)
     truth = toys.ClippedSum().statistic(toys.random_table(N, 1), torch.ones(N))
-    released = door(quiet).release("sum", toys.ClippedSum())
+    released = private_table(quiet).release("sum", toys.ClippedSum())
     assert released.dtype == torch.float64
     assert torch.allclose(released, truth, atol=1e-7, rtol=0)
 
 
 def test_noise_has_the_standard_deviation_the_plan_says() -> None:
     mechanism = toys.waves(8)  # Δ = √8
-    door_ = door(toys.phase(noise_multiplier=1.7, count=400))
+    door_ = private_table(toys.phase(noise_multiplier=1.7, count=400))
     truth = mechanism.statistic(toys.random_table(N, 1), torch.ones(N))
     draws = [(door_.release("sum", mechanism) - truth).flatten().numpy() for _ in range(400)]
     check_gaussian(np.array(draws), 1.7 * np.sqrt(8))
@@ -64,7 +64,7 @@ def test_noise_has_the_standard_deviation_the_plan_says() -> None:
 
 def test_every_row_is_read_once_in_even_chunks_and_a_public_order() -> None:
     first, second = Spy(), Spy()
-    door_ = door(toys.phase(count=2))
+    door_ = private_table(toys.phase(count=2))
     door_.release("sum", first)
     door_.release("sum", second)
     assert first.lengths == [10, 5, 5] + [10] * 10 + [1]  # some are compared with their parts
@@ -100,14 +100,14 @@ def test_the_order_can_be_kept() -> None:
 def test_what_the_plan_does_not_hold_is_refused_unread(
     name: str, mechanism: toys.ClippedSum, why: str
 ) -> None:
-    door_ = door(toys.phase(), toys.phase("batches", sampling_rate=0.1))
+    door_ = private_table(toys.phase(), toys.phase("batches", sampling_rate=0.1))
     with pytest.raises(UnplannedReleaseError, match=why):
         door_.release(name, mechanism)
     assert door_.meter.executed == ()
 
 
 def test_a_phase_runs_no_more_often_than_planned() -> None:
-    door_ = door(toys.phase(count=2))
+    door_ = private_table(toys.phase(count=2))
     spy = Spy()
     for _ in range(2):
         door_.release("sum", spy)
@@ -118,7 +118,7 @@ def test_a_phase_runs_no_more_often_than_planned() -> None:
 
 
 def test_charged_before_the_data_is_read_and_kept_after_a_failure() -> None:
-    door_ = door()
+    door_ = private_table()
 
     class Fails(toys.ClippedSum):
         def statistic(self, rows: Rows, mask: Tensor) -> Tensor:
@@ -137,7 +137,7 @@ def test_a_statistic_that_is_not_finite_is_never_released() -> None:
             return super().statistic(rows, mask) / 0.0
 
     with pytest.raises(FloatingPointError, match="Nothing was released"):
-        door().release("sum", Overflows())
+        private_table().release("sum", Overflows())
 
 
 def test_a_caller_may_stop_between_chunks_and_the_charge_stays() -> None:
@@ -151,7 +151,7 @@ def test_a_caller_may_stop_between_chunks_and_the_charge_stays() -> None:
         if done >= 30:
             raise Stopped
 
-    door_ = door()
+    door_ = private_table()
     with pytest.raises(Stopped):
         door_.release("sum", toys.ClippedSum(), tick=tick)
     assert told == [(10, N), (20, N), (30, N)]
@@ -160,7 +160,7 @@ def test_a_caller_may_stop_between_chunks_and_the_charge_stays() -> None:
 
 def test_executed_equals_the_plan_after_a_full_run() -> None:
     phases = (toys.phase(count=3), toys.phase("counts", 2.0, mechanism="laplace"))
-    door_ = door(*phases)
+    door_ = private_table(*phases)
     door_.release("counts", toys.Histogram())
     for done in range(3):
         door_.release("sum", toys.ClippedSum())
@@ -188,7 +188,7 @@ def test_repeatable_noise_is_repeatable_and_voids_the_claim() -> None:
 def test_without_a_claim_there_is_no_noise() -> None:
     made = toys.phase(noise_multiplier=0.0)
     truth = toys.ClippedSum().statistic(toys.random_table(N, 1), torch.ones(N))
-    door_ = door(made, private=False)
+    door_ = private_table(made, private=False)
     assert torch.allclose(door_.release("sum", toys.ClippedSum()), truth, rtol=1e-12)
     assert epsilon(door_.meter.executed, 1e-6)[0] == float("inf")
 
@@ -214,7 +214,7 @@ def test_a_plan_for_another_number_of_records_is_refused() -> None:
 
 
 def test_rows_are_reachable_in_no_public_way() -> None:
-    door_ = door()
+    door_ = private_table()
     for attempt in (
         lambda: pickle.dumps(door_),
         lambda: copy.copy(door_),
@@ -326,7 +326,7 @@ class PairsUnsaid(toys.ClippedSum):
 
 @pytest.mark.parametrize("kind", [DividesByTheCount, PairsUnsaid])
 def test_statistics_that_are_no_sums_are_refused(kind: type[toys.ClippedSum]) -> None:
-    door_ = door()
+    door_ = private_table()
     with pytest.raises(NotAdditiveError, match=kind.__name__):
         door_.release("sum", kind())
     assert door_.meter.runs("sum") == 1  # it was looked at, so it stays charged
@@ -338,7 +338,7 @@ def test_groups_are_never_torn_apart() -> None:
         group_size: int = 4
 
     with pytest.raises(UnplannedReleaseError, match="4 rows at a time"):
-        door().release("sum", Groups())  # this one reads 10 rows at a time
+        private_table().release("sum", Groups())  # this one reads 10 rows at a time
 
 
 def test_an_absent_record_keeps_its_place_and_adds_nothing() -> None:

@@ -1,39 +1,18 @@
-"""The ledger: filter, append-only chain, one debit per key, two processes at once."""
+"""The ledger: filter, accounts, one debit per key, two processes at once."""
 
 from __future__ import annotations
 
 import math
 import multiprocessing
-from pathlib import Path
 
 import pytest
-from dp_accounting.gaussian_mechanism import get_sigma_gaussian
-from sqlalchemy import Engine, create_engine, delete, update
+from sqlalchemy import Engine, create_engine
 
 from core.privacy.accounting.accountant import calibrate, epsilon, renyi
-from core.privacy.ledger.entries import entries_table
 from core.privacy.ledger.ledger import Ledger, LedgerError, OverBudgetError
 from core.privacy.plan import Budget, Phase, Plan
 from tests.privacy import toys
-
-N = 1000
-
-
-@pytest.fixture
-def engine(tmp_path: Path) -> Engine:
-    return create_engine(f"sqlite:///{tmp_path / 'ledger.db'}")
-
-
-@pytest.fixture
-def ledger(engine: Engine) -> Ledger:
-    made = Ledger(engine)
-    made.register("people", 3.0, 1e-5, n=N)
-    return made
-
-
-def gaussian_plan(wanted: float, delta: float = 1e-6) -> Plan:
-    sigma = get_sigma_gaussian(wanted, delta) * (1 + 1e-9)
-    return toys.plan(N, [toys.phase(noise_multiplier=sigma)], delta=delta)
+from tests.privacy.toys import N
 
 
 def admitted(ledger: Ledger, plan: Plan, people: str = "people") -> int:
@@ -67,11 +46,11 @@ def test_golden_number_of_releases(ledger: Ledger) -> None:
     assert admitted(ledger, toys.plan(N, sgd(scale))) == 29
     # a Gaussian of the same ε has a little more Rényi divergence at this order
     ledger.register("others", 3.0, 1e-5, n=N)
-    assert admitted(ledger, gaussian_plan(0.5), "others") == 28
+    assert admitted(ledger, toys.gaussian_plan(0.5), "others") == 28
 
 
 def test_everything_admitted_together_stays_within_the_limit(ledger: Ledger) -> None:
-    plans = [gaussian_plan(wanted) for wanted in (1.2, 0.3, 0.9, 0.5, 0.2, 0.1, 0.6)]
+    plans = [toys.gaussian_plan(wanted) for wanted in (1.2, 0.3, 0.9, 0.5, 0.2, 0.1, 0.6)]
     passed: list[Phase] = []
     for i, plan in enumerate(plans * 6):
         if _passes(ledger, plan, "people", str(i)):
@@ -88,18 +67,18 @@ def test_everything_admitted_together_stays_within_the_limit(ledger: Ledger) -> 
 
 
 def test_what_is_said_to_be_left_is_left(ledger: Ledger) -> None:
-    ledger.debit("people", gaussian_plan(1.0), "first")
+    ledger.debit("people", toys.gaussian_plan(1.0), "first")
     for _ in range(3):
         rest = ledger.left("people").epsilon(1e-6)
-        assert not ledger.would_admit("people", gaussian_plan(rest * 1.001))
-        assert ledger.would_admit("people", gaussian_plan(rest * 0.999))
-        ledger.debit("people", gaussian_plan(rest / 2), f"half of {rest}")
-    ledger.debit("people", gaussian_plan(ledger.left("people").epsilon(1e-6) * 0.9999), "rest")
+        assert not ledger.would_admit("people", toys.gaussian_plan(rest * 1.001))
+        assert ledger.would_admit("people", toys.gaussian_plan(rest * 0.999))
+        ledger.debit("people", toys.gaussian_plan(rest / 2), f"half of {rest}")
+    ledger.debit("people", toys.gaussian_plan(ledger.left("people").epsilon(1e-6) * 0.9999), "rest")
     assert ledger.left("people").share < 0.001
 
 
 def test_one_release_may_use_the_whole_limit(ledger: Ledger) -> None:
-    whole = gaussian_plan(2.9999, 1e-5)
+    whole = toys.gaussian_plan(2.9999, 1e-5)
     order = 1 + 2 * math.log(1e5) / 3.0
     assert renyi(whole.phases, order) > ledger.left("people").capacity  # the filter alone says no
     assert ledger.left("people").epsilon(1e-5) == 3.0
@@ -108,28 +87,28 @@ def test_one_release_may_use_the_whole_limit(ledger: Ledger) -> None:
     assert left.filter == "sum" and left.epsilon(1e-6) == 0.0
     assert left.share == pytest.approx(1e-4 / 3, rel=0.1)
     with pytest.raises(OverBudgetError, match="nothing is left"):
-        ledger.debit("people", gaussian_plan(0.1), "more")
+        ledger.debit("people", toys.gaussian_plan(0.1), "more")
 
 
 def test_the_sum_filter_stays_in_force_once_chosen(ledger: Ledger) -> None:
-    ledger.debit("people", gaussian_plan(2.95, 8e-6), "large")
+    ledger.debit("people", toys.gaussian_plan(2.95, 8e-6), "large")
     assert ledger.left("people").filter == "sum"
-    assert not ledger.would_admit("people", gaussian_plan(0.06))  # ε would be 3.01
-    assert not ledger.would_admit("people", gaussian_plan(0.01, 3e-6))  # δ would be 1.1e-5
-    ledger.debit("people", gaussian_plan(0.02, 1e-6), "small")
+    assert not ledger.would_admit("people", toys.gaussian_plan(0.06))  # ε would be 3.01
+    assert not ledger.would_admit("people", toys.gaussian_plan(0.01, 3e-6))  # δ would be 1.1e-5
+    ledger.debit("people", toys.gaussian_plan(0.02, 1e-6), "small")
     assert ledger.left("people").spent == pytest.approx(2.97, abs=1e-6)
 
 
 def test_the_first_release_settles_the_filter(ledger: Ledger) -> None:
-    ledger.debit("people", gaussian_plan(0.2, 1e-6), "small first")
-    ledger.debit("people", gaussian_plan(2.0, 1e-6), "then a larger one")
+    ledger.debit("people", toys.gaussian_plan(0.2, 1e-6), "small first")
+    ledger.debit("people", toys.gaussian_plan(2.0, 1e-6), "then a larger one")
     assert ledger.left("people").filter == "rdp"
     # adding would refuse a third of ε 0.9; the Rényi filter was chosen and has room
-    ledger.debit("people", gaussian_plan(0.9, 1e-6), "more than the sum allows")
+    ledger.debit("people", toys.gaussian_plan(0.9, 1e-6), "more than the sum allows")
     assert sum(e.limit for e in ledger.entries("people")[1:]) > 3.0
 
     ledger.register("others", 3.0, 1e-5, n=N)
-    ledger.debit("others", gaussian_plan(0.2, 9e-6), "first")
+    ledger.debit("others", toys.gaussian_plan(0.2, 9e-6), "first")
     # adding would allow exactly 2.8 at 1e-6 more; the Rényi filter has no room for it
     tight = toys.plan(N, [toys.phase(noise_multiplier=0.9, mechanism="laplace", count=2)])
     assert epsilon(tight.phases, 1e-6)[0] <= 2.8
@@ -138,17 +117,17 @@ def test_the_first_release_settles_the_filter(ledger: Ledger) -> None:
 
 def test_a_first_release_beyond_the_limit_is_refused(ledger: Ledger) -> None:
     with pytest.raises(OverBudgetError, match=r"needs ε 3\.10; about ε 3\.00 is left"):
-        ledger.debit("people", gaussian_plan(3.1), "too much")
+        ledger.debit("people", toys.gaussian_plan(3.1), "too much")
     with pytest.raises(OverBudgetError, match="Nothing was spent"):
-        ledger.debit("people", gaussian_plan(2.999, 2e-5), "δ too large")
+        ledger.debit("people", toys.gaussian_plan(2.999, 2e-5), "δ too large")
     assert len(ledger.entries("people")) == 1
 
 
 def test_a_refusal_says_what_is_left_and_spends_nothing(ledger: Ledger) -> None:
-    ledger.debit("people", gaussian_plan(2.5), "run-1")
+    ledger.debit("people", toys.gaussian_plan(2.5), "run-1")
     before = ledger.left("people")
     with pytest.raises(OverBudgetError) as refused:
-        ledger.debit("people", gaussian_plan(2.5), "run-2")
+        ledger.debit("people", toys.gaussian_plan(2.5), "run-2")
     text = str(refused.value)
     assert "needs ε 2.50" in text and f"about ε {before.epsilon(1e-6):.2f} is left" in text
     assert "Nothing was spent" in text
@@ -157,7 +136,7 @@ def test_a_refusal_says_what_is_left_and_spends_nothing(ledger: Ledger) -> None:
 
 
 def test_the_charge_is_computed_here_whatever_the_plan_claims(ledger: Ledger) -> None:
-    honest = gaussian_plan(2.9)
+    honest = toys.gaussian_plan(2.9)
     boasting = honest.model_copy(
         update={"guarantee": honest.guarantee.model_copy(update={"epsilon": 0.01})}
     )
@@ -170,7 +149,7 @@ def test_the_charge_is_computed_here_whatever_the_plan_claims(ledger: Ledger) ->
 
 def test_accounts_are_apart_and_fixed(ledger: Ledger) -> None:
     ledger.register("others", 1.0, 1e-6, n=N)
-    ledger.debit("people", gaussian_plan(2.0), "run-1")
+    ledger.debit("people", toys.gaussian_plan(2.0), "run-1")
     assert ledger.left("others").spent == 0.0
     first = ledger.register("people", 3.0, 1e-5, n=N)  # again with the same limit
     assert first == ledger.entries("people")[0]
@@ -181,10 +160,10 @@ def test_accounts_are_apart_and_fixed(ledger: Ledger) -> None:
 
 def test_people_without_an_account_cannot_pay(ledger: Ledger) -> None:
     with pytest.raises(LedgerError, match="no account"):
-        ledger.debit("nobody", gaussian_plan(0.1), "run")
+        ledger.debit("nobody", toys.gaussian_plan(0.1), "run")
     with pytest.raises(LedgerError, match="no account"):
         ledger.left("nobody")
-    assert not ledger.would_admit("nobody", gaussian_plan(0.1))
+    assert not ledger.would_admit("nobody", toys.gaussian_plan(0.1))
 
 
 @pytest.mark.parametrize(("limit", "delta"), [(0.0, 0.1), (math.inf, 0.1), (1.0, 0.0), (1.0, 1.0)])
@@ -197,7 +176,7 @@ def test_a_limit_must_be_in_range(ledger: Ledger, limit: float, delta: float) ->
 def test_a_limit_needs_delta_below_one_over_n(ledger: Ledger, delta: float) -> None:
     with pytest.raises(ValueError, match=f"below one over the number of records, 1/{N}"):
         ledger.register("others", 1.0, delta, n=N)
-    opening = gaussian_plan(0.5)
+    opening = toys.gaussian_plan(0.5)
     with pytest.raises(ValueError, match="below one over"):
         ledger.debit("others", opening, "run", limit=(1.0, delta))
     assert ledger.entries("others") == ()
@@ -206,29 +185,29 @@ def test_a_limit_needs_delta_below_one_over_n(ledger: Ledger, delta: float) -> N
 
 def test_a_release_needs_delta_below_one_over_n(ledger: Ledger) -> None:
     with pytest.raises(LedgerError, match=f"1/{N}"):
-        ledger.debit("people", gaussian_plan(0.5, 1 / N), "run")
+        ledger.debit("people", toys.gaussian_plan(0.5, 1 / N), "run")
     assert len(ledger.entries("people")) == 1
 
 
 def test_a_refused_first_release_opens_no_account(ledger: Ledger) -> None:
     with pytest.raises(OverBudgetError):
-        ledger.debit("others", gaussian_plan(2.0), "run", limit=(1.0, 1e-5))
+        ledger.debit("others", toys.gaussian_plan(2.0), "run", limit=(1.0, 1e-5))
     assert ledger.entries("others") == ()  # so the steward may still set a limit
-    ledger.debit("others", gaussian_plan(0.5), "run", limit=(1.0, 1e-5))
+    ledger.debit("others", toys.gaussian_plan(0.5), "run", limit=(1.0, 1e-5))
     assert (ledger.left("others").limit, ledger.left("others").releases) == (1.0, 1)
-    ledger.debit("others", gaussian_plan(0.1), "more", limit=(9.0, 1e-5))
+    ledger.debit("others", toys.gaussian_plan(0.1), "more", limit=(9.0, 1e-5))
     assert ledger.left("others").limit == 1.0  # a limit that is there stays
 
 
 def test_one_key_pays_once(ledger: Ledger) -> None:
-    plan = gaussian_plan(1.0)
+    plan = toys.gaussian_plan(1.0)
     first = ledger.debit("people", plan, "run-1")
     assert ledger.debit("people", plan, "run-1") == first
     assert ledger.left("people").releases == 1
     again = ledger.debit("people", plan, "run-1 from nothing")
     assert again.seq == first.seq + 1 and ledger.left("people").releases == 2
     with pytest.raises(LedgerError, match="already paid for another plan"):
-        ledger.debit("people", gaussian_plan(0.9), "run-1")
+        ledger.debit("people", toys.gaussian_plan(0.9), "run-1")
     ledger.register("others", 3.0, 1e-5, n=N)
     with pytest.raises(LedgerError, match="already paid for another plan"):
         ledger.debit("others", plan, "run-1")
@@ -248,7 +227,7 @@ def test_a_run_without_privacy_needs_leave_and_is_marked(ledger: Ledger) -> None
 
 
 def test_an_entry_says_what_was_paid_for(ledger: Ledger) -> None:
-    plan = gaussian_plan(1.0)
+    plan = toys.gaussian_plan(1.0)
     entry = ledger.debit("people", plan, "run-1")
     assert (entry.kind, entry.people, entry.run, entry.model) == (
         "release",
@@ -263,90 +242,11 @@ def test_an_entry_says_what_was_paid_for(ledger: Ledger) -> None:
 
 
 def test_a_ledger_outlives_its_process(ledger: Ledger, engine: Engine) -> None:
-    ledger.debit("people", gaussian_plan(1.0), "run-1")
+    ledger.debit("people", toys.gaussian_plan(1.0), "run-1")
     again = Ledger(create_engine(engine.url))
     assert again.entries() == ledger.entries()
     assert again.left("people") == ledger.left("people")
     assert again.verify().head == ledger.verify().head
-
-
-# -- chain ----------------------------------------------------------------------------------------
-
-
-def filled(ledger: Ledger) -> None:
-    for i in range(4):
-        ledger.debit("people", gaussian_plan(0.4), f"run-{i}")
-
-
-def test_an_untouched_chain_is_sound(ledger: Ledger) -> None:
-    filled(ledger)
-    report = ledger.verify()
-    assert report and report.entries == 5
-    assert report.head == ledger.entries()[-1].hash
-    assert report.problem == ""
-
-
-def test_an_empty_ledger_is_sound(engine: Engine) -> None:
-    report = Ledger(engine).verify()
-    assert report.sound and report.entries == 0
-
-
-@pytest.mark.parametrize("column", ["people", "run", "body", "hash"])
-def test_a_changed_entry_is_seen(ledger: Ledger, engine: Engine, column: str) -> None:
-    filled(ledger)
-    body = ledger.entries()[2].body()
-    values = {
-        "people": "others",
-        "run": "free",
-        "body": body.replace('"rho": 0.', '"rho": 0.0'),
-        "hash": "f" * 64,
-    }
-    assert values["body"] != body
-    with engine.begin() as connection:
-        connection.execute(
-            update(entries_table).where(entries_table.c.seq == 3).values({column: values[column]})
-        )
-    report = ledger.verify()
-    assert not report and "Entry 3" in report.problem and report.entries == 2
-
-
-def test_a_rewritten_entry_with_a_fresh_hash_is_seen(ledger: Ledger, engine: Engine) -> None:
-    filled(ledger)
-    forged = ledger.entries()[2].model_copy(update={"rho": 0.0}).sealed()
-    with engine.begin() as connection:
-        connection.execute(
-            update(entries_table).where(entries_table.c.seq == 3).values(forged.row())
-        )
-    report = ledger.verify()
-    assert not report and "Entry 4 does not follow" in report.problem
-
-
-@pytest.mark.parametrize("seq", [1, 3])
-def test_a_removed_entry_is_seen(ledger: Ledger, engine: Engine, seq: int) -> None:
-    filled(ledger)
-    with engine.begin() as connection:
-        connection.execute(delete(entries_table).where(entries_table.c.seq == seq))
-    report = ledger.verify()
-    assert not report and f"Entry {seq} is missing" in report.problem
-
-
-def test_a_cut_off_end_shows_against_a_kept_hash(ledger: Ledger, engine: Engine) -> None:
-    filled(ledger)
-    kept = ledger.verify().head
-    with engine.begin() as connection:
-        connection.execute(delete(entries_table).where(entries_table.c.seq == 5))
-    report = ledger.verify()
-    assert report.sound and report.head != kept
-
-
-def test_exchanged_entries_are_seen(ledger: Ledger, engine: Engine) -> None:
-    filled(ledger)
-    with engine.begin() as connection:
-        for old, new in ((3, 99), (4, 3), (99, 4)):
-            connection.execute(
-                update(entries_table).where(entries_table.c.seq == old).values(seq=new)
-            )
-    assert not ledger.verify()
 
 
 # -- two at once ----------------------------------------------------------------------------------
@@ -354,12 +254,12 @@ def test_exchanged_entries_are_seen(ledger: Ledger, engine: Engine) -> None:
 
 def _spend(url: str, name: str, barrier: object, found: object) -> None:
     ledger = Ledger(create_engine(url, connect_args={"timeout": 60}))
-    plan = gaussian_plan(0.5)
+    plan = toys.gaussian_plan(0.5)
     barrier.wait()  # type: ignore[attr-defined]
     passed = sum(_passes(ledger, plan, "people", f"{name}-{i}") for i in range(20))
     # both processes also pay under one common key
     try:
-        entry = ledger.debit("people", gaussian_plan(0.05), "common").seq
+        entry = ledger.debit("people", toys.gaussian_plan(0.05), "common").seq
     except OverBudgetError:
         entry = 0
     found.put((passed, entry))  # type: ignore[attr-defined]
@@ -395,8 +295,8 @@ def test_a_failure_inside_leaves_nothing_behind(
 
     monkeypatch.setattr("core.privacy.accounting.accountant.renyi", fails)
     with pytest.raises(RuntimeError, match="power cut"):
-        ledger.debit("people", gaussian_plan(0.5), "run")
+        ledger.debit("people", toys.gaussian_plan(0.5), "run")
     monkeypatch.undo()
     assert len(ledger.entries()) == 1
-    ledger.debit("people", gaussian_plan(0.5), "run")  # and the lock is free
+    ledger.debit("people", toys.gaussian_plan(0.5), "run")  # and the lock is free
     assert ledger.verify()

@@ -43,7 +43,7 @@ class Unbounded(Scores):
         return 3.0 * toys.values_of(rows)[:, :1].abs() * torch.arange(OPTIONS)
 
 
-def door(codes, *, count=400, private=True, epsilon0=0.02):
+def private_table(codes, *, count=400, private=True, epsilon0=0.02):
     plan = toys.plan(len(codes), [phase(count, epsilon0)], private=private)
     return PrivateTable(codes, toys.domain(), plan, shuffle=False)
 
@@ -134,7 +134,7 @@ def test_half_the_noise_is_told_apart_by_the_same_check():
 
 
 def test_each_selection_is_charged_and_none_is_free():
-    table = door(toys.random_table(N, 1), count=3)
+    table = private_table(toys.random_table(N, 1), count=3)
     selection = table.selection("choose", Scores())
     assert table.meter.runs("choose") == 0
     for _ in range(3):
@@ -157,7 +157,7 @@ def test_without_privacy_the_best_option_is_chosen():
 
 
 def test_unplanned_selections_are_refused():
-    table = door(toys.random_table(N, 1))
+    table = private_table(toys.random_table(N, 1))
     with pytest.raises(UnplannedReleaseError):
         table.selection("other", Scores())
     sums = toys.plan(N, [toys.phase("choose")])
@@ -168,7 +168,7 @@ def test_unplanned_selections_are_refused():
 
 
 def test_sums_cannot_be_taken_out():
-    selection = door(toys.random_table(N, 1)).selection("choose", Scores())
+    selection = private_table(toys.random_table(N, 1)).selection("choose", Scores())
     assert not hasattr(selection, "__dict__")
     assert not any("total" in name and "Selection" not in name for name in dir(selection))
 
@@ -194,7 +194,7 @@ def test_nothing_is_summed_before_the_first_selection_is_charged():
             looked.append(len(rows))
             return super().scores(rows)
 
-    table, looked = door(toys.random_table(N, 1), count=3), []
+    table, looked = private_table(toys.random_table(N, 1), count=3), []
     selection = table.selection("choose", Late())
     assert looked == []
     selection.select(np.zeros(OPTIONS))

@@ -9,16 +9,18 @@ from typing import Any
 
 import numpy as np
 import torch
+from dp_accounting.gaussian_mechanism import get_sigma_gaussian
 from torch import Tensor
 
 from core.privacy.accounting.accountant import guarantee
 from core.privacy.mechanisms.additive import Rows, clip_rows
 from core.privacy.mechanisms.noise import NoiseKind
-from core.privacy.plan import Budget, Phase, Plan
+from core.privacy.plan import Budget, Guarantee, Phase, Plan
 from core.table.codec import Codes
 from core.table.schema import Column, Domain, Kind, Schema
 
 WIDTH = 3
+N = 1000  # records of an account
 
 
 def domain() -> Domain:
@@ -44,8 +46,16 @@ def phase(name: str = "sum", noise_multiplier: float = 1.0, **more: Any) -> Phas
     )
 
 
-def plan(n: int, phases: Sequence[Phase], *, private: bool = True, delta: float = 1e-6) -> Plan:
-    claim = guarantee(phases, delta)
+def plan(
+    n: int,
+    phases: Sequence[Phase],
+    *,
+    private: bool = True,
+    delta: float = 1e-6,
+    claim: Guarantee | None = None,
+) -> Plan:
+    """A plan of these phases; `claim` saves working out what they cost where nobody asks."""
+    claim = guarantee(phases, delta) if claim is None else claim
     epsilon = claim.epsilon if private else math.inf
     return Plan(
         model="toy",
@@ -54,6 +64,12 @@ def plan(n: int, phases: Sequence[Phase], *, private: bool = True, delta: float 
         phases=tuple(phases),
         guarantee=claim,
     )
+
+
+def gaussian_plan(wanted: float, delta: float = 1e-6) -> Plan:
+    """One Gaussian sum that costs ε = `wanted`."""
+    sigma = get_sigma_gaussian(wanted, delta) * (1 + 1e-9)
+    return plan(N, [phase(noise_multiplier=sigma)], delta=delta)
 
 
 def values_of(rows: Rows) -> Tensor:

@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from core.quality.report.build_report import build_report
+from core.quality.report.types import Report
 from core.table.schema import Column, Kind, Schema
 
-
-@pytest.fixture(scope="session")
-def schema() -> Schema:
-    return Schema(
-        columns=(
-            Column(name="key", kind=Kind.IDENTIFIER, dtype="int64"),
-            Column(name="age", kind=Kind.INTEGER, low=18, high=90, step=1, dtype="int64"),
-            Column(
-                name="pay",
-                kind=Kind.NUMBER,
-                low=0,
-                high=1e6,
-                scale="log",
-                spikes=(0.0,),
-                missing=True,
-                dtype="float64",
-            ),
-            Column(name="job", kind=Kind.CATEGORY, categories=("a", "b", "c"), missing=True),
-            Column(name="since", kind=Kind.DATETIME, step=86400, dtype="datetime64[us]"),
-            Column(name="rich", kind=Kind.BOOLEAN, categories=("False", "True"), dtype="bool"),
-            Column(name="same", kind=Kind.NUMBER, low=1, high=1, dtype="float64"),
+SCHEMA = Schema(
+    columns=(
+        Column(name="key", kind=Kind.IDENTIFIER, dtype="int64"),
+        Column(name="age", kind=Kind.INTEGER, low=18, high=90, step=1, dtype="int64"),
+        Column(
+            name="pay",
+            kind=Kind.NUMBER,
+            low=0,
+            high=1e6,
+            scale="log",
+            spikes=(0.0,),
+            missing=True,
+            dtype="float64",
         ),
-        target="rich",
-    )
+        Column(name="job", kind=Kind.CATEGORY, categories=("a", "b", "c"), missing=True),
+        Column(name="since", kind=Kind.DATETIME, step=86400, dtype="datetime64[us]"),
+        Column(name="rich", kind=Kind.BOOLEAN, categories=("False", "True"), dtype="bool"),
+        Column(name="same", kind=Kind.NUMBER, low=1, high=1, dtype="float64"),
+    ),
+    target="rich",
+)
 
 
 def make(n: int, seed: int) -> pd.DataFrame:
@@ -68,13 +69,47 @@ def collapsed(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.iloc[np.zeros(len(frame), dtype=int)].reset_index(drop=True)
 
 
-@pytest.fixture(scope="session")
-def tables() -> dict[str, pd.DataFrame]:
-    real = make(1200, 1)
+@cache
+def made_tables(rows: int) -> dict[str, pd.DataFrame]:
+    real = make(rows, 1)
     return {
         "real": real,
         "test": make(600, 2),
-        "fresh": make(1200, 3),
+        "fresh": make(rows, 3),
         "shuffled": shuffled(real),
         "collapsed": collapsed(real),
     }
+
+
+@cache
+def made_reports() -> dict[str, Report]:
+    """Of the table itself, a good, a shuffled and a collapsed one; made once for all tests.
+
+    `age` is tagged, and "fresh" stands beside the collapsed table as what was before boosting.
+    """
+    tables, tagged = made_tables(700), SCHEMA.model_copy(update={"sensitive": {"g": ("age",)}})
+    return {
+        name: build_report(
+            tables["real"],
+            tables[name],
+            tagged,
+            test=tables["test"],
+            before=tables["collapsed"] if name == "fresh" else None,
+        )
+        for name in ("real", "fresh", "shuffled", "collapsed")
+    }
+
+
+@pytest.fixture(scope="session")
+def schema() -> Schema:
+    return SCHEMA
+
+
+@pytest.fixture(scope="session")
+def tables() -> dict[str, pd.DataFrame]:
+    return made_tables(1200)
+
+
+@pytest.fixture(scope="session")
+def reports() -> dict[str, Report]:
+    return made_reports()

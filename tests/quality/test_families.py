@@ -8,13 +8,12 @@ import pandas as pd
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
-from core.quality.aligned_tables import Cells, Features
+from core.quality.aligned_tables import AlignedTable, Features
 from core.quality.metrics import ranges
-from core.quality.metrics.bands import half_width
-from core.quality.metrics.components import AXIS_BINS, density, pca_marginals
-from core.quality.metrics.joint import nist_score, three_way, triples
+from core.quality.metrics.bootstrap import table_half_width
 from core.quality.metrics.kernel import discrepancy
-from core.quality.metrics.marginals import one_way, two_way
+from core.quality.metrics.marginals import nist_score, one_way, three_way, triples, two_way
+from core.quality.metrics.principal_axes import AXIS_BINS, density, pca_marginals
 from core.quality.metrics.propensity import propensity, tree_auroc
 from core.quality.metrics.transport import sliced_score
 from core.table.schema import Column, Kind, Schema
@@ -80,7 +79,7 @@ def test_triples_of_many_columns_are_a_fixed_few():
 def test_wide_lists_are_counted_through_the_cells_in_use(monkeypatch):
     features, real, fake = opened(TINY, parity(90, 4, even=True), parity(70, 5, even=False))
     dense = three_way(features, real, fake)
-    monkeypatch.setattr("core.quality.metrics.joint.DENSE_CELLS", 1)
+    monkeypatch.setattr("core.quality.metrics.marginals.DENSE_CELLS", 1)
     assert three_way(features, real, fake) == pytest.approx(dense)
 
 
@@ -177,7 +176,7 @@ def test_slices_rank_tables_and_take_chunks(world, monkeypatch):
     assert sliced_score(features, found["real"], found["fresh"])[0] == pytest.approx(
         scores["fresh"]
     )
-    empty = Cells(0, {})
+    empty = AlignedTable(0, {})
     with pytest.raises(ValueError, match="need rows"):
         sliced_score(features, found["real"], empty)
 
@@ -245,7 +244,7 @@ def test_a_band_knows_from_two_tables_what_many_would_show(schema):
 
     parts = [np.arange(i, 20_000, 20) for i in range(20)]
     spread = np.std([measure(a.take(rows), b.take(rows)) for rows in parts], ddof=1)
-    band = half_width(measure, a.take(parts[0]), b.take(parts[0]))
+    band = table_half_width(measure, a.take(parts[0]), b.take(parts[0]))
     # Too wide where columns hardly differ (a distance is never negative), never much too narrow.
     assert 0.7 < band / (1.96 * spread) < 2.5
 

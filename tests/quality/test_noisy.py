@@ -9,9 +9,9 @@ import pytest
 
 from core.quality.metrics.marginals import tvd
 from core.quality.metrics.noisy import (
-    MadeCells,
     NoisyCells,
     NoisyScore,
+    SyntheticCells,
     combined,
     difference,
     ranked,
@@ -25,11 +25,13 @@ RNG = np.random.default_rng(3)
 REAL = np.concatenate([RNG.dirichlet(np.full(k, 2.0)) for k in SIZES])
 
 
-def near(strength: float, seed: int) -> MadeCells:
+def near(strength: float, seed: int) -> SyntheticCells:
     """A table whose shares are mixed with others by a strength in [0, 1]."""
     rng = np.random.default_rng(seed)
     other = np.concatenate([rng.dirichlet(np.full(k, 2.0)) for k in SIZES])
-    return MadeCells(key="k", rows=N, counts=tuple(N * ((1 - strength) * REAL + strength * other)))
+    return SyntheticCells(
+        key="k", rows=N, counts=tuple(N * ((1 - strength) * REAL + strength * other))
+    )
 
 
 def releases(share_std: float, draws: int, seed: int = 0) -> list[NoisyCells]:
@@ -41,14 +43,14 @@ def releases(share_std: float, draws: int, seed: int = 0) -> list[NoisyCells]:
     ]
 
 
-def exact(made: MadeCells) -> float:
+def exact(made: SyntheticCells) -> float:
     """Mean total variation distance over the marginals, without noise."""
     cuts = np.cumsum(SIZES)[:-1]
     pairs = zip(np.split(REAL, cuts), np.split(made.shares, cuts), strict=True)
     return float(np.mean([tvd(a, b) for a, b in pairs]))
 
 
-def seen_through(made: MadeCells, s: float) -> float:
+def seen_through(made: SyntheticCells, s: float) -> float:
     """What the score is in expectation: the folded normal's mean in every cell, less its floor."""
     d = np.abs(REAL - made.shares)
     erf = np.array([math.erf(x) for x in d / s / math.sqrt(2)])

@@ -8,19 +8,20 @@ import pytest
 import torch
 
 from core.privacy.mechanisms.histograms import Histograms
-from core.quality.report.outside import Overlay, outside_report
+from core.quality.report.outside import outside_report
+from core.quality.report.types import ReleasedHistograms
 from core.table.codec import Codec
 from tests.models.tables import rows, schema
 
 PLAIN = schema().model_copy(update={"sensitive": {}})
 
 
-def overlay_of(frame: pd.DataFrame, std: float, seed: int = 0) -> Overlay:
+def release_of(frame: pd.DataFrame, std: float, seed: int = 0) -> ReleasedHistograms:
     codec = Codec(PLAIN.domain())
     mechanism = Histograms.of(codec, [c.name for c in PLAIN.domain().modelled])
     exact = mechanism.statistic(codec.encode(frame).to("cpu"), torch.ones(len(frame))).numpy()
     noisy = exact + np.random.default_rng(seed).normal(0, std, len(exact))
-    return Overlay(n=len(frame), noise_std=std, counts=mechanism.split(noisy.tolist()))
+    return ReleasedHistograms(n=len(frame), noise_std=std, counts=mechanism.split(noisy.tolist()))
 
 
 def test_without_a_release_nothing_real_is_shown():
@@ -43,7 +44,7 @@ def test_bins_come_from_the_declaration():
 
 def test_bought_shares_are_the_real_ones_up_to_their_noise():
     real, made = rows(4000, 4), rows(4000, 5)
-    report = outside_report(made, PLAIN, overlay=overlay_of(real, std=20))
+    report = outside_report(made, PLAIN, released=release_of(real, std=20))
     picture = report.columns["ill"]
     assert picture.labels == ["False", "True"]
     assert picture.noise == pytest.approx(1.96 * 20 / 4000)
@@ -53,25 +54,25 @@ def test_bought_shares_are_the_real_ones_up_to_their_noise():
     )
     score = report.score("tvd_1way")
     assert score.value < 3 * score.ceiling  # tables of one kind: mostly noise
-    far = outside_report(made.assign(age=5, ill=True), PLAIN, overlay=overlay_of(real, std=20))
+    far = outside_report(made.assign(age=5, ill=True), PLAIN, released=release_of(real, std=20))
     assert far.score("tvd_1way").value > 0.3
 
 
 def test_noise_below_zero_is_cut_off_and_the_floor_is_what_equal_tables_show():
     real = rows(2000, 6)
-    report = outside_report(real, PLAIN, overlay=overlay_of(real, std=60))
+    report = outside_report(real, PLAIN, released=release_of(real, std=60))
     assert all(share >= 0 for p in report.columns.values() for share in p.real)
     score = report.score("tvd_1way")
     assert score.value == pytest.approx(score.ceiling, rel=0.35)
-    bins = np.mean([len(c) for c in overlay_of(real, 60).counts.values()])
+    bins = np.mean([len(c) for c in release_of(real, 60).counts.values()])
     assert score.ceiling == pytest.approx(0.5 * bins * 60 * math.sqrt(2 / math.pi) / 2000)
 
 
 def test_hidden_columns_are_not_overlaid():
-    whole = overlay_of(rows(500, 7), std=5)
+    whole = release_of(rows(500, 7), std=5)
     bought = {name: whole.counts[name] for name in ("cost", "ill")}
     report = outside_report(
-        rows(500, 8), schema(), overlay=whole.model_copy(update={"counts": bought})
+        rows(500, 8), schema(), released=whole.model_copy(update={"counts": bought})
     )
     assert report.columns["age"].real == [] and report.columns["ill"].real
     with pytest.raises(ValueError, match="at least one"):

@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core.quality.metrics.registry import METRICS, metric
-from core.quality.report.build_report import build_report
+from core.quality.metrics import family as registry
+from core.quality.metrics.family import Measured, Metric, families, family
+from core.quality.report.build_report import READING_COST, build_report
 from core.quality.report.types import Report, load_report
 from core.table.schema import Column, DomainSource, Kind, Schema
 
@@ -34,12 +35,22 @@ KEYS = {
 }
 
 
+METRICS = [metric for one in families() for metric in one.metrics]
+
+
 @pytest.fixture(scope="module")
-def reports(schema, tables):
-    return {
-        name: build_report(tables["real"], tables[name], schema, test=tables["test"])
-        for name in ("real", "fresh", "shuffled", "collapsed")
-    }
+def small(schema, tables):
+    """A report of few rows without a holdout, what was saved on the way and what was said."""
+    saved, heard = [], []
+    report = build_report(
+        tables["real"].head(200),
+        tables["fresh"].head(200),
+        schema,
+        observe=lambda text, part: heard.append((text, part)),
+        save=saved.append,
+        seed=4,
+    )
+    return report, saved, heard
 
 
 def value(report, key):
@@ -59,9 +70,29 @@ def test_every_score_declares_itself(reports):
         assert score.low <= score.value <= score.high
         assert score.goal in ("higher", "lower")
         assert score.meaning.endswith(".") and score.title and score.source
-    assert len({entry.key for entry in METRICS}) == len(METRICS)
-    with pytest.raises(KeyError):
-        metric("beauty")
+    assert len({metric.key for metric in METRICS}) == len(METRICS)
+
+
+def test_a_new_metric_is_one_function(schema, tables, monkeypatch):
+    monkeypatch.setattr(registry, "_registry", {})
+    beauty = Metric(key="beauty", title="Beauty", goal="higher", meaning="Rows.", source="a test")
+
+    @family(beauty, text="Looking at {target}", order=1, cost=3.0)
+    def rows(tables, step):
+        step("Half of it", 0.5)
+        return Measured([beauty.score(0.25)])
+
+    heard = []
+    arguments = tables["real"].head(9), tables["fresh"].head(9), schema
+    report = build_report(*arguments, observe=lambda *one: heard.append(one))
+    assert [(score.key, score.value) for score in report.scores] == [("beauty", 0.25)]
+    start, text = READING_COST / (READING_COST + 3.0), "Looking at rich"
+    assert heard[1:3] == [(text, start), ("Half of it", pytest.approx((1 + start) / 2))]
+    for taken in ({"order": 1}, {"order": 2}):  # the order is taken, or else the key
+        with pytest.raises(ValueError, match="taken already"):
+            family(beauty, text="Again", cost=1.0, **taken)(rows)
+    with pytest.raises(ValueError, match="taken already: order 1"):
+        family(text="Again", order=1, cost=1.0)(rows)
 
 
 def test_the_same_table_scores_perfect(reports):
@@ -76,10 +107,10 @@ def test_the_same_table_scores_perfect(reports):
 
 def test_a_collapsed_table_scores_badly_everywhere(reports):
     good, bad = reports["fresh"], reports["collapsed"]
-    for entry in METRICS:
-        if entry.key in KEYS:
-            a, b = value(good, entry.key), value(bad, entry.key)
-            assert b < a - 0.05 if entry.goal == "higher" else b > a + 0.05, entry.key
+    for metric in METRICS:
+        if metric.key in KEYS:
+            a, b = value(good, metric.key), value(bad, metric.key)
+            assert b < a - 0.05 if metric.goal == "higher" else b > a + 0.05, metric.key
 
 
 def test_a_shuffle_hides_from_margins_only(reports):
@@ -90,15 +121,8 @@ def test_a_shuffle_hides_from_margins_only(reports):
     assert value(report, "prediction_gap") > 0.3
 
 
-def test_stages_are_saved_early_and_progress_rises(schema, tables):
-    saved, heard = [], []
-    final = build_report(
-        tables["real"].head(200),
-        tables["fresh"].head(200),
-        schema,
-        observe=lambda text, part: heard.append((text, part)),
-        save=saved.append,
-    )
+def test_families_are_saved_early_and_progress_rises(small):
+    final, saved, heard = small
     first = saved[0]
     assert first.columns and first.dimension_probability and not first.complete
     assert first.pairs is None and first.utility is None
@@ -112,8 +136,8 @@ def test_stages_are_saved_early_and_progress_rises(schema, tables):
 
 def test_long_tables_get_a_first_look_at_a_few_rows(schema, tables, monkeypatch):
     monkeypatch.setattr("core.quality.report.build_report.FIRST_LOOK_ROWS", 150)
-    saved = []
-    build_report(tables["real"].head(400), tables["fresh"].head(300), schema, save=saved.append)
+    saved, bare = [], schema.model_copy(update={"target": None})
+    build_report(tables["real"].head(400), tables["fresh"].head(300), bare, save=saved.append)
     first = saved[0]
     assert first.columns and not first.complete and not first.scores
     assert "A first look at 150 rows" in first.notes[0]
@@ -121,16 +145,13 @@ def test_long_tables_get_a_first_look_at_a_few_rows(schema, tables, monkeypatch)
     assert all("first look" not in note for report in saved[1:] for note in report.notes)
 
 
-def test_the_same_seed_gives_the_same_report(schema, tables):
-    a, b = (
-        build_report(tables["real"].head(150), tables["fresh"].head(150), schema, seed=4)
-        for _ in range(2)
-    )
-    assert a == b
+def test_the_same_seed_gives_the_same_report(schema, tables, small):
+    again = build_report(tables["real"].head(200), tables["fresh"].head(200), schema, seed=4)
+    assert again == small[0]
 
 
-def test_without_a_test_table_every_fourth_row_is_kept_and_said(schema, tables):
-    report = build_report(tables["real"].head(200), tables["fresh"].head(200), schema)
+def test_without_a_test_table_every_fourth_row_is_kept_and_said(small):
+    report = small[0]
     assert any("every fourth real row" in note for note in report.notes)
     assert report.utility
 
@@ -146,19 +167,21 @@ def test_tiny_tables(schema, tables, rows):
 def test_gaps_on_either_side(schema, tables):
     real = tables["real"].head(120)
     hollow = real.assign(job=None, pay=np.nan, since=pd.NaT)
-    for a, b in ((real, hollow), (hollow, real), (hollow, hollow)):
-        report = build_report(a, b, schema)
+    bare = schema.model_copy(update={"target": None})
+    for a, b, read_by in ((real, hollow, schema), (hollow, real, bare), (hollow, hollow, bare)):
+        report = build_report(a, b, read_by)
         assert report.complete
         assert report.columns["pay"].missing_synthetic == pytest.approx(b["pay"].isna().mean())
     assert report.columns["pay"].tvd == 0
-    narrow = build_report(real, real.drop(columns=["pay"]), schema)
+    narrow = build_report(real, real.drop(columns=["pay"]), bare)
     assert narrow.columns["pay"].missing_synthetic == 1
 
 
 def test_a_category_the_synthetic_table_lacks(schema, tables):
     real = tables["real"].head(300)
     synthetic = real.assign(job=real["job"].where(real["job"] != "c", "a"))
-    picture = build_report(real, synthetic, schema).columns["job"]
+    bare = schema.model_copy(update={"target": None})
+    picture = build_report(real, synthetic, bare).columns["job"]
     lost = (real["job"] == "c").mean()
     assert picture.synthetic[picture.labels.index("c")] == 0
     assert picture.tvd == pytest.approx(lost)  # exactly that share moved to another label
@@ -172,9 +195,8 @@ def test_no_target_no_utility(schema, tables):
 
 
 def test_a_numeric_target(schema, tables):
-    report = build_report(
-        tables["real"], tables["fresh"], schema.model_copy(update={"target": "age"})
-    )
+    numeric = schema.model_copy(update={"target": "age"})
+    report = build_report(tables["real"].head(400), tables["fresh"].head(400), numeric)
     assert report.score("tstr_r2").value > 0.5
     assert {row.metric for row in report.utility} == {"R²"}
 
@@ -189,8 +211,9 @@ def test_dates_as_text(schema):
 
 
 def test_large_tables_are_sampled_and_it_is_said(schema, tables, monkeypatch):
-    monkeypatch.setattr("core.quality.report.builder.TABLE_ROWS", 100)
-    report = build_report(tables["real"], tables["fresh"], schema)
+    monkeypatch.setattr("core.quality.comparison.TABLE_ROWS", 100)
+    bare = schema.model_copy(update={"target": None})
+    report = build_report(tables["real"], tables["fresh"], bare)
     assert report.rows_real == 1200
     assert any("at most 100 rows" in note for note in report.notes)
 
@@ -219,38 +242,33 @@ def test_an_empty_report_is_a_report():
     assert report.score("tvd_1way") is None and report.view == "inside"
 
 
-def test_what_stood_before_boosting_stands_beside(schema, tables):
-    real, good, bad = tables["real"], tables["fresh"], tables["collapsed"]
-    report = build_report(real, good, schema, test=tables["test"], before=bad)
+def test_what_stood_before_boosting_stands_beside(reports):
+    report = reports["fresh"]
     for key in ("tvd_1way", "tvd_2way"):
         score = report.score(key)
         assert score.before > score.value  # it was worse
     assert report.score("wscore_whole").before < report.score("wscore_whole").value
     assert report.score("pmse").before is None
     assert report.score("tstr_auroc").before < report.score("tstr_auroc").value
-    assert len(report.pca.before) == min(1500, len(bad))
+    assert len(report.pca.before) == min(1500, report.rows_real)
 
 
-def test_tagged_columns_are_checked_from_inside(schema, tables):
-    bare = {"target": None, "sensitive": {"g": ("age",)}}  # nothing to learn: it would take longer
-    tagged = schema.model_copy(update=bare)
-    same = build_report(tables["real"], tables["fresh"], tagged, test=tables["test"])
-    other = build_report(tables["real"], tables["collapsed"], tagged, test=tables["test"])
+def test_tagged_columns_are_checked_from_inside(reports):
+    same, other = reports["fresh"], reports["collapsed"]
     assert [check.columns for check in same.protection] == [("age",)]
     assert not same.protection[0].differs
     assert other.protection[0].differs
 
 
-def test_attacks_need_a_holdout_and_find_a_copy(schema, tables, reports):
-    found = [attack.key for attack in reports["real"].attacks if attack.exposed]
-    assert found[:2] == ["copies", "closest"]
-    bare = schema.model_copy(update={"target": None})
-    without = build_report(tables["real"].head(200), tables["fresh"].head(200), bare)
+def test_attacks_need_a_holdout_and_find_a_copy(reports, small):
+    exposed = [attack.key for attack in reports["real"].attacks if attack.exposed]
+    assert exposed[:2] == ["copies", "closest"]
+    without = small[0]
     assert without.attacks == [] and any("exposed" in note for note in without.notes)
 
 
 def test_associations_stand_side_by_side(reports):
-    found = reports["fresh"].associations
-    assert found is not None and len(found.real) == len(found.columns)
+    table = reports["fresh"].associations
+    assert table is not None and len(table.real) == len(table.columns)
     bad, good = (reports[name].score("association_gap").value for name in ("collapsed", "fresh"))
     assert good < bad

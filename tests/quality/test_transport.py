@@ -7,7 +7,8 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.decomposition import PCA
 
 from core.quality.aligned_tables import Features
-from core.quality.metrics.transport import _score, principal_axes, wasserstein_scores
+from core.quality.metrics.principal_axes import principal_axes
+from core.quality.metrics.transport import _score, wasserstein_scores
 from core.table.schema import Column, Kind, Schema
 
 

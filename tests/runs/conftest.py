@@ -1,3 +1,5 @@
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -5,10 +7,14 @@ import pandas as pd
 import pytest
 
 from core.privacy.plan import Budget, Guarantee, Phase, Plan
+from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.storage.events import State
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.table.schema import Column, Kind, Schema
+from tests.runs import toy
+from tests.runs.workers import until
 
 ROWS = 40
 
@@ -53,3 +59,23 @@ def plan() -> Plan:
         phases=(phase,),
         guarantee=Guarantee(epsilon=1.0, epsilon_replace=2.0, delta=1e-6),
     )
+
+
+@pytest.fixture
+def launcher(store: RunStore) -> Iterator[LocalLauncher]:
+    """Starts real workers, and ends those that a test leaves behind."""
+    yield LocalLauncher(store, command=toy.COMMAND)
+    for run in store.runs():
+        if run.state is State.RUNNING and run.pid is not None:
+            os.kill(run.pid, signal.SIGKILL)
+            until(lambda run_id=run.id: store.run(run_id).state is State.LOST)
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Keep what a worker does to its process from this one."""
+    before = os.umask(0o077)
+    monkeypatch.setattr("core.runs.execution.worker.ignore_hangup", lambda: None)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    yield
+    os.umask(before)

@@ -8,7 +8,7 @@ import pytest
 from core.runs.execution.privacy_certificate import conditions
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
-from core.services import declare, service
+from core.services import tables
 from core.table.grid import grid_of
 from core.table.sample import sample_table
 from core.table.schema import DomainSource, Kind, Provenance, SchemaError
@@ -16,8 +16,8 @@ from core.table.schema import DomainSource, Kind, Provenance, SchemaError
 
 @pytest.fixture
 def table(store: RunStore) -> TableRecord:
-    record = service.import_frame(store, sample_table(200), name="visits", source="test")
-    return declare.change_target(store, record, "readmitted")
+    record = tables.import_frame(store, sample_table(200), name="visits", source="test")
+    return tables.change_target(store, record, "readmitted")
 
 
 def edited(table: TableRecord, column: str, **cells: object) -> pd.DataFrame:
@@ -28,13 +28,17 @@ def edited(table: TableRecord, column: str, **cells: object) -> pd.DataFrame:
     return grid
 
 
+def change_kind(store: RunStore, table: TableRecord, column: str, kind: Kind) -> TableRecord:
+    return tables.change_grid(store, table, edited(table, column, kind=kind.value))
+
+
 def test_an_unchanged_grid_writes_nothing(store, table):
-    assert declare.change_grid(store, table, grid_of(table.schema)) is table
+    assert tables.change_grid(store, table, grid_of(table.schema)) is table
 
 
 def test_bounds_are_kept_without_reading_rows(store, table, monkeypatch):
     monkeypatch.setattr(store, "load_frame", lambda _: pytest.fail("rows were read"))
-    kept = declare.change_grid(store, table, edited(table, "age", from_="0", to="120"))
+    kept = tables.change_grid(store, table, edited(table, "age", from_="0", to="120"))
     assert (kept.schema["age"].low, kept.schema["age"].high) == (0.0, 120.0)
     assert store.table(table.id).schema == kept.schema
     assert kept.profile == table.profile
@@ -42,22 +46,18 @@ def test_bounds_are_kept_without_reading_rows(store, table, monkeypatch):
 
 def test_a_wrong_cell_keeps_the_old_schema(store, table):
     with pytest.raises(SchemaError, match="age"):
-        declare.change_grid(store, table, edited(table, "age", from_="young"))
+        tables.change_grid(store, table, edited(table, "age", from_="young"))
     assert store.table(table.id).schema == table.schema
 
 
 def test_a_new_scale_is_drawn_anew(store, table):
-    kept = declare.change_grid(store, table, edited(table, "cost", scale="even"))
+    kept = tables.change_grid(store, table, edited(table, "cost", scale="even"))
     assert kept.schema["cost"].scale == "linear"
     assert kept.profile != table.profile
 
 
-@pytest.mark.parametrize("way", ["grid", "call"])
-def test_a_new_kind_gets_a_domain_and_a_picture(store, table, way):
-    if way == "grid":
-        kept = declare.change_grid(store, table, edited(table, "earlier_visits", kind="ordered"))
-    else:
-        kept = declare.change_kind(store, table, "earlier_visits", Kind.ORDERED)
+def test_a_new_kind_gets_a_domain_and_a_picture(store, table):
+    kept = change_kind(store, table, "earlier_visits", Kind.ORDERED)
     column = kept.schema["earlier_visits"]
     assert column.kind is Kind.ORDERED and column.categories and column.categories[0] == "0"
     kinds = {c["name"]: c["kind"] for c in kept.profile["columns"]}
@@ -66,14 +66,14 @@ def test_a_new_kind_gets_a_domain_and_a_picture(store, table, way):
 
 def test_a_kind_that_does_not_fit_changes_nothing(store, table):
     with pytest.raises(SchemaError, match="ward"):
-        declare.change_kind(store, table, "ward", Kind.NUMBER)
+        change_kind(store, table, "ward", Kind.NUMBER)
     assert store.table(table.id).schema == table.schema
 
 
 def test_the_target_goes_with_its_column(store, table):
-    assert declare.change_kind(store, table, "readmitted", Kind.TEXT).schema.target is None
-    table = declare.change_target(store, table, "ward")
-    kept = declare.change_grid(store, table, edited(table, "ward", keep="leave out"))
+    assert change_kind(store, table, "readmitted", Kind.TEXT).schema.target is None
+    table = tables.change_target(store, table, "ward")
+    kept = tables.change_grid(store, table, edited(table, "ward", keep="leave out"))
     assert kept.schema.target is None
     assert kept.schema["ward"].source is DomainSource.DROP
 
@@ -81,21 +81,21 @@ def test_the_target_goes_with_its_column(store, table):
 def test_the_entity_key_goes_with_its_column(store, table):
     schema = table.schema.model_copy(update={"entity_key": "visit_id"})
     table = store.save_schema(table.id, schema)
-    kept = declare.change_grid(store, table, edited(table, "age", from_="0"))
+    kept = tables.change_grid(store, table, edited(table, "age", from_="0"))
     assert kept.schema.entity_key == "visit_id"
-    kept = declare.change_grid(store, kept, edited(kept, "visit_id", keep="leave out"))
+    kept = tables.change_grid(store, kept, edited(kept, "visit_id", keep="leave out"))
     assert kept.schema.entity_key is None
 
 
 def test_categories_and_target_are_kept(store, table):
-    kept = declare.change_categories(store, table, "ward", "general\nsurgery")
+    kept = tables.change_categories(store, table, "ward", "general\nsurgery")
     assert kept.schema["ward"].categories == ("general", "surgery", "OTHER")
-    assert declare.change_target(store, kept, None).schema.target is None
+    assert tables.change_target(store, kept, None).schema.target is None
     assert store.table(table.id).schema["ward"].other == "OTHER"
 
 
 def test_a_change_is_the_stewards_and_stays_so(store, table):
-    kept = declare.change_grid(store, table, edited(table, "age", to="120"))
+    kept = tables.change_grid(store, table, edited(table, "age", to="120"))
     assert store.table(table.id).schema["age"].provenance is Provenance.STEWARD
     assert kept.schema["ward"].provenance is Provenance.PROPOSED
     lines = conditions(kept.schema, n=200)
@@ -109,27 +109,27 @@ def test_a_change_is_the_stewards_and_stays_so(store, table):
 
 
 def test_rare_values_are_counted_where_they_are_declared(store, table):
-    assert declare.dangers(table) == [] and declare.rare_words(table) == {}
+    assert tables.dangers(table) == [] and tables.rare_words(table) == {}
     names = store.load_frame(table.id)["visit_id"].tolist()
-    lone = declare.change_kind(store, table, "visit_id", Kind.CATEGORY)  # each names one visit
-    (words,) = declare.dangers(lone)
+    lone = change_kind(store, table, "visit_id", Kind.CATEGORY)  # each names one visit
+    (words,) = tables.dangers(lone)
     assert "200 of 200 values belong to one row each" in words
-    assert declare.rare_words(lone) == {"visit_id": "200 of 200, 200 of one row"}
-    fewer = declare.change_categories(store, lone, "visit_id", "\n".join(names[:5]))
-    assert declare.rare_words(fewer) == {"visit_id": "5 of 5, 5 of one row"}
-    assert declare.dangers(store.table(table.id)) == declare.dangers(fewer)
-    none = declare.change_kind(store, fewer, "visit_id", Kind.IDENTIFIER)
-    assert declare.dangers(none) == []
+    assert tables.rare_words(lone) == {"visit_id": "200 of 200, 200 of one row"}
+    fewer = tables.change_categories(store, lone, "visit_id", "\n".join(names[:5]))
+    assert tables.rare_words(fewer) == {"visit_id": "5 of 5, 5 of one row"}
+    assert tables.dangers(store.table(table.id)) == tables.dangers(fewer)
+    none = change_kind(store, fewer, "visit_id", Kind.IDENTIFIER)
+    assert tables.dangers(none) == []
     assert not any("one row" in line for line in conditions(fewer.schema, n=200))
 
 
 def test_an_older_profile_is_counted_when_it_is_looked_at(store, table):
-    declare.change_kind(store, table, "visit_id", Kind.CATEGORY)
+    change_kind(store, table, "visit_id", Kind.CATEGORY)
     profile = store.table(table.id).profile
     for one in profile["columns"]:
         for name in ("listed", "rare", "single"):
             del one[name]
     old = store.save_schema(table.id, store.table(table.id).schema, profile=profile)
-    assert declare.dangers(old) == []
-    counted = declare.count_rare(store, old)
-    assert declare.dangers(counted) and declare.count_rare(store, counted) is counted
+    assert tables.dangers(old) == []
+    counted = tables.count_rare(store, old)
+    assert tables.dangers(counted) and tables.count_rare(store, counted) is counted

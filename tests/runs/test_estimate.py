@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.runs.storage.events import State
-from core.services.estimate import expected_seconds
+from core.services.runs import expected_seconds
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from core.privacy.plan import Budget, Guarantee, Protection
-from core.runs.storage.store import NotFoundError, RunStoreError
+from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.services import export
 from core.table.schema import Column, DomainSource, Kind, Schema, SchemaColumn
 
@@ -30,7 +30,7 @@ def run(store, table, plan):
 @pytest.fixture
 def made(store, run):
     frame = pd.DataFrame({"age": [1, 2, 3], "sex": ["f", "=1+1", None]})
-    frame.to_parquet(store.artefact(run.id, "synthetic.parquet"))
+    frame.to_parquet(store.artefacts(run.id).path("synthetic.parquet"))
     return frame
 
 
@@ -80,14 +80,14 @@ def test_csv_is_made_once_and_again_when_the_table_is_newer(store, run, made):
     csv = export.reviewed_file(store, run, format="csv")
     first = csv.stat().st_mtime_ns
     assert export.reviewed_file(store, run, format="csv").stat().st_mtime_ns == first
-    source = store.artefact(run.id, "synthetic.parquet")
+    source = store.artefacts(run.id).path("synthetic.parquet")
     made.head(1).to_parquet(source)
     os.utime(source, (csv.stat().st_mtime + 5,) * 2)
     assert export.reviewed_file(store, run, format="csv").read_text() == "age,sex\n1,f\n"
 
 
 def test_the_model_zip_holds_weights_and_json_only(store, run):
-    folder = store.artefact(run.id, "model")
+    folder = store.artefacts(run.id).path("model")
     folder.mkdir()
     save_file({"w": np.ones(2, np.float32)}, folder / "pearl.safetensors")
     (folder / "pearl.json").write_text('{"a": 1}')
@@ -98,7 +98,7 @@ def test_the_model_zip_holds_weights_and_json_only(store, run):
 
 
 def test_the_model_zip_holds_the_files_of_its_parts_and_no_empty_folder(store, run):
-    base = store.artefact(run.id, "model") / "base"
+    base = store.artefacts(run.id).path("model") / "base"
     base.mkdir(parents=True)
     (base.parent / "pgb.json").write_text("{}")
     (base / "model.json").write_text('{"a": 1}')
@@ -108,7 +108,7 @@ def test_the_model_zip_holds_the_files_of_its_parts_and_no_empty_folder(store, r
 
 
 def test_a_shifted_model_stays_here(store, run):
-    folder = store.artefact(run.id, "model")
+    folder = store.artefacts(run.id).path("model")
     folder.mkdir()
     (folder / "shift.json").write_text("{}")
     shifted = Protection(groups={"g": ("age",)}, shift=0.75)

@@ -17,14 +17,22 @@ from core.privacy.ledger.ledger import HiddenError, Ledger, OverBudgetError
 from core.privacy.ledger.shift_consistency import NO_OTHER_ACCOUNT
 from core.privacy.plan import Plan, default_delta
 from core.runs.accounts import people
-from core.runs.accounts.account import DEFAULT_LIMIT, NO_LIMIT, default_limit, people_of
-from core.runs.accounts.account import account as accounts
-from core.runs.execution.privacy_certificate import make_certificate
+from core.runs.accounts.account import (
+    DEFAULT_LIMIT,
+    NO_LIMIT,
+    default_limit,
+    pay,
+    people_of,
+    set_limit,
+    table_account,
+)
+from core.runs.execution.privacy_certificate import make_privacy_certificate
+from core.runs.storage.errors import RunStoreError
 from core.runs.storage.records import TableRecord
-from core.runs.storage.secrets import people_key
-from core.runs.storage.store import RunStore, RunStoreError
+from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
-from core.services import declare, planning, service
+from core.runs.storage.workspace_secrets import people_key
+from core.services import planning, runs, tables
 from core.table.sample import sample_table
 from tests.privacy import toys
 
@@ -39,7 +47,7 @@ class Idle:
 
 
 def bring(store: RunStore, frame: pd.DataFrame, name: str = "visits.csv") -> TableRecord:
-    return service.import_frame(store, frame, name=name, source="test")
+    return tables.import_frame(store, frame, name=name, source="test")
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +72,8 @@ def test_a_changed_table_is_proposed_for_the_same_account(
 ) -> None:
     first, second = bring(store, visits), bring(store, changed(visits), "again.csv")
     assert second.people == first.people
-    (alike,) = people.whose(store, second.id).alike
-    assert alike.evidence.startswith("Nearly all rows of this table are also in 'visits.csv' (")
+    (link,) = people.account_choice(store, second.id).linked
+    assert link.evidence.startswith("Nearly all rows of this table are also in 'visits.csv' (")
     part = bring(store, pd.concat([visits[:60], sample_table(500)[300:]]), "part.csv")
     assert part.people == first.people
 
@@ -73,7 +81,7 @@ def test_a_changed_table_is_proposed_for_the_same_account(
 def test_other_people_get_an_account_of_their_own(store: RunStore, visits: pd.DataFrame) -> None:
     first = bring(store, visits)
     other = bring(store, sample_table(300), "other.csv")  # other draws from the same law
-    assert other.people != first.people and people.whose(store, other.id).alike == ()
+    assert other.people != first.people and people.account_choice(store, other.id).linked == ()
 
 
 def test_of_a_large_table_a_part_is_compared(
@@ -89,7 +97,7 @@ def test_of_a_large_table_a_part_is_compared(
 def test_what_is_kept_out_belongs_to_the_same_account(
     store: RunStore, visits: pd.DataFrame
 ) -> None:
-    first = declare.change_holdout(store, bring(store, visits), 0.25)
+    first = tables.change_holdout(store, bring(store, visits), 0.25)
     _, held = store.load_split(first.id, first.schema.holdout)
     assert len(held) == 150
     assert bring(store, held, "held.csv").people == first.people
@@ -99,7 +107,7 @@ def test_people_are_recognised_after_their_table_is_gone(
     store: RunStore, visits: pd.DataFrame
 ) -> None:
     first = bring(store, visits)
-    accounts.pay(
+    pay(
         Ledger(store.engine), first.people, gaussian(1.0, 1e-6, 600), "k",
         domain=first.schema.domain(), allow_non_private=False,
     )  # fmt: skip
@@ -143,19 +151,19 @@ def test_people_are_kept_apart_only_in_words_that_certificates_repeat(
 ) -> None:
     first, second = bring(store, visits), bring(store, visits, "again.csv")
     with pytest.raises(RunStoreError, match="Nothing was changed"):
-        people.change(store, second.id, people.NEW)
+        people.change_account(store, second.id, people.NEW)
     assert store.table(second.id).people == first.people
-    people.change(store, second.id, people.NEW, "two towns with one numbering")
+    people.change_account(store, second.id, people.NEW, "two towns with one numbering")
     second = store.table(second.id)
     assert second.people != first.people
-    assert people.whose(store, second.id).words == "two towns with one numbering"
+    assert people.account_choice(store, second.id).words == "two towns with one numbering"
     plan = gaussian(1.0, 1e-6, 600)
     for table in (first, second):  # the claim of either account hangs on it
-        entry = accounts.pay(
+        entry = pay(
             Ledger(store.engine), table.people, plan, table.id,
             domain=table.schema.domain(), allow_non_private=False,
         )  # fmt: skip
-        paper = make_certificate(
+        paper = make_privacy_certificate(
             table=table.name, plan=plan, executed=(), guarantee=plan.guarantee, rows=1, debit=entry
         )
         assert NO_OTHER_ACCOUNT in paper["conditions"]
@@ -168,40 +176,40 @@ def test_a_table_of_two_accounts_waits_for_an_answer(store: RunStore) -> None:
     first, second = bring(store, one, "one.csv"), bring(store, two, "two.csv")
     assert first.people != second.people
     both = bring(store, pd.concat([one, two], ignore_index=True), "both.csv")
-    answer = people.whose(store, both.id)
-    assert {alike.people for alike in answer.alike} == {first.people, second.people}
+    answer = people.account_choice(store, both.id)
+    assert {link.people for link in answer.linked} == {first.people, second.people}
     assert answer.open
     store.attest(both.id)
     plan = planning.make_plan(both.schema, both.n, planning.PlanRequest(model="pearl", epsilon=1.0))
     with pytest.raises(RunStoreError, match="Say on the Tables page whose people"):
-        service.start(store, Idle(), table_id=both.id, plan=plan)  # type: ignore[arg-type]
-    people.change(store, both.id, both.people, "the others are dead")
-    people.answered(store, both.id)
+        runs.start(store, Idle(), table_id=both.id, plan=plan)  # type: ignore[arg-type]
+    people.change_account(store, both.id, both.people, "the others are dead")
+    people.require_account(store, both.id)
 
 
 def test_a_table_moves_only_before_anything_is_released(
     store: RunStore, visits: pd.DataFrame
 ) -> None:
     table = bring(store, visits)
-    people.change(store, table.id, "clinic")
+    people.change_account(store, table.id, "clinic")
     assert store.table(table.id).people == "clinic"
     with pytest.raises(RunStoreError, match="1 to 60 characters"):
-        people.change(store, table.id, "two\nlines")
+        people.change_account(store, table.id, "two\nlines")
     store.attest(table.id)
     plan = planning.make_plan(
         table.schema, table.n, planning.PlanRequest(model="pearl", epsilon=1.0)
     )
-    run = service.start(store, Idle(), table_id=table.id, plan=plan)  # type: ignore[arg-type]
+    run = runs.start(store, Idle(), table_id=table.id, plan=plan)  # type: ignore[arg-type]
     with pytest.raises(RunStoreError, match="Nothing was changed"):
-        people.change(store, table.id, "elsewhere")
-    accounts.pay(
+        people.change_account(store, table.id, "elsewhere")
+    pay(
         Ledger(store.engine), "clinic", plan, run.id,
         domain=table.schema.domain(), allow_non_private=False,
     )  # fmt: skip
-    service.cancel(store, run.id)
+    runs.cancel(store, run.id)
     store.delete_run(run.id)  # the run is gone; what it released is not
     with pytest.raises(RunStoreError, match="Nothing was changed"):
-        people.change(store, table.id, "elsewhere")
+        people.change_account(store, table.id, "elsewhere")
 
 
 # -- limits -------------------------------------------------------------------------------------
@@ -218,12 +226,10 @@ def test_the_default_limit_is_finite_and_below_one_over_n(n: int) -> None:
 def test_usual_runs_pass_the_default_limit(store: RunStore, delta: float) -> None:
     ledger, plan = Ledger(store.engine), gaussian(1.0, delta)
     for i in range(20):
-        accounts.pay(ledger, "many", plan, f"m{i}", domain=toys.domain(), allow_non_private=False)
-    accounts.pay(
-        ledger, "large", gaussian(8.0, delta), "l", domain=toys.domain(), allow_non_private=False
-    )
+        pay(ledger, "many", plan, f"m{i}", domain=toys.domain(), allow_non_private=False)
+    pay(ledger, "large", gaussian(8.0, delta), "l", domain=toys.domain(), allow_non_private=False)
     with pytest.raises(OverBudgetError, match="cannot be raised"):
-        accounts.pay(
+        pay(
             ledger, "huge", gaussian(11.0, delta), "h", domain=toys.domain(),
             allow_non_private=False,
         )  # fmt: skip
@@ -232,8 +238,8 @@ def test_usual_runs_pass_the_default_limit(store: RunStore, delta: float) -> Non
 def test_a_limit_needs_delta_below_one_over_n(store: RunStore, visits: pd.DataFrame) -> None:
     table = bring(store, visits)
     with pytest.raises(ValueError, match="below one over the number of records, 1/600"):
-        service.set_limit(store, table.id, epsilon=1.0, delta=1 / 600)
-    assert service.account(store, table.id).limit is None
+        set_limit(store, table.id, epsilon=1.0, delta=1 / 600)
+    assert table_account(store, table.id).limit is None
 
 
 # -- older workspaces ---------------------------------------------------------------------------
@@ -247,7 +253,7 @@ def test_a_workspace_of_an_older_version_opens(tmp_path: Path, visits: pd.DataFr
         plan = planning.make_plan(
             old.schema, old.n, planning.PlanRequest(model="pearl", epsilon=1.0)
         )
-        run = service.start(store, Idle(), table_id=old.id, plan=plan)  # type: ignore[arg-type]
+        run = runs.start(store, Idle(), table_id=old.id, plan=plan)  # type: ignore[arg-type]
         Ledger(store.engine).register(old.people, NO_LIMIT, 1e-6, n=old.n)
     engine = create_engine(home.database_url)
     with engine.begin() as connection:  # as it was before
@@ -256,9 +262,9 @@ def test_a_workspace_of_an_older_version_opens(tmp_path: Path, visits: pd.DataFr
     engine.dispose()
     with RunStore(home) as store:
         assert store.run(run.id).shift_words == ""
-        assert service.account(store, old.id).limit is None
-        assert people.whose(store, old.id) == people.Whose(old.people, ())
-        people.answered(store, old.id)
+        assert table_account(store, old.id).limit is None
+        assert people.account_choice(store, old.id) == people.AccountChoice(old.people, ())
+        people.require_account(store, old.id)
         assert bring(store, changed(visits)).people == old.people  # sketched after the fact
 
 
@@ -277,15 +283,15 @@ def test_another_strength_of_a_changed_table_needs_words(
     store: RunStore, visits: pd.DataFrame
 ) -> None:
     def start(table: TableRecord, shift: float, words: str = "") -> None:
-        tagged = declare.change_groups(store, table, {"age": "group 1"})
+        tagged = tables.change_groups(store, table, {"age": "group 1"})
         store.attest(table.id)
         plan = planning.make_plan(
             tagged.schema, table.n, planning.PlanRequest(model="pearl", epsilon=1.0, shift=shift)
         )
-        run = service.start(
+        run = runs.start(
             store, Idle(), table_id=table.id, plan=plan, shift_words=words,  # type: ignore[arg-type]
         )  # fmt: skip
-        accounts.pay(
+        pay(
             Ledger(store.engine), run.people, plan, run.id, domain=run.schema.domain(),
             allow_non_private=False, shift_words=store.run(run.id).shift_words,
         )  # fmt: skip

@@ -6,10 +6,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from core.runs.execution.launcher import LocalLauncher
+from core.runs.execution.launcher import SampleRequest
+from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import State
-from core.runs.storage.store import NotFoundError, RunStore, RunStoreError
-from core.services import planning, service
+from core.runs.storage.store import RunStore
+from core.services import planning, reviews, runs, tables
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, sample_table
 from core.table.schema import DomainSource
 
@@ -17,48 +19,55 @@ SETTINGS = {"steps": 40, "frequencies": 200, "batch": 64, "hidden": 16}
 
 
 def test_sample_table_to_more_rows(store: RunStore) -> None:
-    table = service.import_frame(store, sample_table(300), name=SAMPLE_NAME, source="built in")
+    table = tables.import_frame(store, sample_table(300), name=SAMPLE_NAME, source="built in")
     assert table.profile["n"] == 300
     schema = table.schema.model_copy(update={"target": SAMPLE_TARGET})
-    table = service.confirm_schema(store, table.id, schema)
+    table = tables.confirm_schema(store, table.id, schema)
     plan = planning.make_plan(
         table.schema,
         table.n,
         planning.PlanRequest(model="pearl", epsilon=1.0, settings=dict(SETTINGS)),
     )
     store.attest(table.id)
-    run = service.start(store, LocalLauncher(store), table_id=table.id, plan=plan, rows=120)
+    launcher = LocalLauncher(store)
+    run = runs.start(store, launcher, table_id=table.id, plan=plan, rows=120)
     with pytest.raises(NotFoundError, match="no model yet"):
-        service.generate_rows(store, run.id, rows=5)
+        runs.generate_rows(store, launcher, run.id, SampleRequest(rows=5))
     end = time.monotonic() + 120
     while store.run(run.id).state.live and time.monotonic() < end:
         time.sleep(0.2)
     done = store.run(run.id)
-    log = store.artefact(run.id, "worker.log").read_text()
+    log = store.artefacts(run.id).path("worker.log").read_text()
     assert (done.state, done.message) == (State.DONE, "Done."), log
     assert done.guarantee is not None
     assert done.guarantee.epsilon == pytest.approx(1.0, rel=1e-3)
-    found = service.report(store, run.id)
+    found = reviews.report(store, run.id)
     assert found is not None and found["complete"] and found["rows_synthetic"] == 120
-    assert not store.series(run.id).empty and service.progress(store, run.id).elapsed_seconds > 0
+    assert (
+        not store.journal.series(run.id).empty and runs.progress(store, run.id).elapsed_seconds > 0
+    )
 
-    path = service.generate_rows(store, run.id, rows=33, seed=1, escape_formulas=True)
+    path = runs.generate_rows(
+        store, launcher, run.id, SampleRequest(rows=33, seed=1, escape_formulas=True)
+    )
     made = pd.read_csv(path)
     assert list(made.columns) == list(table.columns) and len(made) == 33
     assert path.stat().st_mode & 0o077 == 0
-    again = service.generate_rows(store, run.id, rows=33, seed=1, format="parquet")
+    again = runs.generate_rows(
+        store, launcher, run.id, SampleRequest(rows=33, seed=1, format="parquet")
+    )
     assert pd.read_parquet(again)["age"].tolist() == made["age"].tolist()
 
-    for file in store.artefact(run.id, "model").iterdir():
+    for file in store.artefacts(run.id).path("model").iterdir():
         file.unlink()
     before = sorted(Path(path).parent.iterdir())
     with pytest.raises(RunStoreError, match="no file is left"):
-        service.generate_rows(store, run.id, rows=7)
+        runs.generate_rows(store, launcher, run.id, SampleRequest(rows=7))
     assert sorted(Path(path).parent.iterdir()) == before
 
 
 def test_a_domain_to_be_bought_is_refused(store: RunStore) -> None:
-    table = service.import_frame(store, sample_table(50), name="t", source="built in")
+    table = tables.import_frame(store, sample_table(50), name="t", source="built in")
     column = table.schema["age"].model_copy(update={"source": DomainSource.BOUGHT})
     schema = table.schema.replace(column)
     with pytest.raises(ValueError, match="not part of this version: age"):

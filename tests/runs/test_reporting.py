@@ -8,13 +8,14 @@ import pandas as pd
 import pytest
 
 from core.models.planning import plan_fit
+from core.privacy.plan import Budget
 from core.runs.execution import reports as reporting
 from core.runs.execution import worker
 from core.runs.execution.reports import content_key
-from core.runs.execution.review_histograms import OVERLAY, REVIEW, review_phase
+from core.runs.execution.review_histograms import HISTOGRAMS, REVIEW, review_phase
+from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
-from core.runs.storage.store import RunStoreError
-from core.services import service
+from core.services import reviews
 from tests.runs import toy
 
 
@@ -40,7 +41,7 @@ def queued(store, table, schema, *, review=None, share=0.0):
     schema = schema.model_copy(update={"holdout": share})
     store.save_schema(table.id, schema)
     table = store.table(table.id)
-    budget = toy.Budget(epsilon=1.0, delta=1e-6)
+    budget = Budget(epsilon=1.0, delta=1e-6)
     plan = plan_fit(toy.Toy(), schema.domain(), table.training_n, budget)
     if review is not None:
         bought = review_phase(schema.domain(), budget, review)
@@ -56,7 +57,9 @@ def test_the_holdout_is_never_trained_on_and_judges_the_result(store, table, sch
     assert len(real) == 30 and len(more["test"]) == 10 and len(synthetic) == 25
     whole = pd.concat([real, more["test"]]).sort_values("age", ignore_index=True)
     pd.testing.assert_frame_equal(whole, frame, check_dtype=False)
-    conditions = json.loads(store.artefact(run.id, "certificate.json").read_text())["conditions"]
+    conditions = json.loads(store.artefacts(run.id).path("certificate.json").read_text())[
+        "conditions"
+    ]
     assert "25% of the file's records" in conditions[0]
 
 
@@ -68,7 +71,7 @@ def test_without_a_holdout_all_rows_are_trained_on(store, table, schema):
 
 
 def test_a_plan_for_the_whole_table_is_refused_when_some_of_it_is_kept_out(store, table, schema):
-    plan = plan_fit(toy.Toy(), schema.domain(), 40, toy.Budget(epsilon=1.0, delta=1e-6))
+    plan = plan_fit(toy.Toy(), schema.domain(), 40, Budget(epsilon=1.0, delta=1e-6))
     kept = schema.model_copy(update={"holdout": 0.25})
     with pytest.raises(RunStoreError, match="30 to train on"):
         store.create_run(table.id, plan, schema=kept, rows=5, seed=1, device="cpu")
@@ -80,8 +83,8 @@ def test_the_same_content_is_measured_once_and_goes_with_its_table(store, table,
     heard = []
     reporting.make_reports(store, run, observe=lambda *what: heard.append(what), compare=seen)
     assert len(seen.calls) == 1 and heard == [("Measured before", 1.0)]
-    assert json.loads(store.artefact(run.id, "report.json").read_text()) == {"rows": 25}
-    path = store.artefact(run.id, "synthetic.parquet")
+    assert json.loads(store.artefacts(run.id).path("report.json").read_text()) == {"rows": 25}
+    path = store.artefacts(run.id).path("synthetic.parquet")
     pd.read_parquet(path).head(20).to_parquet(path, index=False)
     reporting.make_reports(store, run, observe=lambda *_: None, compare=seen)
     assert len(seen.calls) == 2
@@ -105,27 +108,27 @@ def test_what_was_bought_is_released_once_and_shown_outside(store, table, schema
     run = queued(store, table, schema, review=0.5)
     _, done = work(store, run, Seen())
     assert done.state is State.DONE
-    overlay = json.loads(store.artefact(run.id, OVERLAY).read_text())
+    overlay = json.loads(store.artefacts(run.id).path(HISTOGRAMS).read_text())
     std = run.plan.phase(REVIEW).noise_multiplier * 2**0.5
     assert overlay["noise_std"] == pytest.approx(std) and overlay["n"] == 40
     counts = overlay["counts"]["sex"]
     assert counts != [20, 20] and all(abs(count - 20) < 8 * std for count in counts)
-    executed = json.loads(store.artefact(run.id, "certificate.json").read_text())["phases"]
+    executed = json.loads(store.artefacts(run.id).path("certificate.json").read_text())["phases"]
     assert {p["name"]: p["count"] for p in executed} == {"sum": 1, REVIEW: 1}
-    outside = service.report(store, run.id, "outside")
+    outside = reviews.report(store, run.id, "outside")
     assert outside["view"] == "outside" and outside["columns"]["sex"]["real"]
     assert outside["rows_real"] == 40
 
 
 def test_without_a_review_budget_the_outside_report_holds_nothing_real(store, table, schema):
     _, done = work(store, queued(store, table, schema), Seen())
-    outside = service.report(store, done.id, "outside")
+    outside = reviews.report(store, done.id, "outside")
     assert all(picture["real"] == [] for picture in outside["columns"].values())
-    assert not store.has_artefact(done.id, OVERLAY)
+    assert not store.artefacts(done.id).exists(HISTOGRAMS)
 
 
 def test_a_run_without_privacy_gets_no_outside_report(store, table, schema):
-    plan = plan_fit(toy.Toy(), schema.domain(), 40, toy.Budget(epsilon=math.inf, delta=1e-6))
+    plan = plan_fit(toy.Toy(), schema.domain(), 40, Budget(epsilon=math.inf, delta=1e-6))
     claim = plan.guarantee.model_copy(update={"epsilon": math.inf, "epsilon_replace": math.inf})
     run = store.create_run(
         table.id,
@@ -138,8 +141,8 @@ def test_a_run_without_privacy_gets_no_outside_report(store, table, schema):
     )
     _, done = work(store, run, Seen())
     assert done.state is State.DONE and not done.private
-    assert service.report(store, run.id) is not None
-    assert service.report(store, run.id, "outside") is None
+    assert reviews.report(store, run.id) is not None
+    assert reviews.report(store, run.id, "outside") is None
 
 
 def test_a_charged_release_is_not_made_again_after_a_crash(store, table, schema, monkeypatch):
@@ -159,5 +162,5 @@ def test_a_charged_release_is_not_made_again_after_a_crash(store, table, schema,
     assert store.set_state(run.id, State.QUEUED, expect=(State.FAILED,))
     status, done = work(store, store.run(run.id), Seen())
     assert status == 0 and done.state is State.DONE and made == [REVIEW]
-    assert not store.has_artefact(run.id, OVERLAY)
+    assert not store.artefacts(run.id).exists(HISTOGRAMS)
     assert done.guarantee.epsilon > 0

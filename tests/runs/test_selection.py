@@ -5,30 +5,38 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 from core.models.planning import plan_fit
 from core.privacy.ledger.ledger import Ledger
+from core.privacy.plan import Budget
 from core.quality.metrics.noisy import NoisyCells
-from core.runs.execution import noisy_scores as scoring
-from core.runs.execution import worker
-from core.runs.execution.noisy_scores import MADE, RELEASED, SCORE, released_cells, score_phase
-from core.runs.storage import reviews
+from core.runs.execution import noisy_scores, worker
+from core.runs.execution.noisy_scores import (
+    NOISY_CELLS,
+    SCORE,
+    SYNTHETIC_CELLS,
+    released_cells,
+    score_phase,
+)
+from core.runs.storage import notes
+from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
-from core.runs.storage.looks import SOMEBODY, look, looked_at, looks
-from core.runs.storage.reviews import Decision
-from core.runs.storage.store import RunStore, RunStoreError
+from core.runs.storage.inside_views import SOMEBODY, record_view, recorded_views, viewed_runs
+from core.runs.storage.notes import Decision
+from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
-from core.services import selection, service
+from core.services import reviews
 from tests.runs import toy
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def queued(store, table, schema, *, epsilon=1.0, score=None):
-    budget = toy.Budget(epsilon=epsilon, delta=1e-6)
+    budget = Budget(epsilon=epsilon, delta=1e-6)
     plan = plan_fit(toy.Toy(), schema.domain(), table.n, budget)
     if score is not None:
         bought = score_phase(schema.domain(), budget, score)
@@ -60,12 +68,12 @@ def done(store, table, schema):
 
 
 def see(store, run, author="Ada"):
-    look(store, table_id=run.table_id, run_id=run.id, author=author)
+    record_view(store, table_id=run.table_id, run_id=run.id, author=author)
 
 
 def said(store, run):
     """The last condition of the certificate, where one on the choice was added."""
-    shown = service.certificate(store, run.id)
+    shown = reviews.privacy_certificate(store, run.id)
     assert shown is not None
     words = shown.get("selection", "")
     if words:
@@ -84,18 +92,18 @@ def test_a_look_is_kept_once_a_person_with_its_first_time(store, done):
     see(store, run, " Ada  L ")
     see(store, run, "Ada L")
     see(store, run, "")
-    first, second = looks(store, run.people)
+    first, second = recorded_views(store, run.people)
     assert (first.run_id, first.author, second.author) == (run.id, "Ada L", SOMEBODY)
     assert first.time <= second.time and first.recorded and second.recorded
-    assert looked_at(store, run.people) == {run.id}
-    assert looked_at(store, "others") == frozenset()
+    assert viewed_runs(store, run.people) == {run.id}
+    assert viewed_runs(store, "others") == frozenset()
 
 
 def test_what_the_product_computes_by_itself_is_no_look(store, done):
     run = done()
-    assert store.has_artefact(run.id, "report.json")
-    service.report(store, run.id)  # reading is not showing; pages show through one function
-    assert looks(store, run.people) == ()
+    assert store.artefacts(run.id).exists("report.json")
+    reviews.report(store, run.id)  # reading is not showing; pages show through one function
+    assert recorded_views(store, run.people) == ()
 
 
 def test_words_written_inside_are_looks_and_those_outside_are_not(store, done):
@@ -104,11 +112,11 @@ def test_words_written_inside_are_looks_and_those_outside_are_not(store, done):
     def where(run):
         return {"table_id": run.table_id, "run_id": run.id, "author": "Ada"}
 
-    reviews.comment(store, **where(first), about="pca", text="x")
-    reviews.decide(store, **where(second), decision=Decision.APPROVE)
-    reviews.comment(store, **where(third), about="pca", text="x", view="outside")
-    reviews.decide(store, **where(third), decision=Decision.APPROVE, view="outside")
-    assert looked_at(store, first.people) == {first.id, second.id}
+    notes.comment(store, **where(first), about="pca", text="x")
+    notes.decide(store, **where(second), decision=Decision.APPROVE)
+    notes.comment(store, **where(third), about="pca", text="x", view="outside")
+    notes.decide(store, **where(third), decision=Decision.APPROVE, view="outside")
+    assert viewed_runs(store, first.people) == {first.id, second.id}
 
 
 # -- the condition ------------------------------------------------------------------------------
@@ -116,13 +124,15 @@ def test_words_written_inside_are_looks_and_those_outside_are_not(store, done):
 
 def test_the_condition_comes_with_the_second_run_that_was_seen(store, done):
     one, other = done(), done()
-    stored = json.loads(store.artefact(one.id, "certificate.json").read_text())
-    assert service.certificate(store, one.id) == stored
+    stored = json.loads(store.artefacts(one.id).path("certificate.json").read_text())
+    assert reviews.privacy_certificate(store, one.id) == stored
     see(store, one)
-    assert service.certificate(store, one.id) == stored  # one run, seen: nothing to choose from
+    assert (
+        reviews.privacy_certificate(store, one.id) == stored
+    )  # one run, seen: nothing to choose from
     see(store, other)
     assert said(store, one) == said(store, other) == UNPAID.format(2)
-    assert json.loads(store.artefact(one.id, "certificate.json").read_text()) == stored
+    assert json.loads(store.artefacts(one.id).path("certificate.json").read_text()) == stored
     see(store, other, "Bob")  # another person, the same run
     see(store, done())
     assert said(store, one) == UNPAID.format(3)  # a later download says the later truth
@@ -156,7 +166,7 @@ def test_other_tables_of_the_same_people_count_and_those_of_others_do_not(
             frame, name="x", schema=schema, profile={}, source="test", people=people
         )
         run = queued(store, copy, schema)
-        look(store, table_id=copy.id, run_id=run.id, author="Ada")
+        record_view(store, table_id=copy.id, run_id=run.id, author="Ada")
         assert said(store, one) == expected
         store.delete_table(copy.id)
         assert said(store, one) == expected  # deleting the table undoes no look
@@ -172,7 +182,7 @@ def test_a_run_without_privacy_claims_nothing_but_a_look_at_it_counts(store, don
 
 def test_without_a_certificate_there_is_none(store, table, schema):
     run = queued(store, table, schema)
-    assert service.certificate(store, run.id) is None
+    assert reviews.privacy_certificate(store, run.id) is None
 
 
 def test_the_stored_certificate_is_read_in_one_place():
@@ -180,14 +190,15 @@ def test_the_stored_certificate_is_read_in_one_place():
     named = {
         path.relative_to(ROOT).as_posix()
         for path in (*ROOT.glob("core/**/*.py"), *ROOT.glob("pages/**/*.py"))
-        if '"certificate.json"' in path.read_text(encoding="utf-8")
+        if re.search(r'"certificate\.json"|\bPRIVACY_CERTIFICATE\b', path.read_text("utf-8"))
     }
-    writes, asks, names_a_file = (
-        "core/runs/execution/pipeline.py",
+    names_it, writes, asks, names_a_file = (
         "core/runs/storage/artefacts.py",
+        "core/runs/execution/pipeline.py",
+        "core/runs/storage/store.py",
         "pages/download.py",
     )
-    assert named - {writes, asks, names_a_file} == {"core/services/selection.py"}
+    assert named - {names_it, writes, asks, names_a_file} == {"core/services/reviews.py"}
     claims = [path for path in ROOT.glob("pages/**/*.py") if ".conditions" in path.read_text()]
     assert [path.name for path in claims] == ["download.py"]
     assert 'certificate.get("conditions", claim.conditions)' in claims[0].read_text()
@@ -195,11 +206,11 @@ def test_the_stored_certificate_is_read_in_one_place():
 
 def test_pages_show_inside_reports_through_the_function_that_records():
     calls = {
-        path.name: path.read_text(encoding="utf-8").count("service.report(")
+        path.name: path.read_text(encoding="utf-8").count("reviews.report(")
         for path in ROOT.glob("pages/**/*.py")
     }
     # Review's own is the progress bar of a page whose inside view is open already
-    assert {name: n for name, n in calls.items() if n} == {"viewing.py": 1, "review.py": 1}
+    assert {name: n for name, n in calls.items() if n} == {"report_view.py": 1, "review.py": 1}
 
 
 # -- old workspaces -----------------------------------------------------------------------------
@@ -211,7 +222,7 @@ def test_runs_of_an_old_workspace_count_as_seen_and_the_certificate_says_why(sto
         connection.exec_driver_sql("DROP TABLE looks")  # as the version before left it
     store.close()
     with RunStore(Workspace(store.workspace.home)) as again:
-        found = looks(again, one.people)
+        found = recorded_views(again, one.people)
         assert {look.run_id for look in found} == {one.id, other.id}
         assert not any(look.recorded for look in found)
         assert said(again, one) == (
@@ -221,14 +232,14 @@ def test_runs_of_an_old_workspace_count_as_seen_and_the_certificate_says_why(sto
         see(again, other)
         assert said(again, one) == UNPAID.format(2)
     with RunStore(Workspace(store.workspace.home)) as third:  # counted once, not at every opening
-        assert len(looks(third, one.people)) == 3
+        assert len(recorded_views(third, one.people)) == 3
 
 
 def test_a_pick_that_an_older_version_kept_is_no_pick_by_scores(store, done):
     run = done()
-    reviews.pick(store, table_id=run.table_id, run_id=run.id, author="Ada")
-    assert reviews.picked(store, run.table_id) == (run.id, "Ada")
-    assert reviews.picked_by_scores(store, run.table_id) is None
+    notes.pick(store, table_id=run.table_id, run_id=run.id, author="Ada")
+    assert notes.picked(store, run.table_id) == (run.id, "Ada")
+    assert notes.picked_by_scores(store, run.table_id) is None
 
 
 # -- noisy scores -------------------------------------------------------------------------------
@@ -236,39 +247,41 @@ def test_a_pick_that_an_older_version_kept_is_no_pick_by_scores(store, done):
 
 def test_the_counts_are_bought_once_and_score_every_run_of_the_table(store, table, schema, done):
     earlier, buyer, later = done(), done(score=0.5), done()
-    cells = NoisyCells.model_validate_json(store.artefact(buyer.id, RELEASED).read_text())
+    cells = NoisyCells.model_validate_json(store.artefacts(buyer.id).path(NOISY_CELLS).read_text())
     assert cells.noise_std == pytest.approx(
         buyer.plan.phase(SCORE).noise_multiplier * math.sqrt(3)  # two columns and their pair
     )
     assert sum(cells.counts[: cells.sizes[0]]) != table.n
     assert abs(sum(cells.counts[: cells.sizes[0]]) - table.n) < 8 * cells.noise_std * 4
-    executed = json.loads(store.artefact(buyer.id, "certificate.json").read_text())["phases"]
+    executed = json.loads(store.artefacts(buyer.id).path("certificate.json").read_text())["phases"]
     assert {p["name"]: p["count"] for p in executed} == {"sum": 1, SCORE: 1}
     assert released_cells(store, table.id, cells.key) == cells
-    ranked = selection.ranking(store, [earlier, buyer, later])
+    ranked = reviews.ranking(store, [earlier, buyer, later])
     assert ranked is not None and set(ranked.scores) == {earlier.id, buyer.id, later.id}
-    assert not store.has_artefact(later.id, RELEASED) and store.has_artefact(later.id, MADE)
+    assert not store.artefacts(later.id).exists(NOISY_CELLS) and store.artefacts(later.id).exists(
+        SYNTHETIC_CELLS
+    )
     values = [score.value for score in ranked.scores.values()]
     assert values == sorted(values) and ranked.lead.value == pytest.approx(values[1] - values[0])
 
 
 def test_runs_that_cannot_be_compared_are_refused(store, done):
     one, other = done(), done()
-    assert selection.ranking(store, [one, other]) is None  # nobody bought counts
+    assert reviews.ranking(store, [one, other]) is None  # nobody bought counts
     with pytest.raises(RunStoreError, match="Nothing was picked"):
-        selection.pick_by_scores(store, [one, other], author="Ada")
-    assert reviews.picked(store, one.table_id) is None
+        reviews.pick_by_scores(store, [one, other], author="Ada")
+    assert notes.picked(store, one.table_id) is None
     buyer, not_private = done(score=0.5), done(epsilon=math.inf)
-    assert selection.ranking(store, [buyer]) is None
-    assert selection.ranking(store, [buyer, not_private]) is None
-    assert not store.has_artefact(not_private.id, MADE)
+    assert reviews.ranking(store, [buyer]) is None
+    assert reviews.ranking(store, [buyer, not_private]) is None
+    assert not store.artefacts(not_private.id).exists(SYNTHETIC_CELLS)
 
 
 def test_a_pick_by_scores_is_covered_by_what_everything_cost_together(store, done):
     runs = [done(score=0.5), done(), done(epsilon=2.0)]
     aside = done()  # not compared, but which were compared may depend on it
-    best, ranked = selection.pick_by_scores(store, runs, author="Ada")
-    assert best == ranked.best and reviews.picked(store, aside.table_id) == (best, "Ada")
+    best, ranked = reviews.pick_by_scores(store, runs, author="Ada")
+    assert best == ranked.best and notes.picked(store, aside.table_id) == (best, "Ada")
     releases = [e for e in Ledger(store.engine).entries(aside.people) if e.kind == "release"]
     assert len(releases) == 4
     total, delta = sum(e.limit for e in releases), sum(e.delta for e in releases)
@@ -281,30 +294,30 @@ def test_a_pick_by_scores_is_covered_by_what_everything_cost_together(store, don
 
 def test_a_look_at_another_run_takes_the_cover_away_before_and_after(store, done):
     runs = [done(score=0.5), done()]
-    best, _ = selection.pick_by_scores(store, runs, author="Ada")
+    best, _ = reviews.pick_by_scores(store, runs, author="Ada")
     (other,) = (run for run in runs if run.id != best)
     see(store, store.run(best))  # a look at the picked run alone chose nothing
     assert "that ε covers" in said(store, store.run(best))
     see(store, other)
     assert said(store, store.run(best)) == UNPAID.format(2)
-    selection.pick_by_scores(store, runs, author="Ada")  # too late: what was seen stays seen
+    reviews.pick_by_scores(store, runs, author="Ada")  # too late: what was seen stays seen
     assert said(store, store.run(best)) == UNPAID.format(2)
 
 
 def test_a_later_pick_by_hand_replaces_the_one_by_scores(store, done):
     runs = [done(score=0.5), done()]
-    best, _ = selection.pick_by_scores(store, runs, author="Ada")
+    best, _ = reviews.pick_by_scores(store, runs, author="Ada")
     (other,) = (run for run in runs if run.id != best)
-    reviews.pick(store, table_id=other.table_id, run_id=other.id, author="Bob")
+    notes.pick(store, table_id=other.table_id, run_id=other.id, author="Bob")
     assert said(store, store.run(best)) == "" and said(store, other) == ""
 
 
 def test_a_release_without_noise_is_never_used(store, table, done):
     """Counts of a run that claims nothing would be exact."""
     buyer, run = done(score=0.5), done(epsilon=math.inf)
-    source = store.artefact(buyer.id, RELEASED)
+    source = store.artefacts(buyer.id).path(NOISY_CELLS)
     key = NoisyCells.model_validate_json(source.read_text()).key
-    store.artefact(run.id, RELEASED).write_bytes(source.read_bytes())
+    store.artefacts(run.id).path(NOISY_CELLS).write_bytes(source.read_bytes())
     source.unlink()
     assert released_cells(store, table.id, key) is None
 
@@ -329,4 +342,4 @@ def test_a_charged_release_is_not_made_again_after_a_crash(store, table, schema,
     monkeypatch.setattr(toy.PrivateTable, "release", real_release)
     assert store.set_state(run.id, State.QUEUED, expect=(State.FAILED,))
     assert work() == 0 and made == [SCORE]
-    assert not store.has_artefact(run.id, scoring.RELEASED)
+    assert not store.artefacts(run.id).exists(noisy_scores.NOISY_CELLS)

@@ -239,3 +239,29 @@ def test_steps_count_from_the_low_bound_wherever_it_lies(low, step, share):
     assert (np.abs(back - x) <= step / 2 + 1e-6).all()
     assert (back >= low - 1e-9).all() and (back <= high + 1e-9).all()
     assert np.allclose((back - low) / step, np.rint((back - low) / step), atol=1e-6)
+
+
+def test_a_projection_keeps_codes_and_the_roles_of_its_columns():
+    schema = Schema(
+        columns=(
+            Column(name="a", kind=Kind.CATEGORY, categories=("x", "y")),
+            Column(name="b", kind=Kind.NUMBER, low=0, high=9, spikes=(0.0,), dtype="float64"),
+            Column(name="c", kind=Kind.CATEGORY, categories=("u", "v")),
+            Column(name="d", kind=Kind.NUMBER, low=0, high=1, dtype="float64"),
+        ),
+        target="c",
+        sensitive={"one": ("a", "d"), "two": ("c",)},
+    )
+    domain = schema.domain()
+    part = domain.project(["d", "b", "a"])
+    assert [column.name for column in part.columns] == ["d", "b", "a"]
+    assert part.target is None and part.sensitive == {"one": ("a", "d")}
+    assert domain.project(["c"]).target == "c"
+    assert domain.project([column.name for column in domain.columns]) == domain
+    with pytest.raises(KeyError):
+        domain.project(["nothing"])
+    frame = pd.DataFrame({"a": ["y", "x"], "b": [0.0, 4.5], "c": ["u", "v"], "d": [0.25, 1.0]})
+    codec, whole = Codec(part), Codec(domain)
+    projected = whole.encode(frame).project([whole.block(name) for name in ("d", "b", "a")])
+    np.testing.assert_array_equal(projected.states, codec.encode(frame).states)
+    np.testing.assert_array_equal(projected.values, codec.encode(frame).values)

@@ -54,10 +54,7 @@ _ROUNDING = 1e-5, 1e-7  # extra noise for float32 sums: a share, and a share per
 class GradientMechanism(Mechanism, Protocol):
     """A `Mechanism` with Gaussian noise whose last coordinate counts clipped records.
 
-    Attributes:
-      sensitivity: Δ = √(C² + (C/10)²) for clip norm C; with C = inf (no privacy) it is inf.
-      size: number of parameters; the statistic has one entry more.
-      draws: how many random numbers follow a record in its row.
+    Its Δ is √(C² + (C/10)²) for clip norm C; with C = inf (no privacy) it is inf.
     """
 
     @property
@@ -72,12 +69,12 @@ class GradientMechanism(Mechanism, Protocol):
 
     @property
     def size(self) -> int:
-        """Number of parameters."""
+        """Number of parameters; the statistic has one entry more."""
         ...
 
     @property
     def draws(self) -> Draws:
-        """See above."""
+        """How many random numbers follow a record in its row."""
         ...
 
     def statistic(self, rows: Any, mask: Tensor, *, out: Tensor | None = None) -> Tensor:

@@ -56,22 +56,19 @@ class Rows(Protocol):
 
 @runtime_checkable
 class Mechanism(Protocol):
-    """An additive statistic of records with bounded sensitivity.
-
-    Attributes:
-      sensitivity: Δ > 0 under zero-out: removing one record's contribution moves `statistic` by at
-        most Δ, in the L2 norm for "gaussian" and the L1 norm for "laplace".
-      noise: which noise Δ is stated for.
-    """
+    """An additive statistic of records with bounded sensitivity."""
 
     @property
     def sensitivity(self) -> float:
-        """Δ, see above."""
+        """Δ > 0 under zero-out: removing one record's contribution moves `statistic` by at most Δ.
+
+        In the L2 norm for "gaussian" and the L1 norm for "laplace".
+        """
         ...
 
     @property
     def noise(self) -> NoiseKind:
-        """Which noise is added."""
+        """Which noise Δ is stated for."""
         ...
 
     def statistic(self, rows: Any, mask: Tensor) -> Tensor:

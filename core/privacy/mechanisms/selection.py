@@ -32,15 +32,11 @@ def range_of(phase: Phase) -> float:
 
 
 class Scores(Protocol):
-    """What options are scored by.
-
-    Attributes:
-      options: how many there are, N ≥ 1.
-    """
+    """What options are scored by."""
 
     @property
     def options(self) -> int:
-        """N, see above."""
+        """How many there are, N ≥ 1."""
         ...
 
     def scores(self, rows: Any) -> Any:

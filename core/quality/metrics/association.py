@@ -16,38 +16,53 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from core.quality.aligned_tables import HOT_LABELS, Cells, Feature, Features
+from core.quality.aligned_tables import HOT_LABELS, AlignedTable, Feature, Features
+from core.quality.comparison import Comparison
+from core.quality.metrics.family import Measured, Metric, Step, family
+from core.quality.report.types import AssociationTable
 
 __all__ = ["associations", "mean_difference"]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+ROWS = 50_000  # rows a side
+
+ASSOCIATION_GAP = Metric(
+    key="association_gap",
+    title="How columns belong together: difference",
+    goal="lower",
+    high=2.0,
+    meaning="How strongly two columns go together, in the real and in the synthetic table; this is "
+    "the mean difference over all pairs.",
+    source="Pearson's r, correlation ratio η or Cramér's V, by the kinds of the two columns",
+)
 
 
 @dataclass(frozen=True)
-class _Side:
+class _Operand:
     """One column, ready for every pair it is in.
 
     Attributes:
       numeric: whether values lie on a line.
-      values: float64 [n], or label codes with rare labels counted as one.
-      there: bool [n], which rows have a value; None when all have.
+      values: float64 [n], or int64 [n] label codes with rare labels counted as one.
+      present: bool [n], which rows have a value; None when all have.
     """
 
     numeric: bool
-    values: NDArray[np.generic]
-    there: NDArray[np.bool_] | None
+    values: Floats | Ints
+    present: NDArray[np.bool_] | None
 
 
-def associations(features: Features, cells: Cells) -> Floats:
+def associations(features: Features, table: AlignedTable) -> Floats:
     """[m, m], symmetric with ones on the diagonal; in [-1, 1] for two numbers, else in [0, 1].
 
     A column without two different values is associated with nothing.
     """
     m = len(features)
-    sides = [_side(feature, cells) for feature in features.items]
+    operands = [_operand(feature, table) for feature in features.items]
     out = np.eye(m)
     for i, j in combinations(range(m), 2):
-        out[i, j] = out[j, i] = _pair(sides[i], sides[j])
+        out[i, j] = out[j, i] = _association(operands[i], operands[j])
     return out
 
 
@@ -59,34 +74,50 @@ def mean_difference(real: Floats, synthetic: Floats) -> float:
     return float(np.abs(real - synthetic)[np.triu_indices(m, 1)].mean())
 
 
-def _side(feature: Feature, cells: Cells) -> _Side:
-    there = ~cells.missing(feature.name)
-    column = cells.values[feature.name]
-    values: NDArray[np.generic] = column.astype(np.float64) if feature.numeric else _capped(column)
-    return _Side(feature.numeric, values, None if there.all() else there)
+@family(ASSOCIATION_GAP, text="Comparing how columns belong together", order=60, cost=0.6)
+def association_strengths(tables: Comparison, _: Step) -> Measured:
+    """How strongly columns belong together, whatever their kinds."""
+    features = tables.features
+    real, synthetic, resampled = (
+        associations(features, table) for table in tables.samples(ROWS, 6)
+    )
+    table = AssociationTable(
+        columns=list(features.names),
+        real=np.round(real, 4).tolist(),
+        synthetic=np.round(synthetic, 4).tolist(),
+    )
+    gap, ceiling = (mean_difference(real, other) for other in (synthetic, resampled))
+    scores = [ASSOCIATION_GAP.score(gap, ceiling=ceiling)] if len(features) > 1 else []
+    return Measured(scores, {"associations": table})
 
 
-def _pair(a: _Side, b: _Side) -> float:
+def _operand(feature: Feature, table: AlignedTable) -> _Operand:
+    present, values = ~table.missing(feature.name), table.values[feature.name]
+    return _Operand(
+        feature.numeric,
+        # Labels beyond the most frequent ones count as one.
+        values.astype(np.float64)
+        if feature.numeric
+        else np.minimum(values.astype(np.int64), HOT_LABELS),
+        None if present.all() else present,
+    )
+
+
+def _association(a: _Operand, b: _Operand) -> float:
     x, y = a.values, b.values
-    if a.there is not None or b.there is not None:
-        there = np.ones(len(x), dtype=np.bool_)
-        for side in (a, b):
-            there &= True if side.there is None else side.there
-        x, y = x[there], y[there]
+    if a.present is not None or b.present is not None:
+        both = np.ones(len(x), dtype=np.bool_)
+        for operand in (a, b):
+            both &= True if operand.present is None else operand.present
+        x, y = x[both], y[both]
     if len(x) < 2:
         return 0.0
     if a.numeric and b.numeric:
         return _pearson(x.astype(np.float64), y.astype(np.float64))
-    if a.numeric:
-        return _ratio(y.astype(np.int64), x.astype(np.float64))
-    if b.numeric:
-        return _ratio(x.astype(np.int64), y.astype(np.float64))
+    if a.numeric or b.numeric:
+        groups, numbers = (y, x) if a.numeric else (x, y)
+        return _correlation_ratio(groups.astype(np.int64), numbers.astype(np.float64))
     return _cramer(x.astype(np.int64), y.astype(np.int64))
-
-
-def _capped(codes: NDArray[np.generic]) -> NDArray[np.int64]:
-    """Label codes; labels beyond the most frequent ones count as one."""
-    return np.minimum(codes.astype(np.int64), HOT_LABELS)
 
 
 def _pearson(x: Floats, y: Floats) -> float:
@@ -95,7 +126,7 @@ def _pearson(x: Floats, y: Floats) -> float:
     return float(np.clip((x @ y) / scale, -1.0, 1.0)) if scale > 0.0 else 0.0
 
 
-def _ratio(groups: NDArray[np.int64], values: Floats) -> float:
+def _correlation_ratio(groups: Ints, values: Floats) -> float:
     """η: the root of the share of the values' variance that lies between groups."""
     values = values - values.mean()
     whole = float(values @ values)
@@ -106,7 +137,7 @@ def _ratio(groups: NDArray[np.int64], values: Floats) -> float:
     return float(np.sqrt(np.clip(between / whole, 0.0, 1.0)))
 
 
-def _cramer(a: NDArray[np.int64], b: NDArray[np.int64]) -> float:
+def _cramer(a: Ints, b: Ints) -> float:
     """V = √(χ² / (n · (min(rows, columns) - 1))), χ²/n = Σ p²/(pq) - 1 over the cells."""
     width = int(b.max()) + 1
     table = np.bincount(a * width + b, minlength=(int(a.max()) + 1) * width).reshape(-1, width)

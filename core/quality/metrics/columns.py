@@ -1,81 +1,133 @@
-"""One column in both tables as shares per bin or label: what the Review page draws."""
+"""Single columns in both tables: shares per bin or label, for the Review page, and distances."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.quality.aligned_tables import Cells, Feature, Features
-from core.quality.metrics.marginals import tvd
-from core.quality.report.types import ColumnPicture
+from core.quality.aligned_tables import HOT_LABELS, AlignedTable, Feature, Features
+from core.quality.comparison import Comparison
+from core.quality.metrics.bootstrap import table_half_width
+from core.quality.metrics.family import Measured, Metric, Step, family
+from core.quality.metrics.marginals import one_way
+from core.quality.report.types import ColumnPicture, ProbabilityPoint
 from core.table.bins import MAX_LABELS, REST_LABEL, edges_of
 from core.table.schema import Kind
 
-__all__ = ["column_pictures"]
+__all__ = ["TVD_1WAY", "column_pictures", "dimension_probability", "single_columns"]
 
 Floats = NDArray[np.float64]
+Values = NDArray[np.generic]
+
+TVD_1WAY = Metric(
+    key="tvd_1way",
+    title="Single columns: distance",
+    goal="lower",
+    meaning="Total variation distance between a column's real and synthetic distribution, averaged "
+    "over columns: 0 means the same shares, 1 means nothing in common.",
+    source="1-way marginals, as in P3GM (ICDE 2021); numbers in 16 equal-width bins",
+)
 
 
-def column_pictures(features: Features, real: Cells, synthetic: Cells) -> dict[str, ColumnPicture]:
+def column_pictures(
+    features: Features, real: AlignedTable, synthetic: AlignedTable
+) -> dict[str, ColumnPicture]:
     """A picture of every compared column, by name."""
+    distances = one_way(features, real, synthetic)
     return {
-        feature.name: _picture(feature, real.values[feature.name], synthetic.values[feature.name])
+        feature.name: (_numeric if feature.numeric else _listed)(
+            feature,
+            real.values[feature.name],
+            synthetic.values[feature.name],
+            distances[feature.name],
+        )
         for feature in features.items
     }
 
 
-def _picture(
-    feature: Feature, real: NDArray[np.generic], synthetic: NDArray[np.generic]
-) -> ColumnPicture:
-    if not feature.numeric:
-        return _listed(feature, real, synthetic)
-    return _numeric(feature, real.astype(np.float64), synthetic.astype(np.float64))
+def dimension_probability(
+    features: Features, real: AlignedTable, synthetic: AlignedTable
+) -> list[ProbabilityPoint]:
+    """Share of every label of listed columns, and of "missing" anywhere, in both tables.
+
+    For a binary table this is the published dimension-wise probability plot; labels of other listed
+    columns are the one-hot coordinates of the same plot, at most the 60 most frequent per column.
+    Source: Choi et al. 2017; DP-auto-GAN (ICLR 2020 submission) §4.
+    """
+    points = []
+    for feature in features.items:
+        values = [table.values[feature.name] for table in (real, synthetic)]
+        gaps = [float(t.missing(feature.name).mean()) if t.n else 0.0 for t in (real, synthetic)]
+        rows: list[tuple[str, float, float]] = []
+        if not feature.numeric:
+            p, q = (_label_shares(feature, codes)[1:].tolist() for codes in values)
+            rows = list(zip(feature.labels[:HOT_LABELS], p, q, strict=False))
+        if feature.missing:
+            rows.append(("(missing)", gaps[0], gaps[1]))
+        points += [
+            ProbabilityPoint(column=feature.name, label=label, real=a, synthetic=b)
+            for label, a, b in rows
+        ]
+    return points
 
 
-def _distance(feature: Feature, real: NDArray[np.generic], synthetic: NDArray[np.generic]) -> float:
-    a, cells = feature.bins(real)
-    b, _ = feature.bins(synthetic)
-    return tvd(
-        np.bincount(a, minlength=cells).astype(np.float64),
-        np.bincount(b, minlength=cells).astype(np.float64),
+@family(TVD_1WAY, text="Comparing single columns", order=10, cost=0.1)
+def single_columns(tables: Comparison, _: Step) -> Measured:
+    """Every column by itself: the pictures that come first."""
+    features, real, synthetic = tables.features, tables.real, tables.synthetic
+    pictures = column_pictures(features, real, synthetic)
+
+    def mean_tvd(a: AlignedTable, b: AlignedTable) -> float:
+        return float(np.mean(list(one_way(features, a, b).values())))
+
+    before = None
+    if tables.before is not None:
+        before = mean_tvd(tables.beside_before, tables.before)
+    score = TVD_1WAY.score(
+        float(np.mean([picture.tvd for picture in pictures.values()])),
+        half_width=table_half_width(mean_tvd, real, synthetic, seed=tables.seed),
+        ceiling=mean_tvd(real, tables.resampled),
+        before=before,
     )
+    points = dimension_probability(features, real, synthetic)
+    return Measured([score], {"columns": pictures, "dimension_probability": points})
 
 
-def _listed(
-    feature: Feature, real: NDArray[np.generic], synthetic: NDArray[np.generic]
-) -> ColumnPicture:
-    def shares(codes: NDArray[np.generic]) -> tuple[list[float], float]:
-        whole = np.bincount(codes.astype(np.int64) + 1, minlength=len(feature.labels) + 1)
-        share = whole / max(len(codes), 1)
-        named = share[1:]
-        if len(named) > MAX_LABELS:
-            named = np.append(named[:MAX_LABELS], named[MAX_LABELS:].sum())
-        return named.tolist(), float(share[0])
+def _label_shares(feature: Feature, codes: Values) -> Floats:
+    """Share of all rows without a value, then of each label, [labels + 1]."""
+    counts = np.bincount(codes.astype(np.int64) + 1, minlength=len(feature.labels) + 1)
+    return np.asarray(counts / max(len(codes), 1), dtype=np.float64)
 
-    a, gaps = shares(real)
-    b, gaps_synthetic = shares(synthetic)
-    labels = list(feature.labels[:MAX_LABELS])
-    if len(feature.labels) > MAX_LABELS:
+
+def _listed(feature: Feature, real: Values, synthetic: Values, distance: float) -> ColumnPicture:
+    labels, many = list(feature.labels[:MAX_LABELS]), len(feature.labels) > MAX_LABELS
+    whole = [_label_shares(feature, codes) for codes in (real, synthetic)]
+    shares = [share[1 : MAX_LABELS + 1].tolist() for share in whole]
+    if many:
         labels.append(REST_LABEL)
+        shares = [
+            [*few, float(share[MAX_LABELS + 1 :].sum())]
+            for few, share in zip(shares, whole, strict=True)
+        ]
     elif feature.column.kind is Kind.ORDERED:
         place = {label: i for i, label in enumerate(feature.column.categories or ())}
         order = sorted(range(len(labels)), key=lambda i: place.get(labels[i], len(place)))
         labels = [labels[i] for i in order]
-        a, b = [a[i] for i in order], [b[i] for i in order]
+        shares = [[share[i] for i in order] for share in shares]
     return ColumnPicture(
         kind=feature.column.kind.value,
         labels=labels,
-        real=a,
-        synthetic=b,
-        missing_real=gaps,
-        missing_synthetic=gaps_synthetic,
-        tvd=_distance(feature, real, synthetic),
+        real=shares[0],
+        synthetic=shares[1],
+        missing_real=float(whole[0][0]),
+        missing_synthetic=float(whole[1][0]),
+        tvd=distance,
     )
 
 
-def _numeric(feature: Feature, real: Floats, synthetic: Floats) -> ColumnPicture:
-    present = real[~np.isnan(real)]
-    shown = synthetic[~np.isnan(synthetic)]
+def _numeric(feature: Feature, real: Values, synthetic: Values, distance: float) -> ColumnPicture:
+    a, b = real.astype(np.float64), synthetic.astype(np.float64)
+    present, shown = a[~np.isnan(a)], b[~np.isnan(b)]
     span = present if len(present) else shown
     low, high = (float(span.min()), float(span.max())) if len(span) else (np.nan, np.nan)
     edges, atoms = edges_of(feature.column, low, high)
@@ -84,26 +136,25 @@ def _numeric(feature: Feature, real: Floats, synthetic: Floats) -> ColumnPicture
         kind=feature.column.kind.value,
         scale=feature.column.scale,
         edges=edges.tolist(),
-        real=_shares(real, edges, atoms),
-        synthetic=_shares(synthetic, edges, atoms),
-        missing_real=float(np.isnan(real).mean()) if len(real) else 0.0,
-        missing_synthetic=float(np.isnan(synthetic).mean()) if len(synthetic) else 0.0,
-        outside=float(outside.sum() / max(len(synthetic), 1)),
-        tvd=_distance(feature, real, synthetic),
+        real=_bin_shares(a, edges, atoms),
+        synthetic=_bin_shares(b, edges, atoms),
+        missing_real=float(np.isnan(a).mean()) if len(a) else 0.0,
+        missing_synthetic=float(np.isnan(b).mean()) if len(b) else 0.0,
+        outside=float(outside.sum() / max(len(b), 1)),
+        tvd=distance,
     )
 
 
-def _shares(values: Floats, edges: Floats, atoms: Floats) -> list[float]:
+def _bin_shares(values: Floats, edges: Floats, atoms: Floats) -> list[float]:
     """Share of all rows in each bin; values beyond the edges count in the end bins."""
     if not len(edges):
         return []
-    total = max(len(values), 1)
     present = np.clip(values[~np.isnan(values)], edges[0], edges[-1])
     on_atom = np.isin(present, atoms)
-    counts = np.zeros(len(edges) - 1)
     # side="right" puts a value that equals an edge in the bin to its right, past a zero-width bin.
     at = np.searchsorted(edges, present[~on_atom], side="right") - 1
-    counts += np.bincount(np.clip(at, 0, len(counts) - 1), minlength=len(counts))
+    last = len(edges) - 2
+    counts = np.bincount(np.clip(at, 0, last), minlength=last + 1)
     for atom in atoms:
         counts[np.searchsorted(edges, atom, side="left")] += int((present == atom).sum())
-    return list((counts / total).tolist())
+    return list((counts / max(len(values), 1)).tolist())

@@ -25,32 +25,36 @@ from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from core.quality.aligned_tables import Cells, Features, sample_rows
+from core.quality.aligned_tables import AlignedTable, Features
+from core.quality.comparison import Comparison
+from core.quality.metrics.family import Measured, Step, family
 from core.quality.report.types import Attack
 
 __all__ = ["attacks", "distances", "exact_copies"]
 
 Floats = NDArray[np.float64]
 ROWS = 4_000  # rows a side, of training, holdout and synthetic rows that attacks look at
+LOOKED_UP = 5 * ROWS  # synthetic rows in which an attacker looks up the closest
 LEAST = 20  # holdout rows below which nothing can be said
+CLOSE = 0.05  # of a number's range: a guess this near counts as right
 # Two-sided 99 %: five attacks are tried, and together they should cry wolf once in forty reports.
 Z = 2.575829
 
 
 @dataclass(frozen=True)
 class _Sides:
-    """Equally many rows that were learnt from and that were not, and synthetic ones, encoded."""
+    """Equally many rows that were learnt from and that were not, and synthetic ones."""
 
-    train: Cells
-    holdout: Cells
-    synthetic: Cells
+    train: AlignedTable
+    holdout: AlignedTable
+    synthetic: AlignedTable
 
 
 def attacks(
     features: Features,
-    train: Cells,
-    holdout: Cells,
-    synthetic: Cells,
+    train: AlignedTable,
+    holdout: AlignedTable,
+    synthetic: AlignedTable,
     *,
     target: str | None = None,
     seed: int = 0,
@@ -70,168 +74,190 @@ def attacks(
     size = min(ROWS, train.n, holdout.n)
     if size < LEAST or not synthetic.n or not len(features):
         return []
-    sides = _Sides(
-        train.take(sample_rows(train.n, size, rng)),
-        holdout.take(sample_rows(holdout.n, size, rng)),
-        synthetic.take(sample_rows(synthetic.n, ROWS, rng)),
-    )
-    found = [_copies(features, train, sides, synthetic), *_closest(features, sides)]
-    found.append(_membership(features, sides, synthetic, rng))
+    sides = _Sides(train.sample(size, rng), holdout.sample(size, rng), synthetic.sample(ROWS, rng))
+    tried = [
+        _copies(features, train, sides.holdout, synthetic),
+        *_closest(features, sides),
+        _membership(features, sides, synthetic.sample(LOOKED_UP, rng)),
+    ]
     if target is not None and target in features.names and len(features) > 1:
-        found.append(_attribute(features, sides, synthetic, target, rng))
-    return found
+        tried.append(_attribute(features, sides, synthetic.sample(LOOKED_UP, rng), target))
+    return tried
 
 
-def exact_copies(features: Features, rows: Cells, others: Cells) -> float:
+@family(
+    text="Trying to find people of the table",
+    order=110,
+    cost=2.5,
+    applies=lambda tables: tables.holdout is not None,
+    otherwise="Whether anyone is exposed was not tested: that needs real rows that the synthesizer "
+    "never saw, and no such table was given.",
+)
+def disclosure(tables: Comparison, _: Step) -> Measured:
+    """What simple attackers reach; needs a holdout."""
+    assert tables.holdout is not None
+    tried = attacks(
+        tables.features,
+        tables.real,
+        tables.holdout,
+        tables.synthetic,
+        target=tables.target,
+        seed=tables.seed,
+    )
+    return Measured(parts={"attacks": tried})
+
+
+def exact_copies(features: Features, rows: AlignedTable, others: AlignedTable) -> float:
     """Share of `rows` that stand in `others` too, equal in every compared column."""
     if not rows.n:
         return 0.0
-    return float(np.isin(_keys(features, rows), _keys(features, others)).mean())
+    hashes, released = (
+        pd.util.hash_pandas_object(pd.DataFrame(table.values)[list(features.names)], index=False)
+        for table in (rows, others)
+    )
+    return float(hashes.isin(released).mean())
 
 
 def distances(x: Floats, others: Floats, k: int = 1) -> Floats:
     """Distances of each row of x to its k nearest rows of others, ascending, [n, min(k, ·)]."""
-    k = min(k, len(others))
+    return np.asarray(_nearest(x, others, k)[0], dtype=np.float64)
+
+
+def _nearest(x: Floats, others: Floats, k: int = 1) -> tuple[Floats, NDArray[np.int64]]:
+    """Distances to the k nearest of others, and which they are, both [n, min(k, ·)]."""
     with threadpool_limits(limits=1):
-        near = NearestNeighbors(n_neighbors=k, algorithm="auto").fit(others)
-        found: Floats = near.kneighbors(x)[0]
-    return found
+        neighbours = NearestNeighbors(n_neighbors=min(k, len(others))).fit(others)
+        distance, place = neighbours.kneighbors(x)
+    return distance, place
 
 
-def _copies(features: Features, train: Cells, sides: _Sides, synthetic: Cells) -> Attack:
+def _copies(
+    features: Features, train: AlignedTable, holdout: AlignedTable, synthetic: AlignedTable
+) -> Attack:
     """Rows of the table that were released as they are, against rows nobody gave away."""
-    hit = exact_copies(features, train, synthetic)
-    base = exact_copies(features, sides.holdout, synthetic)
     return _attack(
         "copies",
         "Rows that stand in the release as they are",
         "Share of the table's rows that stand in the synthetic table with every value the same, "
         "beside the share of rows it never saw that do so by chance.",
-        value=hit,
-        baseline=base,
-        n=sides.holdout.n,
-        unit="share of rows",
-        measured=True,
+        "share of rows",
+        value=exact_copies(features, train, synthetic),
+        baseline=exact_copies(features, holdout, synthetic),
+        n=holdout.n,
     )
 
 
 def _closest(features: Features, sides: _Sides) -> list[Attack]:
     """Is a synthetic row nearer to the table than to people who were not in it?"""
-    made, train, other = (
-        _encoded(features, c) for c in (sides.synthetic, sides.train, sides.holdout)
+    synthetic, train, holdout = (
+        _encoded(features, table) for table in (sides.synthetic, sides.train, sides.holdout)
     )
-    to_train, to_other = distances(made, train, 2), distances(made, other, 2)
-    nearer = (to_train[:, 0] < to_other[:, 0]) + 0.5 * (to_train[:, 0] == to_other[:, 0])
-    found = [
-        _attack(
-            "closest",
-            "Synthetic rows nearer to the table than to strangers",
-            "Of each synthetic row's closest real record: how often it is one that was learnt "
-            "from rather than one that was not. Half is chance.",
-            value=float(nearer.mean()),
-            baseline=0.5,
-            n=len(nearer),
-            unit="share of synthetic rows",
-        )
-    ]
-    if to_train.shape[1] == 2:
-        ratios = [_ratio(side) for side in (to_train, to_other)]
-        below = (ratios[0] < ratios[1]) + 0.5 * (ratios[0] == ratios[1])
-        found.append(
-            _attack(
-                "ratio",
-                "Synthetic rows that single out one record of the table",
-                "How often the closest record stands out from the second closest more among rows "
-                "that were learnt from than among strangers. Half is chance.",
-                value=float(below.mean()),
-                baseline=0.5,
-                n=len(below),
-                unit="share of synthetic rows",
-            )
-        )
-    return found
+    to_train, to_holdout = distances(synthetic, train, 2), distances(synthetic, holdout, 2)
+    closest = _attack(
+        "closest",
+        "Synthetic rows nearer to the table than to strangers",
+        "Of each synthetic row's closest real record: how often it is one that was learnt "
+        "from rather than one that was not. Half is chance.",
+        "share of synthetic rows",
+        value=_share_below(to_train[:, 0], to_holdout[:, 0]),
+        n=len(synthetic),
+    )
+    if to_train.shape[1] < 2:
+        return [closest]
+    ratio = _attack(
+        "ratio",
+        "Synthetic rows that single out one record of the table",
+        "How often the closest record stands out from the second closest more among rows "
+        "that were learnt from than among strangers. Half is chance.",
+        "share of synthetic rows",
+        value=_share_below(_distance_ratio(to_train), _distance_ratio(to_holdout)),
+        n=len(synthetic),
+    )
+    return [closest, ratio]
 
 
-def _membership(
-    features: Features, sides: _Sides, synthetic: Cells, rng: np.random.Generator
-) -> Attack:
+def _membership(features: Features, sides: _Sides, synthetic: AlignedTable) -> Attack:
     """Can it be told who was in the table, by closeness to the release?"""
-    made = _encoded(features, synthetic.take(sample_rows(synthetic.n, 5 * ROWS, rng)))
-    near = [
-        -distances(_encoded(features, cells), made)[:, 0] for cells in (sides.train, sides.holdout)
+    released = _encoded(features, synthetic)
+    closeness = [
+        -distances(_encoded(features, table), released)[:, 0]
+        for table in (sides.train, sides.holdout)
     ]
-    label = np.repeat([1, 0], [len(near[0]), len(near[1])])
-    value = float(roc_auc_score(label, np.concatenate(near)))
-    n = min(len(near[0]), len(near[1]))
+    n = len(closeness[0])
+    value = float(roc_auc_score(np.repeat([1, 0], n), np.concatenate(closeness)))
     return _attack(
         "membership",
         "Telling who was in the table",
         "An attacker who knows a person's row guesses from its closest synthetic row whether the "
         "person was in the table: AUROC, 0.5 is a coin, 1 is certainty.",
+        "AUROC",
         value=value,
-        baseline=0.5,
         n=n,
-        unit="AUROC",
-        spread=_auroc_spread(value, n),
+        error=_auroc_error(value, n),
     )
 
 
-def _attribute(
-    features: Features, sides: _Sides, synthetic: Cells, target: str, rng: np.random.Generator
-) -> Attack:
+def _attribute(features: Features, sides: _Sides, synthetic: AlignedTable, target: str) -> Attack:
     """Does the release give away one value of people in the table better than of strangers?"""
-    known = features.without(target)
-    made = synthetic.take(sample_rows(synthetic.n, 5 * ROWS, rng))
-    made = made.take(np.flatnonzero(~made.missing(target)))
-    hits = []
-    for cells in (sides.train, sides.holdout):
-        there = cells.take(np.flatnonzero(~cells.missing(target)))
-        hits.append(_guesses(features, known, there, made, target))
+    train, holdout, synthetic = (
+        table.take(np.flatnonzero(~table.missing(target)))
+        for table in (sides.train, sides.holdout, synthetic)
+    )
     return _attack(
         "attribute",
         f"Guessing {target} of people in the table",
         f"An attacker who knows everything else of a person guesses {target} from the closest "
         "synthetic row: how often that is right, beside the same guess about people who were not "
         "in the table.",
-        value=hits[0],
-        baseline=hits[1],
-        n=min(sides.train.n, sides.holdout.n),
-        unit="share guessed",
-        measured=True,
+        "share guessed",
+        value=_share_guessed(features, train, synthetic, target),
+        baseline=_share_guessed(features, holdout, synthetic, target),
+        n=sides.holdout.n,
     )
 
 
-def _guesses(features: Features, known: Features, cells: Cells, made: Cells, target: str) -> float:
-    if not cells.n or not made.n:
+def _share_guessed(
+    features: Features, people: AlignedTable, synthetic: AlignedTable, target: str
+) -> float:
+    """How often the target of a person's closest synthetic row is that person's own."""
+    if not people.n or not synthetic.n:
         return 0.0
-    with threadpool_limits(limits=1):
-        near = NearestNeighbors(n_neighbors=1).fit(_encoded(known, made))
-        place = near.kneighbors(_encoded(known, cells), return_distance=False)[:, 0]
-    guess, truth = made.values[target][place], cells.values[target]
+    known = features.without(target)
+    closest = _nearest(_encoded(known, people), _encoded(known, synthetic))[1][:, 0]
+    guess, truth = synthetic.values[target][closest], people.values[target]
     feature = features[target]
     if not feature.numeric:
         return float((guess == truth).mean())
     span = max(feature.high - feature.low, 1e-300)
     gap = np.abs(guess.astype(np.float64) - truth.astype(np.float64)) / span
-    return float((gap <= 0.05).mean())
+    return float((gap <= CLOSE).mean())
 
 
 def _attack(
     key: str,
     title: str,
     meaning: str,
+    unit: str,
     *,
     value: float,
-    baseline: float,
+    baseline: float | None = None,
     n: int,
-    unit: str,
-    measured: bool = False,
-    spread: float | None = None,
+    error: float | None = None,
 ) -> Attack:
-    """With the half-width of a 99 % interval of the difference, and whether it is above zero."""
-    if spread is None:  # of a share; a baseline other than a coin's was measured too
-        spread = math.hypot(_share_spread(value, n), _share_spread(baseline, n) * measured)
-    half = Z * spread
+    """With the half-width of a 99 % interval of the difference, and whether it is above zero.
+
+    Args:
+      key, title, meaning, unit: as in `Attack`.
+      value: reached on rows that were learnt from.
+      baseline: the same share of rows that were not, measured; None for a coin's ½.
+      n: rows a side.
+      error: standard error of the value; None for that of shares.
+    """
+    if error is None:
+        error = _share_error(value, n)
+        if baseline is not None:
+            error = math.hypot(error, _share_error(baseline, n))
+    baseline = 0.5 if baseline is None else baseline
     return Attack(
         key=key,
         title=title,
@@ -239,42 +265,41 @@ def _attack(
         unit=unit,
         value=value,
         baseline=baseline,
-        half_width=half,
-        exposed=value - baseline > half,
+        half_width=Z * error,
+        exposed=value - baseline > Z * error,
         records=n,
     )
 
 
-def _share_spread(share: float, n: int) -> float:
+def _share_below(a: Floats, b: Floats) -> float:
+    """How often a value of a is below its partner in b; a tie counts half."""
+    return float(((a < b) + 0.5 * (a == b)).mean())
+
+
+def _share_error(share: float, n: int) -> float:
     """Standard error of a share of n rows, never zero: none of n does not prove never."""
     return math.sqrt(max(share * (1.0 - share), 1.0 / n) / n)
 
 
-def _auroc_spread(auroc: float, n: int) -> float:
+def _auroc_error(auroc: float, n: int) -> float:
     """Standard error of an AUROC with n rows on either side (Hanley and McNeil, 1982)."""
     q1, q2 = auroc / (2.0 - auroc), 2.0 * auroc**2 / (1.0 + auroc)
-    spread = auroc * (1.0 - auroc) + (n - 1) * (q1 + q2 - 2.0 * auroc**2)
-    return math.sqrt(max(spread, 0.0)) / n
+    variance = auroc * (1.0 - auroc) + (n - 1) * (q1 + q2 - 2.0 * auroc**2)
+    return math.sqrt(max(variance, 0.0)) / n
 
 
-def _ratio(found: Floats) -> Floats:
-    """Closest over second closest, in [0, 1]; 1 where both are at distance zero."""
-    out: Floats = np.where(found[:, 1] > 0.0, found[:, 0] / np.maximum(found[:, 1], 1e-300), 1.0)
-    return out
+def _distance_ratio(nearest: Floats) -> Floats:
+    """Closest over second closest [n] of distances [n, 2], in [0, 1]; 1 where both are zero."""
+    closest, second = nearest[:, 0], nearest[:, 1]
+    return np.asarray(np.where(second > 0.0, closest / np.maximum(second, 1e-300), 1.0))
 
 
-def _encoded(features: Features, cells: Cells) -> Floats:
+def _encoded(features: Features, table: AlignedTable) -> Floats:
     """`Features.encode` with one-hot blocks shrunk so that two labels are at distance 1."""
-    x = features.encode(cells)
+    x = features.encode(table)
     start = 0
     for feature in features.items:
         if not feature.numeric:
             x[:, start : start + feature.width] /= math.sqrt(2.0)
         start += feature.width
     return x
-
-
-def _keys(features: Features, cells: Cells) -> NDArray[np.uint64]:
-    """One hash a row of all compared values."""
-    frame = pd.DataFrame({name: cells.values[name] for name in features.names})
-    return np.asarray(pd.util.hash_pandas_object(frame, index=False), dtype=np.uint64)

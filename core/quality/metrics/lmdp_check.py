@@ -3,57 +3,54 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 
 from core.lmdp.inside import inside_check
 from core.quality.aligned_tables import sample_rows
+from core.quality.comparison import Comparison
+from core.quality.metrics.family import Measured, Step, family
 from core.quality.report.types import GroupCheck
 from core.table.codec import Codec
-from core.table.schema import Domain, DomainColumn, Schema
-
-__all__ = ["LEAST_ROWS", "protection_checks"]
+from core.table.schema import Domain, DomainColumn
 
 LEAST_ROWS = 32  # of either table: fewer cannot be told apart
 ROWS = 40_000
 
 
-def protection_checks(
-    real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *, alpha: float, seed: int = 0
-) -> list[GroupCheck]:
+@family(
+    text="Testing the tagged columns",
+    order=20,
+    cost=1.0,
+    applies=lambda tables: bool(tables.schema.sensitive),
+)
+def tagged_groups(tables: Comparison, _: Step) -> Measured:
     """Both tests for every tagged group, on the rows that are released.
 
-    Args:
-      real, synthetic: with the schema's columns.
-      schema: names the groups; the domains of their columns must be declared.
-      alpha: level of the tests, in (0, 1/2).
-      seed: of subsamples and permutations.
-
-    Returns:
-      One check a group; none where a table is too short to be tested.
+    There is one check a group, and none where a table is too short to be tested. The domains of the
+    groups' columns must be declared.
     """
-    if min(len(real), len(synthetic)) < LEAST_ROWS:
-        return []
-    names_of = [name for names in schema.sensitive.values() for name in names]
-    tagged = tuple(DomainColumn.of(schema[name]) for name in names_of)
-    codec = Codec(Domain(columns=tagged))
+    schema, seed = tables.schema, tables.seed
+    if min(len(frame) for frame in tables.frames) < LEAST_ROWS:
+        return Measured()
+    tagged = [schema[name] for names in schema.sensitive.values() for name in names]
+    codec = Codec(Domain(columns=tuple(DomainColumn.of(column) for column in tagged)))
     rng = np.random.default_rng(seed)
-    left, right = (
-        codec.encode(frame.iloc[sample_rows(len(frame), ROWS, rng)]) for frame in (real, synthetic)
+    real, released = (
+        codec.encode(frame.iloc[sample_rows(len(frame), ROWS, rng)]) for frame in tables.frames
     )
     checks = []
     for group, names in schema.sensitive.items():
-        found = inside_check(codec, names, real=left, released=right, seed=seed)
+        tests = inside_check(codec, names, real=real, released=released, seed=seed)
         checks.append(
             GroupCheck(
                 group=group,
                 columns=names,
-                alpha=alpha,
-                records=found.records,
-                two_sample=found.two_sample.statistic,
-                p_two_sample=found.two_sample.p_value,
-                stein=found.goodness.statistic,
-                p_stein=found.goodness.p_value,
-                differs=found.rejects(alpha),
+                alpha=tables.alpha,
+                records=tests.records,
+                two_sample=tests.two_sample.statistic,
+                p_two_sample=tests.two_sample.p_value,
+                stein=tests.goodness.statistic,
+                p_stein=tests.goodness.p_value,
+                differs=tests.rejects(tables.alpha),
             )
         )
-    return checks
+    return Measured(parts={"protection": checks})

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 __all__ = [
-    "MadeCells",
+    "SyntheticCells",
     "NoisyCells",
     "NoisyScore",
     "combined",
@@ -65,7 +65,7 @@ class NoisyCells(BaseModel):
         return self.noise_std / self.n
 
 
-class MadeCells(BaseModel):
+class SyntheticCells(BaseModel):
     """Counts of synthetic records in the same cells.
 
     Attributes:
@@ -122,7 +122,7 @@ def combined(releases: Sequence[NoisyCells]) -> NoisyCells:
     return releases[0].model_copy(update=update)
 
 
-def score(released: NoisyCells, made: MadeCells) -> NoisyScore:
+def score(released: NoisyCells, made: SyntheticCells) -> NoisyScore:
     """How near a table is; see the module.
 
     Raises:
@@ -133,17 +133,17 @@ def score(released: NoisyCells, made: MadeCells) -> NoisyScore:
     return NoisyScore(total / marginals, 0.5 * s * math.sqrt(len(gap)) / marginals)
 
 
-def ranked(released: NoisyCells, made: Mapping[str, MadeCells]) -> dict[str, NoisyScore]:
+def ranked(released: NoisyCells, made: Mapping[str, SyntheticCells]) -> dict[str, NoisyScore]:
     """The score of each table by name, the closest first: the choice that noisy counts make.
 
     Raises:
       ValueError: counts of different cells.
     """
-    found = {name: score(released, cells) for name, cells in made.items()}
-    return dict(sorted(found.items(), key=lambda one: one[1].value))
+    scores = {name: score(released, counts) for name, counts in made.items()}
+    return dict(sorted(scores.items(), key=lambda item: item[1].value))
 
 
-def difference(released: NoisyCells, one: MadeCells, other: MadeCells) -> NoisyScore:
+def difference(released: NoisyCells, one: SyntheticCells, other: SyntheticCells) -> NoisyScore:
     """How much farther the first table is than the other, against the same release.
 
     Raises:
@@ -158,20 +158,20 @@ def difference(released: NoisyCells, one: MadeCells, other: MadeCells) -> NoisyS
     return NoisyScore(value, s * math.sqrt(float(between.sum())) / marginals)
 
 
-def words(found: NoisyScore) -> str:
+def words(gap: NoisyScore) -> str:
     """What a difference of scores says, in a sentence.
 
     >>> words(NoisyScore(0.004, 0.003))
     'The difference of 0.0040 is within the noise (± 0.0059): the two cannot be told apart.'
     """
-    gap = f"The difference of {abs(found.value):.4f} is"
-    band = f"the noise (± {found.half_width:.4f})"
-    if abs(found.value) <= found.half_width:
-        return f"{gap} within {band}: the two cannot be told apart."
-    return f"{gap} larger than {band}."
+    start = f"The difference of {abs(gap.value):.4f} is"
+    noise = f"the noise (± {gap.half_width:.4f})"
+    if abs(gap.value) <= gap.half_width:
+        return f"{start} within {noise}: the two cannot be told apart."
+    return f"{start} larger than {noise}."
 
 
-def _gap(released: NoisyCells, made: MadeCells) -> Floats:
+def _gap(released: NoisyCells, made: SyntheticCells) -> Floats:
     """Real less synthetic share of every cell, the former with noise."""
     if released.key != made.key:
         raise ValueError("These counts are of different cells and cannot be compared.")

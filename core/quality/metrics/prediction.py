@@ -20,21 +20,25 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.metrics import f1_score, r2_score, roc_auc_score
 
-from core.quality.aligned_tables import Cells, Features, sample_rows
-from core.quality.metrics.learners import (
-    Learner,
+from core.quality.aligned_tables import AlignedTable, Features
+from core.quality.comparison import Comparison
+from core.quality.metrics.bootstrap import half_width_of
+from core.quality.metrics.estimators import (
+    Estimator,
     class_scores,
     fit,
     logistic,
     one_thread,
     positive_class,
 )
-from core.quality.metrics.utility import Task
+from core.quality.metrics.family import Measured, Metric, Step, family
+from core.quality.metrics.train_synthetic_test_real import Task
 from core.quality.report.types import PredictionPoint
 
 __all__ = ["dimension_prediction", "prediction_gap"]
 
 Floats = NDArray[np.float64]
+Values = NDArray[np.generic]
 TRAIN_ROWS = 8_000
 TEST_ROWS = 8_000
 RESAMPLES = 20
@@ -43,12 +47,22 @@ RESAMPLED_ROWS = 2_000
 # what the commonest label scores, often near 1: there a small gain is already much of what is left.
 MARGINS = {"R²": 0.05, "AUROC": 0.05, "F1": 0.02}
 
+PREDICTION_GAP = Metric(
+    key="prediction_gap",
+    title="Predicting each column: gap",
+    goal="lower",
+    meaning="Each column is predicted from the others on real rows, once learnt from real and once "
+    "from synthetic rows; this is the mean difference of the two scores.",
+    source="Dimension-wise prediction, DP-auto-GAN (ICLR 2020 submission) §5.2; AUROC for two "
+    "labels, F1 for longer lists, R² for numbers",
+)
+
 
 def dimension_prediction(
     features: Features,
-    real: Cells,
-    synthetic: Cells,
-    test: Cells,
+    real: AlignedTable,
+    synthetic: AlignedTable,
+    test: AlignedTable,
     *,
     seed: int = 0,
     observe: Callable[[float], None] | None = None,
@@ -64,9 +78,8 @@ def dimension_prediction(
       observe: told the fraction done.
     """
     rng = np.random.default_rng(seed)
-    real = real.take(sample_rows(real.n, TRAIN_ROWS, rng))
-    synthetic = synthetic.take(sample_rows(synthetic.n, TRAIN_ROWS, rng))
-    test = test.take(sample_rows(test.n, TEST_ROWS, rng))
+    real, synthetic = real.sample(TRAIN_ROWS, rng), synthetic.sample(TRAIN_ROWS, rng)
+    test = test.sample(TEST_ROWS, rng)
     points = []
     for done, name in enumerate(features.names):
         with one_thread():
@@ -92,25 +105,43 @@ def prediction_gap(points: list[PredictionPoint], *, every: bool = False) -> flo
     return float(np.mean(gaps)) if gaps else None
 
 
-def _point(task: Task, real: Cells, synthetic: Cells, test: Cells, seed: int) -> PredictionPoint:
+@family(PREDICTION_GAP, text="Predicting each column from the others", order=150, cost=4.0)
+def column_predictions(tables: Comparison, step: Step) -> Measured:
+    """Each column predicted from the others."""
+    points = dimension_prediction(
+        tables.features,
+        tables.train,
+        tables.synthetic,
+        tables.test,
+        seed=tables.seed,
+        observe=lambda done: step("Predicting each column from the others", done),
+    )
+    gap = prediction_gap(points)
+    note = "No column can be predicted from the others, even by real rows." if gap is None else ""
+    return Measured([PREDICTION_GAP.score(gap, note=note)], {"dimension_prediction": points})
+
+
+def _point(
+    task: Task, real: AlignedTable, synthetic: AlignedTable, test: AlignedTable, seed: int
+) -> PredictionPoint:
     x_test, y_test = task.data(test)
     metric = _metric(task, y_test)
-    found: list[float | None] = [None, None]
+    scores: list[float | None] = [None, None]
     baseline, note = 0.0, "The real test rows hold one value here, so nothing can be measured."
     band = None
     if len(np.unique(y_test)) > 1:
-        told = [_told(task, train, x_test, y_test, seed) for train in (real, synthetic)]
-        found = [_score(metric, y_test, one) for one in told]
-        band = _half_width(metric, y_test, told, seed)
+        predicted = [_predict(task, train, x_test, y_test, seed) for train in (real, synthetic)]
+        scores = [_score(metric, y_test, one) for one in predicted]
+        band = _half_width(metric, y_test, predicted, seed)
         baseline = {"R²": 0.0, "AUROC": 0.5}.get(metric, _majority(y_test))
         note = "Even the real table does not predict this column; left out of the gap."
-        if found[0] is not None and found[0] >= baseline + MARGINS[metric]:
+        if scores[0] is not None and scores[0] >= baseline + MARGINS[metric]:
             note = ""
     return PredictionPoint(
         column=task.target,
         metric=metric,
-        real=found[0],
-        synthetic=found[1],
+        real=scores[0],
+        synthetic=scores[1],
         baseline=baseline,
         predictable=not note,
         half_width=band,
@@ -118,17 +149,15 @@ def _point(task: Task, real: Cells, synthetic: Cells, test: Cells, seed: int) ->
     )
 
 
-def _metric(task: Task, y_test: NDArray[np.generic]) -> str:
+def _metric(task: Task, y_test: Values) -> str:
     if task.numeric:
         return "R²"
     return "AUROC" if len(np.unique(y_test)) == 2 else "F1"
 
 
-def _told(
-    task: Task, train: Cells, x_test: Floats, y_test: NDArray[np.generic], seed: int
-) -> NDArray[np.generic]:
+def _predict(task: Task, train: AlignedTable, x_test: Floats, y_test: Values, seed: int) -> Values:
     """What a model says of the test rows: values, labels, or how likely the rarer of two is."""
-    model: Learner = logistic(seed)
+    model: Estimator = logistic(seed)
     if task.numeric:
         model = HistGradientBoostingRegressor(max_iter=60, random_state=seed)
     fitted = fit(model, *task.data(train), numeric=task.numeric)
@@ -137,31 +166,27 @@ def _told(
     return np.asarray(fitted.predict(x_test))
 
 
-def _score(metric: str, y: NDArray[np.generic], told: NDArray[np.generic]) -> float:
+def _score(metric: str, y: Values, predicted: Values) -> float:
     if metric == "R²":
-        return max(0.0, float(r2_score(y, told)))
+        return max(0.0, float(r2_score(y, predicted)))
     if metric == "AUROC":
-        return float(roc_auc_score(y == positive_class(y), told))
-    return float(f1_score(y, told, average="weighted"))
+        return float(roc_auc_score(y == positive_class(y), predicted))
+    return float(f1_score(y, predicted, average="weighted"))
 
 
-def _half_width(
-    metric: str, y: NDArray[np.generic], told: list[NDArray[np.generic]], seed: int
-) -> float:
+def _half_width(metric: str, y: Values, predicted: list[Values], seed: int) -> float:
     """Of a 95 % interval of the difference of the two scores, by bootstrap of the test rows."""
     rng, size = np.random.default_rng(seed), min(len(y), RESAMPLED_ROWS)
     gaps = []
     for _ in range(RESAMPLES):
         rows = rng.integers(len(y), size=size)
         if len(np.unique(y[rows])) > 1:
-            a, b = (_score(metric, y[rows], one[rows]) for one in told)
+            a, b = (_score(metric, y[rows], one[rows]) for one in predicted)
             gaps.append(a - b)
-    if len(gaps) < 2:
-        return 0.0
-    return float(1.96 * np.std(gaps, ddof=1) * np.sqrt(size / len(y)))
+    return half_width_of(gaps, size / len(y))
 
 
-def _majority(y: NDArray[np.generic]) -> float:
+def _majority(y: Values) -> float:
     """Weighted F1 of always naming the commonest label, of share p: p · 2p / (1 + p)."""
     p = float(np.unique(y, return_counts=True)[1].max() / len(y))
     return p * 2 * p / (1 + p)

@@ -18,12 +18,45 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
-from core.quality.aligned_tables import Cells, Features
-from core.quality.metrics.learners import class_scores, fit, logistic, one_thread
+from core.quality.aligned_tables import AlignedTable, Features
+from core.quality.comparison import Comparison
+from core.quality.metrics.estimators import class_scores, fit, logistic, one_thread
+from core.quality.metrics.family import Measured, Metric, Step, family
 
 __all__ = ["Propensity", "propensity", "tree_auroc"]
 
 Floats = NDArray[np.float64]
+ROWS = 40_000  # rows a side for the regression
+TREE_ROWS = 20_000  # rows a side for the trees
+
+PMSE = Metric(
+    key="pmse",
+    title="Told apart by a simple model (pMSE)",
+    goal="lower",
+    high=0.25,
+    meaning="A logistic regression tries to tell real from synthetic rows: 0 means it cannot, 0.25 "
+    "that it always can (with equally many rows of each).",
+    source="Snoke et al. 2018",
+)
+PMSE_RATIO = Metric(
+    key="pmse_ratio",
+    title="Told apart by a simple model (ratio)",
+    unit="times",
+    goal="lower",
+    high=1e6,
+    meaning="The same number over what a resampling of the real table itself would show: 1 is "
+    "ideal, 2 is a second sample of as many people; in large tables every small difference counts.",
+    source="Snoke et al. 2018, pMSE ratio",
+)
+TREE_AUROC = Metric(
+    key="tree_auroc",
+    title="Told apart by trees: AUROC",
+    goal="lower",
+    low=0.5,
+    meaning="Boosted trees learn to tell real from synthetic rows and are tested on fresh ones: "
+    "0.5 is a coin. A hard test: hardly any private table passes it.",
+    source="Classifier two-sample test, Lopez-Paz and Oquab 2017",
+)
 
 
 @dataclass(frozen=True)
@@ -41,7 +74,7 @@ class Propensity:
     auroc: float
 
 
-def propensity(features: Features, real: Cells, synthetic: Cells) -> Propensity:
+def propensity(features: Features, real: AlignedTable, synthetic: AlignedTable) -> Propensity:
     """pMSE, its ratio and AUROC; both tables are one and the same when either has no rows."""
     x, y = _labelled(features, real, synthetic)
     if len(np.unique(y)) < 2:
@@ -49,17 +82,18 @@ def propensity(features: Features, real: Cells, synthetic: Cells) -> Propensity:
     with one_thread():
         p = class_scores(fit(logistic(), x, y), x)(1)
     share = float(y.mean())
-    found = float(np.mean((p - share) ** 2))
+    pmse = float(np.mean((p - share) ** 2))
     expected = _directions(x) * (1.0 - share) ** 2 * share / len(y)
-    ratio = found / expected if expected > 0.0 else 1.0
-    return Propensity(found, ratio, float(roc_auc_score(y, p)))
+    ratio = pmse / expected if expected > 0.0 else 1.0
+    return Propensity(pmse, ratio, float(roc_auc_score(y, p)))
 
 
-def tree_auroc(features: Features, real: Cells, synthetic: Cells, *, seed: int = 0) -> float:
+def tree_auroc(
+    features: Features, real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0
+) -> float:
     """AUROC of boosted trees on the half of the rows that they did not learn from; 0.5 is ideal."""
     x, y = _labelled(features, real, synthetic)
-    half = np.random.default_rng(seed).permutation(len(y))
-    train, test = half[: len(y) // 2], half[len(y) // 2 :]
+    train, test = np.array_split(np.random.default_rng(seed).permutation(len(y)), [len(y) // 2])
     if len(np.unique(y[train])) < 2 or len(np.unique(y[test])) < 2:
         return 0.5
     model = HistGradientBoostingClassifier(random_state=seed)
@@ -68,8 +102,25 @@ def tree_auroc(features: Features, real: Cells, synthetic: Cells, *, seed: int =
     return float(roc_auc_score(y[test], score))
 
 
+@family(PMSE, PMSE_RATIO, TREE_AUROC, text="Telling real from synthetic rows", order=120, cost=0.6)
+def telling_apart(tables: Comparison, _: Step) -> Measured:
+    """Can a learner tell real from synthetic rows?"""
+    rng = tables.rng(4)
+    real, synthetic = (table.sample(ROWS, rng) for table in (tables.real, tables.synthetic))
+    regression = propensity(tables.features, real, synthetic)
+    real, synthetic = (table.sample(TREE_ROWS, rng) for table in (real, synthetic))
+    trees = tree_auroc(tables.features, real, synthetic, seed=tables.seed)
+    return Measured(
+        [
+            PMSE.score(regression.pmse),
+            PMSE_RATIO.score(regression.ratio),
+            TREE_AUROC.score(max(0.5, trees), ceiling=0.5),
+        ]
+    )
+
+
 def _labelled(
-    features: Features, real: Cells, synthetic: Cells
+    features: Features, real: AlignedTable, synthetic: AlignedTable
 ) -> tuple[Floats, NDArray[np.int64]]:
     x = np.concatenate([features.encode(real), features.encode(synthetic)])
     return x, np.repeat([0, 1], [real.n, synthetic.n]).astype(np.int64)

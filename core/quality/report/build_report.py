@@ -1,37 +1,27 @@
-"""build_report: everything the Review page shows, measured in stages and saved after each.
+"""build_report: everything the Review page shows, measured family by family, saved after each.
 
 The report reopens the real table without noise, for eyes inside the organisation.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
 from core.quality.aligned_tables import sample_rows
-from core.quality.metrics.lmdp_check import protection_checks
-from core.quality.report import learning, stages
-from core.quality.report.builder import Observe, Save, open_build
+from core.quality.comparison import Comparison
+from core.quality.metrics.columns import single_columns
+from core.quality.metrics.family import Step, families
 from core.quality.report.types import Report
 from core.table.schema import Schema
 
 __all__ = ["build_report"]
 
 FIRST_LOOK_ROWS = 20_000  # of longer tables, rows a side of the pictures that come first
-STAGES = (
-    stages.columns,
-    stages.pairs,
-    stages.joint,
-    stages.strengths,
-    stages.plane,
-    stages.shapes,
-    stages.before,
-    learning.disclosure,
-    learning.telling_apart,
-    learning.utility,
-    learning.ten_kinds,
-    learning.predictions,
-)
+READING_COST = 0.1  # of opening the tables, in the unit of `Family.cost`
 
 
 def build_report(
@@ -40,8 +30,8 @@ def build_report(
     schema: Schema,
     *,
     test: pd.DataFrame | None = None,
-    observe: Observe | None = None,
-    save: Save | None = None,
+    observe: Callable[[str, float], None] | None = None,
+    save: Callable[[Report], None] | None = None,
     seed: int = 0,
     alpha: float = 0.05,
     before: pd.DataFrame | None = None,
@@ -55,7 +45,7 @@ def build_report(
       test: real rows the synthesizer never saw. Without it every fourth real row is kept for
         testing, and the report says so.
       observe: told what is being measured and the fraction done, in [0, 1].
-      save: called with the report so far after each stage; single columns come first.
+      save: called with the report so far after each family; single columns come first.
       seed: of subsamples and learners.
       alpha: level of the tests of tagged columns, in (0, 1/2).
       before: what the synthesizer would have released before boosting, to stand beside.
@@ -66,35 +56,68 @@ def build_report(
     if not len(real) or not len(synthetic):
         raise ValueError("A report needs at least one real and one synthetic row.")
     if max(len(real), len(synthetic)) > FIRST_LOOK_ROWS and save is not None:
-        _first_look(real, synthetic, schema, seed=seed, save=save)
-    build = open_build(
-        real, synthetic, schema, test=test, before=before, seed=seed, observe=observe, save=save
+        look = _first_look(real, synthetic, schema, seed=seed)
+        if look is not None:
+            save(look)
+    observe, save = observe or _ignore, save or _ignore
+    observe("Reading both tables", 0.0)
+    tables = Comparison.open(
+        real, synthetic, schema, test=test, before=before, seed=seed, alpha=alpha
     )
-    if not len(build.features):
+    if not len(tables.features):
         raise ValueError("No column can be compared: every one is dropped, text or an identifier.")
-    for stage in STAGES:
-        stage(build)
-        if stage is stages.columns and schema.sensitive:
-            build.observe("Testing the tagged columns", 0.08)
-            checks = protection_checks(real, synthetic, schema, alpha=alpha, seed=seed)
-            build.parts["protection"] = checks
-        build.publish()
-    build.observe("Report finished", 1.0)
-    return build.publish(complete=True)
+    applied = [family for family in families() if family.applies(tables)]
+    whole, done = READING_COST + sum(family.cost for family in applied), READING_COST
+    report = _empty(tables)
+    for family in families():
+        if family not in applied:
+            report = _with(report, notes=[*report.notes, *filter(None, [family.otherwise])])
+            continue
+        step = _steps(observe, start=done / whole, share=family.cost / whole)
+        step(family.text.format(target=tables.target), 0.0)
+        measured = family.measure(tables, step)
+        report = _with(report, scores=[*report.scores, *measured.scores], **measured.parts)
+        save(report)
+        done += family.cost
+    observe("Report finished", 1.0)
+    report = _with(report, complete=True)
+    save(report)
+    return report
+
+
+def _ignore(*_: object) -> None:
+    """Nobody listens."""
+
+
+def _steps(observe: Step, *, start: float, share: float) -> Step:
+    """Fractions of one family as fractions of the whole report, in which it has this share."""
+    return lambda text, fraction: observe(text, start + share * fraction)
+
+
+def _empty(tables: Comparison) -> Report:
+    target = tables.schema.target
+    return Report(
+        rows_real=len(tables.frames[0]),
+        rows_synthetic=len(tables.frames[1]),
+        target=target if target and tables.schema[target].modelled else None,
+        notes=list(tables.notes),
+    )
+
+
+def _with(report: Report, **parts: Any) -> Report:
+    """The report with these fields, validated."""
+    return Report(**{**dict(report), **parts})
 
 
 def _first_look(
-    real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *, seed: int, save: Save
-) -> None:
-    """Pictures of single columns from a few rows, while all rows are being read."""
+    real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *, seed: int
+) -> Report | None:
+    """Pictures of single columns from a few rows, while all rows are being read; None for none."""
     rng = np.random.default_rng(seed)
     few = [frame.iloc[sample_rows(len(frame), FIRST_LOOK_ROWS, rng)] for frame in (real, synthetic)]
-    build = open_build(
-        few[0], few[1], schema, test=None, before=None, seed=seed, observe=None, save=None
-    )
-    if len(build.features):
-        stages.columns(build)
-        report = build.publish()
-        note = f"A first look at {FIRST_LOOK_ROWS:,} rows a side; all rows follow."
-        rows = {"rows_real": len(real), "rows_synthetic": len(synthetic)}
-        save(report.model_copy(update={"notes": [note], "scores": [], **rows}))
+    tables = Comparison.open(few[0], few[1], schema, seed=seed)
+    if not len(tables.features):
+        return None
+    note = f"A first look at {FIRST_LOOK_ROWS:,} rows a side; all rows follow."
+    rows = {"rows_real": len(real), "rows_synthetic": len(synthetic)}
+    return _with(_empty(tables), **single_columns(tables, _ignore).parts, notes=[note], **rows)

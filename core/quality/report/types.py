@@ -1,4 +1,7 @@
-"""The report as stored in report.json. Imports pydantic only, so that pages may read it cheaply."""
+"""The report as stored in report.json, and the histograms a plan released for it.
+
+Imports pydantic only, so that pages may read it cheaply.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ __all__ = [
     "PredictionPoint",
     "ProbabilityPoint",
     "Projection",
+    "ReleasedHistograms",
     "Report",
     "Score",
     "UtilityRow",
@@ -230,6 +234,20 @@ class AssociationTable(_Value):
     columns: list[str]
     real: list[list[float]]
     synthetic: list[list[float]]
+
+
+class ReleasedHistograms(_Value):
+    """Histograms of real columns as a plan released them.
+
+    Attributes:
+      n: records they count, public.
+      noise_std: standard deviation of the noise on each count.
+      counts: by column, in the bins of `core.privacy.mechanisms.histograms`, "missing" last.
+    """
+
+    n: int
+    noise_std: float
+    counts: dict[str, list[float]]
 
 
 class Report(_Value):

@@ -17,14 +17,13 @@ __all__ = [
     "DEFAULT_LIMIT",
     "NO_LIMIT",
     "Account",
-    "account",
-    "account_of",
+    "opening_entry",
     "default_limit",
     "limited",
-    "open_account",
     "pay",
     "people_of",
     "set_limit",
+    "table_account",
 ]
 
 # Workspaces of older versions hold accounts without a limit: every release was recorded, and this
@@ -71,24 +70,9 @@ def people_of(frame: pd.DataFrame) -> str:
     return digest.hexdigest()[:20]
 
 
-def account_of(ledger: Ledger, people: str) -> Entry | None:
+def opening_entry(ledger: Ledger, people: str) -> Entry | None:
     """The entry that opened the account, or None."""
     return next((entry for entry in ledger.accounts() if entry.people == people), None)
-
-
-def open_account(ledger: Ledger, people: str, n: int) -> Entry:
-    """The people's account; opened with the default limit when there is none.
-
-    Args:
-      ledger: where.
-      people: whose.
-      n: number of records, ≥ 1.
-    """
-    known = account_of(ledger, people)
-    if known is not None:
-        return known
-    epsilon, delta = default_limit(n)
-    return ledger.register(people, epsilon, delta, n=n)
 
 
 def pay(
@@ -150,12 +134,12 @@ class Account:
     entries: tuple[Entry, ...]
 
 
-def account(store: RunStore, table_id: str) -> Account:
+def table_account(store: RunStore, table_id: str) -> Account:
     """The ledger account of a table's people, which may have no entry yet."""
     people = store.table(table_id).people
     ledger = Ledger(store.engine)
     entries = ledger.entries(people)
-    opened = account_of(ledger, people)
+    opened = opening_entry(ledger, people)
     if opened is None or not limited(opened):
         return Account(people, None, None, None, entries)
     return Account(people, opened.limit, opened.delta, ledger.left(people), entries)
@@ -177,7 +161,7 @@ def set_limit(
       ValueError: a limit out of range.
     """
     table = store.table(table_id)
-    known = account_of(Ledger(store.engine), table.people)
+    known = opening_entry(Ledger(store.engine), table.people)
     if known is not None and not limited(known):
         raise LedgerError(
             "A release without a limit was made about these people, so none can be set any more. "
@@ -185,4 +169,4 @@ def set_limit(
         )
     delta = default_limit(table.training_n)[1] if delta is None else delta
     Ledger(store.engine).register(table.people, epsilon, delta, n=table.training_n)
-    return account(store, table_id)
+    return table_account(store, table_id)

@@ -18,20 +18,21 @@ from sqlalchemy import Connection, func, select, update
 
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.ledger.transaction import exclusive_transaction
-from core.runs.accounts.record_linkage import Comparison, Likeness, keep
+from core.runs.accounts.record_linkage import Comparison, LinkedAccount, add_sketch
 from core.runs.storage.database import RunRow, SketchRow, TableRow
-from core.runs.storage.store import RunStore, RunStoreError
+from core.runs.storage.errors import RunStoreError
+from core.runs.storage.store import RunStore
 
 __all__ = [
     "NEW",
-    "Likeness",
-    "Whose",
+    "LinkedAccount",
+    "AccountChoice",
     "account_names",
-    "answered",
-    "change",
-    "likenesses",
-    "settle",
-    "whose",
+    "require_account",
+    "change_account",
+    "linked_accounts",
+    "choose_account",
+    "account_choice",
 ]
 
 NEW = "new"  # for `--people`: people that no earlier table is about
@@ -39,28 +40,28 @@ MOST_NAME = 60  # characters of an account's name
 
 
 @dataclass(frozen=True)
-class Whose:
+class AccountChoice:
     """Whose people a table is about.
 
     Attributes:
       people: the account that pays.
-      alike: accounts that share rows with the table, the likeliest first; the first was proposed.
+      linked: accounts that share rows with the table, the likeliest first; the first was proposed.
       words: what the steward wrote to keep these people apart from an account that shares rows.
     """
 
     people: str
-    alike: tuple[Likeness, ...]
+    linked: tuple[LinkedAccount, ...]
     words: str = ""
 
     @property
-    def rivals(self) -> tuple[Likeness, ...]:
+    def others(self) -> tuple[LinkedAccount, ...]:
         """Accounts that share rows with the table and do not pay for it."""
-        return tuple(one for one in self.alike if one.people != self.people)
+        return tuple(one for one in self.linked if one.people != self.people)
 
     @property
     def open(self) -> bool:
         """Whether the steward still has to say whose people these are."""
-        return bool(self.rivals) and not self.words
+        return bool(self.others) and not self.words
 
 
 def account_names(store: RunStore, *, without: str | None = None) -> dict[str, str]:
@@ -89,12 +90,12 @@ def account_names(store: RunStore, *, without: str | None = None) -> dict[str, s
     }
 
 
-def likenesses(store: RunStore, frame: pd.DataFrame) -> tuple[Likeness, ...]:
+def linked_accounts(store: RunStore, frame: pd.DataFrame) -> tuple[LinkedAccount, ...]:
     """The accounts that share rows with a table, the likeliest first; stores nothing."""
-    return Comparison(store, frame).look()
+    return Comparison(store, frame).linked()
 
 
-def settle(
+def choose_account(
     store: RunStore,
     frame: pd.DataFrame,
     *,
@@ -102,7 +103,7 @@ def settle(
     table_id: str | None = None,
     people: str | None = None,
     words: str = "",
-) -> Whose:
+) -> AccountChoice:
     """Say which account pays for a table, and keep what its people are recognised by.
 
     Args:
@@ -115,7 +116,7 @@ def settle(
       words: why the table is to be kept apart from accounts that share rows.
 
     Returns:
-      The account, with what was found; `Whose.open` when words are needed and there are none.
+      The account, with what was found; it is `open` when words are needed and there are none.
 
     Raises:
       RunStoreError: the name cannot be one.
@@ -123,22 +124,22 @@ def settle(
     comparison = Comparison(store, frame)
     fresh = secrets.token_hex(10)
     while True:
-        alike = comparison.look()
-        chosen = _chosen(people, alike, fresh)
-        answer = Whose(chosen, alike, words.strip() if people is not None else "")
-        if not answer.rivals:
-            answer = Whose(chosen, alike)
-        row = comparison.row(chosen, alike, answer.words, title=title, table_id=table_id)
+        linked = comparison.linked()
+        chosen = _chosen(people, linked, fresh)
+        answer = AccountChoice(chosen, linked, words.strip() if people is not None else "")
+        if not answer.others:
+            answer = AccountChoice(chosen, linked)
+        row = comparison.row(chosen, linked, answer.words, title=title, table_id=table_id)
         with exclusive_transaction(store.engine, SketchRow.__tablename__) as connection:
             # two imports of one table at once must end in one account: the later one looks again
             if _newest(connection) == comparison.seen:
-                keep(connection, row)
+                add_sketch(connection, row)
                 break
     _declare(store, answer, key=table_id or row["exact"][:20])
     return answer
 
 
-def whose(store: RunStore, table_id: str) -> Whose:
+def account_choice(store: RunStore, table_id: str) -> AccountChoice:
     """What is known of whose people a stored table is about."""
     with store.engine.connect() as connection:
         row = connection.execute(
@@ -146,24 +147,24 @@ def whose(store: RunStore, table_id: str) -> Whose:
         ).first()
     people = store.table(table_id).people
     if row is None:  # kept by an older version
-        return Whose(people, ())
-    return Whose(people, tuple(Likeness(**one) for one in row.alike), row.words)
+        return AccountChoice(people, ())
+    return AccountChoice(people, tuple(LinkedAccount(**one) for one in row.alike), row.words)
 
 
-def answered(store: RunStore, table_id: str) -> None:
+def require_account(store: RunStore, table_id: str) -> None:
     """Refuse a table that shares rows with accounts that would not pay for it.
 
     Raises:
       RunStoreError: the steward has to say first whose people these are.
     """
-    if whose(store, table_id).open:
+    if account_choice(store, table_id).open:
         raise RunStoreError(
             "Rows of this table are also in tables of another account. Nothing was spent. Say on "
             "the Tables page whose people these are."
         )
 
 
-def change(store: RunStore, table_id: str, people: str, words: str = "") -> Whose:
+def change_account(store: RunStore, table_id: str, people: str, words: str = "") -> AccountChoice:
     """Let another account pay for a stored table, before anything was released of it.
 
     Args:
@@ -176,16 +177,16 @@ def change(store: RunStore, table_id: str, people: str, words: str = "") -> Whos
       RunStoreError: words are missing, or a run or release of the table is there already; nothing
         was changed.
     """
-    before = whose(store, table_id)
-    chosen = _chosen(people, before.alike, secrets.token_hex(10))
-    answer = Whose(chosen, before.alike, words.strip())
+    before = account_choice(store, table_id)
+    chosen = _chosen(people, before.linked, secrets.token_hex(10))
+    answer = AccountChoice(chosen, before.linked, words.strip())
     if answer.open:
         raise RunStoreError(
             "Rows of this table are also in a table of another account. Nothing was changed. Say "
             "in words why these are other people."
         )
-    if not answer.rivals:
-        answer = Whose(chosen, before.alike)
+    if not answer.others:
+        answer = AccountChoice(chosen, before.linked)
     if store.table(table_id).people != chosen:
         with exclusive_transaction(store.engine, SketchRow.__tablename__) as connection:
             _movable(store, connection, table_id)
@@ -213,9 +214,9 @@ def _movable(store: RunStore, connection: Connection, table_id: str) -> None:
         )
 
 
-def _chosen(people: str | None, alike: Sequence[Likeness], fresh: str) -> str:
+def _chosen(people: str | None, linked: Sequence[LinkedAccount], fresh: str) -> str:
     if people is None:
-        return alike[0].people if alike else fresh
+        return linked[0].people if linked else fresh
     name = people.strip()
     if name == NEW:
         return fresh
@@ -226,12 +227,12 @@ def _chosen(people: str | None, alike: Sequence[Likeness], fresh: str) -> str:
     return name
 
 
-def _declare(store: RunStore, answer: Whose, *, key: str) -> None:
+def _declare(store: RunStore, answer: AccountChoice, *, key: str) -> None:
     """Into the ledger: these people are apart from those that share rows with them."""
-    if not answer.rivals or not answer.words:
+    if not answer.others or not answer.words:
         return
     ledger = Ledger(store.engine)
-    for people in (answer.people, *(rival.people for rival in answer.rivals)):
+    for people in (answer.people, *(rival.people for rival in answer.others)):
         ledger.declare(people, answer.words, key=f"people {key} {people} {answer.people}")
 
 

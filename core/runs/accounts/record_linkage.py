@@ -1,4 +1,4 @@
-"""Likeness: whose people a table is probably about, by the rows it shares with earlier tables.
+"""Record linkage: whose people a table is about, by the rows it shares with earlier tables.
 
 Compared are stored tables, tables that were deleted since, and those that the command line read.
 """
@@ -19,18 +19,18 @@ from core.privacy.ledger.ledger import Ledger
 from core.privacy.ledger.transaction import exclusive_transaction
 from core.runs.accounts.account import people_of
 from core.runs.storage.database import SketchRow
-from core.runs.storage.secrets import people_key
 from core.runs.storage.store import RunStore
+from core.runs.storage.workspace_secrets import people_key
 from core.table.record_hashes import HashedTable, RecordSample, sample_records, table_digest
 from core.table.record_overlap import Overlap, estimate_overlap
 
-__all__ = ["Comparison", "Likeness", "keep"]
+__all__ = ["Comparison", "LinkedAccount", "add_sketch"]
 
 COMPARED = 200_000  # rows of a table that are compared with earlier ones, at most
 
 
 @dataclass(frozen=True)
-class Likeness:
+class LinkedAccount:
     """An account whose people a table is probably about.
 
     Attributes:
@@ -56,10 +56,10 @@ class Comparison:
         self._store, self._frame = store, frame
         self._key = people_key(store.workspace)
         self._hashed, self._exact = _hashed(frame, self._key)
-        self._alike: dict[str, Likeness] = {}
+        self._linked: dict[str, LinkedAccount] = {}
 
-    def look(self) -> tuple[Likeness, ...]:
-        """Compare with what is new; all that is alike so far."""
+    def linked(self) -> tuple[LinkedAccount, ...]:
+        """Compare with what is new; every account linked so far."""
         _catch_up(self._store, self._key)
         for row in _later(self._store, self.seen):
             self.seen = row.id
@@ -70,12 +70,12 @@ class Comparison:
             if exact or (overlap is not None and overlap.same_people):
                 self._add(row.people, _evidence(row, None if exact else overlap))
         self._older()
-        return tuple(sorted(self._alike.values(), key=lambda one: -one.strength))
+        return tuple(sorted(self._linked.values(), key=lambda one: -one.strength))
 
     def row(
         self,
         people: str,
-        alike: tuple[Likeness, ...],
+        linked: tuple[LinkedAccount, ...],
         words: str,
         *,
         title: str,
@@ -89,7 +89,7 @@ class Comparison:
             "created": time.time(),
             "exact": self._exact,
             "body": sample_records(self._frame, self._key).to_bytes(),
-            "alike": [asdict(one) for one in alike],
+            "alike": [asdict(one) for one in linked],
             "words": words,
         }
 
@@ -103,10 +103,10 @@ class Comparison:
             if people in accounts - sketched:
                 self._add(people, ("All rows of this table were in an earlier one.", 1.0))
 
-    def _add(self, people: str, found: tuple[str, float]) -> None:
-        best = self._alike.get(people)
-        if best is None or found[1] > best.strength:
-            self._alike[people] = Likeness(people, *found)
+    def _add(self, people: str, evidence: tuple[str, float]) -> None:
+        best = self._linked.get(people)
+        if best is None or evidence[1] > best.strength:
+            self._linked[people] = LinkedAccount(people, *evidence)
 
 
 def _hashed(frame: pd.DataFrame, key: bytes) -> tuple[HashedTable, str]:
@@ -142,7 +142,7 @@ def _catch_up(store: RunStore, key: bytes) -> None:
             "words": "",
         }
         with exclusive_transaction(store.engine, SketchRow.__tablename__) as connection:
-            keep(connection, row)
+            add_sketch(connection, row)
 
 
 def _later(store: RunStore, seen: int) -> Iterator[SketchRow]:
@@ -180,7 +180,7 @@ def _many(share: float) -> str:
     return f"About {max(1, round(100 * share))} of 100 rows"
 
 
-def keep(connection: Connection, row: dict[str, Any]) -> None:
+def add_sketch(connection: Connection, row: dict[str, Any]) -> None:
     """Add a sketch, unless the same is there; the caller holds the lock."""
     same = select(SketchRow.id).where(
         SketchRow.people == row["people"],

@@ -7,9 +7,10 @@ more. Each attempt has a meter and a checkpoint of its own; a crash goes on with
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from core.models.events import Note, Observe
 from core.models.registry import load_fitted
@@ -17,15 +18,16 @@ from core.models.synthesizer import FitContext, Fitted, Synthesizer
 from core.privacy.guarded import PrivateTable
 from core.privacy.meter import Meter
 from core.privacy.plan import Phase, Plan
+from core.runs.execution.job import Job, LmdpResult
 from core.runs.execution.noisy_scores import release_cells
-from core.runs.execution.review_histograms import release_overlay
+from core.runs.execution.review_histograms import release_histograms
+from core.runs.storage.artefacts import METER
 from core.runs.storage.workspace import private_folder, replacing
 from core.table.codec import Codec, Codes
 
-if TYPE_CHECKING:
-    from core.runs.execution.pipeline import Job
-
 __all__ = ["Attempts", "fit_attempts"]
+
+MOST_CHECKED = 40_000  # released records that an inside check looks at
 
 
 @dataclass(frozen=True)
@@ -36,32 +38,47 @@ class Attempts:
       fitted: the model of the last one.
       executed: what ran in all of them.
       private: whether all noise came from a secure generator.
-      verdicts: of the last one's certificate or check, by group; empty when nothing was tested.
+      lmdp_results: of the last one's certificate or check, by group; empty when nothing was tested.
       used: how many were made.
     """
 
     fitted: Fitted
     executed: tuple[Phase, ...]
     private: bool
-    verdicts: tuple[dict[str, Any], ...]
+    lmdp_results: tuple[LmdpResult, ...]
     used: int
 
 
 def fit_attempts(
-    job: Job, model: Synthesizer[Any], codec: Codec, codes: Codes, *, observe: Observe
+    job: Job,
+    model: Synthesizer[Any],
+    codec: Codec,
+    codes: Codes,
+    *,
+    shift_key: bytes,
+    observe: Observe,
 ) -> Attempts:
-    """Fit until the tagged columns pass or no attempt is left; see `pipeline.execute`."""
+    """Fit until the tagged columns pass or no attempt is left; see `pipeline.execute`.
+
+    Args:
+      job: with the plan.
+      model: fits.
+      codec: of the run's domain.
+      codes: the rows that are trained on, encoded by it.
+      shift_key: fixes the marginal shift of tagged columns.
+      observe: hears of each phase and brings the wish back.
+    """
     executed: list[Phase] = []
     private, number = True, 0
     while True:
         number += 1
-        one = _Attempt(job, model, codec, number)
-        fitted, verdicts = one.run(codes, observe)
-        executed += one.meter.executed
-        private = private and one.meter.private
-        passed = all(verdict["granted"] for verdict in verdicts)
+        attempt = _Attempt(job, model, codec, number, shift_key)
+        fitted, results = attempt.run(codes, observe)
+        executed += attempt.meter.executed
+        private = private and attempt.meter.private
+        passed = all(result["granted"] for result in results)
         if passed or number == job.plan.attempts:
-            return Attempts(fitted, _joined(executed), private, tuple(verdicts), number)
+            return Attempts(fitted, _joined(executed), private, tuple(results), number)
         text = f"Attempt {number} did not pass the check of the tagged columns. Beginning anew."
         observe(Note(text=text))
 
@@ -69,21 +86,24 @@ def fit_attempts(
 class _Attempt:
     """One attempt, kept in a folder of its own."""
 
-    def __init__(self, job: Job, model: Synthesizer[Any], codec: Codec, number: int):
+    def __init__(
+        self, job: Job, model: Synthesizer[Any], codec: Codec, number: int, shift_key: bytes
+    ) -> None:
         self._job, self._model, self._codec, self._number = job, model, codec, number
+        self._shift_key = shift_key
         base = private_folder(job.folder / "checkpoint")
         self._folder = base if number == 1 else private_folder(base / f"attempt-{number}")
-        self._verdict = self._folder / "verdict.json"
+        self._results = self._folder / "verdict.json"
         place = job.folder if number == 1 else self._folder
-        self.meter = _meter(place / "meter.json", job.plan, resume=job.resume)
+        self.meter = _meter(place / METER, job.plan, resume=job.resume)
 
-    def run(self, codes: Codes, observe: Observe) -> tuple[Fitted, list[dict[str, Any]]]:
+    def run(self, codes: Codes, observe: Observe) -> tuple[Fitted, list[LmdpResult]]:
         """The fitted model and what was found of its tagged columns; from disk if it is there."""
         job, saved = self._job, self._job.folder / "model"
-        if job.resume and self._verdict.exists():
-            verdicts: list[dict[str, Any]] = json.loads(self._verdict.read_text(encoding="utf-8"))
-            return load_fitted(job.plan.model, saved), verdicts
-        from core.runs.execution import lmdp_certificate as protect
+        if job.resume and self._results.exists():
+            results: list[LmdpResult] = json.loads(self._results.read_text(encoding="utf-8"))
+            return load_fitted(job.plan.model, saved), results
+        from core.runs.execution.lmdp_certificate import shifted  # torch, after `limit_threads`
 
         table = PrivateTable(codes, self._codec.domain, job.plan, meter=self.meter)
         context = FitContext(
@@ -94,34 +114,32 @@ class _Attempt:
             resume=job.resume,
         )
         fitted = self._model.fit(table, job.plan, context)
-        fitted = protect.shifted(fitted, job.plan, job.shift_key, observe=observe)
+        fitted = shifted(fitted, job.plan, self._shift_key, observe=observe)
         if self._number == 1:
-            release_overlay(table, job.plan, self._codec, job.folder, observe=observe)
-            release_cells(table, job.plan, self._codec, job.folder, observe=observe)
+            release_histograms(table, self._codec, job.artefacts, observe=observe)
+            release_cells(table, self._codec, job.artefacts, observe=observe)
         fitted.save(private_folder(saved))
         if job.plan.protection is None:
             return fitted, []
-        verdicts = self._judge(table, fitted, codes, observe)
-        with replacing(self._verdict) as file:
-            file.write(json.dumps(verdicts).encode())
-        return fitted, verdicts
+        results = self._test(table, fitted, codes, observe)
+        with replacing(self._results) as file:
+            file.write(json.dumps(results).encode())
+        return fitted, results
 
-    def _judge(
+    def _test(
         self, table: PrivateTable, fitted: Fitted, codes: Codes, observe: Observe
-    ) -> list[dict[str, Any]]:
-        from core.runs.execution import lmdp_certificate as protect
+    ) -> list[LmdpResult]:
+        # torch comes after `limit_threads`
+        from core.runs.execution.lmdp_certificate import certify, check_inside
 
         plan, protection = self._job.plan, self._job.plan.protection
         assert protection is not None
         if not plan.budget.private:
             released = self._codec.encode(fitted.sample(min(len(codes), MOST_CHECKED)))
-            return protect.check_inside(self._codec, plan, real=codes, released=released)
+            return check_inside(self._codec, plan, real=codes, released=released)
         if protection.certificate is None:
             return []  # looking would reveal; the steward's page checks for itself
-        return protect.certify(table, fitted, plan, observe=observe)
-
-
-MOST_CHECKED = 40_000  # released records that an inside check looks at
+        return certify(table, fitted, plan, observe=observe)
 
 
 def _meter(path: Path, plan: Plan, *, resume: bool) -> Meter:
@@ -138,8 +156,10 @@ def _meter(path: Path, plan: Plan, *, resume: bool) -> Meter:
 
 def _joined(executed: list[Phase]) -> tuple[Phase, ...]:
     """Phases of one name as one, with their runs added up, in order of first appearance."""
-    found: dict[str, Phase] = {}
+    counts: Counter[str] = Counter()
     for phase in executed:
-        count = phase.count + (found[phase.name].count if phase.name in found else 0)
-        found[phase.name] = phase.model_copy(update={"count": count})
-    return tuple(found.values())
+        counts[phase.name] += phase.count
+    return tuple(
+        phase.model_copy(update={"count": counts[phase.name]})
+        for phase in {phase.name: phase for phase in executed}.values()
+    )

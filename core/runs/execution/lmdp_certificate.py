@@ -6,8 +6,6 @@ that claims none is checked directly.
 
 from __future__ import annotations
 
-from typing import Any
-
 from core.lmdp.certificate import NEEDED, GroupTest, RejectionCount
 from core.lmdp.inside import inside_check
 from core.lmdp.level import GROUP, groups_of, threshold
@@ -16,11 +14,10 @@ from core.models.events import Emitter, Observe, Wish
 from core.models.synthesizer import Fitted
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan, certificate_phase
+from core.runs.execution.job import LmdpResult
 from core.table.codec import Codec, Codes
 
 __all__ = ["certify", "check_inside", "shifted"]
-
-Verdict = dict[str, Any]
 
 
 def shifted(fitted: Fitted, plan: Plan, key: bytes, *, observe: Observe) -> Fitted:
@@ -32,7 +29,9 @@ def shifted(fitted: Fitted, plan: Plan, key: bytes, *, observe: Observe) -> Fitt
     return Shifted.around(fitted, protection.groups, power=protection.shift, key=key)
 
 
-def certify(table: PrivateTable, fitted: Fitted, plan: Plan, *, observe: Observe) -> list[Verdict]:
+def certify(
+    table: PrivateTable, fitted: Fitted, plan: Plan, *, observe: Observe
+) -> list[LmdpResult]:
     """Release each group's certificate and say whether it is granted."""
     assert plan.protection is not None
     protection, codec = plan.protection, Codec(fitted.domain)
@@ -41,11 +40,11 @@ def certify(table: PrivateTable, fitted: Fitted, plan: Plan, *, observe: Observe
     released = codec.encode(fitted.sample(NEEDED))
     groups = groups_of(table.n)
     level = threshold(groups, epsilon=protection.certificate, alpha=protection.alpha)
-    verdicts = []
+    results = []
     for group, names in protection.groups.items():
         mechanism = RejectionCount(GroupTest.calibrate(codec, names, released))
         count = float(table.release(certificate_phase(group), mechanism)[0])
-        verdicts.append(
+        results.append(
             {
                 "group": group,
                 "columns": list(names),
@@ -60,16 +59,16 @@ def certify(table: PrivateTable, fitted: Fitted, plan: Plan, *, observe: Observe
                 "released ones; the number of rejections is released with Laplace noise",
             }
         )
-    return verdicts
+    return results
 
 
-def check_inside(codec: Codec, plan: Plan, *, real: Codes, released: Codes) -> list[Verdict]:
+def check_inside(codec: Codec, plan: Plan, *, real: Codes, released: Codes) -> list[LmdpResult]:
     """Test each group directly; only where no differential privacy is claimed."""
     assert plan.protection is not None and not plan.budget.private
-    alpha, verdicts = plan.protection.alpha, []
+    alpha, results = plan.protection.alpha, []
     for group, names in plan.protection.groups.items():
         check = inside_check(codec, names, real=real, released=released)
-        verdicts.append(
+        results.append(
             {
                 "group": group,
                 "columns": list(names),
@@ -82,7 +81,7 @@ def check_inside(codec: Codec, plan: Plan, *, real: Codes, released: Codes) -> l
                 "against released ones; both must reject",
             }
         )
-    return verdicts
+    return results
 
 
 def _say(observe: Observe, name: str, title: str, *, private: bool = False) -> None:

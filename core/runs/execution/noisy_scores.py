@@ -10,17 +10,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from core.models.events import Observe
-from core.privacy.plan import Budget, Phase, Plan
-from core.quality.metrics.noisy import MadeCells, NoisyCells, combined
-from core.runs.execution.review_histograms import due, noise_of, shown_columns
+from core.privacy.plan import Budget, Phase
+from core.quality.metrics.noisy import NoisyCells, SyntheticCells, combined
+from core.runs.execution.paid_release import release_once
+from core.runs.execution.review_histograms import noise_of, shown_columns
+from core.runs.storage.artefacts import ArtefactStore, load_json
 from core.runs.storage.records import RunRecord
-from core.runs.storage.workspace import replacing
 from core.table.codec import Codec
 from core.table.marginals import MOST_PAIRS, PAIR_GROUPS, SINGLE_GROUPS, pairs_of
 from core.table.schema import Domain
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_SHARE",
-    "MADE",
-    "RELEASED",
+    "NOISY_CELLS",
     "SCORE",
+    "SYNTHETIC_CELLS",
     "cells_key",
-    "count_made",
-    "made_cells",
+    "count_synthetic",
+    "synthetic_cells",
     "release_cells",
     "released_cells",
     "score_phase",
 ]
 
 SCORE = "score"  # name of the phase
-RELEASED = "cells.json"  # artefact: what was released of real records
-MADE = "made-cells.json"  # artefact: the same counts of the run's synthetic records
+NOISY_CELLS = "cells.json"  # artefact: what was released of real records
+SYNTHETIC_CELLS = "made-cells.json"  # artefact: the same counts of the run's synthetic records
 DEFAULT_SHARE = 0.05
 _BINS = ("name", "kind", "missing", "low", "high", "step", "scale", "spikes", "categories", "other")
 
@@ -96,28 +96,31 @@ def cells_key(domain: Domain, n: int) -> str:
 
 
 def release_cells(
-    table: PrivateTable, plan: Plan, codec: Codec, folder: Path, *, observe: Observe
+    table: PrivateTable, codec: Codec, artefacts: ArtefactStore, *, observe: Observe
 ) -> None:
-    """Release the counts into the run's folder; nothing where the plan holds no such phase."""
-    title = "Counting rows to compare runs by, with noise"
-    if not due(table, plan, SCORE, title, observe=observe):
-        return
-    from core.privacy.mechanisms.marginals import Marginals
+    """Release the counts; nothing where the plan holds no such phase."""
+    from core.privacy.mechanisms.marginals import Marginals  # needs torch, as the fit does
 
-    domain = codec.domain
-    mechanism = Marginals.of(codec, shown_columns(domain), domain.target)
-    cells = NoisyCells(
-        key=cells_key(domain, plan.n),
-        n=plan.n,
-        noise_std=plan.phase(SCORE).noise_multiplier * mechanism.sensitivity,
-        sizes=mechanism.sizes,
-        counts=tuple(table.release(SCORE, mechanism).tolist()),
+    domain, n = codec.domain, table.plan.n
+    release_once(
+        table,
+        SCORE,
+        lambda: Marginals.of(codec, shown_columns(domain), domain.target),
+        lambda mechanism, counts, noise_std: NoisyCells(
+            key=cells_key(domain, n),
+            n=n,
+            noise_std=noise_std,
+            sizes=mechanism.sizes,
+            counts=tuple(counts),
+        ),
+        title="Counting rows to compare runs by, with noise",
+        artefacts=artefacts,
+        artefact=NOISY_CELLS,
+        observe=observe,
     )
-    with replacing(folder / RELEASED) as file:
-        file.write(cells.model_dump_json().encode())
 
 
-def count_made(synthetic: pd.DataFrame, domain: Domain, n: int) -> MadeCells | None:
+def count_synthetic(synthetic: pd.DataFrame, domain: Domain, n: int) -> SyntheticCells | None:
     """The same counts of synthetic records, for the worker; None where no column may be compared.
 
     Args:
@@ -128,31 +131,34 @@ def count_made(synthetic: pd.DataFrame, domain: Domain, n: int) -> MadeCells | N
     names = shown_columns(domain)
     if not names:
         return None
-    import torch
+    import torch  # pages import this module, and count nothing
 
     from core.privacy.mechanisms.marginals import Marginals
 
     codec = Codec(domain)
     mechanism = Marginals.of(codec, names, domain.target)
     counts = mechanism.statistic(codec.encode(synthetic), torch.ones(len(synthetic)))
-    return MadeCells(key=cells_key(domain, n), rows=len(synthetic), counts=tuple(counts.tolist()))
+    return SyntheticCells(
+        key=cells_key(domain, n), rows=len(synthetic), counts=tuple(counts.tolist())
+    )
 
 
 def released_cells(store: RunStore, table_id: str, key: str) -> NoisyCells | None:
     """What runs of a table have bought of these cells, as one release; None when none has."""
-    found = []
-    for run in store.runs(table_id):
-        path = store.artefact(run.id, RELEASED)
-        if run.private and path.exists():
-            cells = NoisyCells.model_validate_json(path.read_bytes())
-            found += [cells] if cells.key == key else []
-    return combined(found) if found else None
+    releases = [
+        load_json(store.artefacts(run.id), NOISY_CELLS, NoisyCells)
+        for run in store.runs(table_id)
+        if run.private
+    ]
+    same = [cells for cells in releases if cells is not None and cells.key == key]
+    return combined(same) if same else None
 
 
-def made_cells(store: RunStore, runs: Sequence[RunRecord]) -> dict[str, MadeCells]:
+def synthetic_cells(store: RunStore, runs: Sequence[RunRecord]) -> dict[str, SyntheticCells]:
     """Counts of the synthetic records of those private runs that have them, by run id."""
-    return {
-        run.id: MadeCells.model_validate_json(store.artefact(run.id, MADE).read_bytes())
+    counted = {
+        run.id: load_json(store.artefacts(run.id), SYNTHETIC_CELLS, SyntheticCells)
         for run in runs
-        if run.private and store.has_artefact(run.id, MADE)
+        if run.private
     }
+    return {run_id: cells for run_id, cells in counted.items() if cells is not None}

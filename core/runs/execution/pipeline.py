@@ -12,23 +12,32 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from core.models.events import Emitter, Observe, Wish
+from core.models.registry import synthesizer
 from core.models.synthesizer import Synthesizer
 from core.privacy.accounting.accountant import guarantee
-from core.privacy.ledger.ledger import Entry
-from core.privacy.plan import Guarantee, Phase, Plan
-from core.runs.execution.attempts import fit_attempts
-from core.runs.execution.privacy_certificate import conditions, make_certificate
-from core.runs.storage.workspace import replacing
+from core.privacy.ledger.ledger import Entry, Ledger
+from core.privacy.plan import Guarantee, Phase
+from core.runs.accounts.account import pay
+from core.runs.accounts.people import require_account
+from core.runs.execution.attempts import Attempts, fit_attempts
+from core.runs.execution.job import Job
+from core.runs.execution.privacy_certificate import conditions, make_privacy_certificate
+from core.runs.storage.artefacts import (
+    BASELINE_TABLE,
+    PRIVACY_CERTIFICATE,
+    SYNTHETIC_TABLE,
+    ArtefactStore,
+)
+from core.runs.storage.store import RunStore
+from core.runs.storage.workspace_secrets import shift_key
 from core.table.codec import Codec
-from core.table.schema import Schema
 
-__all__ = ["DeviceError", "Job", "Outcome", "choose_device", "execute", "limit_threads"]
+__all__ = ["DeviceError", "Outcome", "choose_device", "execute", "limit_threads"]
 
 Find = Callable[[str], Synthesizer[Any]]
 
@@ -38,42 +47,13 @@ class DeviceError(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
-    """What `execute` needs to know.
-
-    Attributes:
-      table: the table's name, for the certificate.
-      plan: what may be done.
-      schema: with a declared domain.
-      rows: synthetic records to make, ≥ 1.
-      seed: of data-free randomness; None draws one.
-      device: "cpu" or "cuda", as `choose_device` answered.
-      folder: where checkpoint, model, synthetic table and certificate go.
-      resume: whether to go on from the checkpoint in that folder.
-      inferred: whether the domain was declared public without a look.
-      shift_key: fixes the marginal shift of tagged columns, see `protect.shift_key`.
-    """
-
-    table: str
-    plan: Plan
-    schema: Schema
-    rows: int
-    seed: int | None
-    device: str
-    folder: Path
-    resume: bool = False
-    inferred: bool = False
-    shift_key: bytes = b""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Outcome:
     """What came out: the synthetic table [rows, columns], what ran, what may be claimed."""
 
     synthetic: pd.DataFrame
     executed: tuple[Phase, ...]
     guarantee: Guarantee
-    certificate: dict[str, Any]
+    privacy_certificate: dict[str, Any]
 
 
 def limit_threads(workers: int = 1) -> None:
@@ -109,67 +89,94 @@ def execute(
     job: Job,
     load: Callable[[Sequence[str]], pd.DataFrame],
     *,
-    debit: Callable[[], Entry],
+    store: RunStore,
     observe: Observe,
-    find: Find,
+    find: Find = synthesizer,
+    debited: Callable[[Entry], None] = lambda entry: None,
 ) -> Outcome:
-    """Run a plan to its synthetic table, which lies in the job's folder at the end.
+    """Run a plan to its synthetic table, which is among the job's artefacts at the end.
 
     Args:
       job: see `Job`.
       load: rows of the named columns; called once, after the debit.
-      debit: pays for the plan and returns the ledger's entry; for a resumed run, the entry it has.
+      store: holds the ledger that pays and the secret that shifts.
       observe: hears of each phase and brings the wish back.
       find: the synthesizer of a model id.
+      debited: told of the ledger's entry before a row is read; for a resumed run, the one it has.
 
     Raises:
       FitCancelled, FitPaused: the observer's wish was followed.
-      SchemaError, DeviceError, ValueError: one plain line; nothing was spent when it came before
-        the debit.
+      SchemaError, LedgerError, RunStoreError, ValueError: one plain line; nothing was spent when it
+        came before the debit.
     """
     model = find(job.plan.model)
     codec = Codec(job.schema.domain())
     _phase(observe, "debit", "Checking the ledger")
-    entry = debit()
+    entry = _debit(job, store)
+    debited(entry)
     _phase(observe, "read", "Reading and encoding the table")
     names = [column.name for column in codec.domain.modelled]
     codes = codec.encode(load(names))
-    made = fit_attempts(job, model, codec, codes, observe=observe)
-    terms = conditions(job.schema, n=job.plan.n, inferred=job.inferred)
-    ran = guarantee(made.executed, job.plan.budget.delta, terms)
-    claim = _claim(job.plan, ran) if made.private else ran
+    key = shift_key(store.workspace, job.people)
+    attempts = fit_attempts(job, model, codec, codes, shift_key=key, observe=observe)
+    claim = _claim(job, attempts)
     _phase(observe, "sample", "Making the synthetic table", pausable=False)
-    synthetic = made.fitted.sample(job.rows, seed=job.seed)
-    certificate = make_certificate(
+    synthetic = attempts.fitted.sample(job.rows, seed=job.seed)
+    certificate = make_privacy_certificate(
         table=job.table,
         plan=job.plan,
-        executed=made.executed,
+        executed=attempts.executed,
         guarantee=claim,
         rows=len(synthetic),
         debit=entry,
-        verdicts=made.verdicts,
-        attempts=made.used,
+        lmdp_results=attempts.lmdp_results,
+        attempts=attempts.used,
     )
-    if made.fitted.baseline is not None:
-        with replacing(job.folder / "before.parquet") as file:
-            made.fitted.baseline.sample(job.rows, seed=job.seed).to_parquet(file, index=False)
-    with replacing(job.folder / "synthetic.parquet") as file:
-        synthetic.to_parquet(file, index=False)
-    with replacing(job.folder / "certificate.json") as file:
+    baseline = attempts.fitted.baseline
+    if baseline is not None:
+        _write_table(job.artefacts, BASELINE_TABLE, baseline.sample(job.rows, seed=job.seed))
+    _write_table(job.artefacts, SYNTHETIC_TABLE, synthetic)
+    with job.artefacts.replacing(PRIVACY_CERTIFICATE) as file:
         file.write(json.dumps(certificate, indent=1, ensure_ascii=False).encode())
     return Outcome(
-        synthetic=synthetic, executed=made.executed, guarantee=claim, certificate=certificate
+        synthetic=synthetic,
+        executed=attempts.executed,
+        guarantee=claim,
+        privacy_certificate=certificate,
     )
 
 
-def _claim(plan: Plan, ran: Guarantee) -> Guarantee:
+def _debit(job: Job, store: RunStore) -> Entry:
+    """Pay for the plan; a key that paid already, before a pause or a crash, pays no more."""
+    if job.table_id is not None:
+        require_account(store, job.table_id)
+    return pay(
+        Ledger(store.engine),
+        job.people,
+        job.plan,
+        job.debit_key,
+        domain=job.schema.domain(),
+        allow_non_private=job.allow_non_private,
+        shift_words=job.shift_words,
+    )
+
+
+def _write_table(artefacts: ArtefactStore, name: str, frame: pd.DataFrame) -> None:
+    with artefacts.replacing(name) as file:
+        frame.to_parquet(file, index=False)
+
+
+def _claim(job: Job, attempts: Attempts) -> Guarantee:
     """What may be claimed: where attempts were declared, all of them, however many were needed.
 
     How many were needed depends on the data; the plan's ε covers every case.
     """
-    if plan.attempts == 1 or not ran.private:
-        return ran
-    return plan.guarantee.model_copy(update={"conditions": ran.conditions})
+    plan = job.plan
+    terms = conditions(job.schema, n=plan.n, inferred=job.inferred)
+    executed = guarantee(attempts.executed, plan.budget.delta, terms)
+    if plan.attempts == 1 or not executed.private or not attempts.private:
+        return executed
+    return plan.guarantee.model_copy(update={"conditions": executed.conditions})
 
 
 def _phase(observe: Observe, name: str, title: str, *, pausable: bool = True) -> None:

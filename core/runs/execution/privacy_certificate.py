@@ -1,4 +1,4 @@
-"""The certificate: what is claimed, under which neighbouring relation, on which conditions.
+"""The privacy certificate: what is claimed, under which neighbouring relation, on which conditions.
 
 It holds nothing computed from real rows but the number of records, so it may leave the house.
 """
@@ -20,7 +20,7 @@ __all__ = [
     "LMDP_STATEMENT",
     "conditions",
     "declared",
-    "make_certificate",
+    "make_privacy_certificate",
     "origin",
     "product_version",
 ]
@@ -122,7 +122,7 @@ def conditions(schema: Schema, *, n: int, inferred: bool = False) -> tuple[str, 
     )
 
 
-def make_certificate(
+def make_privacy_certificate(
     *,
     table: str,
     plan: Plan,
@@ -130,7 +130,7 @@ def make_certificate(
     guarantee: Guarantee,
     rows: int,
     debit: Entry,
-    verdicts: Sequence[dict[str, Any]] = (),
+    lmdp_results: Sequence[dict[str, Any]] = (),
     attempts: int = 1,
 ) -> dict[str, Any]:
     """The certificate as JSON-safe values.
@@ -142,7 +142,7 @@ def make_certificate(
       guarantee: from `executed`, never from settings.
       rows: synthetic records made with the run.
       debit: the ledger's entry; its hash also dates the ledger's chain.
-      verdicts: of the tagged groups' certificates, see `core.runs.execution.lmdp_certificate`.
+      lmdp_results: of the tagged groups, see `core.runs.execution.lmdp_certificate`.
       attempts: how many were made.
     """
     private = guarantee.private
@@ -169,13 +169,13 @@ def make_certificate(
             *(sentence for _, sentence in debit.statements),
         ],
         "phases": [phase.model_dump(mode="json") for phase in executed],
-        "lmdp": _lmdp(plan, verdicts, attempts, debit),
+        "lmdp": _lmdp(plan, lmdp_results, attempts, debit),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
 
 def _lmdp(
-    plan: Plan, verdicts: Sequence[dict[str, Any]], attempts: int, debit: Entry
+    plan: Plan, results: Sequence[dict[str, Any]], attempts: int, debit: Entry
 ) -> dict[str, Any] | None:
     """What is said of tagged columns; None without tags.
 
@@ -190,8 +190,8 @@ def _lmdp(
         "alpha": protection.alpha,
         "groups": {name: list(columns) for name, columns in protection.groups.items()},
         "shift": protection.shift,
-        "verdicts": list(verdicts),
-        "granted": all(v["granted"] for v in verdicts) if verdicts else None,
+        "verdicts": list(results),
+        "granted": all(result["granted"] for result in results) if results else None,
         "attempts_declared": plan.attempts,
         "attempts_made": attempts,
         "confirmed": [sentence for about, sentence in debit.statements if about == "shift"],

@@ -14,9 +14,10 @@ import psutil
 from sqlalchemy.exc import OperationalError
 
 from core.models.events import FitEvent, PhaseStarted, Preview, Wish
+from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import RunEvent
 from core.runs.storage.process import MIB, Readings
-from core.runs.storage.store import RunStore, RunStoreError
+from core.runs.storage.store import RunStore
 
 __all__ = ["Heartbeat", "Pace", "Reporter", "Stopwatch"]
 
@@ -108,7 +109,7 @@ class Reporter:
             self._burst -= 1
         if pace is None or pace.due() or early:
             self._held.pop(event.kind, None)
-            self._store.append(self._run_id, event)
+            self._store.journal.append(self._run_id, event)
         else:
             self._held[event.kind] = event
         return self.wish()
@@ -134,7 +135,7 @@ class Reporter:
     def flush(self) -> None:
         """Store what was held back, so that the last step of a phase is always there."""
         for event in self._held.values():
-            self._store.append(self._run_id, event)
+            self._store.journal.append(self._run_id, event)
         self._held.clear()
 
     def supersede(self) -> None:
@@ -181,7 +182,7 @@ class Heartbeat:
                     self._reporter.supersede()
                     return
                 if pace.due():
-                    self._store.append(self._run_id, RunEvent(kind="device", data=reading))
+                    self._store.journal.append(self._run_id, RunEvent(kind="device", data=reading))
             except (RunStoreError, OperationalError):
                 continue  # the database is busy: the next reading may do
 

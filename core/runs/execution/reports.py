@@ -8,19 +8,30 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
 
-from core.runs.execution.noisy_scores import MADE, count_made
+from core.quality.report.types import ReleasedHistograms
+from core.runs.execution.noisy_scores import SYNTHETIC_CELLS, count_synthetic
 from core.runs.execution.privacy_certificate import product_version
-from core.runs.execution.review_histograms import OVERLAY
-from core.runs.storage.artefacts import OUTSIDE
+from core.runs.execution.review_histograms import HISTOGRAMS
+from core.runs.storage.artefacts import (
+    BASELINE_TABLE,
+    INSIDE_REPORT,
+    OUTSIDE_REPORT,
+    SYNTHETIC_TABLE,
+    ArtefactStore,
+    LocalArtefacts,
+    load_json,
+    save_json,
+)
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import private_folder, replacing
+from core.runs.storage.workspace import private_folder
 
 if TYPE_CHECKING:
     from core.quality.report.types import Report
@@ -50,70 +61,75 @@ def make_reports(
       observe: told what is being measured and the fraction done.
       compare: makes the inside report; `core.quality.report.build_report.build_report` when None.
     """
-    synthetic = pd.read_parquet(store.artefact(run.id, "synthetic.parquet"))
+    artefacts = store.artefacts(run.id)
+    synthetic = _read_table(artefacts, SYNTHETIC_TABLE)
     if run.private:  # else the synthetic rows themselves may quote anyone: they have no outside
-        _outside(store, run, synthetic)
-        if (made := count_made(synthetic, run.schema.domain(), run.plan.n)) is not None:
-            _write(store.artefact(run.id, MADE), made.model_dump_json().encode())
-    target = store.artefact(run.id, "report.json")
+        _report_outside(artefacts, run, synthetic)
+        cells = count_synthetic(synthetic, run.schema.domain(), run.plan.n)
+        if cells is not None:
+            save_json(artefacts, SYNTHETIC_CELLS, cells)
     table = store.table(run.table_id).path
-    kept = private_folder(table.parent / "reports") / f"{_key(store, run)}.json"
-    if kept.exists():
-        _write(target, kept.read_bytes())
+    earlier = LocalArtefacts(private_folder(table.parent / "reports"))
+    name = f"{_key(store, run)}.json"
+    if earlier.exists(name):
+        _copy(earlier, name, artefacts)
         observe("Measured before", 1.0)
         return
     columns = [column.name for column in run.schema.domain().columns]
-    real, held = store.load_split(run.table_id, run.schema.holdout, columns=columns)
-    more: dict[str, Any] = {}
+    real, holdout = store.load_split(run.table_id, run.schema.holdout, columns=columns)
+    options: dict[str, Any] = {}
     if run.plan.protection is not None:
-        more["alpha"] = run.plan.protection.alpha
-    if len(held):
-        more["test"] = held
-    if store.has_artefact(run.id, "before.parquet"):
-        more["before"] = pd.read_parquet(store.artefact(run.id, "before.parquet"))
+        options["alpha"] = run.plan.protection.alpha
+    if len(holdout):
+        options["test"] = holdout
+    if artefacts.exists(BASELINE_TABLE):
+        options["before"] = _read_table(artefacts, BASELINE_TABLE)
 
     def save(report: Report) -> None:
-        _write(target, report.model_dump_json().encode())
+        save_json(artefacts, INSIDE_REPORT, report)
 
-    report = (compare or _standard())(
-        real, synthetic, run.schema, observe=observe, save=save, **more
-    )
+    compare = compare or _standard()
+    report = compare(real, synthetic, run.schema, observe=observe, save=save, **options)
     save(report)
-    _write(kept, report.model_dump_json().encode())
+    save_json(earlier, name, report)
 
 
-def content_key(files: list[Path], *facts: object) -> str:
+def content_key(files: Sequence[Path], *facts: object) -> str:
     """64 hex digits that name the bytes of these files and these facts, and nothing else."""
-    whole = hashlib.sha256(json.dumps([FORMAT, product_version(), *facts]).encode())
+    digest = hashlib.sha256(json.dumps([FORMAT, product_version(), *facts]).encode())
     for path in files:
         with path.open("rb") as file:
-            whole.update(hashlib.file_digest(file, "sha256").digest())
-    return whole.hexdigest()
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
 
 
 def _key(store: RunStore, run: RunRecord) -> str:
-    names = ("synthetic.parquet", "before.parquet")
-    files = [store.artefact(run.id, name) for name in names if store.has_artefact(run.id, name)]
+    artefacts = store.artefacts(run.id)
+    names = [name for name in (SYNTHETIC_TABLE, BASELINE_TABLE) if artefacts.exists(name)]
+    files = [*map(artefacts.path, names), store.table(run.table_id).path]
     protection = run.plan.protection
     alpha = None if protection is None else protection.alpha
-    files.append(store.table(run.table_id).path)
     return content_key(files, run.schema.model_dump_json(), alpha, len(files))
 
 
-def _outside(store: RunStore, run: RunRecord, synthetic: pd.DataFrame) -> None:
-    """The report for people outside; opens no real row."""
-    from core.quality.report.outside import Overlay, outside_report
+def _report_outside(artefacts: ArtefactStore, run: RunRecord, synthetic: pd.DataFrame) -> None:
+    """Write the report for people outside; opens no real row."""
+    # measuring is heavy: a worker imports it when its fit is done
+    from core.quality.report.outside import outside_report
 
-    overlay = None
-    if store.has_artefact(run.id, OVERLAY):
-        overlay = Overlay.model_validate_json(store.artefact(run.id, OVERLAY).read_bytes())
-    report = outside_report(synthetic, run.schema, overlay=overlay)
-    _write(store.artefact(run.id, OUTSIDE), report.model_dump_json().encode())
+    histograms = load_json(artefacts, HISTOGRAMS, ReleasedHistograms)
+    report = outside_report(synthetic, run.schema, released=histograms)
+    save_json(artefacts, OUTSIDE_REPORT, report)
 
 
-def _write(path: Path, content: bytes) -> None:
-    with replacing(path) as file:
-        file.write(content)
+def _read_table(artefacts: ArtefactStore, name: str) -> pd.DataFrame:
+    with artefacts.open(name) as file:
+        return pd.read_parquet(file)
+
+
+def _copy(source: ArtefactStore, name: str, target: ArtefactStore) -> None:
+    with source.open(name) as report, target.replacing(INSIDE_REPORT) as file:
+        shutil.copyfileobj(report, file)
 
 
 def _standard() -> Compare:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.models.events import Emitter, Observe, Wish
+from core.models.events import Observe
 from core.privacy.accounting.split import noise_for_share
-from core.privacy.plan import Budget, Phase, Plan
-from core.runs.storage.workspace import replacing
+from core.privacy.plan import Budget, Phase
+from core.quality.report.types import ReleasedHistograms
+from core.runs.execution.paid_release import release_once
+from core.runs.storage.artefacts import ArtefactStore
 from core.table.codec import Codec
 from core.table.schema import Domain
 
@@ -16,17 +17,16 @@ if TYPE_CHECKING:
     from core.privacy.guarded import PrivateTable
 
 __all__ = [
-    "OVERLAY",
+    "HISTOGRAMS",
     "REVIEW",
-    "due",
     "noise_of",
-    "release_overlay",
+    "release_histograms",
     "review_phase",
     "shown_columns",
 ]
 
 REVIEW = "review"  # name of the phase
-OVERLAY = "overlay.json"  # artefact that keeps what was released
+HISTOGRAMS = "overlay.json"  # artefact that keeps what was released
 
 
 def shown_columns(domain: Domain) -> list[str]:
@@ -69,36 +69,21 @@ def noise_of(budget: Budget, share: float, *, attempts: int = 1) -> float:
     return noise_for_share(whole, share, count=attempts)
 
 
-def due(table: PrivateTable, plan: Plan, name: str, title: str, *, observe: Observe) -> bool:
-    """Whether a phase that is released once is still to be released; says that it begins.
-
-    A release that was charged before a crash and not written is not made again.
-
-    Raises:
-      FitCancelled: the observer's wish was followed.
-    """
-    if all(phase.name != name for phase in plan.phases) or table.meter.runs(name):
-        return False
-    Emitter(observe, obeys=(Wish.CANCEL,)).phase(name, title, private=True)
-    return True
-
-
-def release_overlay(
-    table: PrivateTable, plan: Plan, codec: Codec, folder: Path, *, observe: Observe
+def release_histograms(
+    table: PrivateTable, codec: Codec, artefacts: ArtefactStore, *, observe: Observe
 ) -> None:
-    """Release the histograms into the run's folder; nothing where the plan holds no such phase."""
-    title = "Counting rows for people outside, with noise"
-    if not due(table, plan, REVIEW, title, observe=observe):
-        return
-    from core.privacy.mechanisms.histograms import Histograms
-    from core.quality.report.outside import Overlay
+    """Release the histograms; nothing where the plan holds no such phase."""
+    from core.privacy.mechanisms.histograms import Histograms  # needs torch, as the fit does
 
-    mechanism = Histograms.of(codec, shown_columns(codec.domain))
-    released = table.release(REVIEW, mechanism)
-    overlay = Overlay(
-        n=plan.n,
-        noise_std=plan.phase(REVIEW).noise_multiplier * mechanism.sensitivity,
-        counts=mechanism.split(released.tolist()),
+    release_once(
+        table,
+        REVIEW,
+        lambda: Histograms.of(codec, shown_columns(codec.domain)),
+        lambda mechanism, counts, noise_std: ReleasedHistograms(
+            n=table.plan.n, noise_std=noise_std, counts=mechanism.split(counts)
+        ),
+        title="Counting rows for people outside, with noise",
+        artefacts=artefacts,
+        artefact=HISTOGRAMS,
+        observe=observe,
     )
-    with replacing(folder / OVERLAY) as file:
-        file.write(overlay.model_dump_json().encode())

@@ -9,11 +9,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from core.models.registry import load_fitted
-from core.models.synthesizer import Fitted
 from core.runs.execution.pipeline import limit_threads
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
@@ -22,17 +21,8 @@ from core.table.io.write import write_csv, write_parquet
 __all__ = ["main"]
 
 
-def main(
-    arguments: Sequence[str] | None = None,
-    *,
-    load: Callable[[str, Path], Fitted] = load_fitted,
-) -> int:
-    """Sample and write one file; 0 when it is there.
-
-    Args:
-      arguments: of the command line.
-      load: the saved model of a model id and a folder.
-    """
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Sample and write one file, as the arguments of the command line say; 0 when it is there."""
     parser = argparse.ArgumentParser(prog="core.runs.execution.sampling_process")
     parser.add_argument("run_id")
     parser.add_argument("--home", type=Path, required=True)
@@ -46,7 +36,7 @@ def main(
     limit_threads()
     with RunStore(Workspace(options.home)) as store:
         run = store.run(options.run_id)
-        model = load(run.model, store.artefact(run.id, "model"))
+        model = load_fitted(run.model, store.artefacts(run.id).path("model"))
     frame = model.sample(options.rows, seed=options.seed)
     if options.format == "parquet":
         write_parquet(frame, options.out)

@@ -11,35 +11,31 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-import pandas as pd
-
 from core.lmdp.errors import ShiftError
 from core.models.events import Emitter, FitCancelled, FitPaused, Progress, Wish
 from core.models.registry import synthesizer
-from core.privacy.ledger.ledger import Entry, Ledger, LedgerError
-from core.runs.accounts.account import pay
-from core.runs.accounts.people import answered
-from core.runs.execution.launcher import LocalLauncher
+from core.privacy.ledger.ledger import LedgerError
+from core.runs.execution.job import Job
+from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.execution.pipeline import (
     DeviceError,
     Find,
-    Job,
     choose_device,
     execute,
     limit_threads,
 )
 from core.runs.execution.reporter import Heartbeat, Reporter, ignore_hangup, peak_memory_mb
 from core.runs.execution.reports import Compare, make_reports
+from core.runs.storage.artefacts import METER
+from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
-from core.runs.storage.secrets import shift_key
-from core.runs.storage.store import RunStore, RunStoreError
+from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.table.schema import SchemaError
 
@@ -120,53 +116,39 @@ class _Work:
         """From debit to synthetic table."""
         run, store = self.record, self.store
         resume = run.debit is not None and store.has_checkpoint(run.id)
-        if run.debit is not None and not store.goes_on_free(run.id):
+        if run.debit is not None and not store.resumes_free(run.id):
             self.record = run = store.begin_again(run.id)
         if not resume:
-            _clear(store, run.id)
+            # an older checkpoint belongs to an older debit
+            for name in ("checkpoint", METER):
+                store.artefacts(run.id).delete(name)
         self.heart.device = choose_device(run.device)
         job = Job(
             table=run.table_name,
+            table_id=run.table_id,
             plan=run.plan,
             schema=run.schema,
             rows=run.rows,
             seed=run.seed,
             device=self.heart.device,
-            folder=store.workspace.runs_dir / run.id,
+            artefacts=store.artefacts(run.id),
+            people=run.people,
+            debit_key=run.debit_key,
+            allow_non_private=bool(run.confirmation.strip()),
+            shift_words=run.shift_words,
             resume=resume,
-            shift_key=shift_key(store.workspace, run.people),
         )
         self._say("Going on from the checkpoint." if resume else "Fitting.")
         outcome = execute(
             job,
-            lambda names: self._rows(names)[0],
-            debit=self._debit,
+            lambda names: store.load_split(run.table_id, run.schema.holdout, columns=names)[0],
+            store=store,
             observe=self.reporter,
             find=self.find,
+            debited=lambda entry: store.record(run.id, debit=entry.id),
         )
         store.record(run.id, guarantee=outcome.guarantee)
         self._say("The synthetic table is ready; making the report.")
-
-    def _rows(self, names: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """The rows that are trained on and the holdout, as the run's schema splits them."""
-        run = self.record
-        return self.store.load_split(run.table_id, run.schema.holdout, columns=names)
-
-    def _debit(self) -> Entry:
-        """Pay for the plan; a key that paid already, before a pause or a crash, pays no more."""
-        run = self.record
-        answered(self.store, run.table_id)
-        entry = pay(
-            Ledger(self.store.engine),
-            run.people,
-            run.plan,
-            run.debit_key,
-            domain=run.schema.domain(),
-            allow_non_private=bool(run.confirmation.strip()),
-            shift_words=run.shift_words,
-        )
-        self.store.record(run.id, debit=entry.id)
-        return entry
 
     def _report(self) -> None:
         """Compare with the real table; what goes wrong here never costs the synthetic table."""
@@ -221,15 +203,9 @@ class _Work:
         return f"Stopped. {self._spent()} {self._resuming()}"
 
     def _resuming(self) -> str:
-        if self.store.goes_on_free(self.record.id):
+        if self.store.resumes_free(self.record.id):
             return "Resuming spends nothing more."
         return "There is no checkpoint: a new start spends its budget again."
-
-
-def _clear(store: RunStore, run_id: str) -> None:
-    """Make room for a start from the beginning: an older checkpoint belongs to an older debit."""
-    shutil.rmtree(store.artefact(run_id, "checkpoint"), ignore_errors=True)
-    store.artefact(run_id, "meter.json").unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

@@ -1,57 +1,138 @@
-"""Artefacts: the files a run keeps under runs/ID, and what they say about going on."""
+"""Artefacts: what a run keeps, such as synthetic.parquet, report.json and the folder model.
+
+Whatever reads or writes one as a stream asks for an `ArtefactStore`, so that artefacts can lie
+elsewhere. Models, checkpoints, logs and files made by other libraries need a folder of this
+machine; their code asks for `LocalArtefacts`.
+"""
 
 from __future__ import annotations
 
-import re
+import shutil
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO, Protocol, TypeVar
 
-from core.runs.storage.table_store import NotFoundError, TableStore
+from pydantic import BaseModel
 
-__all__ = ["INSIDE", "OUTSIDE", "Artefacts"]
+from core.runs.storage.errors import NotFoundError
+from core.runs.storage.workspace import private_folder, replacing
 
-INSIDE, OUTSIDE = "report.json", "outside.json"  # the reports, by who may see them
+__all__ = [
+    "BASELINE_TABLE",
+    "INSIDE_REPORT",
+    "METER",
+    "OUTSIDE_REPORT",
+    "PRIVACY_CERTIFICATE",
+    "SYNTHETIC_TABLE",
+    "ArtefactStore",
+    "LocalArtefacts",
+    "load_json",
+    "save_json",
+]
+
+SYNTHETIC_TABLE, BASELINE_TABLE = "synthetic.parquet", "before.parquet"
+PRIVACY_CERTIFICATE = "certificate.json"
+INSIDE_REPORT, OUTSIDE_REPORT = "report.json", "outside.json"  # by who may see them
+METER = "meter.json"
 UNFINISHED = (".half", ".part", ".tmp")  # endings of files that are still being written
-_ID = re.compile(r"[0-9a-f]{6,32}")
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
-class Artefacts(TableStore):
-    """The files of each run, such as synthetic.parquet, report.json and the folder model."""
+class ArtefactStore(Protocol):
+    """The artefacts of one run, as streams. Every method refuses a name that is no plain name."""
 
-    def artefact(self, run_id: str, name: str) -> Path:
-        """Where a run keeps an artefact, such as "synthetic.parquet" or "model"; it may be absent.
+    def open(self, name: str) -> BinaryIO:
+        """The bytes of an artefact, for reading; FileNotFoundError when it is absent."""
+
+    def replacing(self, name: str) -> AbstractContextManager[BinaryIO]:
+        """A stream that becomes the artefact when the block ends well, whole or not at all."""
+
+    def exists(self, name: str) -> bool:
+        """Whether the artefact, or the folder of that name, is there."""
+
+    def modified(self, name: str) -> float:
+        """When the artefact was written, seconds since 1970-01-01 UTC."""
+
+    def names(self, folder: str) -> list[str]:
+        """What is complete in a folder of the run; nothing when it is absent."""
+
+    def delete(self, name: str) -> None:
+        """Remove an artefact, or a folder with all it holds; nothing happens when it is absent."""
+
+    def within(self, folder: str) -> ArtefactStore:
+        """The artefacts in a folder of the run, made when absent."""
+
+
+@dataclass(frozen=True)
+class LocalArtefacts:
+    """An `ArtefactStore` in a folder of this machine.
+
+    Attributes:
+      folder: of the run, mode 0700; for code that needs real files beside each other.
+    """
+
+    folder: Path
+
+    def path(self, name: str) -> Path:
+        """Where an artefact lies or would lie, for code that needs a real file or folder.
 
         Raises:
-          NotFoundError: the id or the name is no plain name, so that no link leaves the workspace.
+          NotFoundError: the name is no plain name, so that no link leaves the workspace.
         """
-        if not _ID.fullmatch(run_id) or not name or Path(name).name != name or name == "..":
+        if not name or Path(name).name != name or name == "..":
             raise NotFoundError("There is no such artefact in this workspace.")
-        return self.workspace.runs_dir / run_id / name
+        return self.folder / name
 
-    def has_artefact(self, run_id: str, name: str) -> bool:
-        """Whether the artefact is there."""
-        return self.artefact(run_id, name).exists()
+    def open(self, name: str) -> BinaryIO:
+        """See `ArtefactStore.open`."""
+        return self.path(name).open("rb")
 
-    def has_checkpoint(self, run_id: str) -> bool:
-        """Whether a resumed run has something to go on from."""
-        folder = self.artefact(run_id, "checkpoint")
-        return folder.is_dir() and any(
-            not path.name.startswith(".") and path.suffix not in UNFINISHED
-            for path in folder.iterdir()
-        )
+    def replacing(self, name: str) -> AbstractContextManager[BinaryIO]:
+        """See `ArtefactStore.replacing`; the file can be read by its owner only."""
+        return replacing(self.path(name))
 
-    def goes_on_free(self, run_id: str) -> bool:
-        """Whether what was debited still pays for going on.
+    def exists(self, name: str) -> bool:
+        """See `ArtefactStore.exists`."""
+        return self.path(name).exists()
 
-        It does from a checkpoint or a finished table, and when the meter never counted a private
-        access: then nothing was released for what was paid.
-        """
-        return (
-            self.has_checkpoint(run_id)
-            or self.has_result(run_id)
-            or not self.has_artefact(run_id, "meter.json")
-        )
+    def modified(self, name: str) -> float:
+        """See `ArtefactStore.modified`."""
+        return self.path(name).stat().st_mtime
 
-    def has_result(self, run_id: str) -> bool:
-        """Whether the synthetic table and its certificate are there."""
-        names = ("synthetic.parquet", "certificate.json")
-        return all(self.has_artefact(run_id, name) for name in names)
+    def names(self, folder: str) -> list[str]:
+        """See `ArtefactStore.names`."""
+        where = self.path(folder)
+        return [
+            path.name
+            for path in (where.iterdir() if where.is_dir() else ())
+            if not path.name.startswith(".") and path.suffix not in UNFINISHED
+        ]
+
+    def delete(self, name: str) -> None:
+        """See `ArtefactStore.delete`."""
+        path = self.path(name)
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+    def within(self, folder: str) -> LocalArtefacts:
+        """See `ArtefactStore.within`."""
+        return LocalArtefacts(private_folder(self.path(folder)))
+
+
+def save_json(artefacts: ArtefactStore, name: str, value: BaseModel) -> None:
+    """Keep a value as JSON."""
+    with artefacts.replacing(name) as file:
+        file.write(value.model_dump_json().encode())
+
+
+def load_json(artefacts: ArtefactStore, name: str, kind: type[Model]) -> Model | None:
+    """A value that `save_json` kept; None where there is none."""
+    try:
+        with artefacts.open(name) as file:
+            return kind.model_validate_json(file.read())
+    except FileNotFoundError:
+        return None

@@ -32,7 +32,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 __all__ = [
     "UNRECORDED",
     "EventRow",
-    "LookRow",
+    "InsideViewRow",
     "NoteRow",
     "RunRow",
     "SketchRow",
@@ -154,7 +154,7 @@ class NoteRow(Base):
     text: Mapped[str] = mapped_column(Text)
 
 
-class LookRow(Base):
+class InsideViewRow(Base):
     """Who had the inside view of a run open, and when first; rows are added and never changed.
 
     No foreign keys: a look is not undone by deleting the run or the table.
@@ -195,14 +195,14 @@ def open_engine(url: str) -> Engine:
 
 def create_tables(engine: Engine) -> None:
     """Make what is absent; safe when several processes do it at once."""
-    first_looks = not inspect(engine).has_table(LookRow.__tablename__)
+    no_views_yet = not inspect(engine).has_table(InsideViewRow.__tablename__)
     with engine.begin() as connection:
         for table in Base.metadata.sorted_tables:
             connection.execute(CreateTable(table, if_not_exists=True))
             for index in table.indexes:
                 connection.execute(CreateIndex(index, if_not_exists=True))
     _add_columns(engine)
-    if first_looks:
+    if no_views_yet:
         _count_older_runs(engine)
 
 
@@ -244,6 +244,6 @@ def _count_older_runs(engine: Engine) -> None:
     )
     try:
         with engine.begin() as connection:
-            connection.execute(insert(LookRow).from_select(columns, ended))
+            connection.execute(insert(InsideViewRow).from_select(columns, ended))
     except IntegrityError:  # another process opened the workspace at the same moment
         return

@@ -6,21 +6,24 @@ import time
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import func, insert, literal, or_, select
+from sqlalchemy import Engine, func, insert, literal, or_, select
 from sqlalchemy.exc import IntegrityError
 
 from core.models.events import FitEvent
 from core.runs.storage.database import EventRow
+from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import EventKind, RunEvent, json_safe
-from core.runs.storage.table_store import RunStoreError, TableStore
 
 __all__ = ["Journal"]
 
 APPEND_TRIES = 20  # two writers that chose the same number: the second chooses again
 
 
-class Journal(TableStore):
+class Journal:
     """Events of runs: appended once, numbered from 1 in each run, never changed."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     def append(self, run_id: str, event: FitEvent | RunEvent) -> int:
         """Store an event and return its number in the run's story.
@@ -40,7 +43,7 @@ class Journal(TableStore):
         statement = insert(EventRow).values(values).returning(EventRow.seq)
         for _ in range(APPEND_TRIES):
             try:
-                with self.engine.begin() as connection:
+                with self._engine.begin() as connection:
                     return int(connection.execute(statement).scalar_one())
             except IntegrityError as error:
                 if "foreign" in str(error.orig).lower():
@@ -62,7 +65,7 @@ class Journal(TableStore):
             query = query.where(EventRow.kind == kind)
         if limit is not None:
             query = query.limit(limit)
-        with self.engine.connect() as connection:
+        with self._engine.connect() as connection:
             return [
                 RunEvent(seq=seq, time=when, kind=what, data=data)
                 for seq, when, what, data in connection.execute(query)
@@ -76,7 +79,7 @@ class Journal(TableStore):
             .order_by(EventRow.seq.desc())
             .limit(1)
         )
-        with self.engine.connect() as connection:
+        with self._engine.connect() as connection:
             row = connection.execute(query).one_or_none()
         return None if row is None else RunEvent(seq=row[0], time=row[1], kind=kind, data=row[2])
 
@@ -97,7 +100,7 @@ class Journal(TableStore):
         key = (EventRow.run_id == run_id, EventRow.kind == kind)
         rank = func.row_number().over(order_by=EventRow.seq)
         ranked = select(EventRow.seq.label("seq"), (rank - 1).label("rank")).where(*key).subquery()
-        with self.engine.connect() as connection:
+        with self._engine.connect() as connection:
             span = select(func.count(), func.max(EventRow.seq), func.min(EventRow.seq)).where(*key)
             count, newest, oldest = connection.execute(span).one()
             if count == 0:

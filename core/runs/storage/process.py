@@ -10,6 +10,8 @@ from typing import Any
 import psutil
 import pynvml
 
+from core.runs.storage.database import RunRow
+
 __all__ = ["Readings", "holder_gone", "process_alive"]
 
 STALE_SECONDS = 60.0  # without a sign of life for so long, a worker on another machine is gone
@@ -33,32 +35,18 @@ def process_alive(pid: int, started: float) -> bool:
         return False
 
 
-def holder_gone(
-    *,
-    host: str | None,
-    pid: int | None,
-    pid_started: float | None,
-    heartbeat: float | None,
-    claimed: float | None,
-) -> bool:
+def holder_gone(run: RunRow) -> bool:
     """Whether the worker that should hold a running run does not exist any more.
 
     On this machine the process tells, however long its last heartbeat is ago: a machine that slept
     wakes with its workers. On another machine only the heartbeat can tell.
-
-    Args:
-      host: machine of the worker.
-      pid: its process, None until it is known.
-      pid_started: start time of that process.
-      heartbeat: last sign of life.
-      claimed: when a launcher took the run. All times in seconds since 1970-01-01 UTC.
     """
     now = time.time()
-    if host != socket.gethostname():
-        return heartbeat is None or now - heartbeat > STALE_SECONDS
-    if pid is None or pid_started is None:
-        return claimed is None or now - claimed > START_SECONDS
-    return not process_alive(pid, pid_started)
+    if run.host != socket.gethostname():
+        return run.heartbeat is None or now - run.heartbeat > STALE_SECONDS
+    if run.pid is None or run.pid_started is None:
+        return run.claimed is None or now - run.claimed > START_SECONDS
+    return not process_alive(run.pid, run.pid_started)
 
 
 class Readings:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from core.privacy.plan import Guarantee, Plan
+from core.runs.storage.database import RunRow, TableRow
 from core.runs.storage.events import State
 from core.table.holdout import training_count
 from core.table.schema import Schema
 
 __all__ = ["RunRecord", "TableRecord"]
+
+RESUMABLE = (State.PAUSED, State.LOST, State.FAILED)
+
+
+def _utc(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +49,23 @@ class TableRecord:
     profile: dict[str, Any]
     path: Path
     people: str
+
+    @classmethod
+    def of(cls, row: TableRow, path: Path) -> TableRecord:
+        """The record of a row, whose Parquet file lies at that path."""
+        schema = Schema.model_validate_json(row.schema)
+        return cls(
+            id=row.id,
+            name=row.name,
+            n=row.n,
+            columns=schema.names,
+            source=row.source,
+            created=datetime.fromtimestamp(row.created, UTC),
+            schema=schema,
+            profile=row.profile,
+            path=path,
+            people=row.people,
+        )
 
     @property
     def training_n(self) -> int:
@@ -107,6 +131,48 @@ class RunRecord:
     seconds: dict[str, float]
     peak_memory_mb: float | None
     resumable: bool
+
+    @classmethod
+    def of(cls, row: RunRow, *, table_name: str, people: str, resumes_free: bool) -> RunRecord:
+        """The record of a row.
+
+        Args:
+          row: of the run.
+          table_name, people: of its table.
+          resumes_free: whether what was debited, if anything, still pays for going on.
+        """
+        plan, state = Plan.model_validate_json(row.plan), State(row.state)
+        return cls(
+            id=row.id,
+            table_id=row.table_id,
+            table_name=table_name,
+            people=people,
+            name=row.name,
+            model=plan.model,
+            plan=plan,
+            schema=Schema.model_validate_json(row.schema),
+            rows=row.rows,
+            seed=row.seed,
+            device=row.device,
+            confirmation=row.confirmation,
+            shift_words=row.shift_words,
+            state=state,
+            message=row.message,
+            error=row.error,
+            created=datetime.fromtimestamp(row.created, UTC),
+            started=_utc(row.started),
+            ended=_utc(row.ended),
+            host=row.host,
+            pid=row.pid,
+            pid_started=row.pid_started,
+            heartbeat=_utc(row.heartbeat),
+            attempt=row.attempt,
+            debit=row.debit,
+            guarantee=Guarantee.model_validate_json(row.guarantee) if row.guarantee else None,
+            seconds=row.seconds,
+            peak_memory_mb=row.peak_memory_mb,
+            resumable=state in RESUMABLE and resumes_free,
+        )
 
     @property
     def debit_key(self) -> str:

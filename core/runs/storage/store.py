@@ -1,4 +1,4 @@
-"""RunStore: runs, their state, wishes and artefacts, over the tables and the journal.
+"""RunStore: runs, their state and wishes, over the tables, with a journal and artefacts.
 
 Pages and the command line read it, the worker appends to it; each call is one short transaction, so
 any number of processes may share it. A change of state is a compare-and-set: of two processes that
@@ -8,12 +8,12 @@ want the same run, one gets it.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 import socket
 import time
 from collections.abc import Collection
-from datetime import UTC, datetime
 from typing import Any
 
 import psutil
@@ -23,32 +23,47 @@ from sqlalchemy.orm import Session
 
 from core.models.events import Wish
 from core.privacy.plan import Guarantee, Plan
-from core.runs.storage.artefacts import Artefacts
+from core.runs.storage.artefacts import (
+    METER,
+    PRIVACY_CERTIFICATE,
+    SYNTHETIC_TABLE,
+    LocalArtefacts,
+)
 from core.runs.storage.database import RunRow, TableRow
+from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import RunEvent, State
 from core.runs.storage.journal import Journal
 from core.runs.storage.process import holder_gone
-from core.runs.storage.records import RunRecord, TableRecord
-from core.runs.storage.table_store import NotFoundError, RunStoreError
-from core.runs.storage.workspace import private_folder
+from core.runs.storage.records import RunRecord
+from core.runs.storage.table_store import TableStore
+from core.runs.storage.workspace import Workspace, private_folder
 from core.table.holdout import training_count
 from core.table.schema import Schema
 
-__all__ = ["NotFoundError", "RunStore", "RunStoreError", "TableRecord"]
+__all__ = ["RunStore"]
 
-RESUMABLE = (State.PAUSED, State.LOST, State.FAILED)
-
-
-def _utc(seconds: float | None) -> datetime | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+_ID = re.compile(r"[0-9a-f]{6,32}")
 
 
-class RunStore(Journal, Artefacts):
-    """Tables, runs, events and artefacts of one workspace; see the bases for all but the runs.
+class RunStore(TableStore):
+    """Tables and runs of one workspace.
 
     Looking at a run whose worker process is gone marks it lost, so that no reader, in whatever
     process, sees a dead run as running.
+
+    Attributes:
+      journal: the events of all runs.
     """
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
+        self.journal = Journal(self.engine)
+
+    def artefacts(self, run_id: str) -> LocalArtefacts:
+        """What a run keeps; NotFoundError when the id is no plain one."""
+        if not _ID.fullmatch(run_id):
+            raise NotFoundError("There is no such artefact in this workspace.")
+        return LocalArtefacts(self.workspace.runs_dir / run_id)
 
     def create_run(
         self,
@@ -100,7 +115,7 @@ class RunStore(Journal, Artefacts):
         private_folder(self.workspace.runs_dir / run_id)
         with Session(self.engine) as session, session.begin():
             session.add(row)
-        self._tell(run_id, State.QUEUED, "Waiting for a free slot.")
+        self._append_state(run_id, State.QUEUED, "Waiting for a free slot.")
         return self._one(run_id)
 
     def run(self, run_id: str) -> RunRecord:
@@ -115,9 +130,7 @@ class RunStore(Journal, Artefacts):
 
     def delete_run(self, run_id: str) -> None:
         """Remove a run, its events and artefacts; RunStoreError while its worker lives."""
-        run = self.run(run_id)
-        if run.state is State.RUNNING:
-            raise RunStoreError(f"The run '{run.title}' is running. Cancel it first.")
+        _refuse_running(self.run(run_id))
         with self.engine.begin() as connection:
             gone = connection.execute(
                 delete(RunRow).where(RunRow.id == run_id, RunRow.state != State.RUNNING)
@@ -133,17 +146,16 @@ class RunStore(Journal, Artefacts):
         """
         runs = self.runs(table_id)
         for run in runs:
-            if run.state is State.RUNNING:
-                raise RunStoreError(f"The run '{run.title}' is running. Cancel it first.")
+            _refuse_running(run)
         for run in runs:
             self.delete_run(run.id)
         self._drop_table(table_id)
 
     def _one(self, run_id: str) -> RunRecord:
-        found = self._run_records(RunRow.id == run_id)
-        if not found:
+        records = self._run_records(RunRow.id == run_id)
+        if not records:
             raise NotFoundError("There is no such run in this workspace.")
-        return found[0]
+        return records[0]
 
     def _run_records(self, condition: Any = None) -> list[RunRecord]:
         query = select(RunRow, TableRow.name, TableRow.people).join(
@@ -152,43 +164,38 @@ class RunStore(Journal, Artefacts):
         if condition is not None:
             query = query.where(condition)
         with Session(self.engine) as session:
-            found = session.execute(query.order_by(RunRow.created.desc())).all()
-            return [self._run_record(row, name, people) for row, name, people in found]
+            rows = session.execute(query.order_by(RunRow.created.desc())).all()
+            return [
+                RunRecord.of(
+                    row,
+                    table_name=name,
+                    people=people,
+                    resumes_free=row.debit is None or self.resumes_free(row.id),
+                )
+                for row, name, people in rows
+            ]
 
-    def _run_record(self, row: RunRow, table_name: str, people: str) -> RunRecord:
-        plan = Plan.model_validate_json(row.plan)
-        state = State(row.state)
-        free = row.debit is None or self.goes_on_free(row.id)
-        return RunRecord(
-            id=row.id,
-            table_id=row.table_id,
-            table_name=table_name,
-            people=people,
-            name=row.name,
-            model=plan.model,
-            plan=plan,
-            schema=Schema.model_validate_json(row.schema),
-            rows=row.rows,
-            seed=row.seed,
-            device=row.device,
-            confirmation=row.confirmation,
-            shift_words=row.shift_words,
-            state=state,
-            message=row.message,
-            error=row.error,
-            created=datetime.fromtimestamp(row.created, UTC),
-            started=_utc(row.started),
-            ended=_utc(row.ended),
-            host=row.host,
-            pid=row.pid,
-            pid_started=row.pid_started,
-            heartbeat=_utc(row.heartbeat),
-            attempt=row.attempt,
-            debit=row.debit,
-            guarantee=Guarantee.model_validate_json(row.guarantee) if row.guarantee else None,
-            seconds=row.seconds,
-            peak_memory_mb=row.peak_memory_mb,
-            resumable=state in RESUMABLE and free,
+    # -- what is there to go on from ---------------------------------------------------------------
+
+    def has_checkpoint(self, run_id: str) -> bool:
+        """Whether a resumed run has something to go on from."""
+        return bool(self.artefacts(run_id).names("checkpoint"))
+
+    def has_result(self, run_id: str) -> bool:
+        """Whether the synthetic table and its certificate are there."""
+        artefacts = self.artefacts(run_id)
+        return artefacts.exists(SYNTHETIC_TABLE) and artefacts.exists(PRIVACY_CERTIFICATE)
+
+    def resumes_free(self, run_id: str) -> bool:
+        """Whether what was debited still pays for going on.
+
+        It does from a checkpoint or a finished table, and when the meter never counted a private
+        access: then nothing was released for what was paid.
+        """
+        return (
+            self.has_checkpoint(run_id)
+            or self.has_result(run_id)
+            or not self.artefacts(run_id).exists(METER)
         )
 
     # -- what a person asks, what a worker says -------------------------------------------------
@@ -243,7 +250,7 @@ class RunStore(Journal, Artefacts):
             statement = statement.where(RunRow.pid == pid)
         changed = self._update(statement.values(**values))
         if changed:
-            self._tell(run_id, state, message)
+            self._append_state(run_id, state, message)
         return changed
 
     def queue(self) -> list[str]:
@@ -284,7 +291,7 @@ class RunStore(Journal, Artefacts):
             except IntegrityError:  # another process took this slot between the two statements
                 continue
             if claimed:
-                self._tell(run_id, State.RUNNING, "Starting.")
+                self._append_state(run_id, State.RUNNING, "Starting.")
             return claimed
         return False
 
@@ -314,8 +321,8 @@ class RunStore(Journal, Artefacts):
 
     def begin_again(self, run_id: str) -> RunRecord:
         """Count a start from the beginning: what was paid before pays for nothing more."""
-        fresh = update(RunRow).where(RunRow.id == run_id)
-        self._update(fresh.values(attempt=RunRow.attempt + 1, debit=None))
+        statement = update(RunRow).where(RunRow.id == run_id)
+        self._update(statement.values(attempt=RunRow.attempt + 1, debit=None))
         return self._one(run_id)
 
     def record(
@@ -328,40 +335,38 @@ class RunStore(Journal, Artefacts):
         peak_memory_mb: float | None = None,
     ) -> None:
         """Keep what the worker knows: the ledger's entry, what was executed, times and memory."""
-        values: dict[str, Any] = {}
-        if debit is not None:
-            values["debit"] = debit
-        if guarantee is not None:
-            values["guarantee"] = guarantee.model_dump_json()
-        if seconds is not None:
-            values["seconds"] = seconds
-        if peak_memory_mb is not None:
-            values["peak_memory_mb"] = peak_memory_mb
-        self._update(update(RunRow).where(RunRow.id == run_id).values(**values))
+        values = {
+            "debit": debit,
+            "guarantee": None if guarantee is None else guarantee.model_dump_json(),
+            "seconds": seconds,
+            "peak_memory_mb": peak_memory_mb,
+        }
+        known = {name: value for name, value in values.items() if value is not None}
+        self._update(update(RunRow).where(RunRow.id == run_id).values(**known))
 
     def reconcile(self) -> list[RunRecord]:
         """Mark runs whose worker is gone as lost and return them; cheap enough for every look."""
         query = select(RunRow).where(RunRow.state == State.RUNNING)
         with Session(self.engine) as session:
-            gone = [(row.id, row.pid) for row in session.scalars(query) if _gone(row)]
+            gone = [(row.id, row.pid) for row in session.scalars(query) if holder_gone(row)]
         lost = [run_id for run_id, pid in gone if self._lose(run_id, pid)]
         return [self._one(run_id) for run_id in lost]
 
     def _lose(self, run_id: str, pid: int | None) -> bool:
         if self.has_result(run_id):
-            kept = "The synthetic table is kept; resume to finish the report."
+            left = "The synthetic table is kept; resume to finish the report."
         elif self.has_checkpoint(run_id):
-            kept = "Its checkpoint is kept: resume goes on from there and spends nothing."
-        elif self.goes_on_free(run_id):
-            kept = "Nothing was released yet: resuming spends nothing more."
+            left = "Its checkpoint is kept: resume goes on from there and spends nothing."
+        elif self.resumes_free(run_id):
+            left = "Nothing was released yet: resuming spends nothing more."
         else:
-            kept = "There is no checkpoint: a new start spends its budget again."
-        message = f"The worker process ended unexpectedly. {kept}"
+            left = "There is no checkpoint: a new start spends its budget again."
+        message = f"The worker process ended unexpectedly. {left}"
         return self.set_state(run_id, State.LOST, message, expect=(State.RUNNING,), pid=pid)
 
-    def _tell(self, run_id: str, state: State, message: str) -> None:
+    def _append_state(self, run_id: str, state: State, message: str) -> None:
         event = RunEvent(kind="state", data={"state": state.value, "message": message})
-        self.append(run_id, event)
+        self.journal.append(run_id, event)
 
     def _update(self, statement: Update) -> bool:
         with self.engine.begin() as connection:
@@ -369,11 +374,6 @@ class RunStore(Journal, Artefacts):
             return result.rowcount > 0
 
 
-def _gone(row: RunRow) -> bool:
-    return holder_gone(
-        host=row.host,
-        pid=row.pid,
-        pid_started=row.pid_started,
-        heartbeat=row.heartbeat,
-        claimed=row.claimed,
-    )
+def _refuse_running(run: RunRecord) -> None:
+    if run.state is State.RUNNING:
+        raise RunStoreError(f"The run '{run.title}' is running. Cancel it first.")

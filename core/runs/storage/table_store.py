@@ -8,7 +8,6 @@ import secrets
 import shutil
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,21 +17,14 @@ from sqlalchemy.orm import Session
 
 from core.privacy.ledger.ledger import Ledger
 from core.runs.storage.database import SketchRow, TableRow, create_tables, open_engine
+from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import json_safe
 from core.runs.storage.records import TableRecord
 from core.runs.storage.workspace import Workspace, private_folder, replacing
 from core.table.holdout import split_rows
 from core.table.schema import Schema
 
-__all__ = ["NotFoundError", "RunStoreError", "TableStore"]
-
-
-class RunStoreError(ValueError):
-    """Something cannot be done to a table or run; the message says what to do instead."""
-
-
-class NotFoundError(RunStoreError):
-    """No table, run or artefact of that name."""
+__all__ = ["TableStore"]
 
 
 class TableStore:
@@ -100,7 +92,7 @@ class TableStore:
         """All tables, newest first."""
         with Session(self.engine) as session:
             rows = session.scalars(select(TableRow).order_by(TableRow.created.desc()))
-            return [self._table_record(row) for row in rows]
+            return [self._record(row) for row in rows]
 
     def table(self, table_id: str) -> TableRecord:
         """One table; NotFoundError when there is none."""
@@ -108,7 +100,7 @@ class TableStore:
             row = session.get(TableRow, table_id)
             if row is None:
                 raise NotFoundError("There is no such table in this workspace.")
-            return self._table_record(row)
+            return self._record(row)
 
     def save_schema(
         self, table_id: str, schema: Schema, *, profile: dict[str, Any] | None = None
@@ -180,20 +172,8 @@ class TableStore:
                 connection.execute(delete(SketchRow).where(SketchRow.table_id == table_id))
         shutil.rmtree(folder)
 
-    def _table_record(self, row: TableRow) -> TableRecord:
-        schema = Schema.model_validate_json(row.schema)
-        return TableRecord(
-            id=row.id,
-            name=row.name,
-            n=row.n,
-            columns=schema.names,
-            source=row.source,
-            created=datetime.fromtimestamp(row.created, UTC),
-            schema=schema,
-            profile=row.profile,
-            path=self.workspace.tables_dir / row.id / "rows.parquet",
-            people=row.people,
-        )
+    def _record(self, row: TableRow) -> TableRecord:
+        return TableRecord.of(row, self.workspace.tables_dir / row.id / "rows.parquet")
 
 
 def _digest(schema: Schema) -> str:

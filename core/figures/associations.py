@@ -1,0 +1,95 @@
+"""How strongly columns belong together in each table."""
+
+from __future__ import annotations
+
+from core.figures.elements import (
+    FAINT,
+    FULL_BLUE,
+    FULL_VERMILION,
+    Dumped,
+    Figure,
+    Trace,
+    axis,
+    figure,
+    heatmap,
+    name_ticks,
+    panel,
+)
+from core.figures.report_figure import ReportFigure
+
+__all__ = ["FIGURE", "association_figure", "describe_associations"]
+
+
+def association_figure(report: Dumped) -> Figure | None:
+    """Heat maps on one scale: associations in either table, and what the synthetic one adds."""
+    table = report.get("associations")
+    if table is None or len(table["columns"]) < 2:
+        return None
+    names = table["columns"]
+    ticks = name_ticks(names, 14)
+    panels = {"synthetic": table["synthetic"]}
+    if table["real"]:
+        rows = zip(table["real"], table["synthetic"], strict=True)
+        gaps = [[b - a for a, b in zip(*row, strict=True)] for row in rows]
+        panels = {"real": table["real"], "synthetic": table["synthetic"], "difference": gaps}
+    layout: Trace = {"height": max(340, 150 + 24 * len(names))}
+    data: list[Trace] = []
+    for i, (key, z) in enumerate(panels.items()):
+        n = str(i + 1) if i else ""
+        data.append(_heatmap(key, z, names) | {"xaxis": f"x{n}", "yaxis": f"y{n}"})
+        place = {"domain": panel(i, len(panels), gap=0.03), "anchor": f"y{n}"}
+        layout[f"xaxis{n}"] = axis(key, showgrid=False, tickangle=-45, **ticks, **place)
+        upper = axis("", showgrid=False, autorange="reversed", anchor=f"x{n}", **ticks)
+        layout[f"yaxis{n}"] = upper | ({"matches": "y", "showticklabels": False} if i else {})
+    data[-1]["showscale"] = True
+    return figure(data, layout)
+
+
+def _heatmap(key: str, z: list[list[float]], names: list[str]) -> Trace:
+    """One panel; the last one shows the scale of all."""
+    at = list(range(len(names)))
+    scale = "0 the same" if key == "difference" else "0 none, 1 fully"
+    return heatmap(
+        z,
+        x=at,
+        y=at,
+        limits=(-1.0, 1.0),
+        scale=(FULL_VERMILION, FAINT, FULL_BLUE),
+        bar={"title": {"text": "association", "side": "right"}},
+        name=key,
+        xgap=1,
+        ygap=1,
+        showscale=False,
+        hovertext=[[f"{a} with {b}" for b in names] for a in names],
+        hovertemplate=f"%{{hovertext}}<br>{key} %{{z:.2f}} ({scale})<extra></extra>",
+    )
+
+
+def describe_associations(report: Dumped) -> str:
+    """The figure in a sentence."""
+    table = report["associations"]
+    names, real, synthetic = table["columns"], table["real"], table["synthetic"]
+    if not real:
+        return "How strongly columns belong together in the synthetic table (0 none, 1 fully)."
+    if len(names) < 2:
+        return "There is one column only."
+    pairs = [(i, j) for i in range(len(names)) for j in range(i)]
+    i, j = max(pairs, key=lambda pair: abs(real[pair[0]][pair[1]] - synthetic[pair[0]][pair[1]]))
+    return (
+        f"How strongly columns belong together differs most for {names[j]} and {names[i]}: "
+        f"{real[i][j]:.2f} in the real and {synthetic[i][j]:.2f} in the "
+        "synthetic table (0 none, 1 fully)."
+    )
+
+
+FIGURE = ReportFigure(
+    id="associations",
+    order=60,
+    title="How strongly columns belong together",
+    name="belonging together",
+    tab="pairs",
+    views=("inside", "outside"),
+    draw=association_figure,
+    describe=describe_associations,
+    headed=True,
+)

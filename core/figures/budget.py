@@ -1,0 +1,65 @@
+"""Where a plan's budget goes."""
+
+from __future__ import annotations
+
+import math
+
+from core.figures.elements import (
+    LEGEND,
+    PHASES,
+    Dumped,
+    Figure,
+    Trace,
+    axis,
+    bars,
+    figure,
+    hatched,
+    share,
+    short,
+    wrap,
+)
+
+__all__ = ["budget_figure"]
+
+HATCHES = ("", "/", "x", ".", "-", "\\", "+")
+
+
+def budget_figure(plan: Dumped) -> Figure:
+    """Where a plan's budget goes: one bar, a piece for each access to private rows.
+
+    Args:
+      plan: `Plan.model_dump(mode="json")`.
+    """
+    epsilon = float(plan["budget"]["epsilon"])
+    private = math.isfinite(epsilon)
+    data: list[Trace] = []
+    for place, phase in enumerate(plan["phases"]):
+        lines = [f"<b>{phase['title']}</b>: {share(phase['share'])} of the budget"]
+        lines += [wrap(phase["what"]), *([wrap(_noise(phase))] if private else [])]
+        trace = bars(short(phase["title"], 40), [0], [phase["share"]], ["<br>".join(lines)])
+        at = place % len(PHASES)
+        trace["marker"] = hatched(PHASES[at], HATCHES[at])
+        data.append(trace)
+    title = f"share of the budget, ε = {epsilon:g}" if private else "no differential privacy"
+    layout = {
+        "barmode": "stack",
+        "xaxis": axis(title, range=[0, 1.001], tickformat=".0%"),
+        "yaxis": {"visible": False},
+        "height": 180,
+        "hovermode": "closest",
+        "showlegend": True,
+        "legend": LEGEND | {"traceorder": "normal"},
+    }
+    return figure(data, layout)
+
+
+def _noise(phase: Dumped) -> str:
+    """How one phase protects, in a sentence."""
+    times = "once" if phase["count"] == 1 else f"{phase['count']:,} times"
+    if phase["mechanism"] == "zcdp":
+        return f"Runs {times}, ρ = {phase['rho']:.3g} each."
+    text = f"{phase['mechanism'].capitalize()} noise of {phase['noise_multiplier']:.3g} times "
+    text += f"one record's largest influence, {times}"
+    if phase["sampling_rate"] is not None:
+        text += f", each time on a random {100 * phase['sampling_rate']:.2g} % of the records"
+    return text + "."

@@ -1,0 +1,140 @@
+"""Comparison: the tables that a report compares, opened once.
+
+Tables are subsampled to a fixed size, and heavy measures draw smaller samples still, so that time
+and memory stay bounded whatever the tables' length.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from core.quality.aligned_tables import AlignedTable, Features, sample_rows
+from core.table.schema import Schema
+
+__all__ = ["Comparison"]
+
+TABLE_ROWS = 500_000  # rows a side for single columns and pairs
+BEFORE_ROWS = 20_000  # rows of the table before boosting, and of real ones beside them
+TEST_ROWS = 20_000
+LEAST_ROWS = 8  # fewer real rows than this cannot be split for learning and testing
+TEST_EVERY = 4
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A real and a synthetic table, and what else is known of them.
+
+    Attributes:
+      schema: of both.
+      frames: the real and the synthetic table as they were given, all rows.
+      features: of the columns that are compared.
+      real, synthetic: at most 500,000 rows each.
+      train, test: real rows to learn from and to test on; `test` is the holdout where there is one.
+      holdout: real rows that the synthesizer never saw; None when none were given.
+      before: what would have been released before boosting, if anything.
+      target: the column to learn; None when there is none among the features.
+      notes: how the tables were read, a sentence each, where a reader must know it.
+      seed: of subsamples and learners.
+      alpha: level of the tests of tagged columns, in (0, 1/2).
+    """
+
+    schema: Schema
+    frames: tuple[pd.DataFrame, pd.DataFrame]
+    features: Features
+    real: AlignedTable
+    synthetic: AlignedTable
+    train: AlignedTable
+    test: AlignedTable
+    holdout: AlignedTable | None
+    before: AlignedTable | None
+    target: str | None
+    notes: tuple[str, ...]
+    seed: int
+    alpha: float
+
+    @classmethod
+    def open(
+        cls,
+        real: pd.DataFrame,
+        synthetic: pd.DataFrame,
+        schema: Schema,
+        *,
+        test: pd.DataFrame | None = None,
+        before: pd.DataFrame | None = None,
+        seed: int = 0,
+        alpha: float = 0.05,
+    ) -> Comparison:
+        """Read the tables; arguments as for `build_report`, which see."""
+        rng = np.random.default_rng(seed)
+        notes = []
+        if max(len(real), len(synthetic)) > TABLE_ROWS:
+            notes.append(f"Measured on random samples of at most {TABLE_ROWS:,} rows a side.")
+        given = {
+            "real": (real, TABLE_ROWS),
+            "synthetic": (synthetic, TABLE_ROWS),
+            "test": (test, TEST_ROWS),
+            "before": (before, BEFORE_ROWS),
+        }
+        frames = {
+            name: frame.iloc[sample_rows(len(frame), most, rng)]
+            for name, (frame, most) in given.items()
+            if frame is not None and len(frame)
+        }
+        features, aligned = Features.fit(schema, *frames.values())
+        tables = dict(zip(frames, aligned, strict=True))
+        train, held_out = tables["real"], tables.get("test")
+        if held_out is None:
+            train, held_out = _split(tables["real"])
+            notes.append(
+                "No test table was given: every fourth real row was used for testing. The "
+                "synthetic table was learnt from those rows too, so one that copies rows looks too "
+                "good here."
+            )
+        return cls(
+            schema=schema,
+            frames=(real, synthetic),
+            features=features,
+            real=tables["real"],
+            synthetic=tables["synthetic"],
+            train=train,
+            test=held_out,
+            holdout=tables.get("test"),
+            before=tables.get("before"),
+            target=schema.target if schema.target in features.names else None,
+            notes=tuple(notes),
+            seed=seed,
+            alpha=alpha,
+        )
+
+    def rng(self, stream: int) -> np.random.Generator:
+        """A generator for one stream of draws, so that families do not disturb each other."""
+        return np.random.default_rng((self.seed, stream))
+
+    @cached_property
+    def resampled(self) -> AlignedTable:
+        """As many real rows as there are synthetic ones, drawn with replacement: the ceiling."""
+        return self.real.take(self.rng(1).integers(self.real.n, size=self.synthetic.n))
+
+    @cached_property
+    def beside_before(self) -> AlignedTable:
+        """Real rows that the table before boosting is compared with."""
+        return self.real.sample(BEFORE_ROWS, self.rng(5))
+
+    def samples(self, rows: int, stream: int) -> tuple[AlignedTable, AlignedTable, AlignedTable]:
+        """At most `rows` rows of the real, the synthetic and the resampled table."""
+        rng = self.rng(stream)
+        real, synthetic = self.real.sample(rows, rng), self.synthetic.sample(rows, rng)
+        return real, synthetic, self.resampled.sample(rows, rng)
+
+
+def _split(real: AlignedTable) -> tuple[AlignedTable, AlignedTable]:
+    """Three quarters to learn from and every fourth row to test on; nothing to test when tiny."""
+    rows = np.arange(real.n)
+    last = rows % TEST_EVERY == TEST_EVERY - 1
+    if real.n < LEAST_ROWS:
+        return real, real.take(rows[:0])
+    return real.take(rows[~last]), real.take(rows[last])

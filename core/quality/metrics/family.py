@@ -1,0 +1,123 @@
+"""Metric and Family: what every number of the report is, and what measures it.
+
+A family is a function that measures one or more metrics of a comparison, registered by the
+decorator `family`. Pages label any `Score` from its own fields, and reports run over the registered
+families, so a new metric is one function in a file of this folder.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from core.quality.comparison import Comparison
+from core.quality.report.types import Goal, Score
+
+__all__ = ["Family", "Measured", "Metric", "Step", "families", "family"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """A declared metric.
+
+    Attributes:
+      key: name in report.json.
+      title: a few words for people.
+      goal: "higher" or "lower" is closer to the real table.
+      meaning: one plain sentence.
+      source: where the definition is from.
+      unit: of the value; "" for a pure number.
+      low, high: the range of possible values.
+    """
+
+    key: str
+    title: str
+    goal: Goal
+    meaning: str
+    source: str
+    unit: str = ""
+    low: float = 0.0
+    high: float = 1.0
+
+    def score(self, value: float | None, **more: Any) -> Score:
+        """A measurement with this declaration attached; `more` are further fields of `Score`."""
+        return Score(**asdict(self), value=value, **more)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a family measured.
+
+    Attributes:
+      scores: in the order they are shown.
+      parts: further fields of `Report`, by name.
+    """
+
+    scores: list[Score] = field(default_factory=list)
+    parts: dict[str, Any] = field(default_factory=dict)
+
+
+Step = Callable[[str, float], None]  # what is being done, and the fraction of the family done
+Measure = Callable[[Comparison, Step], Measured]
+
+
+@dataclass(frozen=True)
+class Family:
+    """A registered family; see `family`, whose arguments these are."""
+
+    metrics: tuple[Metric, ...]
+    text: str
+    order: int
+    cost: float
+    measure: Measure
+    applies: Callable[[Comparison], bool]
+    otherwise: str
+
+
+_registry: dict[str, Family] = {}
+
+
+def family(
+    *metrics: Metric,
+    text: str,
+    order: int,
+    cost: float,
+    applies: Callable[[Comparison], bool] = lambda _: True,
+    otherwise: str = "",
+) -> Callable[[Measure], Measure]:
+    """Function decorator: make a family known to reports.
+
+    Args:
+      metrics: what it can measure; some families measure parts of the report only.
+      text: said while it is measured; "{target}" stands for the target's name.
+      order: reports measure families and show their scores by rising order.
+      cost: relative to other families', ≥ 0: seconds for 20,000 rows a side of ten columns.
+      applies: whether a comparison allows it.
+      otherwise: what the report says where it does not; "" for nothing.
+
+    Raises:
+      ValueError: another family has that order, or a metric of that key.
+    """
+
+    def register(measure: Measure) -> Measure:
+        orders = {other.order for other in _registry.values()}
+        keys = {metric.key for other in _registry.values() for metric in other.metrics}
+        taken = keys & {metric.key for metric in metrics}
+        if taken or order in orders:
+            raise ValueError(f"taken already: order {order}, or metrics {sorted(taken)}")
+        name = f"{measure.__module__}.{measure.__qualname__}"
+        _registry[name] = Family(metrics, text, order, cost, measure, applies, otherwise)
+        return measure
+
+    return register
+
+
+def families() -> tuple[Family, ...]:
+    """All registered families, by rising order."""
+    folder = importlib.import_module("core.quality.metrics")
+    for module in pkgutil.iter_modules(folder.__path__):
+        importlib.import_module(f"core.quality.metrics.{module.name}")
+    return tuple(sorted(_registry.values(), key=lambda one: one.order))

@@ -1,0 +1,184 @@
+"""Principal axes of the real table, and both tables on them: dots, densities, k-way marginals.
+
+For a k-way PCA marginal each axis is cut in equal-width bins over the real rows' range, with cells
+of its own for rows outside it; the distance is the total variation between the two tables' shares
+of cells on the first k axes.
+
+Source: DP-auto-GAN (ICLR 2020 submission) §4, k-way PCA marginal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.quality.aligned_tables import AlignedTable, Features
+from core.quality.comparison import Comparison
+from core.quality.metrics.family import Measured, Metric, Step, family
+from core.quality.metrics.marginals import marginal_distance
+from core.quality.report.types import Density, Projection
+
+__all__ = ["Axes", "axes_of", "density", "pca_marginals", "principal_axes", "projection"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+AXES = 3
+AXIS_BINS = 10  # of an axis in a marginal: a thousand cells on three axes
+PICTURE_BINS = 24
+FIT_ROWS = 20_000  # rows the axes are computed from
+POINTS = 1_500  # dots drawn a side
+
+PCA_3WAY = Metric(
+    key="pca_3way",
+    title="Strongest directions: distance",
+    goal="lower",
+    meaning="Total variation distance on the first three principal axes together, ten bins each: "
+    "where rows crowd when all columns are looked at together.",
+    source="DP-auto-GAN (ICLR 2020 submission) §4, k-way PCA marginal with k = 3",
+)
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The first principal axes of the real table.
+
+    Attributes:
+      centre: mean of the real rows [width].
+      directions: orthonormal columns [width, k].
+      explained: share of the real variance on each axis [k], in [0, 1].
+    """
+
+    centre: Floats
+    directions: Floats
+    explained: Floats
+
+    def project(self, x: Floats) -> Floats:
+        """[n, width] → [n, k]."""
+        return np.asarray((x - self.centre) @ self.directions, dtype=np.float64)
+
+
+def principal_axes(x: Floats, k: int = 2) -> Axes:
+    """The k strongest axes of the rows x [n, width], n ≥ 1, from their covariance.
+
+    Axes beyond the width are zero. Signs are fixed (largest loading positive), so that the same
+    table gives the same picture.
+    """
+    centre = x.mean(axis=0)
+    spread = x - centre
+    values, vectors = np.linalg.eigh(spread.T @ spread / max(len(x), 1))
+    order = np.argsort(values)[::-1][:k]
+    directions = np.zeros((x.shape[1], k))
+    explained = np.zeros(k)
+    directions[:, : len(order)] = vectors[:, order]
+    total = float(values.clip(0.0).sum())
+    if total > 0.0:
+        explained[: len(order)] = values[order].clip(0.0) / total
+    strongest = np.abs(directions).argmax(axis=0)
+    signs = np.sign(directions[strongest, np.arange(k)])
+    return Axes(centre, directions * np.where(signs == 0, 1.0, signs), explained)
+
+
+def axes_of(features: Features, real: AlignedTable, *, seed: int = 0) -> Axes:
+    """The first two principal axes of the encoded real table (of a subsample when it is large)."""
+    rng = np.random.default_rng((seed, AXES))
+    return principal_axes(features.encode(real.sample(FIT_ROWS, rng)))
+
+
+def pca_marginals(
+    features: Features, real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0
+) -> list[float]:
+    """TVD on the first one, two and three axes together, each in [0, 1] and never falling."""
+    a, b = _projected(features, real, synthetic, seed=seed, k=AXES)
+    codes = [_codes(side, a, AXIS_BINS) for side in (a, b)]
+    sizes = np.full(AXES, AXIS_BINS + 2)
+    return [marginal_distance(codes[0], codes[1], sizes, range(k + 1)) for k in range(AXES)]
+
+
+def density(
+    features: Features, real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0
+) -> Density:
+    """Shares of rows in the cells of a grid over the first two axes; rows outside are left out."""
+    a, b = _projected(features, real, synthetic, seed=seed, k=2)
+    x, y = (np.linspace(*_range(a[:, axis]), PICTURE_BINS + 1) for axis in (0, 1))
+    grids = [
+        np.histogram2d(side[:, 1], side[:, 0], bins=[y, x])[0] / max(len(side), 1)
+        for side in (a, b)
+    ]
+    return Density(
+        x=np.round(x, 5).tolist(),
+        y=np.round(y, 5).tolist(),
+        real=np.round(grids[0], 6).tolist(),
+        synthetic=np.round(grids[1], 6).tolist(),
+    )
+
+
+def projection(
+    tables: Comparison, *, wscore: float | None = None, spread: float | None = None
+) -> Projection:
+    """Both tables, and that before boosting, as dots on the first two axes of the real one.
+
+    Args:
+      tables: what is compared.
+      wscore, spread: Wasserstein score on this plane, mean and standard deviation, where measured.
+    """
+    axes, rng = axes_of(tables.features, tables.real, seed=tables.seed), tables.rng(3)
+
+    def dots(table: AlignedTable | None) -> list[tuple[float, float]]:
+        if table is None:
+            return []
+        encoded = tables.features.encode(table.sample(POINTS, rng))
+        return list(np.round(axes.project(encoded), 4).tolist())
+
+    return Projection(
+        real=dots(tables.real),
+        synthetic=dots(tables.synthetic),
+        before=dots(tables.before),
+        explained=(float(axes.explained[0]), float(axes.explained[1])),
+        wscore=wscore,
+        spread=spread,
+    )
+
+
+@family(PCA_3WAY, text="Projecting on principal axes", order=70, cost=0.3)
+def strongest_directions(tables: Comparison, _: Step) -> Measured:
+    """The tables on their strongest directions."""
+    features, real, seed = tables.features, tables.real, tables.seed
+    one, two, three = pca_marginals(features, real, tables.synthetic, seed=seed)
+    score = PCA_3WAY.score(
+        three,
+        ceiling=pca_marginals(features, real, tables.resampled, seed=seed)[-1],
+        note=f"On the first axis alone {one:.3f}, on two {two:.3f}.",
+    )
+    grid = density(features, real, tables.synthetic, seed=seed)
+    return Measured([score], {"pca": projection(tables), "density": grid})
+
+
+def _projected(
+    features: Features, real: AlignedTable, synthetic: AlignedTable, *, seed: int, k: int
+) -> tuple[Floats, Floats]:
+    """Both tables, at most `FIT_ROWS` rows each, on the k strongest axes of the real one."""
+    rng = np.random.default_rng((seed, AXES))
+    x, y = (features.encode(table.sample(FIT_ROWS, rng)) for table in (real, synthetic))
+    axes = principal_axes(x, k)
+    return axes.project(x), axes.project(y)
+
+
+def _codes(x: Floats, real: Floats, bins: int) -> Ints:
+    """Cells [n, k]: 0 … bins - 1 inside the real range, then below and above it."""
+    out = np.zeros(x.shape, dtype=np.int64)
+    for axis in range(x.shape[1]):
+        low, high = _range(real[:, axis])
+        place = np.clip(np.floor((x[:, axis] - low) / (high - low) * bins), 0, bins - 1)
+        place = np.where(x[:, axis] < low, bins, place)
+        out[:, axis] = np.where(x[:, axis] > high, bins + 1, place).astype(np.int64)
+    return out
+
+
+def _range(values: Floats) -> tuple[float, float]:
+    """Lowest and highest value, widened by rounding errors; a constant gets a unit of room."""
+    low, high = float(values.min()), float(values.max())
+    room = 1e-9 * max(high - low, 1e-9) if high > low else 0.5
+    return low - room, high + room

@@ -1,0 +1,364 @@
+"""Train on synthetic, test on real (TSTR): does a model learnt from the synthetic table work?
+
+Four classifiers as in P3GM (ICDE 2021) §VI, histogram boosting standing in for XGBoost. The rarer
+class is the positive one. A numeric target is predicted by regression and judged by R²; worse than
+guessing the mean counts as 0. A synthetic table with one class teaches nothing and scores as
+guessing does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import average_precision_score, r2_score, roc_auc_score
+
+from core.quality.aligned_tables import HOT_LABELS, AlignedTable, Features
+from core.quality.comparison import Comparison
+from core.quality.metrics.bootstrap import half_width_of
+from core.quality.metrics.estimators import (
+    Estimator,
+    class_scores,
+    classifiers,
+    fit,
+    one_thread,
+    positive_class,
+    regressors,
+    ten_classifiers,
+)
+from core.quality.metrics.family import Measured, Metric, Step, family
+from core.quality.report.types import Score, UtilityRow
+
+__all__ = [
+    "Predictions",
+    "Task",
+    "evaluate",
+    "half_widths",
+    "mean_score",
+    "predict",
+    "scores_of",
+    "tstr",
+    "utility_rows",
+]
+
+Floats = NDArray[np.float64]
+Values = NDArray[np.generic]
+Scores = dict[str, dict[str, float]]
+
+BOOSTED_CLASSES = 10  # gradient boosters grow a tree per class and round: minutes beyond this
+BOOSTERS = ("Gradient boosting", "Histogram boosting")
+RESAMPLES = 60
+RESAMPLED_ROWS = 4_000
+ROWS = 40_000  # rows to learn from
+TEST_ROWS = 20_000
+TEN_ROWS = 10_000  # rows that each of ten kinds learns from, and is tested on
+
+AUROC = Metric(
+    key="tstr_auroc",
+    title="Learning the target: AUROC",
+    goal="higher",
+    meaning="Four classifiers learn the target from synthetic rows and are tested on real rows: "
+    "0.5 is guessing, 1 is perfect.",
+    source="Train on synthetic, test on real; P3GM (ICDE 2021) §VI",
+)
+AUPRC = Metric(
+    key="tstr_auprc",
+    title="Learning the target: AUPRC",
+    goal="higher",
+    meaning="The same classifiers, judged on how purely they find the rarer class; guessing scores "
+    "that class's share.",
+    source="Train on synthetic, test on real; P3GM (ICDE 2021) §VI",
+)
+R2 = Metric(
+    key="tstr_r2",
+    title="Learning the target: R²",
+    goal="higher",
+    meaning="Regressions learn the numeric target from synthetic rows and are tested on real rows: "
+    "0 is guessing the mean, 1 is perfect.",
+    source="Train on synthetic, test on real",
+)
+TEN_AUROC = Metric(
+    key="tstr_ten",
+    title="Learning the target, ten kinds: AUROC",
+    goal="higher",
+    meaning="Ten kinds of classifiers learn the target from synthetic rows and are tested on real "
+    "rows.",
+    source="PEARL (ICLR 2022) §6: ten scikit-learn classifiers",
+)
+
+
+@dataclass(frozen=True)
+class Task:
+    """Predict one column from the others.
+
+    Attributes:
+      features: all columns; `target` names the one to predict.
+    """
+
+    features: Features
+    target: str
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the target is a number (R²) rather than a label (AUROC)."""
+        return self.features[self.target].numeric
+
+    def data(self, table: AlignedTable) -> tuple[Floats, Values]:
+        """Encoded predictors [n, width] and target [n] of the rows whose target is present."""
+        table = table.take(np.flatnonzero(~table.missing(self.target)))
+        y = table.values[self.target]
+        if not self.numeric:
+            y = np.minimum(y.astype(np.int64), HOT_LABELS)  # rarer labels count as one class
+        x = self.features.without(self.target).encode(table)
+        # A table of one column leaves nothing to learn from; a constant teaches just that.
+        return x if x.shape[1] else np.zeros((table.n, 1)), y
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What one fitted model says of the real test rows.
+
+    Attributes:
+      truth: the target [n].
+      predicted: the predicted target [n].
+      labels: the classes in the test rows, ascending [classes]; empty for numbers.
+      class_scores: how much speaks for each of `labels`, [n, classes].
+    """
+
+    truth: Values
+    predicted: Values
+    labels: Values
+    class_scores: Floats
+
+    def take(self, rows: NDArray[np.int64]) -> Predictions:
+        """The predictions on these rows, with the classes of all rows."""
+        return Predictions(
+            self.truth[rows], self.predicted[rows], self.labels, self.class_scores[rows]
+        )
+
+    def scores(self) -> dict[str, float]:
+        """R² for numbers, else AUROC, AUPRC and accuracy; needs two classes in `truth`."""
+        if not len(self.labels):
+            return {"R²": max(0.0, float(r2_score(self.truth, self.predicted)))}
+        present, counts = np.unique(self.truth, return_counts=True)
+        rare = positive_class(self.truth)
+        column = {label: self.class_scores[:, i] for i, label in enumerate(self.labels.tolist())}
+        if len(present) == 2:
+            area = float(roc_auc_score(self.truth == rare, column[rare]))
+        else:
+            ranked = ((self.truth == label, column[label]) for label in present.tolist())
+            areas = [roc_auc_score(one, scores) for one, scores in ranked]
+            area = float(np.average(areas, weights=counts))
+        return {
+            "AUROC": area,
+            "AUPRC": float(average_precision_score(self.truth == rare, column[rare])),
+            "Accuracy": float((self.predicted == self.truth).mean()),
+        }
+
+
+def predict(
+    task: Task,
+    train: AlignedTable,
+    test: AlignedTable,
+    *,
+    models: Mapping[str, Estimator] | None = None,
+    seed: int = 0,
+) -> dict[str, Predictions]:
+    """What models trained on `train` say of real test rows, by the model's name.
+
+    Args:
+      task: what to predict from what.
+      train: rows to learn from.
+      test: real rows to predict.
+      models: unfitted; by default the four classifiers or, for a number, the regressors. Boosters
+        are left out where the training rows hold more than ten classes.
+      seed: of the default models that draw at random.
+
+    Returns:
+      Nothing when the test rows cannot tell models apart (one class, or fewer than two rows).
+    """
+    x, y = task.data(train)
+    x_test, y_test = task.data(test)
+    if len(np.unique(y_test)) < 2:
+        return {}
+    if models is None:
+        models = regressors(seed) if task.numeric else classifiers(seed)
+    many = not task.numeric and len(np.unique(y)) > BOOSTED_CLASSES
+    with one_thread():
+        return {
+            name: evaluate(
+                fit(model, x, y, numeric=task.numeric), x_test, y_test, numeric=task.numeric
+            )
+            for name, model in models.items()
+            if not (many and name in BOOSTERS)
+        }
+
+
+def evaluate(model: Estimator, x: Floats, y: Values, *, numeric: bool = False) -> Predictions:
+    """What a fitted model says of the rows x [n, width] whose target is y [n].
+
+    Args:
+      model: fitted.
+      x, y: the test rows.
+      numeric: whether the target is a number.
+    """
+    labels = np.unique(y)[:0] if numeric else np.unique(y)
+    class_score = None if numeric else class_scores(model, x)
+    columns = [] if class_score is None else [class_score(int(label)) for label in labels.tolist()]
+    support = np.stack(columns, axis=1) if columns else np.zeros((len(y), 0))
+    return Predictions(y, np.asarray(model.predict(x)), labels, support)
+
+
+def tstr(
+    task: Task,
+    train: AlignedTable,
+    test: AlignedTable,
+    *,
+    models: Mapping[str, Estimator] | None = None,
+    seed: int = 0,
+) -> Scores:
+    """Scores on real test rows of models trained on `train`, by model, then by metric.
+
+    Args:
+      task, train, test, models, seed: as for `predict`, which see.
+
+    Returns:
+      {"Logistic regression": {"AUROC": …, "AUPRC": …, "Accuracy": …}, …}, or
+      {"Ridge regression": {"R²": …}, …}; empty as for `predict`.
+    """
+    return scores_of(predict(task, train, test, models=models, seed=seed))
+
+
+def scores_of(predictions: Mapping[str, Predictions]) -> Scores:
+    """Every model's scores."""
+    return {name: one.scores() for name, one in predictions.items()}
+
+
+def half_widths(predictions: Mapping[str, Predictions], *, seed: int = 0) -> dict[str, float]:
+    """Half the width of a 95 % interval of each metric's mean over models, in its unit.
+
+    By bootstrap: the test rows are drawn anew with replacement, the same for every model. What the
+    choice of training rows adds is not in it.
+    """
+    n = max((len(one.truth) for one in predictions.values()), default=1)
+    size, rng = min(n, RESAMPLED_ROWS), np.random.default_rng(seed)
+    draws = []
+    for _ in range(RESAMPLES):
+        rows = rng.integers(n, size=size)
+        drawn = {name: one.take(rows) for name, one in predictions.items()}
+        if all(len(np.unique(one.truth)) > 1 for one in drawn.values()):
+            draws.append(scores_of(drawn))  # one without the rarer class has no score
+    metrics = {metric for scores in draws for one in scores.values() for metric in one}
+    return {
+        metric: half_width_of([mean_score(scores, metric) or 0.0 for scores in draws], size / n)
+        for metric in metrics
+    }
+
+
+def utility_rows(
+    task: Task, *, real: Scores, synthetic: Scores, test: AlignedTable
+) -> list[UtilityRow]:
+    """Real-trained and synthetic-trained scores side by side, with what guessing scores.
+
+    Args:
+      task: what was learnt.
+      real, synthetic: scores of models trained on either; those of both are shown.
+      test: real rows that all were tested on.
+    """
+    _, y = task.data(test)
+    guessing = {"R²": 0.0, "AUROC": 0.5}
+    if not task.numeric and len(y):
+        guessing["AUPRC"] = float((y == positive_class(y)).mean())
+        guessing["Accuracy"] = float(np.unique(y, return_counts=True)[1].max() / len(y))
+    return [
+        UtilityRow(
+            model=model,
+            metric=metric,
+            real=value,
+            synthetic=synthetic[model][metric],
+            baseline=guessing[metric],
+        )
+        for model, metrics in real.items()
+        if model in synthetic
+        for metric, value in metrics.items()
+    ]
+
+
+def mean_score(scores: Scores, metric: str) -> float | None:
+    """Mean of one metric over the models that report it; None when none does."""
+    values = [metrics[metric] for metrics in scores.values() if metric in metrics]
+    return float(np.mean(values)) if values else None
+
+
+@family(
+    AUROC,
+    AUPRC,
+    R2,
+    text="Learning {target} from real rows",
+    order=130,
+    cost=5.0,
+    applies=lambda tables: tables.target is not None,
+)
+def utility(tables: Comparison, step: Step) -> Measured:
+    """Train on synthetic, test on real, with the four classifiers, or regressions."""
+    assert tables.target is not None
+    rng, task = tables.rng(8), Task(tables.features, tables.target)
+    test = tables.test.sample(TEST_ROWS, rng)
+
+    def learn(table: AlignedTable) -> dict[str, Predictions]:
+        return predict(task, table.sample(ROWS, rng), test, seed=tables.seed)
+
+    real = scores_of(learn(tables.train))
+    step(f"Learning {tables.target} from synthetic rows", 0.4)
+    predictions = learn(tables.synthetic)
+    synthetic, before = scores_of(predictions), {}
+    if tables.before is not None:
+        step(f"Learning {tables.target} from rows before boosting", 0.7)
+        before = scores_of(learn(tables.before))
+    real = {name: scores for name, scores in real.items() if name in synthetic}
+    note = "" if real else "The real test rows hold one value of the target only."
+
+    widths = half_widths(predictions, seed=tables.seed)
+
+    def score(metric: Metric, name: str) -> Score:
+        value = mean_score(synthetic, name)
+        return metric.score(
+            value,
+            half_width=widths.get(name, 0.0) if value is not None else None,
+            ceiling=mean_score(real, name),
+            before=mean_score(before, name),
+            note=note,
+        )
+
+    judged = [(R2, "R²")] if task.numeric else [(AUROC, "AUROC"), (AUPRC, "AUPRC")]
+    rows = utility_rows(task, real=real, synthetic=synthetic, test=test)
+    return Measured([score(*one) for one in judged], {"utility": rows})
+
+
+def _listed_target(tables: Comparison) -> bool:
+    return tables.target is not None and not tables.features[tables.target].numeric
+
+
+@family(
+    TEN_AUROC,
+    text="Learning {target} ten ways from real rows",
+    order=140,
+    cost=6.0,
+    applies=_listed_target,
+)
+def ten_kinds(tables: Comparison, step: Step) -> Measured:
+    """Train on synthetic, test on real, with ten kinds of classifiers; for lists only."""
+    assert tables.target is not None
+    rng, task = tables.rng(9), Task(tables.features, tables.target)
+    test = tables.test.sample(TEN_ROWS, rng)
+
+    def mean_auroc(table: AlignedTable) -> float | None:
+        models = ten_classifiers(tables.seed)
+        return mean_score(tstr(task, table.sample(TEN_ROWS, rng), test, models=models), "AUROC")
+
+    ceiling = mean_auroc(tables.train)
+    step(f"Learning {tables.target} ten ways from synthetic rows", 0.5)
+    value = mean_auroc(tables.synthetic)
+    return Measured([] if value is None else [TEN_AUROC.score(value, ceiling=ceiling)])

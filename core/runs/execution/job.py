@@ -1,0 +1,57 @@
+"""Job: what is asked of one run, for the worker and the command line alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from core.privacy.plan import Plan
+from core.runs.storage.artefacts import LocalArtefacts
+from core.table.schema import Schema
+
+__all__ = ["Job", "LmdpResult"]
+
+LmdpResult = dict[str, Any]  # of one group's certificate or check; JSON-safe
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What `execute` needs to know.
+
+    Attributes:
+      table: the table's name, for the certificate.
+      table_id: of the stored table; None for one that is not stored.
+      plan: what may be done.
+      schema: with a declared domain.
+      rows: synthetic records to make, ≥ 1.
+      seed: of data-free randomness; None draws one.
+      device: "cpu" or "cuda", as `choose_device` answered.
+      artefacts: where checkpoint, model, synthetic table and certificate go.
+      people: the ledger account that pays, and whose releases are all shifted the same way.
+      debit_key: of the debit; asked twice, it pays once.
+      allow_non_private: whether the steward confirmed a run without differential privacy.
+      shift_words: what the steward wrote to allow a release that betrays hidden distributions.
+      resume: whether to go on from the checkpoint among the artefacts.
+      inferred: whether the domain was declared public without being looked at.
+    """
+
+    table: str
+    table_id: str | None = None
+    plan: Plan
+    schema: Schema
+    rows: int
+    seed: int | None
+    device: str
+    artefacts: LocalArtefacts
+    people: str
+    debit_key: str
+    allow_non_private: bool
+    shift_words: str
+    resume: bool = False
+    inferred: bool = False
+
+    @property
+    def folder(self) -> Path:
+        """Where the artefacts lie: models and checkpoints are files beside each other."""
+        return self.artefacts.folder

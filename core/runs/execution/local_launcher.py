@@ -1,0 +1,130 @@
+"""LocalLauncher: a queue with slots in front of worker processes on this machine.
+
+A worker is a process in a session of its own, with its output in a file: it outlives the browser,
+the page and the server that started it. (A thread would die with the server, and a spawned
+multiprocessing child would run the page's script again.)
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from core.runs.execution.launcher import SampleRequest
+from core.runs.storage.errors import RunStoreError
+from core.runs.storage.events import State
+from core.runs.storage.store import RunStore
+from core.runs.storage.workspace import PROJECT_ROOT
+
+__all__ = ["LocalLauncher"]
+
+LOG = "worker.log"
+SAMPLING = ("-m", "core.runs.execution.sampling_process")
+SAMPLING_SECONDS = 1800  # sampling takes seconds; a process that needs longer hangs
+
+# Children of this process, kept so that those that ended are collected and never stay zombies.
+_children: list[subprocess.Popen[bytes]] = []
+
+
+def _collect() -> None:
+    _children[:] = [child for child in _children if child.poll() is None]
+
+
+class LocalLauncher:
+    """A `Launcher` of processes on this machine; any number of them may share one store.
+
+    Attributes:
+      store: the run store.
+      slots: how many workers may run at once on this workspace, ≥ 1.
+      command: of the worker, after the interpreter.
+    """
+
+    def __init__(
+        self,
+        store: RunStore,
+        slots: int = 1,
+        *,
+        command: Sequence[str] = ("-m", "core.runs.execution.worker"),
+    ) -> None:
+        if slots < 1:
+            raise ValueError(f"a launcher needs at least one slot, not {slots}")
+        self.store = store
+        self.slots = slots
+        self.command = tuple(command)
+
+    def submit(self, run_id: str) -> None:
+        """See `Launcher.submit`."""
+        self.store.run(run_id)
+        self.pump()
+
+    def resume(self, run_id: str) -> None:
+        """See `Launcher.resume`."""
+        expect = (State.PAUSED, State.LOST, State.FAILED)
+        message = "Waiting for a free slot."
+        if not self.store.set_state(run_id, State.QUEUED, message, expect=expect):
+            state = self.store.run(run_id).state
+            raise RunStoreError(f"A run that is {state.value} cannot be resumed.")
+        self.pump()
+
+    def pump(self) -> list[str]:
+        """See `Launcher.pump`."""
+        _collect()
+        started: list[str] = []
+        queue = self.store.queue()
+        if queue:
+            self.store.reconcile()  # a dead worker's slot is free again
+        for run_id in queue:
+            if self.store.claim(run_id, slots=self.slots):
+                self._start(run_id)
+                started.append(run_id)
+        return started
+
+    def sample(self, run_id: str, name: str, request: SampleRequest) -> None:
+        """See `Launcher.sample`; in a process of its own, since models need torch."""
+        artefacts = self.store.artefacts(run_id)
+        out = artefacts.within("exports").path(name)
+        command = [*self._command(SAMPLING, run_id), "--out", str(out)]
+        command += ["--rows", str(request.rows), "--format", request.format]
+        command += ["--seed", str(request.seed)] if request.seed is not None else []
+        command += ["--escape-formulas"] if request.escape_formulas else []
+        ended = subprocess.run(
+            command,
+            cwd=PROJECT_ROOT,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=SAMPLING_SECONDS,
+            check=False,
+        )
+        if ended.returncode != 0:
+            with artefacts.path(LOG).open("ab") as log:
+                log.write(ended.stderr)
+            raise RunStoreError(
+                "The records could not be made; no file is left. See worker.log in the run's "
+                "folder."
+            )
+
+    def _command(self, arguments: Sequence[str], run_id: str) -> list[str]:
+        home = str(self.store.workspace.home)
+        return [sys.executable, *arguments, run_id, "--home", home]
+
+    def _start(self, run_id: str) -> None:
+        path = self.store.artefacts(run_id).path(LOG)
+        command = [*self._command(self.command, run_id), "--slots", str(self.slots)]
+        try:
+            with path.open("ab") as log:
+                path.chmod(0o600)
+                child = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    cwd=PROJECT_ROOT,
+                    start_new_session=True,
+                )
+        except OSError as error:
+            message = "The worker process could not be started. Nothing was spent."
+            self.store.set_state(run_id, State.FAILED, message, error=f"{message} ({error})")
+            return
+        _children.append(child)
+        self.store.adopt(run_id, child.pid)

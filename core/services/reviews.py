@@ -1,0 +1,216 @@
+"""Reviews: reports, choosing among runs (by paid noisy scores, or by eye), what certificates say.
+
+A certificate is made when its run ends, the choice comes later. So the certificate that is shown
+and downloaded is made here, from the stored one and what is known at that moment, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from core.privacy.ledger.ledger import Ledger
+from core.quality.metrics.noisy import NoisyScore, difference, ranked
+from core.quality.report.types import View
+from core.runs.execution.noisy_scores import (
+    SYNTHETIC_CELLS,
+    cells_key,
+    released_cells,
+    synthetic_cells,
+)
+from core.runs.storage import notes
+from core.runs.storage.artefacts import INSIDE_REPORT, OUTSIDE_REPORT, PRIVACY_CERTIFICATE
+from core.runs.storage.errors import RunStoreError
+from core.runs.storage.inside_views import recorded_views
+from core.runs.storage.notes import ScorePick
+from core.runs.storage.records import RunRecord
+from core.runs.storage.store import RunStore
+from core.table.schema import Domain
+
+__all__ = [
+    "Ranking",
+    "bought",
+    "comparable",
+    "inside_view_words",
+    "pick_by_scores",
+    "privacy_certificate",
+    "ranking",
+    "report",
+    "selection_words",
+]
+
+
+def report(store: RunStore, run_id: str, view: View = "inside") -> dict[str, Any] | None:
+    """The run's report (`core.quality.report.types.Report` as a dict), or None while there is none.
+
+    Args:
+      store: where.
+      run_id: whose.
+      view: "inside" shows real data without noise; "outside" shows none, or what was paid for.
+    """
+    return _read_json(store, run_id, INSIDE_REPORT if view == "inside" else OUTSIDE_REPORT)
+
+
+def privacy_certificate(store: RunStore, run_id: str) -> dict[str, Any] | None:
+    """The run's privacy certificate as it is true now, or None while there is none.
+
+    Where a choice was made among runs, "conditions" holds a sentence on it and "selection" its
+    facts; a run without differential privacy claims nothing, so nothing is added.
+    """
+    stored = _read_json(store, run_id, PRIVACY_CERTIFICATE)
+    words = "" if stored is None else selection_words(store, store.run(run_id))
+    if stored is None or not words:
+        return stored
+    return stored | {"conditions": [*stored.get("conditions", ()), words], "selection": words}
+
+
+def _read_json(store: RunStore, run_id: str, name: str) -> dict[str, Any] | None:
+    try:
+        with store.artefacts(run_id).open(name) as file:
+            content: dict[str, Any] = json.load(file)
+    except FileNotFoundError:
+        return None
+    return content
+
+
+def selection_words(store: RunStore, run: RunRecord) -> str:
+    """How this run came to be chosen, as far as ε is concerned; "" where nothing is to be said."""
+    if not run.private:
+        return ""
+    looked = inside_view_words(store, run.people, run_id=run.id)
+    if looked:
+        return looked
+    last = notes.picked_by_scores(store, run.table_id)
+    if last is None or last[0] != run.id:
+        return ""
+    how = last[1]
+    return (
+        f"Chosen among {how.runs} runs by noisy scores that ε covers: all releases about these "
+        f"people until the choice cost ε = {how.epsilon:.4g}, δ = {how.delta:.3g} together at "
+        "most. The ε of this run alone does not count the other runs."
+    )
+
+
+def inside_view_words(store: RunStore, people: str, *, run_id: str | None = None) -> str:
+    """The condition on a choice after inside views were open; "" while no other run was seen.
+
+    A run that is released counts among the runs it was chosen from, whether it was seen or not:
+    it may have been made, or taken, because of what another one showed.
+
+    Args:
+      store: where.
+      people: ledger account of the run that is released.
+      run_id: the run; None for one that the store does not hold.
+    """
+    every = recorded_views(store, people)
+    others = {one.run_id for one in every} - {run_id}
+    if not others:
+        return ""
+    older = others - {one.run_id for one in every if one.recorded}
+    note = (
+        f" Counted as looked at, because looks were not recorded yet: {len(older)} of them."
+        if older
+        else ""
+    )
+    return (
+        f"Chosen among {len(others) + 1} runs after looking at real data; the choice is not "
+        f"covered by ε.{note}"
+    )
+
+
+# -- noisy scores -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Runs of one table by their noisy scores, the closest first.
+
+    Attributes:
+      scores: by run id, in that order, at least two.
+      lead: how much farther the second is than the first, ≥ 0, with its standard error.
+    """
+
+    scores: dict[str, NoisyScore]
+    lead: NoisyScore
+
+    @property
+    def best(self) -> str:
+        """Id of the closest run."""
+        return next(iter(self.scores))
+
+
+def bought(store: RunStore, table_id: str, domain: Domain, n: int) -> bool:
+    """Whether some run of a table has bought noisy counts of a domain's cells over n records."""
+    return released_cells(store, table_id, cells_key(domain, n)) is not None
+
+
+def comparable(store: RunStore, run: RunRecord) -> bool:
+    """Whether a private run was counted, and noisy counts to score it by were bought."""
+    counted = run.private and store.artefacts(run.id).exists(SYNTHETIC_CELLS)
+    return counted and bought(store, run.table_id, run.schema.domain(), run.plan.n)
+
+
+def ranking(store: RunStore, runs: Sequence[RunRecord]) -> Ranking | None:
+    """The runs that can be compared without looking, or None when there are fewer than two.
+
+    They must be private, of one table, over the same public cells, and those cells must have been
+    bought by some run of that table.
+    """
+    synthetic = synthetic_cells(store, runs)
+    keys = {cells.key for cells in synthetic.values()}
+    tables = {run.table_id for run in runs if run.id in synthetic}
+    if len(synthetic) < 2 or len(keys) != 1 or len(tables) != 1:
+        return None
+    released = released_cells(store, tables.pop(), keys.pop())
+    if released is None:
+        return None
+    scores = ranked(released, synthetic)
+    first, second = list(scores)[:2]
+    return Ranking(scores, difference(released, synthetic[second], synthetic[first]))
+
+
+def pick_by_scores(
+    store: RunStore, runs: Sequence[RunRecord], *, author: str
+) -> tuple[str, Ranking]:
+    """Pick the run with the lowest noisy score; opens no real row and no inside view.
+
+    Returns:
+      The picked run's id, and the ranking it comes from.
+
+    Raises:
+      RunStoreError: fewer than two of these runs can be compared; nothing was picked.
+    """
+    compared = ranking(store, runs)
+    if compared is None:
+        raise RunStoreError(
+            "Fewer than two of these runs have noisy scores over the same columns. Nothing was "
+            "picked. Switch on “let runs be compared without looking” in a plan of this table."
+        )
+    best = next(run for run in runs if run.id == compared.best)
+    how = _paid(store, best.people, [run for run in runs if run.id in compared.scores])
+    notes.pick(store, table_id=best.table_id, run_id=best.id, author=author, scores=how)
+    return best.id, compared
+
+
+def _paid(store: RunStore, people: str, compared: Sequence[RunRecord]) -> ScorePick:
+    """What everything that the choice can depend on cost, by adding up ε and δ.
+
+    All private releases about these people are counted, not only the runs compared: which runs
+    were compared may depend on what the others showed.
+    """
+    costs = {
+        entry.run: (entry.limit, entry.delta)
+        for entry in Ledger(store.engine).entries(people)
+        if entry.kind == "release" and entry.private
+    }
+    for run in compared:
+        claim = run.guarantee or run.plan.guarantee
+        costs.setdefault(run.debit_key, (claim.epsilon, claim.delta))
+    return ScorePick(
+        runs=len(compared),
+        epsilon=math.fsum(epsilon for epsilon, _ in costs.values()),
+        delta=math.fsum(delta for _, delta in costs.values()),
+    )

@@ -1,0 +1,330 @@
+"""Runs: start, watch, pause, resume and cancel them, and make more rows of what they learned.
+
+Nothing here imports torch: fits and sampling happen in worker processes.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.models.events import Wish
+from core.privacy.accounting.accountant import epsilon
+from core.privacy.ledger.ledger import HiddenError, Ledger
+from core.privacy.plan import Plan
+from core.runs.accounts.people import require_account
+from core.runs.execution.launcher import Launcher, SampleRequest
+from core.runs.storage.errors import NotFoundError, RunStoreError
+from core.runs.storage.events import State
+from core.runs.storage.records import RunRecord
+from core.runs.storage.store import RunStore
+from core.runs.storage.workspace import Workspace
+
+__all__ = [
+    "Progress",
+    "cancel",
+    "compare_again",
+    "epsilon_so_far",
+    "expected_seconds",
+    "generate_rows",
+    "open_store",
+    "pause",
+    "progress",
+    "resume",
+    "start",
+]
+
+TRAINING = "training"  # a phase of free steps, as many as the `steps` setting says
+
+
+def open_store(home: Path | None = None) -> RunStore:
+    """The run store of a workspace (FACSIMILE_HOME or ~/.facsimile when not named).
+
+    Runs whose worker died while nobody looked are marked lost.
+    """
+    store = RunStore(Workspace(home) if home is not None else Workspace.default())
+    store.reconcile()
+    return store
+
+
+def start(
+    store: RunStore,
+    launcher: Launcher,
+    *,
+    table_id: str,
+    plan: Plan,
+    rows: int | None = None,
+    seed: int | None = None,
+    device: str = "auto",
+    name: str = "",
+    confirmation: str = "",
+    shift_words: str = "",
+) -> RunRecord:
+    """Make a run and start it, or queue it.
+
+    Args:
+      store: where.
+      launcher: by whom.
+      table_id: which table, with the schema it has now.
+      plan: from `make_plan`.
+      rows: synthetic records, as many as the table has when None.
+      seed: data-free randomness only.
+      device: "auto", "cpu" or "cuda".
+      name: for people.
+      confirmation: what the steward wrote to allow a run without differential privacy.
+      shift_words: what the steward wrote to allow a release that betrays hidden distributions.
+
+    Raises:
+      RunStoreError: the plan is not for this table, its schema was not declared public, nobody said
+        whose people these are, or a run without differential privacy was not confirmed in words.
+      HiddenError: with earlier releases the run would betray a hidden distribution.
+    """
+    if not plan.budget.private and not confirmation.strip():
+        raise RunStoreError(
+            "This run claims no differential privacy. Nothing was started. Confirm it in words."
+        )
+    if not store.attested(table_id):
+        raise RunStoreError(
+            "Nobody has confirmed yet that this table's bounds and category names may be public. "
+            "Nothing was started. Confirm it on the Tables page."
+        )
+    require_account(store, table_id)
+    table = store.table(table_id)
+    problem = Ledger(store.engine).objection(table.people, plan, table.schema.domain())
+    if problem is not None and not shift_words.strip():
+        raise HiddenError(problem)
+    run = store.create_run(
+        table_id,
+        plan,
+        schema=table.schema,
+        rows=table.training_n if rows is None else rows,
+        seed=seed,
+        device=device,
+        name=name,
+        confirmation=confirmation,
+        shift_words=shift_words,
+    )
+    launcher.submit(run.id)
+    return store.run(run.id)
+
+
+def resume(
+    store: RunStore, launcher: Launcher, run_id: str, *, spend_again: bool = False
+) -> RunRecord:
+    """Go on with a paused, lost or failed run, from its checkpoint and its ledger entry.
+
+    Args:
+      store: where.
+      launcher: by whom.
+      run_id: which run.
+      spend_again: allow a new start, with a debit of its own, when there is no checkpoint.
+
+    Raises:
+      RunStoreError: the run cannot go on, or only by spending its budget again.
+    """
+    run = store.run(run_id)
+    if run.state.live or run.state.final:
+        raise RunStoreError(f"A run that is {run.state.value} cannot be resumed.")
+    if not run.resumable and not spend_again:
+        raise RunStoreError(
+            "There is no checkpoint to go on from. Nothing was started. "
+            f"A new start spends {_epsilon_words(run)} again: confirm it to go on."
+        )
+    launcher.resume(run_id)
+    return store.run(run_id)
+
+
+def compare_again(store: RunStore, launcher: Launcher, run_id: str) -> RunRecord:
+    """Make a comparison that stopped early anew; spends nothing.
+
+    A complete one of the same content is taken from where it is kept.
+
+    Raises:
+      RunStoreError: the run has no synthetic table, or is at work.
+    """
+    if not store.has_result(run_id):
+        raise NotFoundError("This run has no synthetic table to compare.")
+    message = "Waiting for a free slot, to finish the comparison."
+    if not store.set_state(run_id, State.QUEUED, message, expect=(State.DONE,)):
+        raise RunStoreError("This run is at work already.")
+    launcher.pump()
+    return store.run(run_id)
+
+
+def pause(store: RunStore, run_id: str) -> RunRecord:
+    """Ask a run to stop at its next checkpoint; one that waits is taken out of the queue."""
+    message = "Paused before it started. Nothing was spent."
+    if not store.set_state(run_id, State.PAUSED, message, expect=(State.QUEUED,)):
+        _ask(store, run_id, Wish.PAUSE)
+    return store.run(run_id)
+
+
+def cancel(store: RunStore, run_id: str) -> RunRecord:
+    """End a run for good; what it had spent stays spent."""
+    run = store.run(run_id)
+    spent = "What it spent stays spent." if run.debit else "Nothing was spent."
+    waiting = (State.QUEUED, State.PAUSED, State.LOST, State.FAILED)
+    if store.has_result(run_id):  # only its comparison waited
+        if store.set_state(run_id, State.DONE, "Done. Its comparison was stopped.", expect=waiting):
+            return store.run(run_id)
+    if not store.set_state(run_id, State.CANCELLED, f"Cancelled. {spent}", expect=waiting):
+        _ask(store, run_id, Wish.CANCEL)
+    return store.run(run_id)
+
+
+def _ask(store: RunStore, run_id: str, wish: Wish) -> None:
+    state = store.run(run_id).state
+    if state is not State.RUNNING:
+        raise RunStoreError(f"A run that is {state.value} cannot be stopped.")
+    store.request(run_id, wish)
+
+
+def _epsilon_words(run: RunRecord) -> str:
+    budget = run.plan.budget
+    return f"ε {budget.epsilon:g}" if budget.private else "its budget"
+
+
+def generate_rows(store: RunStore, launcher: Launcher, run_id: str, request: SampleRequest) -> Path:
+    """A file of synthetic records from a run's saved model, under the run's `exports`.
+
+    Sampling touches no private data and spends nothing.
+
+    Args:
+      store: where.
+      launcher: draws the records.
+      run_id: a run with a saved model.
+      request: what is drawn.
+
+    Raises:
+      RunStoreError: no model yet, or the sampling failed; no file is left.
+    """
+    if request.rows < 1:
+        raise RunStoreError("Ask for at least one synthetic record.")
+    run = store.run(run_id)
+    if not store.artefacts(run_id).exists("model"):
+        raise NotFoundError("This run has no model yet. Wait until it is done.")
+    label = "" if run.private else ".not-private"
+    escaped = "-escaped" if request.escape_formulas and request.format == "csv" else ""
+    seed = "any" if request.seed is None else request.seed
+    name = f"synthetic-{request.rows}-{seed}{escaped}{label}.{request.format}"
+    launcher.sample(run_id, name, request)
+    return store.artefacts(run_id).within("exports").path(name)
+
+
+# -- how far a run is, and how long one may take ------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is.
+
+    Attributes:
+      phase, title: of the present phase; empty before the first.
+      step, steps: of the present phase's loop; 0 of 0 when it has none.
+      fraction: step / steps, in [0, 1].
+      steps_per_second: in the present phase, or None before it is known.
+      eta_seconds: until the present phase ends at that speed, or None.
+      elapsed_seconds: since the run's start.
+    """
+
+    phase: str
+    title: str
+    step: int
+    steps: int
+    fraction: float
+    steps_per_second: float | None
+    eta_seconds: float | None
+    elapsed_seconds: float
+
+
+def progress(store: RunStore, run_id: str) -> Progress:
+    """How far a run is, from its newest events."""
+    run = store.run(run_id)
+    phase = store.journal.latest(run_id, "phase")
+    newest = store.journal.latest(run_id, "progress")
+    end = run.ended.timestamp() if run.ended is not None else time.time()
+    elapsed = 0.0 if run.started is None else max(0.0, end - run.started.timestamp())
+    name = "" if phase is None else str(phase.data.get("name", ""))
+    title = "" if phase is None else str(phase.data.get("title", name))
+    if phase is None or newest is None or newest.seq < phase.seq:
+        return Progress(name, title, 0, 0, 0.0, None, None, elapsed)
+    step, steps = int(newest.data.get("step", 0)), int(newest.data.get("steps", 0))
+    # a resumed phase begins at the step of its checkpoint: count from its first progress
+    first = store.journal.events(run_id, after=phase.seq, kind="progress", limit=1)[0]
+    done, seconds = step - int(first.data.get("step", 0)), newest.time - first.time
+    speed = done / seconds if done > 0 and seconds > 0 else None
+    eta = max(0.0, (steps - step) / speed) if speed else None
+    fraction = min(1.0, step / steps) if steps else 0.0
+    return Progress(name, title, step, steps, fraction, speed, eta, elapsed)
+
+
+def epsilon_so_far(store: RunStore, run_id: str) -> float | None:
+    """ε of what a running fit has released so far; None where no privacy is claimed.
+
+    Counted from its events: phases before the present one ran in full, the present one as far as
+    its newest progress says. Rounded up to a twentieth of a phase, so that few values are computed.
+    A picture to watch by: what is claimed at the end comes from the meter.
+    """
+    run = store.run(run_id)
+    if not run.private:
+        return None
+    newest = store.journal.latest(run_id, "phase")
+    present = "" if newest is None else str(newest.data.get("name", ""))
+    begun = [e.data.get("name") for e in store.journal.events(run_id, kind="phase", limit=100)]
+    executed = []
+    for phase in run.plan.phases:
+        if phase.name not in begun:
+            continue
+        count = phase.count
+        if phase.name == present and count > 1:
+            count = _rounded(progress(store, run_id).fraction, count)
+        executed.append(phase.model_copy(update={"count": count}))
+    return epsilon(executed, run.plan.budget.delta)[0] if executed else 0.0
+
+
+def _rounded(fraction: float, count: int) -> int:
+    """Runs of a phase that a fraction stands for, rounded up to a twentieth; at least one.
+
+    >>> [_rounded(f, 4000) for f in (0.0, 0.001, 0.05, 0.51, 1.0)]
+    [1, 200, 200, 2200, 4000]
+    """
+    return max(1, min(count, math.ceil(fraction * 20 - 1e-9) * math.ceil(count / 20)))
+
+
+def expected_seconds(store: RunStore, table_id: str, plan: Plan) -> float | None:
+    """Seconds until the synthetic table, scaled from the newest like run; None without one.
+
+    Private phases scale with how often they run and on how many records, free training with its
+    steps; everything else is taken as it was.
+
+    Args:
+      store: where earlier runs are.
+      table_id: runs of this table are asked; others have other widths.
+      plan: what is planned.
+    """
+    for run in store.runs(table_id):
+        if run.state is State.DONE and run.model == plan.model and _alike(run.plan, plan):
+            return sum(
+                seconds * _ratio(name, run.plan, plan)
+                for name, seconds in run.seconds.items()
+                if name != "report"
+            )
+    return None
+
+
+def _alike(earlier: Plan, plan: Plan) -> bool:
+    """Whether one can be scaled from the other."""
+    sized = "steps" in earlier.settings and "steps" in plan.settings
+    return sized and {p.name for p in earlier.phases} == {p.name for p in plan.phases}
+
+
+def _ratio(name: str, earlier: Plan, plan: Plan) -> float:
+    """How much longer a phase takes than it did."""
+    if name == TRAINING:
+        return float(plan.settings["steps"]) / max(1.0, float(earlier.settings["steps"]))
+    if name not in {phase.name for phase in plan.phases}:
+        return 1.0
+    now, then = plan.phase(name), earlier.phase(name)
+    return (now.count * (now.sampling_rate or 1.0)) / (then.count * (then.sampling_rate or 1.0))

@@ -1,0 +1,188 @@
+"""Tables: bring one in, and keep what a steward declares of it: kinds, bounds, categories, roles.
+
+Rows are read here only where a change of kind needs a domain to propose, or where another list of
+categories has to be counted again.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+
+import pandas as pd
+
+from core.runs.accounts.people import choose_account
+from core.runs.storage.records import TableRecord
+from core.runs.storage.store import RunStore
+from core.table.grid import as_kind, schema_of, with_categories
+from core.table.infer import infer_schema
+from core.table.profile import ColumnProfile, profile
+from core.table.rare import danger
+from core.table.schema import DomainSource, Kind, Schema, SchemaError
+
+__all__ = [
+    "change_categories",
+    "change_grid",
+    "change_groups",
+    "change_holdout",
+    "change_target",
+    "confirm_schema",
+    "count_rare",
+    "dangers",
+    "import_frame",
+    "rare_words",
+]
+
+
+def import_frame(
+    store: RunStore, frame: pd.DataFrame, *, name: str, source: str, people: str | None = None
+) -> TableRecord:
+    """Keep a table with its proposed schema and its profile.
+
+    Args:
+      store: where.
+      frame: the rows, n ≥ 1.
+      name: for people.
+      source: where the table came from, in words.
+      people: ledger account of the people in it; by default the one whose rows these are, see
+        `core.runs.accounts.people`, or a fresh one.
+    """
+    schema = infer_schema(frame)
+    table_id = secrets.token_hex(5)
+    if len(frame):  # the store refuses an empty one, before anything is kept of it
+        people = choose_account(store, frame, title=name, table_id=table_id, people=people).people
+    return store.add_table(
+        frame,
+        name=name,
+        schema=schema,
+        profile=profile(frame, schema).model_dump(mode="json"),
+        source=source,
+        people=people or "",
+        table_id=table_id,
+    )
+
+
+def confirm_schema(store: RunStore, table_id: str, schema: Schema) -> TableRecord:
+    """Keep the schema that the steward confirmed, and the profile that goes with it."""
+    counted = profile(store.load_frame(table_id), schema).model_dump(mode="json")
+    return store.save_schema(table_id, schema, profile=counted)
+
+
+def change_grid(store: RunStore, table: TableRecord, grid: pd.DataFrame) -> TableRecord:
+    """Keep the edited grid; kinds that changed get a fresh domain and picture.
+
+    Raises:
+      SchemaError: a cell is wrong; nothing was kept.
+    """
+    kinds = [Kind(kind) for kind in grid["kind"]]
+    changed = {
+        column.name: kind
+        for column, kind in zip(table.schema.columns, kinds, strict=True)
+        if kind is not column.kind
+    }
+    if changed:
+        frame = store.load_frame(table.id)
+        schema = table.schema
+        for name, kind in changed.items():
+            schema = schema.replace(as_kind(frame[name], schema[name], kind))
+        return confirm_schema(store, table.id, _with_roles(schema))
+    schema = _with_roles(schema_of(grid, table.schema))
+    if schema == table.schema:
+        return table
+    scales = [c.scale for c in schema.columns] != [c.scale for c in table.schema.columns]
+    if scales:  # pictures are drawn on the column's scale
+        return confirm_schema(store, table.id, schema)
+    return store.save_schema(table.id, schema)
+
+
+def change_categories(store: RunStore, table: TableRecord, name: str, text: str) -> TableRecord:
+    """Replace a column's categories by those listed one a line; counts rare ones again."""
+    column = with_categories(table.schema[name], text)
+    rows, _ = store.load_split(table.id, 0.0, columns=[name])
+    picture = profile(rows, Schema(columns=(column,))).columns[0].model_dump(mode="json")
+    pictures = [picture if one["name"] == name else one for one in table.profile["columns"]]
+    schema, counted = table.schema.replace(column), table.profile | {"columns": pictures}
+    return store.save_schema(table.id, schema, profile=counted)
+
+
+def count_rare(store: RunStore, table: TableRecord) -> TableRecord:
+    """The table with its rare values counted; itself unless its profile is of an older version."""
+    listed = {column.name for column in table.schema.columns if column.kind.listed}
+    old = [one for one in _pictures(table) if one.name in listed and one.rare is None]
+    return confirm_schema(store, table.id, table.schema) if old else table
+
+
+def rare_words(table: TableRecord) -> dict[str, str]:
+    """By column, how many listed values few rows hold, in words; inside only.
+
+    Columns without such values, and those that are left out, are not named.
+    """
+    words = {}
+    for one in _pictures(table):
+        counts = one.rare_counts
+        if counts.rare and table.schema[one.name].modelled:
+            words[one.name] = f"{counts.rare:,} of {counts.listed:,}"
+            words[one.name] += f", {counts.single:,} of one row" if counts.single else ""
+    return words
+
+
+def dangers(table: TableRecord) -> list[str]:
+    """What declaring the lists public would publish, a sentence a column; inside only."""
+    named = rare_words(table)
+    return [danger(one.name, one.rare_counts) for one in _pictures(table) if one.name in named]
+
+
+def _pictures(table: TableRecord) -> list[ColumnProfile]:
+    return [ColumnProfile.model_validate(one) for one in table.profile.get("columns", ())]
+
+
+def change_target(store: RunStore, table: TableRecord, target: str | None) -> TableRecord:
+    """Name the target column, or none."""
+    return store.save_schema(table.id, table.schema.model_copy(update={"target": target}))
+
+
+def change_holdout(store: RunStore, table: TableRecord, share: float) -> TableRecord:
+    """Keep a share of the records out of training, in [0, ½], chosen by their place in the file."""
+    return store.save_schema(table.id, table.schema.model_copy(update={"holdout": share}))
+
+
+def change_groups(store: RunStore, table: TableRecord, groups: Mapping[str, str]) -> TableRecord:
+    """Tag columns whose distribution must not be revealed.
+
+    Args:
+      store: where.
+      table: whose columns.
+      groups: name of a group by column; an empty name or no entry leaves a column untagged.
+
+    Raises:
+      SchemaError: a column that is not modelled is tagged; nothing was kept.
+    """
+    sensitive: dict[str, tuple[str, ...]] = {}
+    for column in table.schema.columns:
+        group = (groups.get(column.name) or "").strip()
+        if group and not column.modelled:
+            raise SchemaError(
+                f"'{column.name}' is dropped, text or an identifier, so its distribution is not "
+                "released. It needs no tag."
+            )
+        if group:
+            sensitive[group] = (*sensitive.get(group, ()), column.name)
+    sensitive = dict(sorted(sensitive.items()))
+    return store.save_schema(table.id, table.schema.model_copy(update={"sensitive": sensitive}))
+
+
+def _with_roles(schema: Schema) -> Schema:
+    """The schema without a target or tags that are no longer modelled."""
+    groups = {
+        group: tuple(name for name in names if schema[name].modelled)
+        for group, names in schema.sensitive.items()
+    }
+    schema = schema.model_copy(
+        update={"sensitive": {g: names for g, names in groups.items() if names}}
+    )
+    if schema.target is not None and not schema[schema.target].modelled:
+        return schema.model_copy(update={"target": None})
+    names = {c.name for c in schema.columns if c.source is not DomainSource.DROP}
+    if schema.entity_key is not None and schema.entity_key not in names:
+        return schema.model_copy(update={"entity_key": None})
+    return schema

@@ -1,0 +1,29 @@
+"""What is declared public about columns, where it comes from and what it would publish."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.runs.execution.privacy_certificate import declared, origin
+from core.runs.storage.records import TableRecord
+from core.services import tables
+from core.table.schema import DomainColumn
+
+
+def dangers(table: TableRecord) -> None:
+    """A warning that names the lists whose declaration would publish values of few rows."""
+    sentences = tables.dangers(table)
+    if sentences:
+        text = "\n".join(f"- {sentence}" for sentence in sentences)
+        st.warning(f"Before you declare anything public:\n{text}", icon=":material/warning:")
+
+
+def render(table: TableRecord) -> None:
+    """Each column's declared domain with its origin, folded."""
+    with st.expander("What is declared public, and where it comes from", icon=":material/public:"):
+        st.caption("ε does not protect what stands here. The certificate repeats it.")
+        for column in table.schema.columns:
+            public = DomainColumn.of(column)
+            if public.declared:
+                where = f" — *{origin(public)}*" if origin(public) else ""
+                st.markdown(f"- {declared(public)}{where}")

@@ -1,0 +1,227 @@
+"""What people say of a run: comments beside figures, review verdicts, what a download needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+import streamlit as st
+
+from core.figures.report_figure import report_figures
+from core.quality.report.types import View
+from core.runs.storage import notes
+from core.runs.storage.inside_views import recorded_views
+from core.runs.storage.notes import Comment, Decision, Rule
+from core.runs.storage.records import RunRecord
+from pages.parts import guard, shared
+from pages.parts.shared import Badge
+
+NAME = "my_name"  # of this session's person, where nobody signs in
+TITLES = {"": "the whole run", "utility": "learning the target", "exposure": "exposure"}
+VERDICT_BADGES = {
+    Decision.APPROVE: Badge("Approved", ":material/thumb_up:", "green"),
+    Decision.CHANGES: Badge("Changes requested", ":material/edit:", "orange"),
+}
+
+
+def title(about: str) -> str:
+    """A figure's name for people.
+
+    >>> title("column:age"), title("pca")
+    ('age', 'two main axes')
+    """
+    titles = TITLES | {figure.id: figure.name for figure in report_figures()}
+    return titles.get(about, about.removeprefix("column:"))
+
+
+@dataclass(frozen=True)
+class Talk:
+    """A run as one page shows it, with its comments, which are read once for all figures."""
+
+    run: RunRecord
+    view: View
+    comments: tuple[Comment, ...]
+
+    @classmethod
+    def about(cls, run: RunRecord, view: View) -> Talk:
+        """What is said of a run, as far as this view may show it."""
+        return cls(run, view, tuple(notes.comments(shared.store(), run.id, view)))
+
+
+def pin(talk: Talk, about: str) -> None:
+    """The comments on one figure, and the button to add one."""
+    comments = [comment for comment in talk.comments if comment.about == about]
+    for comment in comments:
+        if not comment.settled_by:
+            st.caption(f":material/chat_bubble: **{comment.author}**: {comment.text}")
+    label = f"Comment ({len(comments)})" if comments else "Comment"
+    if st.button(label, key=f"pin_{about}", icon=":material/add_comment:", type="tertiary"):
+        _ask(talk.run, about, talk.view)
+
+
+@st.dialog("Comment")
+def _ask(run: RunRecord, about: str, view: View) -> None:
+    st.markdown(f"On **{title(about)}**")
+    with st.form("comment_form", border=False):
+        name = who("comment")
+        text = st.text_area("What do you see?", max_chars=2_000)
+        sent = st.form_submit_button("Keep this comment", type="primary")
+    if sent:
+        with signed(name):
+            notes.comment(
+                shared.store(),
+                table_id=run.table_id,
+                run_id=run.id,
+                about=about,
+                author=name,
+                text=text,
+                view=view,
+            )
+
+
+def who(place: str) -> str:
+    """The person's name: from sign-in where there is one, else as they write it."""
+    known = guard.person()
+    if known:
+        st.caption(f"As {known}")
+        return known
+    typed: str = st.text_input(
+        "Your name", st.session_state.get(NAME, ""), max_chars=120, key=f"name_{place}"
+    )
+    return typed
+
+
+def known_name() -> str:
+    """The person's name as far as it is known without asking; "" where it is not."""
+    return guard.person() or str(st.session_state.get(NAME, ""))
+
+
+@contextmanager
+def signed(name: str) -> Iterator[None]:
+    """A change made under a name, which the session then keeps; see `shared.change`."""
+    with shared.change():
+        yield
+        st.session_state[NAME] = name
+
+
+def discussion(talk: Talk) -> None:
+    """Verdicts, every comment, and the steward's rule."""
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        _decide(talk.run, talk.view)
+        _comments(talk)
+    with right:
+        _verdicts(talk.run, talk.view)
+        if guard.steward():
+            _inside_views(talk.run)
+            _rule(talk.run)
+
+
+def _decide(run: RunRecord, view: View) -> None:
+    st.subheader("Your verdict", anchor=False)
+    with st.form("verdict_form", clear_on_submit=False):
+        name = who("verdict")
+        decision = st.radio(
+            "May this table be released?",
+            list(Decision),
+            format_func=lambda d: "Approve" if d is Decision.APPROVE else "Request changes",
+            horizontal=True,
+        )
+        text = st.text_area("Why, or what should change", max_chars=2_000)
+        sent = st.form_submit_button("Give this verdict", type="primary")
+    if sent and decision is not None:
+        with signed(name):
+            notes.decide(
+                shared.store(),
+                table_id=run.table_id,
+                run_id=run.id,
+                author=name,
+                decision=decision,
+                text=text,
+                view=view,
+            )
+
+
+def _verdicts(run: RunRecord, view: View) -> None:
+    st.subheader("Verdicts", anchor=False)
+    verdicts = notes.review_verdicts(shared.store(), run.id, view)
+    if not verdicts:
+        st.caption("Nobody has given one yet.")
+    for verdict in verdicts:
+        VERDICT_BADGES[verdict.decision].show()
+        st.markdown(f"**{verdict.author}** :gray[{_when(verdict.time)}]  \n{verdict.text}")
+    waits = notes.missing(shared.store(), table_id=run.table_id, run_id=run.id)
+    if waits:
+        st.caption(f":material/block: Download waits: {waits}")
+
+
+def _inside_views(run: RunRecord) -> None:
+    """Who had real data of this run in sight, and when first."""
+    viewers = [
+        f"{view.author} ({_when(view.time)})"
+        if view.recorded
+        else "perhaps somebody, before looks were recorded"
+        for view in recorded_views(shared.store(), run.people)
+        if view.run_id == run.id
+    ]
+    if viewers:
+        st.caption(f":material/visibility: Real data was in sight first of: {', '.join(viewers)}.")
+
+
+def _rule(run: RunRecord) -> None:
+    present = notes.rule(shared.store(), run.table_id)
+    with st.expander("What this table's reviews need", icon=":material/rule:"):
+        with st.form("rule_form", border=False):
+            name = who("rule")
+            approvals = st.number_input(
+                "Approvals before a download",
+                0,
+                20,
+                present.approvals,
+                help="With any number above 0, a single request for changes also blocks it.",
+            )
+            inside = st.toggle(
+                "Reviewers work inside: they may see real data",
+                present.inside,
+                help="Matters where sign-in is set up. Otherwise they see the outside view.",
+            )
+            sent = st.form_submit_button("Keep this rule")
+        if sent:
+            with signed(name):
+                rule = Rule(approvals=int(approvals), inside=inside)
+                notes.set_rule(shared.store(), table_id=run.table_id, author=name, rule=rule)
+
+
+def _comments(talk: Talk) -> None:
+    st.subheader("Comments", anchor=False)
+    if not talk.comments:
+        st.caption("None yet. Every figure has a button to comment on it.")
+    for comment in talk.comments:
+        _comment(talk.run, comment)
+    pin(talk, "")
+
+
+def _comment(run: RunRecord, comment: Comment) -> None:
+    with st.container(border=True):
+        st.markdown(
+            f"**{comment.author}** on **{title(comment.about)}** :gray[{_when(comment.time)}]"
+        )
+        st.text(comment.text)
+        if comment.settled_by:
+            st.caption(f":material/check: Settled by {comment.settled_by}")
+        elif st.button("Settled", key=f"settle_{comment.id}", icon=":material/check:"):
+            notes.settle(
+                shared.store(),
+                table_id=run.table_id,
+                run_id=run.id,
+                comment_id=comment.id,
+                author=known_name() or "somebody here",
+            )
+            st.rerun()
+
+
+def _when(time: datetime) -> str:
+    """A moment in the server's own time zone."""
+    return f"{time.astimezone():%d %b %Y %H:%M}"

@@ -1,0 +1,74 @@
+"""Whose people a table is about: the steward's answer, with the product's proposal."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.runs.accounts import people
+from core.runs.storage.records import TableRecord
+from pages.parts import shared
+
+EXPLAINED = (
+    "What is released about people adds up over all tables they are in, whatever the columns are "
+    "called. So tables about the same people share one account with one limit. Rows that are kept "
+    "out of training belong to it too: they are looked at when columns are proposed, pictured and "
+    "compared with earlier tables."
+)
+FRESH = "people no earlier table is about"
+
+
+def render(table: TableRecord) -> None:
+    """The question, or a line that there is nothing to ask."""
+    store = shared.store()
+    answer = people.account_choice(store, table.id)
+    names = people.account_names(store, without=table.id)
+    with st.container(border=True):
+        st.markdown("**Whose people are these?**", help=EXPLAINED)
+        if not names:
+            st.caption(
+                f"No earlier table is here, so they get an account of their own. {EXPLAINED}"
+            )
+            return
+        for other in answer.linked:
+            st.markdown(f":material/group: {other.evidence}")
+        if not answer.linked:
+            st.caption("No earlier table shares enough rows with this one to be about its people.")
+        options = [*names, people.NEW]
+        current = table.people if table.people in names else people.NEW
+        chosen = st.selectbox(
+            "Whose people are these?",
+            options,
+            index=options.index(current),
+            format_func=lambda key: FRESH if key == people.NEW else f"the people of {names[key]}",
+            key=f"people_{table.id}_{table.people}",
+            label_visibility="collapsed",
+        )
+        wanted = table.people if chosen == current else chosen
+        if answer.words and wanted == table.people:
+            st.caption(f"Kept apart by the steward: “{answer.words}”. Certificates say so.")
+        elif any(other.people != wanted for other in answer.linked):
+            _in_words(table, wanted)
+        elif wanted != table.people:
+            with shared.change():
+                people.change_account(store, table.id, wanted)
+        st.caption(EXPLAINED)
+
+
+def _in_words(table: TableRecord, wanted: str) -> None:
+    """Keeping people apart whose rows are shared takes words."""
+    st.warning(
+        "Rows of this table are also in a table of another account. If those are the same people, "
+        "two accounts together reveal more about them than either limit allows. To keep them "
+        "apart, say in words why they are other people: the ledger keeps it, and every certificate "
+        "says that you declared that these people have no other account.",
+        icon=":material/warning:",
+    )
+    words = st.text_input(
+        "Why these are other people",
+        max_chars=300,
+        key=f"apart_{table.id}",
+        placeholder="for example: other hospitals, whose case numbers happen to be the same",
+    )
+    if st.button("Keep these people apart", key=f"keep_apart_{table.id}", disabled=not words):
+        with shared.change():
+            people.change_account(shared.store(), table.id, wanted, words)

@@ -1,0 +1,138 @@
+"""Whose people these are, on Tables; what is hidden or shown already, on Plan; both on Ledger."""
+
+from __future__ import annotations
+
+import re
+
+import pandas as pd
+import pytest
+
+from core.privacy.ledger.ledger import Ledger
+from core.runs.accounts import people
+from core.runs.accounts.account import DEFAULT_LIMIT, pay
+from core.runs.storage.records import TableRecord
+from core.services import planning, tables
+from core.table.sample import sample_table
+from tests.pages.screen import button, buttons, press, whole, words
+
+ASKED = "Whose people are these?"
+
+
+def bring(store, frame: pd.DataFrame, name: str) -> TableRecord:
+    record = tables.import_frame(store, frame, name=name, source="test")
+    store.attest(record.id)
+    return record
+
+
+def question(at):
+    return next(box for box in at.selectbox if box.label == ASKED)
+
+
+def released(store, table: TableRecord, **more) -> None:
+    plan = planning.make_plan(
+        table.schema, table.n, planning.PlanRequest(model="pearl", epsilon=0.5, **more)
+    )
+    pay(
+        Ledger(store.engine), table.people, plan, f"{table.id}{len(more)}",
+        domain=table.schema.domain(), allow_non_private=False,
+    )  # fmt: skip
+
+
+def test_without_earlier_tables_there_is_nothing_to_ask(table, show):
+    at = whole(show("tables", table=table.id))
+    assert "an account of their own" in words(at)
+    assert "kept out of training belong to it too" in words(at)
+    assert not [box for box in at.selectbox if box.label == ASKED]
+
+
+def test_the_account_of_shared_rows_is_proposed(store, table, show):
+    again = bring(store, sample_table(400).drop(columns=["sex"]).iloc[4:], "again.csv")
+    at = whole(show("tables", table=again.id))
+    assert "Nearly all rows of this table are also in 'clinic visits'" in words(at)
+    box = question(at)
+    assert box.options[box.index] == "the people of 'clinic visits'"
+    assert box.options[-1] == "people no earlier table is about"
+
+
+def test_keeping_people_apart_takes_words(store, table, show):
+    again = bring(store, sample_table(400), "again.csv")
+    at = show("tables", table=again.id)
+    at = whole(question(at).set_value(people.NEW).run())
+    assert "certificate says that you declared" in words(at)
+    assert button(at, "Keep these people apart").disabled
+    assert store.table(again.id).people == table.people
+    at.text_input(key=f"apart_{again.id}").set_value("another town").run()
+    at = whole(press(at, "Keep these people apart"))
+    assert store.table(again.id).people != table.people
+    assert "Kept apart by the steward: “another town”" in words(at)
+    said = words(whole(show("ledger")))
+    assert said.count("have no other account: “another town”") == 2  # both accounts' claims
+
+
+def test_a_table_may_be_given_to_an_account_it_shares_no_rows_with(store, table, show):
+    other = bring(store, sample_table(150), "other.csv")
+    at = show("tables", table=other.id)
+    assert "No earlier table shares enough rows" in words(at)
+    whole(question(at).set_value(table.people).run())
+    assert store.table(other.id).people == table.people
+
+
+def test_after_a_run_the_answer_stands(store, table, start, show):
+    bring(store, sample_table(150), "other.csv")
+    start()
+    at = show("tables", table=table.id)
+    other = next(option for option in question(at).options if "other.csv" in option)
+    at = whole(question(at).select(other).run())
+    assert "Nothing was changed" in at.error[0].value
+
+
+@pytest.mark.parametrize("strength", [0.4, 0.95])
+def test_another_strength_is_refused_before_it_is_asked_of_the_ledger(store, table, show, strength):
+    tagged = tables.change_groups(store, table, {"age": "group 1"})
+    store.attest(table.id)
+    released(store, tagged, shift=strength)
+    at = whole(show("plan", table=table.id))
+    assert "strength would undo the shift" in at.error[0].value
+    (train,) = [b for b in at.button if b.label.startswith("Not possible after")]
+    assert train.disabled and not any(label.startswith("Train") for label in buttons(at))
+    at = whole(at.text_input(key="confirm_shift").set_value("it is public").run())
+    whole(press(at, next(label for label in buttons(at) if label.startswith("Train"))))
+    (run,) = store.runs()
+    assert run.shift_words == "it is public"
+
+
+def test_the_same_strength_is_not_asked_about(store, table, show):
+    tagged = tables.change_groups(store, table, {"age": "group 1"})
+    store.attest(table.id)
+    released(store, tagged, shift=0.75)
+    at = whole(show("plan", table=table.id))
+    assert not at.error and any(label.startswith("Train") for label in buttons(at))
+
+
+def test_an_untagged_run_after_a_tagged_one_is_refused(store, table, show):
+    tagged = tables.change_groups(store, table, {"age": "group 1"})
+    released(store, tagged)
+    tables.change_groups(store, tagged, {})
+    store.attest(table.id)
+    at = whole(show("plan", table=table.id))
+    assert "would show age without the shift" in at.error[0].value
+
+
+def test_the_default_limit_is_explained(store, table, show):
+    assert f"limit of ε {DEFAULT_LIMIT:g}" in words(whole(show("plan", table=table.id)))
+    said = words(whole(show("ledger")))
+    assert f"limit of ε {DEFAULT_LIMIT:g} for all releases together" in said
+    assert "ask the table's owner" in said and "cannot be set after the first" in said
+    released(store, table)
+    at = whole(show("ledger"))
+    (bar,) = at.get("progress")
+    assert re.match(rf"Limit ε {DEFAULT_LIMIT:g}: \d+% of it left, about ε ", bar.proto.text)
+    assert "Set this limit" not in buttons(at)
+
+
+def test_tables_about_the_same_people_share_one_card_on_the_ledger(store, table, show) -> None:
+    frame = store.load_frame(table.id)
+    tables.import_frame(store, frame.iloc[1:], name="next month", source="test")
+    page = show("ledger")
+    heads = [element.value for element in page.markdown if "rows)" in element.value]
+    assert len(heads) == 1 and table.name in heads[0] and "next month" in heads[0]

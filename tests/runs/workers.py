@@ -1,0 +1,84 @@
+"""Runs of the toy model, by worker processes or in this one, for the tests of workers."""
+
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import redirect_stderr
+from typing import Any
+
+from core.models.planning import plan_fit
+from core.models.synthesizer import Synthesizer
+from core.privacy.ledger.ledger import Ledger
+from core.privacy.plan import Budget, Plan
+from core.runs.execution import worker
+from core.runs.execution.launcher import Launcher
+from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.storage.records import RunRecord, TableRecord
+from core.runs.storage.store import RunStore
+from core.services import runs
+from tests.runs import toy
+
+PATIENCE = 40.0  # seconds; a worker starts in about 2 on a free core
+
+
+def toy_plan(table: TableRecord, *, epsilon: float = 1.0, **settings: float) -> Plan:
+    budget = Budget(epsilon=epsilon, delta=1e-6)
+    return plan_fit(toy.Toy(), table.schema.domain(), table.n, budget, dict(settings))
+
+
+def until(check: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not check():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
+
+
+def ended(store: RunStore, run_id: str) -> RunRecord:
+    until(lambda: not store.run(run_id).state.live)
+    return store.run(run_id)
+
+
+def releases(store: RunStore, table: TableRecord) -> int:
+    entries = Ledger(store.engine).entries(table.people)
+    return sum(entry.kind == "release" for entry in entries)
+
+
+def stepping(store: RunStore, run_id: str) -> bool:
+    return store.journal.latest(run_id, "progress") is not None
+
+
+def start(store: RunStore, launcher: Launcher, plan: Plan, **more: Any) -> RunRecord:
+    (table,) = store.tables()
+    return runs.start(store, launcher, table_id=table.id, plan=plan, **more)
+
+
+def queued(store: RunStore, table: TableRecord, plan: Plan) -> RunRecord:
+    return store.create_run(table.id, plan, schema=table.schema, rows=5, seed=0, device="cpu")
+
+
+def work(
+    store: RunStore,
+    run_id: str,
+    compare: Any = toy.compare,
+    find: Callable[[str], Synthesizer] = toy.find,
+) -> RunRecord:
+    """Work a queued run off in this process."""
+    assert store.claim(run_id, slots=1)
+    command = [run_id, "--home", str(store.workspace.home)]
+    worker.main(command, find=find, compare=compare, command=toy.COMMAND)
+    return store.run(run_id)
+
+
+class HereLauncher(LocalLauncher):
+    """A launcher whose worker is this process, so that a test need not wait for one to start."""
+
+    def _start(self, run_id: str) -> None:
+        command = [run_id, "--home", str(self.store.workspace.home)]
+        with (
+            self.store.artefacts(run_id).path("worker.log").open("a") as log,
+            redirect_stderr(log),
+        ):
+            try:
+                worker.main(command, find=toy.find, compare=toy.compare, command=toy.COMMAND)
+            except Exception:
+                traceback.print_exc()

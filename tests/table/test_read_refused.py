@@ -1,0 +1,143 @@
+"""Files that cannot be read are refused with one clear line that quotes no value."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from core.table.io.read import ReadLimits, TableReadError, read_table
+from tests.table.files import PARQUET, SECRET, XLSX, ods, parquet, read, xlsx, zipped
+
+LONG_GZIP = gzip.compress(b"name,n\n" + b"Zaphod,1\n" * 500)
+
+MALFORMED = {
+    "empty": (b"", "table.csv", "empty"),
+    "blank lines": (b"\n  \n", "table.csv", "empty"),
+    "header only": (b"name,n\n", "table.csv", "header but no rows"),
+    "header without line end": (b"name,n", "table.csv", "header but no rows"),
+    "a value too many": (b"name,n\nb,2\nZaphod,1,3\n", "table.csv", "Line 3 has 3 values"),
+    "a value too few": (b"name,n\nb,2\n\nZaphod\n", "table.csv", "Line 4 has 1 value "),
+    "ragged after a line break": (b'a,b\n"x\ny",2\nZaphod\n', "t.csv", "Line 4 has 1 value "),
+    "ragged with spaced quotes": (b'a,b\n1, "x"\nZaphod\n', "t.csv", "Line 3 has 1 value "),
+    "header twice": (b"name,n, name\nZaphod,1,2\n", "table.csv", "'name' more than once"),
+    "header blank": (b"name,,n\nZaphod,1,2\n", "table.csv", "Column 2 has no name"),
+    "quote left open": (b'a,b\n1,2\n"Zaphod,2\n3,4\n', "table.csv", "Line 3 opens a quote"),
+    "quote closed late": (b'a,b\n1,"Zaphod\n2,3\n3,"y\n', "table.csv", "Line 2 has text after"),
+    "quote in the header": (b'a,"b\n1,Zaphod\n', "table.csv", "Line 1 opens a quote"),
+    "NUL bytes": (b"name,n\nZaphod,\x00\n", "table.csv", "Line 2 holds NUL"),
+    "control bytes": (b"name,n\n\x01\x02\x03\x04,Zaphod\n", "table.csv", "binary data"),
+    "UTF-16 cut short": (b"\xff\xfea\x00,\x00b", "table.csv", "utf-16"),
+    "picture": (b"\x89PNG\r\n\x1a\nZaphod", "table.csv", "a picture"),
+    "PDF": (b"%PDF-1.7 Zaphod", "table.csv", "a PDF"),
+    "web page": (b"<!DOCTYPE html><p>Zaphod", "table.csv", "web page"),
+    "JSON": (b'[{"name": "Zaphod"}]', "table.csv", "JSON"),
+    "gzip cut short": (LONG_GZIP[:-20], "table.csv.gz", "gzip file is damaged"),
+    "gzip broken": (b"\x1f\x8b\x08\x00 broken", "table.csv.gz", "gzip file is damaged"),
+    "gzip by name only": (b"name\nZaphod\n", "table.csv.gz", "named .gz"),
+    "gzip in gzip": (gzip.compress(LONG_GZIP), "table.csv.gz", "another compressed file"),
+    "zip of two": (zipped(a_csv=b"a\n1", b_csv=b"a\n1"), "table.zip", "holds 2 files"),
+    "zip of none": (zipped(), "table.zip", "holds 0 files"),
+    "zip cut short": (
+        zipped(a_csv=b"name\nZaphod\n" * 99)[:60],
+        "table.zip",
+        "zip file is damaged",
+    ),
+    "Excel by name only": (b"name,n\nZaphod,1\n", "table.xlsx", "named .xlsx"),
+    "Excel cut short": (XLSX[:900], "table.xlsx", "Excel file is damaged"),
+    "Excel locked": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "t.xls", "password"),
+    "Excel empty": (xlsx(pd.DataFrame()), "table.xlsx", "workbook is empty"),
+    "Excel header only": (xlsx(pd.DataFrame({"a": []})), "table.xlsx", "header but no rows"),
+    "Excel header blank": (xlsx(pd.DataFrame([[1, 2]], columns=["a", ""])), "t.xlsx", "Column 2"),
+    "Parquet by name only": (b"name,n\nZaphod,1\n", "table.parquet", "named .parquet"),
+    "Parquet cut short": (PARQUET[:-9], "table.parquet", "Parquet file is damaged"),
+    "Parquet broken": (PARQUET[:4] + b"\xff" * 60 + PARQUET[64:], "t.parquet", "damaged"),
+    "Parquet nested": (parquet(pd.DataFrame({"tags": [["Zaphod"]]})), "t.parquet", "'tags' holds"),
+    "Parquet without rows": (parquet(pd.DataFrame({"a": [1]})[:0]), "t.parquet", "no rows"),
+}
+
+
+@pytest.mark.parametrize("case", MALFORMED)
+def test_malformed_files_are_refused_in_one_clear_line(case: str) -> None:
+    data, name, expected = MALFORMED[case]
+    with pytest.raises(TableReadError) as caught:
+        read(data, name)
+    message = str(caught.value)
+    assert expected in message
+    assert "\n" not in message and SECRET not in message
+    assert message.count(".") >= 2 or "." in message[:-1]  # what happened, then what to do
+    # The library's own error may quote a row, and must not be printed with ours.
+    assert caught.value.__context__ is None or caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
+def test_what_is_too_big_is_refused_before_it_is_unpacked(pack: object) -> None:
+    data = pack(b"a,b\n" + b"1,2\n" * 500_000)  # type: ignore[operator]
+    with pytest.raises(TableReadError, match="larger than 1,000,000 bytes"):
+        read(data, max_bytes=1_000_000)
+    with pytest.raises(TableReadError, match="larger than"):
+        read(zipped(a_csv=b"0" * 2_000_000), "t.zip", max_bytes=1_000_000)
+    with pytest.raises(TableReadError, match="larger than"):
+        read(XLSX, "t.xlsx", max_bytes=len(XLSX))  # fits packed, not unpacked
+
+
+def test_parquet_is_measured_unpacked() -> None:
+    data = parquet(pd.DataFrame({"n": np.arange(100_000) % 7, "x": np.arange(100_000) / 3}))
+    with pytest.raises(TableReadError, match="larger than"):
+        read(data, "t.parquet", max_bytes=len(data) - 1)
+    assert len(read(data, "t.parquet").frame) == 100_000
+
+
+@pytest.mark.parametrize("kind", ["csv", "utf-16", "gzip", "zip", "parquet", "xlsx", "ods"])
+def test_damaged_files_are_read_or_refused_and_nothing_else(kind: str) -> None:
+    frame = pd.DataFrame({"n": [1, 2, None], "w": ["a,b", 'c"d', "é\nz"]})
+    csv = frame.to_csv(index=False).encode()
+    whole = {
+        "csv": csv,
+        "utf-16": csv.decode().encode("utf-16"),
+        "gzip": gzip.compress(csv),
+        "zip": zipped(t_csv=csv),
+        "parquet": parquet(frame),
+        "xlsx": xlsx(frame),
+        "ods": ods(("a", "b"), ("x", "1")),
+    }[kind]
+    rng = np.random.default_rng(3)
+    for _ in range(60):
+        data = bytearray(whole)
+        place = int(rng.integers(1, len(data)))
+        damage = rng.integers(3)
+        if damage == 0:
+            del data[place:]
+        elif damage == 1:
+            del data[place : place + int(rng.integers(1, 30))]
+        else:
+            data[place] ^= int(rng.integers(1, 256))
+        try:
+            assert len(read(bytes(data), "t").frame) > 0
+        except TableReadError as error:
+            assert "\n" not in str(error)
+
+
+def test_rows_and_columns_have_limits() -> None:
+    with pytest.raises(TableReadError, match="3 rows; 2 is the most"):
+        read(b"a\n1\n2\n3\n", max_rows=2)
+    with pytest.raises(TableReadError, match="2 columns; 1 is the most"):
+        read(b"a,b\n1,2\n", max_columns=1)
+    with pytest.raises(TableReadError, match="2 rows; 1 is the most"):
+        read(PARQUET, max_rows=1)
+
+
+def test_paths_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(TableReadError, match="no such file"):
+        read_table(tmp_path / "absent.csv")
+    with pytest.raises(TableReadError, match="a folder"):
+        read_table(tmp_path)
+    big = tmp_path / "big.csv"
+    big.write_bytes(b"a\n" + b"1\n" * 50)
+    with pytest.raises(TableReadError, match="larger than"):
+        read_table(big, limits=ReadLimits(max_bytes=50))
