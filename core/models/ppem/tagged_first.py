@@ -84,12 +84,9 @@ class TaggedFirst:
             energies,
             self.tagged.heads,
             table.sampled(MARGINAL, view=self.tagged.view, device=self._device),
-            config=self._config(self._settings.marginal_steps, table),
+            config=self._config(table, "tagged", steps=self._settings.marginal_steps, offset=2),
             split=lambda rows: (rows, None),
-            seed=self._seed + 2,
-            device=self._device,
             penalties=penalties,
-            label="tagged",
         )
         self._trainers = [trainer]
         return trainer
@@ -117,12 +114,9 @@ class TaggedFirst:
             energies,
             others.heads,
             table.sampled(CONDITIONAL, view=view, device=self._device),
-            config=self._config(self._settings.steps, table),
+            config=self._config(table, "others", steps=self._settings.steps, offset=4),
             split=lambda rows: (rows[:, cut:], rows[:, :cut]),
-            seed=self._seed + 4,
-            device=self._device,
             given=given,
-            label="others",
         )
         self._trainers = [self._trainers[0], trainer]
         return trainer
@@ -212,21 +206,17 @@ class TaggedFirst:
         start = torch.Generator().manual_seed(self._seed + offset)
         return Dense(widths, generator=start, device=self._device)
 
-    def _config(self, steps: int, table: PrivateTable) -> EnergyGanConfig:
+    def _config(
+        self, table: PrivateTable, label: str, *, steps: int, offset: int
+    ) -> EnergyGanConfig:
         """Gradients go without a clip where no privacy is claimed, and nowhere else."""
         settings = self._settings
-        return EnergyGanConfig(
+        return EnergyGanConfig.of(
+            settings,
             steps=steps,
             critic_steps=settings.energy_steps,
-            fakes=settings.fakes,
-            rate=settings.rate,
             critic_rate=settings.energy_rate,
             clip_norm=settings.clip_norm if table.plan.budget.private else math.inf,
-            penalty_clip=settings.penalty_clip,
-            margin=settings.margin,
-            lipschitz=settings.lipschitz,
-            box=settings.box,
-            penalty=settings.penalty,
-            temperature=settings.temperature,
-            snapshots=settings.snapshots,
+            seed=self._seed + offset,
+            label=label,
         )
