@@ -28,8 +28,9 @@ import torch  # noqa: E402 - threads are set first
 from torch import Tensor, nn  # noqa: E402
 
 from core.models.ppem.energy import Energy, lipschitz, shapes  # noqa: E402
-from core.privacy.dpsgd.clipping import clipped_sum, functional_clipped_sum  # noqa: E402
+from core.privacy.dpsgd.clipping import clipped_sum  # noqa: E402
 from core.privacy.dpsgd.dense import Dense  # noqa: E402
+from tests.privacy.functional_gradient import functional_clipped_sum  # noqa: E402
 
 WEIGHT = 1.0  # of the Lipschitz penalty
 
