@@ -32,16 +32,25 @@ class TaggedFirst:
       settings: of the model.
       seed: of data-free randomness.
       device: where tensors live.
+      bounded: whether gradients are clipped; off only where the plan claims no privacy.
 
     Attributes:
       tagged, others: the two groups of columns; `others` is None when everything is tagged.
       complete: whether both generators have begun to learn.
     """
 
-    def __init__(self, codec: Codec, settings: PpemSettings, *, seed: int, device: str = "cpu"):
+    def __init__(
+        self,
+        codec: Codec,
+        settings: PpemSettings,
+        *,
+        seed: int,
+        device: str = "cpu",
+        bounded: bool = True,
+    ):
         first, rest = column_groups(codec.domain)
         self._codec, self._settings = codec, settings
-        self._seed, self._device = seed, device
+        self._seed, self._device, self._bounded = seed, device, bounded
         self._tags = dict(codec.domain.sensitive)
         self.tagged = ColumnGroup(codec, first, device=device)
         self.others = ColumnGroup(codec, rest, device=device) if rest else None
@@ -84,7 +93,7 @@ class TaggedFirst:
             energies,
             self.tagged.heads,
             table.sampled(MARGINAL, view=self.tagged.view, device=self._device),
-            config=self._config(table, "tagged", steps=self._settings.marginal_steps, offset=2),
+            config=self._config("tagged", steps=self._settings.marginal_steps, offset=2),
             split=lambda rows: (rows, None),
             penalties=penalties,
         )
@@ -114,7 +123,7 @@ class TaggedFirst:
             energies,
             others.heads,
             table.sampled(CONDITIONAL, view=view, device=self._device),
-            config=self._config(table, "others", steps=self._settings.steps, offset=4),
+            config=self._config("others", steps=self._settings.steps, offset=4),
             split=lambda rows: (rows[:, cut:], rows[:, :cut]),
             given=given,
         )
@@ -206,17 +215,14 @@ class TaggedFirst:
         start = torch.Generator().manual_seed(self._seed + offset)
         return Dense(widths, generator=start, device=self._device)
 
-    def _config(
-        self, table: PrivateTable, label: str, *, steps: int, offset: int
-    ) -> EnergyGanConfig:
-        """Gradients go without a clip where no privacy is claimed, and nowhere else."""
+    def _config(self, label: str, *, steps: int, offset: int) -> EnergyGanConfig:
         settings = self._settings
         return EnergyGanConfig.of(
             settings,
             steps=steps,
             critic_steps=settings.energy_steps,
             critic_rate=settings.energy_rate,
-            clip_norm=settings.clip_norm if table.plan.budget.private else math.inf,
+            clip_norm=settings.clip_norm if self._bounded else math.inf,
             seed=self._seed + offset,
             label=label,
         )
