@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "adding-a-model.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"`core/models/(independent/\w+\.py)`:\n\n```python\n(.*?)```", PAGE, re.S))
 (QUICK,) = re.findall(r'^ +"independent": \{.*\},\n', PAGE, re.M)
-BODY = "tests/contract/test_contract.py"
+BODY, FITS = "tests/contract/test_contract.py", "tests/contract/fits.py"
 PLANNED = """
 import sys
 from core.models.registry import cards
@@ -45,14 +45,14 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "core" / "models" / "independent").mkdir()
     for name, text in FILES.items():
         (folder / "core" / "models" / name).write_text(text, encoding="utf-8")
-    for name in ("pyproject.toml", "tests/models/tables.py", BODY):
+    for name in ("pyproject.toml", "tests/models/tables.py", FITS, BODY):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, folder / name)
-    body = (folder / BODY).read_text(encoding="utf-8")
+    fits = (folder / FITS).read_text(encoding="utf-8")
     for settings in ("QUICK", "LONG"):
-        body, count = re.subn(rf"^{settings}: .* = \{{\n", rf"\g<0>{QUICK}", body, flags=re.M)
+        fits, count = re.subn(rf"^{settings}: .* = \{{\n", rf"\g<0>{QUICK}", fits, flags=re.M)
         assert count == 1
-    (folder / BODY).write_text(body, encoding="utf-8")
+    (folder / FITS).write_text(fits, encoding="utf-8")
     return folder
 
 
