@@ -128,7 +128,7 @@ class Trial:
             row["strength"] = [round(tilt.strength, 2) for tilt in fitted.tilts]
             row |= self._judged(released, "shifted ")
             row |= self._checked(codec, codes, released, plan, seed, "")
-        if plan.budget.reserved:
+        if plan.added:
             for verdict in certify(table, fitted, plan, observe=_quiet):
                 row[f"{verdict['group']} certificate"] = (
                     f"{verdict['count']:.0f} of {verdict['groups']} (> {verdict['threshold']:.1f})"

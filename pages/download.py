@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
 import streamlit as st
@@ -11,25 +12,25 @@ from core.runs.storage import notes
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from core.services import export, reviews, runs
-from pages.parts import guard, routes, shared, verdicts
+from pages.parts import guard, lmdp_results, routes, shared
+
+Format = Literal["csv", "parquet"]
 
 
 def render() -> None:
     """The page."""
     guard.require("steward")
     shared.header("Download", "Take the synthetic table with you, and the proof of what it cost.")
-    run = shared.chosen_run(states=(State.DONE,))
+    run = shared.finished_run("There is no finished run to download.")
     if run is None:
-        shared.nothing_yet("There is no finished run to download.", "Watch training", "training")
         return
     if run.state is not State.DONE:
         st.warning(
-            f"This run is {shared.STATE_BADGES[run.state][0].lower()}, so there is no table to "
+            f"This run is {shared.STATE_BADGES[run.state].label.lower()}, so there is no table to "
             "download yet.",
             icon=":material/block:",
         )
-        if st.button("Watch training", icon=":material/monitoring:"):
-            routes.go("training", run=run.id)
+        routes.button("Watch training", "training", run=run.id)
         return
     shared.privacy_badge(run)
     if not run.private:
@@ -48,7 +49,7 @@ def render() -> None:
 
 def _hidden(run: RunRecord) -> bool:
     """Whether hidden distributions allow a download, if need be after a word of confirmation."""
-    groups = verdicts.refused(run)
+    groups = lmdp_results.refused(run)
     if not groups:
         return True
     st.error(
@@ -65,8 +66,7 @@ def _approved(run: RunRecord) -> bool:
     waits = notes.missing(shared.store(), table_id=run.table_id, run_id=run.id)
     if waits:
         st.error(f"This table waits for its review. {waits}", icon=":material/block:")
-        if st.button("Go to its review", icon=":material/visibility:"):
-            routes.go("review", run=run.id)
+        routes.button("Go to its review", "review", run=run.id)
     picked = notes.picked(shared.store(), run.table_id)
     if picked is not None and picked[0] != run.id:
         st.info(
@@ -85,32 +85,30 @@ def _table(run: RunRecord) -> None:
         run.rows,
         help="Other than the reviewed number: fresh rows are drawn, which costs no privacy.",
     )
-    format: Literal["csv", "parquet"] = st.radio(
-        "Format", ["csv", "parquet"], format_func=str.upper, horizontal=True
-    )
+    format: Format = st.radio("Format", ["csv", "parquet"], format_func=str.upper, horizontal=True)
     escape = format == "csv" and st.checkbox(
         "Make it safe to open in a spreadsheet",
         help="Text that a spreadsheet would run as a formula gets an apostrophe in front.",
     )
-    name = export.file_name(run, format)
-    if rows == run.rows:
-        st.download_button(
-            f"Download {name}",
-            data=lambda: export.reviewed_file(
-                shared.store(), run, format=format, escape_formulas=escape
-            ).read_bytes(),
-            file_name=name,
-            mime="text/csv" if format == "csv" else "application/vnd.apache.parquet",
-            type="primary",
-            icon=":material/download:",
-            on_click="ignore",
-        )
-        st.caption("These are the very rows that were reviewed.")
+    if rows != run.rows:
+        _fresh(run, rows, format, escape)
         return
-    _fresh(run, int(rows), format, escape)
+    name = export.file_name(run, format)
+    st.download_button(
+        f"Download {name}",
+        data=lambda: export.reviewed_file(
+            shared.store(), run, format=format, escape_formulas=escape
+        ).read_bytes(),
+        file_name=name,
+        mime="text/csv" if format == "csv" else "application/vnd.apache.parquet",
+        type="primary",
+        icon=":material/download:",
+        on_click="ignore",
+    )
+    st.caption("These are the very rows that were reviewed.")
 
 
-def _fresh(run: RunRecord, rows: int, format: Literal["csv", "parquet"], escape: bool) -> None:
+def _fresh(run: RunRecord, rows: int, format: Format, escape: bool) -> None:
     """Another number of rows: drawn on request, then offered."""
     key = f"fresh_{run.id}_{rows}_{format}_{escape}"
     if st.button(f"Make {rows:,} fresh rows", type="primary", icon=":material/refresh:"):
@@ -135,25 +133,22 @@ def _fresh(run: RunRecord, rows: int, format: Literal["csv", "parquet"], escape:
 
 def _papers(run: RunRecord) -> None:
     st.subheader("What goes with it", anchor=False)
+    offer = partial(st.download_button, width="stretch", on_click="ignore")
     certificate = reviews.privacy_certificate(shared.store(), run.id)
     if certificate is not None:
-        st.download_button(
+        offer(
             "Privacy certificate (JSON)",
             data=lambda: export.certificate_text(  # as it is true when the button is pressed
                 reviews.privacy_certificate(shared.store(), run.id) or {}
             ),
             file_name=export.file_name(run, "certificate.json"),
             icon=":material/verified_user:",
-            width="stretch",
-            on_click="ignore",
         )
-    st.download_button(
+    offer(
         "Data dictionary (CSV)",
         data=lambda: export.dictionary(run).to_csv(index=False),
         file_name=export.file_name(run, "dictionary.csv"),
         icon=":material/menu_book:",
-        width="stretch",
-        on_click="ignore",
     )
     if run.plan.protection is not None and run.plan.protection.shift:
         st.caption(
@@ -161,14 +156,12 @@ def _papers(run: RunRecord) -> None:
             "distributions unshifted, and the shift."
         )
     else:
-        st.download_button(
+        offer(
             "Trained model (ZIP)",
             data=lambda: export.model_zip(shared.store(), run),
             file_name=export.file_name(run, "model.zip"),
             icon=":material/deployed_code:",
-            width="stretch",
             help="Weights and settings. As private as the table: more rows can be drawn from it.",
-            on_click="ignore",
         )
     if certificate is not None:
         with st.expander("Read the certificate", icon=":material/verified_user:", expanded=True):

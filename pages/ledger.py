@@ -29,17 +29,14 @@ def render() -> None:
     if not tables:
         shared.nothing_yet("Nothing has been released yet.", "Bring in a table", "tables")
         return
-    together: dict[str, list[TableRecord]] = {}
-    for table in tables:
-        together.setdefault(table.people, []).append(table)
-    for about in together.values():
-        _account(about)
+    for people in dict.fromkeys(table.people for table in tables):
+        _account([table for table in tables if table.people == people])
     if st.button("Check that nothing was changed", icon=":material/verified:"):
-        report = Ledger(shared.store().engine).verify()
-        if report:
+        verification = Ledger(shared.store().engine).verify()
+        if verification:
             st.success("The chain of entries is intact.", icon=":material/check:")
         else:
-            st.error(f"The ledger was changed from outside. {report.problem}")
+            st.error(f"The ledger was changed from outside. {verification.problem}")
 
 
 def _account(tables: list[TableRecord]) -> None:
@@ -102,19 +99,14 @@ def _without_limit(table: TableRecord, account: Account) -> None:
         f"ε {DEFAULT_LIMIT:g} for all releases together, unless you set another one before it. "
         + MEANING
     )
-    _limit(table)
-
-
-def _limit(table: TableRecord) -> None:
     with st.popover("Set a limit", icon=":material/vertical_align_top:"):
         st.write("All releases about these people together. It can be set once, before the first.")
         epsilon = st.number_input(
             "ε for all releases together", 0.1, 100.0, 3.0, 0.5, key=f"epsilon_{table.id}"
         )
         if st.button("Set this limit", key=f"limit_{table.id}", type="primary"):
-            with shared.plain_errors():
+            with shared.change():
                 set_limit(shared.store(), table.id, epsilon=float(epsilon))
-                st.rerun()
 
 
 if __name__ == "__main__":

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import math
-
 import streamlit as st
 
 from core.figures.budget import budget_figure
 from core.models.card import Card
-from core.privacy.accounting.accountant import attacker_best_guess
-from core.privacy.plan import Phase, Plan, default_delta
+from core.privacy.plan import Plan
 from core.runs.accounts.account import DEFAULT_LIMIT, table_account
-from core.runs.execution import noisy_scores
-from core.runs.execution.review_histograms import shown_columns
 from core.runs.storage.records import TableRecord
 from core.services import planning, runs
-from core.table.schema import SchemaError
-from pages.parts import domains, guard, models, protection, routes, shared
-
-EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 8.0, 10.0)
-REVIEW_SHARES = (0.0, 0.02, 0.05, 0.1, 0.2)
-MEANING = (
-    (0.5, "Very strong: what a single person contributed is all but invisible."),
-    (1.0, "Strong: the usual choice for data about people."),
-    (3.0, "Moderate: fine for less sensitive data or large tables."),
-    (8.0, "Weak: single unusual people may leave traces."),
-    (math.inf, "Very weak: treat the result almost as you would the real table."),
+from core.services.plan_advice import phase_words
+from pages.parts import (
+    budget_choice,
+    declared_domains,
+    guard,
+    lmdp_settings,
+    model_choice,
+    routes,
+    run_details,
+    shared,
 )
 
 
@@ -43,19 +37,41 @@ def render() -> None:
             "public. ε does not protect them.",
             icon=":material/fact_check:",
         )
-        domains.dangers(table)
+        declared_domains.dangers(table)
         if st.button("Look at the table", type="primary", icon=":material/arrow_back:"):
             routes.go("tables", table=table.id)
         return
     left, right = st.columns([3, 2], gap="large")
     with left:
-        choice = models.choose()
-        epsilon = _epsilon(table)
-        hidden = protection.choices(table, choice.card, epsilon) | _outside(epsilon)
-        hidden |= _comparable(table, epsilon)
-        extra = _details(table, choice)
+        model = model_choice.choose()
+        epsilon = budget_choice.epsilon(table)
+        tagged = lmdp_settings.choose(table, model.card, epsilon)
+        review = budget_choice.review_share(epsilon)
+        score = budget_choice.score_share(table, epsilon)
+        details = run_details.choose(table, model)
     with right:
-        _summary(table, choice.card, epsilon, extra | {"hidden": hidden})
+        st.subheader("What will happen", anchor=False)
+        try:
+            request = planning.PlanRequest(
+                model=model.card.id,
+                epsilon=epsilon,
+                delta=details.delta,
+                settings=details.settings,
+                alpha=tagged.alpha,
+                shift=tagged.shift,
+                certificate=tagged.certificate,
+                attempts=tagged.attempts,
+                review=review,
+                score=score,
+            )
+            plan = planning.make_plan(table.schema, table.training_n, request)
+        except ValueError as error:
+            st.error(f"{error}", icon=":material/error:")
+            if st.button("Back to the table", icon=":material/arrow_back:"):
+                routes.go("tables", table=table.id)
+            return
+        _summary(table, model.card, plan)
+        _start(table, plan, details)
 
 
 def _newest() -> TableRecord | None:
@@ -68,164 +84,29 @@ def _newest() -> TableRecord | None:
     return by_id[picked]
 
 
-def _epsilon(table: TableRecord) -> float:
-    """ε with its meaning, or ∞ after an explicit switch."""
-    st.subheader("Privacy", anchor=False)
-    off = st.toggle(
-        "No differential privacy (ε = ∞)",
-        help="For tests with data that is public anyway. Every file is marked as not private.",
-    )
-    if off:
-        st.error(
-            "Nothing is protected. Anyone may learn from the result who is in the table and what "
-            "their values are.",
-            icon=":material/warning:",
-        )
-        return math.inf
-    epsilon = st.select_slider(
-        "ε: how much anyone may learn about one person (lower is more private)",
-        EPSILONS,
-        value=1.0,
-    )
-    words = next(text for limit, text in MEANING if epsilon <= limit)
-    guess = attacker_best_guess(epsilon, default_delta(table.training_n))
-    st.markdown(
-        f"{words}  \nSomeone who would bet 50 : 50 on whether a person's record was used can, "
-        f"after seeing the result, be right at most **{guess:.0%}** of the time."
-    )
-    return float(epsilon)
-
-
-def _outside(epsilon: float) -> dict[str, float]:
-    """What people outside the house may see of real shares, and what that costs."""
-    if not math.isfinite(epsilon):
-        return {}
-    share = st.select_slider(
-        "For people outside: real shares with noise, out of the same ε",
-        REVIEW_SHARES,
-        value=0.0,
-        format_func=lambda one: f"{one:.0%} of the budget" if one else "none",
-        key="review_share",
-        help="Without it a report for outside shows synthetic rows alone. With it, each column's "
-        "real shares are released once, with noise, and may be shown to anyone.",
-    )
-    return {"review": float(share)} if share else {}
-
-
-def _comparable(table: TableRecord, epsilon: float) -> dict[str, float]:
-    """Whether this run may be compared with others without looking, and what that costs."""
-    try:
-        domain = table.schema.domain()
-    except SchemaError:  # the summary says what is wrong
-        return {}
-    if not math.isfinite(epsilon) or not shown_columns(domain):
-        return {}
-    key = noisy_scores.cells_key(domain, table.training_n)
-    if noisy_scores.released_cells(shared.store(), table.id, key) is not None:
-        st.caption(
-            ":material/casino: An earlier run has bought noisy counts of these columns: this one "
-            "can be compared by them without looking at real data, at no cost."
-        )
-        return {}
-    wanted = st.toggle(
-        "Let this run be compared with others without looking at real data",
-        key="score",
-        help=f"About {noisy_scores.DEFAULT_SHARE:.0%} of the budget buys noisy counts, once for "
-        "this table. Runs are scored by them, and the best can be picked by its score: the "
-        "certificate then says that ε covers the choice.",
-    )
-    return {"score": noisy_scores.DEFAULT_SHARE} if wanted else {}
-
-
-def _details(table: TableRecord, choice: models.Choice) -> dict[str, object]:
-    """Folded choices: rows, name, device, δ and the model's own settings."""
-    extra: dict[str, object] = {}
-    with st.expander("Rows, name and device", icon=":material/settings:"):
-        extra["rows"] = st.number_input(
-            "Synthetic rows",
-            1,
-            10_000_000,
-            table.training_n,
-            help="More can be made later, for free.",
-        )
-        extra["name"] = st.text_input("Name of this run (optional)", max_chars=80)
-        extra["device"] = st.radio(
-            "Device",
-            ["auto", "cpu", "cuda"],
-            format_func={
-                "auto": "GPU if there is one, else processor",
-                "cpu": "Processor",
-                "cuda": "GPU",
-            }.__getitem__,
-        )
-        extra["seed"] = st.number_input(
-            "Seed (optional)",
-            min_value=0,
-            value=None,
-            step=1,
-            help="Fixes starting weights and draws, never the privacy noise: two runs with one "
-            "seed still differ, because repeatable noise would reveal the data.",
-        )
-    with st.expander("Advanced", icon=":material/science:"):
-        extra["delta"] = st.number_input(
-            "δ: chance that the promise fails altogether",
-            min_value=1e-12,
-            max_value=1.0 / table.training_n * 0.999,
-            value=default_delta(table.training_n),
-            format="%.1e",
-            help="Must be below 1/n. The default is the smaller of one in a million and 1/(10 n).",
-        )
-        settings = dict(choice.settings)
-        for one in choice.more:
-            value = models.setting(choice.card, one)
-            if value != one.default:  # a model may know a better default for some plans
-                settings[one.name] = value
-        extra["settings"] = settings
-    return extra
-
-
-def _summary(table: TableRecord, card: Card, epsilon: float, extra: dict[str, object]) -> None:
-    """The plan, its picture, the ledger before and after, and the button that spends."""
-    st.subheader("What will happen", anchor=False)
-    plan = None
-    try:
-        plan = planning.make_plan(
-            table.schema,
-            table.training_n,
-            planning.PlanRequest(
-                model=card.id,
-                epsilon=epsilon,
-                delta=float(str(extra["delta"])),
-                settings=dict(extra["settings"]),  # type: ignore[call-overload]
-                **dict(extra["hidden"]),
-            ),  # type: ignore[call-overload]
-        )
-    except ValueError as error:
-        st.error(f"{error}", icon=":material/error:")
-        if st.button("Back to the table", icon=":material/arrow_back:"):
-            routes.go("tables", table=table.id)
-    if plan is None:
-        return
+def _summary(table: TableRecord, card: Card, plan: Plan) -> None:
+    """The plan, its picture, and the ledger before it."""
     target = table.schema.target or "none"
-    st.caption(f"{table.name}: {table.training_n:,} rows{_kept(table)}, target {target}.")
+    spared = table.n - table.training_n
+    use = f" to train on, {spared:,} kept out for review" if spared else ""
+    st.caption(f"{table.name}: {table.training_n:,} rows{use}, target {target}.")
     _numbers(plan)
-    st.plotly_chart(
+    shared.picture(
         budget_figure(plan.model_dump(mode="json")),
-        config={"displayModeBar": False},
         key="budget",
         alt="Share of the budget that each private phase takes.",
     )
     shared.stages(plan, key="stages")
     with st.expander("What is released, in words", icon=":material/list:"):
         for phase in plan.phases:
-            st.markdown(f"**{phase.title}** — {phase.what} {_noise(phase, plan.n)}")
+            st.markdown(f"**{phase.title}** — {phase.what} {phase_words(phase, plan.n)}")
     if any(not stage.private for stage in card.stages) and "steps" in plan.settings:
         st.markdown(
             f":material/model_training: Then {plan.settings['steps']:,} training steps that touch "
             "no private data."
         )
-    domains.declared_domains(table)
-    protection.words(plan)
+    declared_domains.render(table)
+    lmdp_settings.summary(plan)
     seconds = runs.expected_seconds(shared.store(), table.id, plan)
     st.markdown(
         f":material/timer: {shared.duration(seconds)} on this machine, going by earlier runs."
@@ -233,32 +114,12 @@ def _summary(table: TableRecord, card: Card, epsilon: float, extra: dict[str, ob
         else ":material/timer: No earlier run to judge by; the time left shows once it trains."
     )
     _ledger(table)
-    _start(table, plan, extra)
-
-
-def _kept(table: TableRecord) -> str:
-    kept = table.n - table.training_n
-    return f" to train on, {kept:,} kept out for review" if kept else ""
-
-
-def _noise(phase: Phase, n: int) -> str:
-    """How often a phase runs, on how much, with what noise."""
-    times = "Once" if phase.count == 1 else f"{phase.count:,} times"
-    on = "on all rows"
-    if phase.sampling_rate is not None and phase.sampling_rate < 1:
-        on = f"on random batches of about {phase.sampling_rate * n:,.0f} rows"
-    if phase.rho is not None:
-        chance = math.exp(math.sqrt(8.0 * phase.rho))
-        return f"{times}, {on}. One record changes the odds of a choice {chance:.4f}-fold at most."
-    if not phase.noise_multiplier:
-        return f"{times}, {on}. No noise."
-    return f"{times}, {on}. Noise: {phase.noise_multiplier:.2f} × what one record can change."
 
 
 def _numbers(plan: Plan) -> None:
     claim = plan.guarantee
     if not claim.private:
-        st.badge("No differential privacy", icon=":material/warning:", color="red")
+        shared.NOT_PRIVATE.show()
         return
     one, two, three = st.columns(3)
     one.metric(
@@ -294,7 +155,8 @@ def _ledger(table: TableRecord) -> None:
     )
 
 
-def _start(table: TableRecord, plan: Plan, extra: dict[str, object]) -> None:
+def _start(table: TableRecord, plan: Plan, details: run_details.RunDetails) -> None:
+    """The button that spends."""
     st.info("Nothing private has been touched yet.", icon=":material/lock_open:")
     confirmation = ""
     if plan.budget.private:
@@ -306,23 +168,22 @@ def _start(table: TableRecord, plan: Plan, extra: dict[str, object]) -> None:
         )
         ready = confirmation.strip().lower() == "not private"
         label = "Train without differential privacy"
-    allowed, shift_words = protection.confirm(table, plan)
+    allowed, shift_words = lmdp_settings.confirm(table, plan)
     if not allowed:
         label = "Not possible after what these people's earlier releases hide or show"
     if st.button(
         label, type="primary", icon=":material/play_arrow:", disabled=not (ready and allowed)
     ):
-        seed = extra["seed"]
         with shared.plain_errors():
             run = runs.start(
                 shared.store(),
                 shared.launcher(),
                 table_id=table.id,
                 plan=plan,
-                rows=int(str(extra["rows"])),
-                seed=None if seed is None else int(str(seed)),
-                device=str(extra["device"]),
-                name=str(extra["name"] or ""),
+                rows=details.rows,
+                seed=details.seed,
+                device=details.device,
+                name=details.name,
                 confirmation=confirmation,
                 shift_words=shift_words,
             )

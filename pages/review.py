@@ -6,14 +6,22 @@ from typing import Any
 
 import streamlit as st
 
-from core.figures.column import column_figure, describe_column
 from core.figures.report_figure import ReportFigure, report_figures
 from core.quality.report.types import View
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from core.services import reviews, runs
-from pages.parts import comparing, feedback, guard, routes, scores, shared, verdicts, viewing
-from pages.parts.feedback import Talk
+from pages.parts import (
+    guard,
+    lmdp_results,
+    report_scores,
+    report_view,
+    review_discussion,
+    routes,
+    run_comparison,
+    shared,
+)
+from pages.parts.review_discussion import Talk
 
 ONE, SEVERAL = "One run", "Compare runs"
 
@@ -22,9 +30,8 @@ def render() -> None:
     """The page."""
     guard.require("reviewer")
     shared.header("Review", "Is the synthetic table close enough, and where does it differ?")
-    run = shared.chosen_run(states=(State.DONE,))
+    run = shared.finished_run("There is no finished run to review yet.")
     if run is None:
-        shared.nothing_yet("There is no finished run to review yet.", "Watch training", "training")
         return
     bar = st.container(horizontal=True, vertical_alignment="bottom")
     with bar:
@@ -36,18 +43,18 @@ def render() -> None:
             key="mode",
         )
     if mode == SEVERAL:
-        comparing.render(run)
+        run_comparison.render(run)
         return
     if "runs" in st.query_params:
         del st.query_params["runs"]
     with bar:
-        view = viewing.choose(run)
+        view = report_view.choose(run)
     _one(run, view)
 
 
 def _one(run: RunRecord, view: View) -> None:
     """Everything about one run."""
-    report = viewing.opened(run, view)
+    report = report_view.opened(run, view)
     if report is None:
         _waiting(run)
         return
@@ -58,24 +65,25 @@ def _one(run: RunRecord, view: View) -> None:
         else:
             st.warning(f"The comparison is not complete. {run.message}", icon=":material/warning:")
             _again(run)
-    scores.summary(report)
-    scores.scores(report)
-    scores.boosting(report)
+    report_scores.summary(report)
+    report_scores.scores(report)
+    report_scores.boosting(report)
     if view == "inside":
-        verdicts.render(run, report)
+        lmdp_results.render(run, report)
     with st.expander("How this table was made", icon=":material/account_tree:"):
         shared.stages(run.plan, key="stages")
-    talk = feedback.Talk.about(run, view)
+    talk = review_discussion.Talk.about(run, view)
     said = len(talk.comments)
-    names = [
-        ":material/bar_chart: Columns",
-        ":material/grid_on: Pairs",
-        ":material/scatter_plot: The whole table",
-        ":material/online_prediction: Predictions",
-        ":material/person_search: Exposure",
-        f":material/forum: Discussion{f' ({said})' if said else ''}",
-    ]
-    columns, pairs, plane, predict, exposure, discussion = st.tabs(names)
+    columns, pairs, plane, predict, exposure, discussion = st.tabs(
+        [
+            ":material/bar_chart: Columns",
+            ":material/grid_on: Pairs",
+            ":material/scatter_plot: The whole table",
+            ":material/online_prediction: Predictions",
+            ":material/person_search: Exposure",
+            f":material/forum: Discussion{f' ({said})' if said else ''}",
+        ]
+    )
     with columns:
         _columns(talk, report)
     with pairs:
@@ -88,10 +96,10 @@ def _one(run: RunRecord, view: View) -> None:
         if view == "outside":
             st.caption("Attacks compare with real rows, so their results stay inside.")
         else:
-            scores.exposure(report)
-            feedback.pin(talk, "exposure")
+            report_scores.exposure(report)
+            review_discussion.pin(talk, "exposure")
     with discussion:
-        feedback.discussion(talk)
+        review_discussion.discussion(talk)
 
 
 def _waiting(run: RunRecord) -> None:
@@ -101,11 +109,10 @@ def _waiting(run: RunRecord) -> None:
         return
     if run.state is not State.DONE:
         st.info(
-            f"This run is {shared.STATE_BADGES[run.state][0].lower()}. "
+            f"This run is {shared.STATE_BADGES[run.state].label.lower()}. "
             "There is something to review once it is done."
         )
-        if st.button("Watch training", icon=":material/monitoring:"):
-            routes.go("training", run=run.id)
+        routes.button("Watch training", "training", run=run.id)
         return
     st.info("There is no comparison with the real table yet.")
     _again(run)
@@ -118,38 +125,36 @@ def _refresh(run_id: str, known: int) -> None:
     if report is not None and (report["complete"] or len(report["scores"]) != known):
         st.rerun()
     now = runs.progress(shared.store(), run_id)
-    left = "" if now.eta_seconds is None else f" · about {shared.duration(now.eta_seconds)} left"
-    st.progress(now.fraction, f"Still comparing{left}. More figures will appear by themselves.")
+    text = f"Still comparing{shared.time_left(now)}. More figures will appear by themselves."
+    st.progress(now.fraction, text)
 
 
 def _again(run: RunRecord) -> None:
     """A way to have a stopped comparison after all; it spends nothing."""
     if st.button("Finish the comparison", icon=":material/restart_alt:"):
-        with shared.plain_errors():
+        with shared.change():
             runs.compare_again(shared.store(), shared.launcher(), run.id)
-            st.rerun()
 
 
 def _head(run: RunRecord, report: dict[str, Any], view: View) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
-        viewing.stamp(view)
+        report_view.STAMPS[view].show()
         shared.privacy_badge(run)
         against = f"{report['rows_real']:,} real rows against " if view == "inside" else ""
         st.caption(f"{run.title} · {against}{report['rows_synthetic']:,} synthetic rows")
-        viewing.take_along(run, report, view)
-        if st.button("Download", type="primary", icon=":material/download:"):
-            routes.go("download", run=run.id)
-    viewing.chosen_how(run)
+        report_view.take_along(run, report, view)
+        routes.button("Download", "download", primary=True, run=run.id)
+    report_view.chosen_how(run)
     for note in report["notes"]:
         st.caption(f":material/info: {note}")
 
 
 def _columns(talk: Talk, report: dict[str, Any]) -> None:
-    names = list(report["columns"])
-    if not names:
+    pictures = report["columns"]
+    if not pictures:
         st.caption("Not compared yet.")
         return
-    pictures = report["columns"]
+    names = list(pictures)
     measured = all(picture["tvd"] is not None for picture in pictures.values())
     if measured:
         order = st.segmented_control(
@@ -158,27 +163,21 @@ def _columns(talk: Talk, report: dict[str, Any]) -> None:
         if order == "worst first":
             names.sort(key=lambda name: -pictures[name]["tvd"])
     shown = shared.paged(names)  # its buttons stand above the pictures
-    places = st.columns(3)
-    for place, name in enumerate(shown):
-        with places[place % 3], st.container(border=True):
+    for place, name in shared.tiles(shown, border=True):
+        with place:
             tvd = pictures[name]["tvd"]
             distance = "" if tvd is None else f" :gray[distance {tvd:.3f}]"
             st.markdown(f"**{name}**{distance}")
-            st.plotly_chart(
-                column_figure(report, name),
-                key=f"column_{name}",
-                alt=describe_column(report, name),
-                config={"displayModeBar": False},
-            )
-            feedback.pin(talk, f"column:{name}")
+            report_scores.column(report, name, key=f"column_{name}")
+            review_discussion.pin(talk, f"column:{name}")
 
 
 def _predictions(talk: Talk, report: dict[str, Any]) -> None:
     """Every column learnt from the others; those that cannot be are shown by their shares."""
     _figures(talk, report, "predictions")
-    scores.utility(report)
+    report_scores.utility(report)
     if report["utility"]:
-        feedback.pin(talk, "utility")
+        review_discussion.pin(talk, "utility")
     dropped = [p for p in report["dimension_prediction"] if not p["predictable"]]
     if not dropped:
         return
@@ -187,16 +186,10 @@ def _predictions(talk: Talk, report: dict[str, Any]) -> None:
         icon=":material/filter_alt_off:",
     ):
         st.caption("They are left out of the gap. Their shares are all there is to compare.")
-        places = st.columns(3)
-        for place, point in enumerate(dropped):
-            with places[place % 3]:
+        for place, point in shared.tiles(dropped):
+            with place:
                 st.markdown(f"**{point['column']}** :gray[{point['note']}]")
-                st.plotly_chart(
-                    column_figure(report, point["column"]),
-                    key=f"dropped_{point['column']}",
-                    alt=describe_column(report, point["column"]),
-                    config={"displayModeBar": False},
-                )
+                report_scores.column(report, point["column"], key=f"dropped_{point['column']}")
 
 
 def _figures(talk: Talk, report: dict[str, Any], tab: str) -> None:
@@ -218,7 +211,7 @@ def _figure(talk: Talk, declared: ReportFigure, report: dict[str, Any]) -> None:
     words = declared.describe(report)
     st.plotly_chart(figure, key=declared.id, alt=words)
     st.caption(words)
-    feedback.pin(talk, declared.id)
+    review_discussion.pin(talk, declared.id)
 
 
 if __name__ == "__main__":

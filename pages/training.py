@@ -28,7 +28,11 @@ def render() -> None:
     if run is None:
         shared.nothing_yet("No run has been started yet.", "Plan a run", "plan")
         return
-    _live(run.id)
+    if run.state.live:
+        shared.launcher().pump()
+        _watch(run.id)
+    else:
+        _show(run)
     _others(run)
 
 
@@ -41,18 +45,9 @@ def _watch(run_id: str) -> None:
         st.rerun()
 
 
-def _live(run_id: str) -> None:
-    run = shared.store().run(run_id)
-    if run.state.live:
-        shared.launcher().pump()
-        _watch(run_id)
-    else:
-        _show(run)
-
-
 def _show(run: RunRecord) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
-        shared.badge(run.state)
+        shared.STATE_BADGES[run.state].show()
         shared.privacy_badge(run)
         st.caption(f"{run.title} · {run.plan.n:,} real rows · {run.rows:,} synthetic rows")
     if run.state is State.RUNNING:
@@ -66,14 +61,12 @@ def _show(run: RunRecord) -> None:
 
 def _progress(run: RunRecord) -> None:
     now = runs.progress(shared.store(), run.id)
-    left = "" if now.eta_seconds is None else f" · about {shared.duration(now.eta_seconds)} left"
-    st.progress(
-        now.fraction, text=f"{now.title or 'Starting'}{_place(run, now)} · {now.fraction:.0%}{left}"
-    )
+    stage = f"{now.title or 'Starting'}{_place(run, now)}"
+    st.progress(now.fraction, text=f"{stage} · {now.fraction:.0%}{shared.time_left(now)}")
     _spent(run)
     device = shared.store().journal.latest(run.id, "device")
-    data = {} if device is None else device.data
-    gpu = data.get("gpu_percent")
+    use = {} if device is None else device.data
+    gpu = use.get("gpu_percent")
     places = st.columns(4)
     places[0].metric("Time so far", shared.duration(now.elapsed_seconds))
     places[1].metric(
@@ -81,21 +74,20 @@ def _progress(run: RunRecord) -> None:
     )
     places[2].metric(
         "GPU" if gpu is not None else "Processor",
-        f"{gpu if gpu is not None else data.get('cpu_percent', 0):.0f} %",
-        help=f"Device: {data.get('gpu_name', data.get('device', 'processor'))}. 100 % is one core.",
+        f"{gpu if gpu is not None else use.get('cpu_percent', 0):.0f} %",
+        help=f"Device: {use.get('gpu_name', use.get('device', 'processor'))}. 100 % is one core.",
     )
     places[3].metric(
-        "Memory", f"{data.get('memory_mb', 0):,.0f} MB", help="Memory of the run's own process."
+        "Memory", f"{use.get('memory_mb', 0):,.0f} MB", help="Memory of the run's own process."
     )
 
 
 def _place(run: RunRecord, now: runs.Progress) -> str:
     """Which stage of how many this is, where a model has several."""
     card = shared.card_of(run.model)
-    held = {phase.name for phase in run.plan.phases}
-    stages = (
-        [] if card is None else [s.name for s in card.stages if not s.private or s.name in held]
-    )
+    phases = {phase.name for phase in run.plan.phases}
+    every = () if card is None else card.stages
+    stages = [stage.name for stage in every if not stage.private or stage.name in phases]
     if len(stages) < 2 or now.phase not in stages:
         return ""
     return f" (stage {stages.index(now.phase) + 1} of {len(stages)})"
@@ -125,11 +117,9 @@ def _buttons(run: RunRecord) -> None:
         if run.state in (State.PAUSED, State.LOST, State.FAILED):
             _resume(run)
         if run.state is State.DONE or store.artefacts(run.id).exists("report.json"):
-            if st.button("Review", type="primary", icon=":material/visibility:"):
-                routes.go("review", run=run.id)
+            routes.button("Review", "review", primary=True, run=run.id)
         if run.state is State.DONE:
-            if st.button("Download", icon=":material/download:"):
-                routes.go("download", run=run.id)
+            routes.button("Download", "download", run=run.id)
 
 
 def _resume(run: RunRecord) -> None:
@@ -206,7 +196,7 @@ def _others(run: RunRecord) -> None:
     with st.expander(f"Other runs ({len(others)})", icon=":material/list:"):
         for other in others[:30]:
             with st.container(horizontal=True, vertical_alignment="center"):
-                shared.badge(other.state)
+                shared.STATE_BADGES[other.state].show()
                 st.write(shared.run_label(other))
                 if st.button("Open", key=f"other_{other.id}"):
                     st.query_params["run"] = other.id

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-__all__ = ["Finding", "findings"]
+__all__ = ["Finding", "boosting_words", "findings"]
 
 Report = Mapping[str, Any]
 Kind = Literal["kept", "lost", "safe", "exposed", "unknown"]
@@ -22,6 +22,7 @@ TOGETHER = 0.2  # an association worth naming
 CHANGED = 0.15  # … and a change of it
 MOST_OF_IT = 0.9  # of what can be learnt above guessing
 NAMED = 3  # columns or pairs that a sentence names
+NOTHING = 0.001  # of a score: below this boosting made no difference
 
 
 @dataclass(frozen=True)
@@ -178,3 +179,18 @@ def _listed(words: Sequence[str]) -> str:
     """
     rest = len(words) - NAMED
     return ", ".join(words[:NAMED]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def boosting_words(score: Mapping[str, Any]) -> str:
+    """What boosting did to a score that was measured before and after it.
+
+    Args:
+      score: of a report, with "value", "before" and "goal".
+
+    >>> [boosting_words({"before": 0.2, "value": v, "goal": "lower"}) for v in (0.1, 0.2, 0.3)]
+    ['closer to real', 'no difference', 'further away']
+    """
+    gain = (score["value"] - score["before"]) * (1 if score["goal"] == "higher" else -1)
+    if abs(gain) < NOTHING:
+        return "no difference"
+    return "closer to real" if gain > 0 else "further away"

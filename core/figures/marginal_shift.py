@@ -17,7 +17,7 @@ from core.figures.elements import (
     name_ticks,
 )
 
-__all__ = ["shift_figure", "verdict_words"]
+__all__ = ["certificate_words", "shift_figure", "verdict_words"]
 
 
 def shift_figure(column: Dumped, *, shift: float = 0.75) -> Figure:
@@ -78,4 +78,19 @@ def verdict_words(check: Dumped) -> str:
     return (
         f"What is released of {names} may reveal the real table: "
         f"{check['records']:,} real rows do not suffice to tell them apart by both tests."
+    )
+
+
+def certificate_words(certificate: Dumped) -> str:
+    """What one group's private certificate counted, needed and cost.
+
+    Args:
+      certificate: "count" of groups with its noise, of "groups" in all; "threshold"; "epsilon".
+    """
+    count = min(max(certificate["count"], 0), certificate["groups"])
+    return (
+        f"Certificate: about {count:.0f} of {certificate['groups']} groups of 128 real rows "
+        "noticed the difference (counted with noise); more than "
+        f"{certificate['threshold']:.1f} were needed. "
+        f"It cost ε = {certificate['epsilon']:g} and may be shown to others."
     )

@@ -15,7 +15,12 @@ from typing import Any
 from core.privacy.ledger.ledger import Ledger
 from core.quality.metrics.noisy import NoisyScore, difference, ranked
 from core.quality.report.types import View
-from core.runs.execution.noisy_scores import released_cells, synthetic_cells
+from core.runs.execution.noisy_scores import (
+    SYNTHETIC_CELLS,
+    cells_key,
+    released_cells,
+    synthetic_cells,
+)
 from core.runs.storage import notes
 from core.runs.storage.artefacts import INSIDE_REPORT, OUTSIDE_REPORT, PRIVACY_CERTIFICATE
 from core.runs.storage.errors import RunStoreError
@@ -23,9 +28,12 @@ from core.runs.storage.inside_views import recorded_views
 from core.runs.storage.notes import ScorePick
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
+from core.table.schema import Domain
 
 __all__ = [
     "Ranking",
+    "bought",
+    "comparable",
     "inside_view_words",
     "pick_by_scores",
     "privacy_certificate",
@@ -132,6 +140,17 @@ class Ranking:
     def best(self) -> str:
         """Id of the closest run."""
         return next(iter(self.scores))
+
+
+def bought(store: RunStore, table_id: str, domain: Domain, n: int) -> bool:
+    """Whether some run of a table has bought noisy counts of a domain's cells over n records."""
+    return released_cells(store, table_id, cells_key(domain, n)) is not None
+
+
+def comparable(store: RunStore, run: RunRecord) -> bool:
+    """Whether a private run was counted, and noisy counts to score it by were bought."""
+    counted = run.private and store.artefacts(run.id).exists(SYNTHETIC_CELLS)
+    return counted and bought(store, run.table_id, run.schema.domain(), run.plan.n)
 
 
 def ranking(store: RunStore, runs: Sequence[RunRecord]) -> Ranking | None:

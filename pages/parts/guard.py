@@ -19,15 +19,12 @@ OPEN = "sign_in"  # `sign_in = false` at the top of a secrets file: nobody is as
 _log = logging.getLogger(__name__)
 
 
-def _files() -> list[Path]:
-    """The secrets files that are there."""
-    return [path for name in config.get_option("secrets.files") if (path := Path(name)).exists()]
-
-
 def _problem() -> str:
     """Why nobody may come in; "" where sign-in is configured, or was never wanted."""
-    wanted, found = [], False
-    for file in _files():
+    wanted, configured = [], False
+    for file in map(Path, config.get_option("secrets.files")):
+        if not file.exists():
+            continue
         try:
             secrets = tomllib.loads(file.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -35,8 +32,8 @@ def _problem() -> str:
         if secrets.get(OPEN) is False and "auth" not in secrets:
             continue
         wanted.append(str(file))
-        found = found or isinstance(secrets.get("auth"), dict)
-    if wanted and not found:
+        configured = configured or isinstance(secrets.get("auth"), dict)
+    if wanted and not configured:
         return (
             f"{wanted[0]} has no section [auth], spelt just so. Write one, or `{OPEN} = false` at "
             "its top if nobody shall sign in."
@@ -46,6 +43,11 @@ def _problem() -> str:
 
 def _configured() -> bool:
     return st.secrets.load_if_toml_exists() and "auth" in st.secrets
+
+
+def signed_in() -> bool:
+    """Whether this server has nothing to ask of whoever is here."""
+    return not _problem() and (not _configured() or bool(st.user.is_logged_in))
 
 
 def sign_in() -> None:
@@ -61,7 +63,7 @@ def sign_in() -> None:
             "or changed. Ask whoever runs it to read its console."
         )
         st.stop()
-    if not _configured() or st.user.is_logged_in:
+    if signed_in():
         return
     st.title("Facsimile")
     st.write("Sign in to go on.")

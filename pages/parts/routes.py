@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import runpy
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import streamlit as st
 
@@ -19,7 +19,7 @@ ROUTES = {
 }
 
 
-def page(name: str) -> Any:
+def page(name: str) -> st.Page:
     """The page called `name`, rendering on demand."""
     title, icon = ROUTES[name]
 
@@ -30,7 +30,7 @@ def page(name: str) -> Any:
     return st.Page(render, title=title, icon=icon, url_path=name, default=name == "tables")
 
 
-def pages() -> list[Any]:
+def pages() -> list[st.Page]:
     """All pages, in the order a table travels."""
     return [page(name) for name in ROUTES]
 
@@ -48,3 +48,16 @@ def go(name: str, **query: str) -> NoReturn:
     """Leave for another page with these parameters in its address."""
     st.switch_page(page(name), query_params=query)
     raise AssertionError("switch_page does not return")  # pragma: no cover
+
+
+def button(label: str, name: str, *, primary: bool = False, **query: str) -> None:
+    """A button with another page's icon that leads there.
+
+    Args:
+      label: of the button.
+      name: of the page, as in `ROUTES`.
+      primary: whether it is the page's main way on.
+      query: parameters for the address.
+    """
+    if st.button(label, type="primary" if primary else "secondary", icon=ROUTES[name][1]):
+        go(name, **query)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from dataclasses import dataclass
+from itertools import chain, count
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from core.figures.stages import stages_figure, stages_text
 from core.models.card import Card
@@ -19,27 +22,45 @@ from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
-from core.services import runs as run_service
+from core.services.runs import Progress, open_store
 from core.table.io.read import TableReadError
 from core.table.schema import SchemaError
 from pages.parts import routes
 
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
 T = TypeVar("T")
 
+
+@dataclass(frozen=True)
+class Badge:
+    """A word with an icon, on a colour."""
+
+    label: str
+    icon: str
+    color: Literal["blue", "gray", "green", "orange", "red"]
+
+    def show(self) -> None:
+        """Draw it here."""
+        st.badge(self.label, icon=self.icon, color=self.color)
+
+
 STATE_BADGES = {
-    State.QUEUED: ("Waiting", ":material/schedule:", "gray"),
-    State.RUNNING: ("Running", ":material/autorenew:", "blue"),
-    State.PAUSED: ("Paused", ":material/pause:", "orange"),
-    State.DONE: ("Done", ":material/check:", "green"),
-    State.FAILED: ("Failed", ":material/error:", "red"),
-    State.CANCELLED: ("Cancelled", ":material/cancel:", "gray"),
-    State.LOST: ("Lost", ":material/cloud_off:", "red"),
+    State.QUEUED: Badge("Waiting", ":material/schedule:", "gray"),
+    State.RUNNING: Badge("Running", ":material/autorenew:", "blue"),
+    State.PAUSED: Badge("Paused", ":material/pause:", "orange"),
+    State.DONE: Badge("Done", ":material/check:", "green"),
+    State.FAILED: Badge("Failed", ":material/error:", "red"),
+    State.CANCELLED: Badge("Cancelled", ":material/cancel:", "gray"),
+    State.LOST: Badge("Lost", ":material/cloud_off:", "red"),
 }
+NOT_PRIVATE = Badge("No differential privacy", ":material/warning:", "red")
 
 
 @st.cache_resource
 def _store(home: str) -> RunStore:
-    return run_service.open_store()
+    return open_store()
 
 
 def store() -> RunStore:
@@ -61,6 +82,14 @@ def plain_errors() -> Iterator[None]:
         st.error(str(error), icon=":material/error:")
 
 
+@contextmanager
+def change() -> Iterator[None]:
+    """A change of what is stored, then the page anew; a refusal shows as in `plain_errors`."""
+    with plain_errors():
+        yield
+        st.rerun()
+
+
 def header(title: str, text: str) -> None:
     """A page's title and one sentence on what it is for."""
     st.title(title, anchor=False)
@@ -71,25 +100,14 @@ def nothing_yet(text: str, button: str, target: str) -> None:
     """An empty page: what is missing, and the way to it."""
     with st.container(border=True):
         st.write(text)
-        if st.button(button, type="primary", icon=routes.ROUTES[target][1]):
-            routes.go(target)
-
-
-def badge(state: State) -> None:
-    """A run's state."""
-    label, icon, color = STATE_BADGES[state]
-    st.badge(label, icon=icon, color=color)
+        routes.button(button, target, primary=True)
 
 
 def privacy_badge(run: RunRecord) -> None:
     """What a run claims, or that it claims nothing."""
-    if not run.private:
-        st.badge("No differential privacy", icon=":material/warning:", color="red")
-        return
     claim = run.guarantee or run.plan.guarantee
-    st.badge(
-        f"ε = {claim.epsilon:.3g}, δ = {claim.delta:.0e}", icon=":material/lock:", color="green"
-    )
+    claimed = f"ε = {claim.epsilon:.3g}, δ = {claim.delta:.0e}"
+    (Badge(claimed, ":material/lock:", "green") if run.private else NOT_PRIVATE).show()
 
 
 def chosen_table() -> TableRecord | None:
@@ -104,23 +122,30 @@ def chosen_table() -> TableRecord | None:
         return None
 
 
+def finished_run(missing: str) -> RunRecord | None:
+    """`chosen_run` among finished ones; where there is none, the words for what is missing."""
+    run = chosen_run(states=(State.DONE,))
+    if run is None:
+        nothing_yet(missing, "Watch training", "training")
+    return run
+
+
 def chosen_run(*, states: tuple[State, ...] | None = None) -> RunRecord | None:
     """The run in the address, else one picked from a list; None when there is nothing to pick.
 
     Args:
       states: only runs in these states are offered in the list.
     """
-    runs = [run for run in store().runs() if states is None or run.state in states]
-    wanted = st.query_params.get("run")
     known = {run.id: run for run in store().runs()}
+    by_id = {key: run for key, run in known.items() if states is None or run.state in states}
+    wanted = st.query_params.get("run")
     if wanted is not None and wanted not in known:
         st.warning("There is no run with that address any more. It may have been deleted.")
         wanted = None
-    if wanted is not None and wanted not in {run.id for run in runs}:
-        runs = [known[wanted], *runs]
-    if not runs:
+    if wanted is not None and wanted not in by_id:
+        by_id = {wanted: known[wanted], **by_id}
+    if not by_id:
         return None
-    by_id = {run.id: run for run in runs}
     order = list(by_id)
     labels = told_apart({key: run_label(run) for key, run in by_id.items()})
     picked = st.selectbox(
@@ -142,22 +167,19 @@ def told_apart(labels: dict[str, str]) -> dict[str, str]:
     >>> told_apart({"a": "visits", "b": "visits", "c": "other"})
     {'a': 'visits', 'b': 'visits (2)', 'c': 'other'}
     """
-    out: dict[str, str] = {}
+    unique: dict[str, str] = {}
     for key, label in labels.items():
-        number, taken = 1, set(out.values())
-        unique = label
-        while unique in taken:
-            number += 1
-            unique = f"{label} ({number})"
-        out[key] = unique
-    return out
+        numbered = (f"{label} ({number})" for number in count(2))
+        taken = set(unique.values())
+        unique[key] = next(name for name in chain([label], numbered) if name not in taken)
+    return unique
 
 
 def run_label(run: RunRecord) -> str:
     """A run in one line."""
     epsilon = "no privacy" if not run.private else f"ε {run.plan.budget.epsilon:g}"
     when = run.created.astimezone().strftime("%d %b %H:%M")
-    return f"{run.title} · {epsilon} · {STATE_BADGES[run.state][0].lower()} · {when}"
+    return f"{run.title} · {epsilon} · {STATE_BADGES[run.state].label.lower()} · {when}"
 
 
 def card_of(model: str) -> Card | None:
@@ -171,12 +193,28 @@ def stages(plan: Plan, *, key: str) -> None:
     if card is None or not card.stages:
         return
     dumped = [stage.model_dump() for stage in card.stages], plan.model_dump(mode="json")
-    st.plotly_chart(
-        stages_figure(*dumped),
-        config={"displayModeBar": False},
-        key=key,
-        alt=stages_text(*dumped),
-    )
+    picture(stages_figure(*dumped), key=key, alt=stages_text(*dumped))
+
+
+def picture(figure: Figure, *, key: str, alt: str) -> None:
+    """A figure without a tool bar, and its sentence for screen readers."""
+    st.plotly_chart(figure, key=key, alt=alt, config={"displayModeBar": False})
+
+
+def tiles(
+    items: Sequence[T], columns: int = 3, *, border: bool = False
+) -> Iterator[tuple[DeltaGenerator, T]]:
+    """Each item with its place in a grid that fills row by row.
+
+    Args:
+      items: one a place.
+      columns: of the grid, ≥ 1.
+      border: whether places are framed.
+    """
+    places = st.columns(columns)
+    for i, item in enumerate(items):
+        place = places[i % columns]
+        yield place.container(border=True) if border else place, item
 
 
 def paged(items: Sequence[T], size: int = 9) -> Sequence[T]:
@@ -193,17 +231,20 @@ def paged(items: Sequence[T], size: int = 9) -> Sequence[T]:
     return items[start or 0 : (start or 0) + size]
 
 
-def duration(seconds: float | None) -> str:
+def duration(seconds: float) -> str:
     """Seconds as people say them.
 
     >>> duration(75)
     '1 min 15 s'
     """
-    if seconds is None:
-        return "—"
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def time_left(now: Progress) -> str:
+    """The end of a progress bar's text; "" while nobody can tell."""
+    return "" if now.eta_seconds is None else f" · about {duration(now.eta_seconds)} left"

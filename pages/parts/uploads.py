@@ -5,8 +5,6 @@ from __future__ import annotations
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-__all__ = ["free_uploads", "upload_key"]
-
 _GENERATION = "upload_generation"
 
 

@@ -22,21 +22,21 @@ from tests.models.tables import Watcher, domain, door
 IDS = [card.id for card in cards()]
 N = 400
 LEARN_N = 4000
-SMALL_GAME = {
+SMALL_GAN = {
     "critic_steps": 2, "batch": 64, "fakes": 32, "hidden": 16, "latent": 4, "critic_hidden": 16,
     "snapshots": 3, "rate": 1e-2,
 }  # fmt: skip
 QUICK: dict[str, dict[str, object]] = {
     "pearl": {"steps": 40, "frequencies": 200, "batch": 64, "hidden": 16, "latent": 4},
-    "dp_gan": {"steps": 20, **SMALL_GAME},
+    "dp_gan": {"steps": 20, **SMALL_GAN},
     "dp_auto_gan": {"steps": 20, "encoder_steps": 20, "encoder_hidden": 16, "noise": 4,
-                    **SMALL_GAME},
+                    **SMALL_GAN},
     "p3gm": {"steps": 30, "batch": 64, "hidden": 16, "em_steps": 3, "dimensions": 4},
-    "pgb": {"steps": 20, "rounds": 20, "candidates": 16, **SMALL_GAME},
+    "pgb": {"steps": 20, "rounds": 20, "candidates": 16, **SMALL_GAN},
     "ppem": {"marginal_steps": 15, "steps": 20, "energy_steps": 2, "batch": 64, "fakes": 32,
              "hidden": 16, "latent": 4, "energy_hidden": 16, "rate": 1e-2},
 }  # fmt: skip
-# long enough to be stopped in the middle, when the clock runs `TICK` seconds at every look
+# long enough to be stopped in the middle, when the clock runs with the steps
 LONG: dict[str, dict[str, object]] = {
     "pearl": {"steps": 60},
     "dp_gan": {"steps": 60},
@@ -45,7 +45,6 @@ LONG: dict[str, dict[str, object]] = {
     "ppem": {"steps": 60},
     "pgb": {"rounds": 60},
 }
-TICK = 0.3
 # enough to learn the small table when there is no noise
 LEARN: dict[str, dict[str, object]] = {
     "pearl": {"steps": 400, "frequencies": 1500, "batch": 128, "hidden": 64},

@@ -23,7 +23,7 @@ import pandas as pd
 import pytest
 
 from core.export.page_html import page
-from core.models.shared import training_loop as conduct
+from core.models.shared import training_loop
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.meter import Meter
@@ -123,7 +123,7 @@ def leaving(
     patch.setattr(os, "urandom", system.randbytes)
     # Else the clock decides which events there are.
     patch.setattr(Pace, "due", lambda _: True)
-    patch.setattr(conduct, "time", SimpleNamespace(monotonic=itertools.count().__next__))
+    patch.setattr(training_loop, "time", SimpleNamespace(monotonic=itertools.count().__next__))
     patch.setattr(Meter, "forfeit", lambda *_: None)  # the claims of a real run are wanted
     with RunStore(Workspace(home)) as store:
         table = tables.import_frame(store, rows, name="people.csv", source="t", people="p1")

@@ -1,20 +1,27 @@
 """Boosting: critics in one pass, weights by hand, and a mixture that leaves bad generators out."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from core.models.pgb.marginal_queries import Questions
-from core.models.pgb.multiplicative_weights import Boosted, Judge, Rounds, rates
+from core.models.pgb.marginal_queries import MarginalQueries
+from core.models.pgb.multiplicative_weights import (
+    BoostedMixture,
+    CalibratedCritics,
+    MultiplicativeWeights,
+    WeightsState,
+    rates,
+)
 from core.models.pgb.plan import BASES, BOOST, Pgb
 from core.models.planning import plan_fit
 from core.models.ppem.energy import as_critics
-from core.models.ppem.plan import PpemSettings
-from core.models.ppem.trainer import Chain
+from core.models.ppem.settings import PpemSettings
+from core.models.ppem.tagged_first import TaggedFirst
 from core.models.shared.heads import Heads
-from core.models.shared.snapshot_ensemble import Players, unpacked
+from core.models.shared.snapshot_ensemble import SnapshotEnsemble, unpacked
 from core.models.synthesizer import FitContext
 from core.privacy.accounting.accountant import epsilon
 from core.privacy.dpsgd.dense import Dense
@@ -34,174 +41,180 @@ def critic(seed):
 
 
 def old_age(sign):
-    """A critic whose word is the age's position, or its opposite."""
-    made = critic(0)
+    """A critic whose output is the age's position, or its opposite."""
+    networks = critic(0)
     with torch.no_grad():
-        made.flat.zero_()
-        for layer, (out, into) in zip(made.layers, ((0, AGE.start), (0, 0), (0, 0)), strict=True):
-            layer.views(made.flat)[0][out, into] = 1.0
-        made.layers[-1].views(made.flat)[0][0, 0] = sign
-    return made.flat.detach().clone()
+        networks.flat.zero_()
+        for layer, (out, into) in zip(
+            networks.layers, ((0, AGE.start), (0, 0), (0, 0)), strict=True
+        ):
+            layer.views(networks.flat)[0][out, into] = 1.0
+        networks.layers[-1].views(networks.flat)[0][0, 0] = sign
+    return networks.flat.detach().clone()
 
 
 def emit(flat, rows, random):
     """A generator with one parameter: how old its records are."""
-    slots = HEADS.slots[AGE.index]
+    bins = HEADS.bins[AGE.index]
     logits = torch.zeros(rows, HEADS.total)
-    start = sum(s.count for s in HEADS.slots[: AGE.index])
-    places = torch.as_tensor(slots.centres, dtype=torch.float32)
-    logits[:, start : start + slots.cells] = -200.0 * (places - flat[0]) ** 2
+    start = sum(column.count for column in HEADS.bins[: AGE.index])
+    places = torch.as_tensor(bins.centres, dtype=torch.float32)
+    logits[:, start : start + bins.cells] = -200.0 * (places - flat[0]) ** 2
     return logits
 
 
-def players(places, critics=None):
+def ensemble(places, critics=None):
     critics = [old_age(1.0), old_age(-1.0)] if critics is None else critics
     layers = unpacked(torch.stack(critics), WIDTHS)
-    return Players(HEADS, torch.tensor(places).unsqueeze(1), emit, layers)
+    return SnapshotEnsemble(HEADS, torch.tensor(places).unsqueeze(1), emit, layers)
 
 
-def test_all_critics_at_once_say_what_each_says_alone():
-    made = [critic(seed) for seed in range(5)]
-    seen = HEADS.critic_view(CODES.to("cpu"))
-    together = players([0.5] * 5, [m.flat.detach() for m in made]).judge(seen)
-    for j, one in enumerate(made):
-        assert torch.allclose(together[:, j], one["c"](seen)[:, 0], atol=1e-5)
+def test_all_critics_at_once_score_as_each_does_alone():
+    alone = [critic(seed) for seed in range(5)]
+    records = HEADS.critic_view(CODES.to("cpu"))
+    together = ensemble([0.5] * 5, [c.flat.detach() for c in alone]).critic_outputs(records)
+    for j, one in enumerate(alone):
+        assert torch.allclose(together[:, j], one["c"](records)[:, 0], atol=1e-5)
 
 
 def test_memory_is_bounded_and_the_answer_is_the_same(monkeypatch):
     import core.models.shared.snapshot_ensemble as module
 
-    seen = HEADS.critic_view(CODES.to("cpu"))
-    whole = players([0.5, 0.5]).judge(seen)
+    records = HEADS.critic_view(CODES.to("cpu"))
+    whole = ensemble([0.5, 0.5]).critic_outputs(records)
     monkeypatch.setattr(module, "NUMBERS_AT_ONCE", 64)
-    assert torch.allclose(players([0.5, 0.5]).judge(seen), whole, atol=1e-6)
+    assert torch.allclose(ensemble([0.5, 0.5]).critic_outputs(records), whole, atol=1e-6)
 
 
 class Honest:
     """Selections by the true means, without noise."""
 
-    def __init__(self, judge, codes):
-        self.means = judge.scores(codes.to("cpu")).double().mean(0).numpy()
+    def __init__(self, critics, codes):
+        self.means = critics.scores(codes.to("cpu")).double().mean(0).numpy()
 
     def select(self, offsets):
         return int((self.means + offsets).argmax())
 
 
-def played(places, rounds=200, questions=0):
-    both = players(places)
+def pool(places):
+    """400 candidates of two generators, as critics see them."""
+    both = ensemble(places)
     random = torch.Generator().manual_seed(1)
-    pool = torch.cat([both.draw(j, 200, random) for j in range(len(both))])
-    judge = Judge.calibrate(both, HEADS.seen(pool), Questions(CODEC, questions))
-    game = Rounds.fresh(judge, HEADS.seen(pool))
-    selection = Honest(judge, CODES)
+    drawn = [both.draw(j, 200, random) for j in range(len(both))]
+    return HEADS.critic_input(torch.cat(drawn)), both
+
+
+def played(places, rounds=200, queries=0):
+    candidates, both = pool(places)
+    critics = CalibratedCritics.calibrate(both, candidates, MarginalQueries(CODEC, queries))
+    weights = MultiplicativeWeights(critics, critics(candidates), Honest(critics, CODES))
     for _ in range(rounds):
-        game.play(selection)
-    return judge, game
+        weights.step()
+    return critics, weights
 
 
 def ages(boosted, rows=4000):
-    slots = boosted.draw(rows, torch.Generator().manual_seed(2))
+    one_hot = boosted.draw(rows, torch.Generator().manual_seed(2))
     random = torch.Generator().manual_seed(3)
-    codes = HEADS.draw((slots - 1.0) * 1e4, generator=random)
+    codes = HEADS.draw((one_hot - 1.0) * 1e4, generator=random)
     return HEADS.codec.decode_codes(codes)["age"]
 
 
 def test_the_mixture_leans_to_generators_that_look_like_the_table():
     real = HEADS.codec.decode_codes(CODES)["age"].mean()  # 47 of 99 years
-    judge, game = played([0.45, 0.95])
-    even = Boosted(judge, rate=0.0, chosen=game.chosen, normalisers=game.normalisers,
-                   rejection=False)  # fmt: skip
-    before, after = ages(even).mean(), ages(Boosted(judge, **game.state(), rejection=False)).mean()
+    critics, weights = played([0.45, 0.95])
+    flat = replace(weights.state, rate=0.0)
+    before, after = (
+        ages(BoostedMixture(critics, state, rejection=False)).mean()
+        for state in (flat, weights.state)
+    )
     assert abs(after - real) < 0.7 * abs(before - real)
 
 
 def test_a_rate_of_nothing_leaves_the_candidates_as_they_are():
-    judge, game = played([0.3, 0.6], rounds=10)
-    size = [math.log(400)] * 10
-    boosted = Boosted(judge, rate=0.0, chosen=game.chosen, normalisers=size, rejection=False)
-    _, seen = boosted.candidates(500, torch.Generator().manual_seed(5))
-    weights = boosted.weights(seen)
+    critics, played_weights = played([0.3, 0.6], rounds=10)
+    state = WeightsState(0.0, played_weights.state.chosen, [math.log(400)] * 10)
+    boosted = BoostedMixture(critics, state, rejection=False)
+    _, records = boosted.candidates(500, torch.Generator().manual_seed(5))
+    weights = boosted.weights(records)
     assert torch.allclose(weights, weights[0].expand_as(weights))
 
 
 def test_weights_are_the_average_of_the_plays_by_hand():
-    judge, game = played([0.3, 0.6], rounds=5)
-    boosted = Boosted(judge, **game.state(), rejection=False)
-    likes, total = game.likes.double(), torch.zeros(len(game.likes), dtype=torch.float64)
-    log = torch.zeros(len(likes), dtype=torch.float64)
-    for step, j in zip(rates(game.rate, 5).tolist(), game.chosen, strict=True):
+    critics, weights = played([0.3, 0.6], rounds=5)
+    state, scores = weights.state, weights.scores.double()
+    boosted = BoostedMixture(critics, state, rejection=False)
+    total = torch.zeros(len(scores), dtype=torch.float64)
+    log = torch.zeros(len(scores), dtype=torch.float64)
+    for step, j in zip(rates(state.rate, 5).tolist(), state.chosen, strict=True):
         total += (log - torch.logsumexp(log, 0)).exp()
-        log = log + step * likes[:, j]
-    random = torch.Generator().manual_seed(1)
-    both = judge.players
-    pool = torch.cat([both.draw(j, 200, random) for j in range(2)])
-    assert torch.allclose(boosted.weights(HEADS.seen(pool)), total, rtol=1e-4)
+        log = log + step * scores[:, j]
+    assert torch.allclose(boosted.weights(pool([0.3, 0.6])[0]), total, rtol=1e-4)
 
 
 def test_every_option_has_its_opposite():
-    judge, _ = played([0.3, 0.6], rounds=1, questions=30)
-    likes = judge(HEADS.critic_view(CODES.to("cpu")))
-    half = judge.options // 2
-    assert likes.shape[1] == judge.options == 2 * (2 + 30)
-    assert torch.allclose(likes[:, :half] + likes[:, half:], torch.ones(1))
-    assert float(likes.min()) >= 0.0 and float(likes.max()) <= 1.0  # the selection's sensitivity
-    assert [judge.snapshot(j) for j in (0, 1, 2, half, half + 1, half + 2)] == [
+    critics, _ = played([0.3, 0.6], rounds=1, queries=30)
+    scores = critics(HEADS.critic_view(CODES.to("cpu")))
+    half = critics.options // 2
+    assert scores.shape[1] == critics.options == 2 * (2 + 30)
+    assert torch.allclose(scores[:, :half] + scores[:, half:], torch.ones(1))
+    assert float(scores.min()) >= 0.0 and float(scores.max()) <= 1.0  # the selection's sensitivity
+    assert [critics.snapshot(j) for j in (0, 1, 2, half, half + 1, half + 2)] == [
         0, 1, None, 0, 1, None,
     ]  # fmt: skip
 
 
 def test_opposites_bring_back_weight_that_went_too_far():
-    judge, game = played([0.4, 0.6], rounds=1500)
-    real = judge.scores(CODES.to("cpu")).double().mean(0)
-    weights = (game._log - torch.logsumexp(game._log, 0)).exp()
-    gap = (real - weights @ game.likes.double()).abs()
+    critics, weights = played([0.4, 0.6], rounds=1500)
+    real = critics.scores(CODES.to("cpu")).double().mean(0)
+    gap = (real - weights.weights @ weights.scores.double()).abs()
     assert float(gap.max()) < 0.02
-    even = (real - game.likes.double().mean(0)).abs()
+    even = (real - weights.scores.double().mean(0)).abs()
     assert float(even.max()) > 0.08  # there was something to bring together
 
 
-def test_questions_answer_as_by_hand():
-    questions = Questions(CODEC, 400, seed=3)
-    seen = HEADS.rounded(CODES.to("cpu"))
-    answers = questions(seen)
+def test_queries_answer_as_by_hand():
+    queries = MarginalQueries(CODEC, 400, seed=3)
+    records = HEADS.binned_view(CODES.to("cpu"))
+    answers = queries(records)
     assert answers.shape == (300, 400) and set(answers.unique().tolist()) == {0.0, 1.0}
-    single = Questions(CODEC, 400, seed=3)(seen)
-    assert torch.equal(single, answers)  # public: the same seed asks the same
-    always = len(questions._lows)
-    left, right = questions._pairs
+    again = MarginalQueries(CODEC, 400, seed=3)(records)
+    assert torch.equal(again, answers)  # public: the same seed gives the same
+    always = len(queries._lows)
+    left, right = queries._pairs
     assert 0.1 < float((right == always).float().mean()) < 0.4
     for j in range(0, 400, 37):
         want = torch.ones(300, dtype=torch.bool)
         for index in (int(left[j]), int(right[j])):
             if index == always:
                 continue
-            x = seen[:, questions._places[index]]
-            want &= (x >= questions._lows[index]) & (x < questions._highs[index])
-            if questions._guards[index] >= 0:
-                want &= seen[:, questions._guards[index]] == 1.0
+            x = records[:, queries._places[index]]
+            want &= (x >= queries._lows[index]) & (x < queries._highs[index])
+            if queries._guards[index] >= 0:
+                want &= records[:, queries._guards[index]] == 1.0
         assert torch.equal(answers[:, j].bool(), want)
 
 
-def test_no_questions_is_the_game_of_learned_critics():
-    assert Questions(CODEC, 0)(HEADS.critic_view(CODES.to("cpu"))).shape == (300, 0)
+def test_no_queries_leave_the_learned_critics_alone():
+    assert MarginalQueries(CODEC, 0)(HEADS.critic_view(CODES.to("cpu"))).shape == (300, 0)
 
 
-def test_real_records_are_judged_as_a_generator_could_have_written_them():
+def test_real_records_are_scored_as_a_generator_could_have_written_them():
     codes = CODES.to("cpu")
-    rounded = HEADS.rounded(codes)
-    slots = HEADS.view(codes)[:, HEADS.width :].long()
-    hot = torch.zeros(300, HEADS.total).scatter_(1, slots, 1.0)
-    assert torch.equal(rounded, HEADS.seen(hot))
+    rounded = HEADS.binned_view(codes)
+    bins = HEADS.view(codes)[:, HEADS.width :].long()
+    one_hot = torch.zeros(300, HEADS.total).scatter_(1, bins, 1.0)
+    assert torch.equal(rounded, HEADS.critic_input(one_hot))
     gap = (rounded - HEADS.critic_view(codes))[:, : HEADS.width].abs()
     assert float(gap.max()) <= 0.5 / 64 + 1e-6  # half a cell
 
 
 def test_any_number_of_rows_without_copies_of_a_pool():
-    judge, game = played([0.3, 0.6], rounds=20)
-    boosted = Boosted(judge, **game.state(), rejection=True)
-    slots = boosted.draw(3000, torch.Generator().manual_seed(2))  # the pool holds 400
-    assert len(slots) == 3000
-    assert len(np.unique(slots.numpy(), axis=0)) > 1500
+    critics, weights = played([0.3, 0.6], rounds=20)
+    boosted = BoostedMixture(critics, weights.state, rejection=True)
+    one_hot = boosted.draw(3000, torch.Generator().manual_seed(2))  # the pool holds 400
+    assert len(one_hot) == 3000
+    assert len(np.unique(one_hot.numpy(), axis=0)) > 1500
 
 
 def test_base_and_selections_share_one_budget():
@@ -230,7 +243,7 @@ def test_boosting_needs_snapshots():
 def test_snapshots_are_kept_for_boosting_alone():
     budget = Budget(epsilon=1.0, delta=1e-5)
     for base in BASES.values():
-        assert plan_fit(base(), domain(), 2000, budget).settings["snapshots"] == 0
+        assert plan_fit(base, domain(), 2000, budget).settings["snapshots"] == 0
         plan = plan_fit(Pgb(), domain(), 2000, budget, {"base": base.card.id})
         assert plan.settings["snapshots"] == 32
 
@@ -256,7 +269,7 @@ def test_any_adversarial_model_can_be_boosted(base, tags, tmp_path):
     assert {phase.name: table.meter.runs(phase.name) for phase in plan.phases} == {
         phase.name: phase.count for phase in plan.phases
     }
-    assert len(fitted.judge.players) == 2
+    assert len(fitted.critics.ensemble) == 2
     fitted.save(tmp_path / "saved")
     again = Pgb().load(tmp_path / "saved").sample(50, seed=3)
     assert again.equals(fitted.sample(50, seed=3))
@@ -266,20 +279,15 @@ def test_any_adversarial_model_can_be_boosted(base, tags, tmp_path):
     column.name for column in domain().modelled if column.name != "age")}])  # fmt: skip
 def test_energies_side_by_side_are_minus_their_sum(tags):
     codec = Codec(domain().model_copy(update={"sensitive": tags}))
-    made = Chain(codec, PpemSettings(energy_hidden=8), private=True, seed=3)
-    if made.others is None:
-        networks, energies = made._marginal_energies()
-        places = made.tagged.seen_at
-    else:
-        networks, energies = made._conditional_energies(made.others.width)
-        places = torch.cat([made.others.seen_at, made.tagged.seen_at])
+    model = TaggedFirst(codec, PpemSettings(energy_hidden=8), seed=3)
+    networks, energies, places = model.last_energies()
     flats = torch.stack([networks.flat, 1.5 * networks.flat]).detach()
     critics = as_critics(energies, flats, places)
-    seen = HEADS.critic_view(CODES.to("cpu"))
-    parts = [part for part in (made.others, made.tagged) if part is not None]
-    rows = torch.cat([part.view(CODES.to("cpu")) for part in parts], dim=1)
-    words = Players(HEADS, flats, emit, critics).judge(seen)
+    records = HEADS.critic_view(CODES.to("cpu"))
+    groups = [group for group in (model.others, model.tagged) if group is not None]
+    rows = torch.cat([group.view(CODES.to("cpu")) for group in groups], dim=1)
+    outputs = SnapshotEnsemble(HEADS, flats, emit, critics).critic_outputs(records)
     for j, factor in enumerate((1.0, 1.5)):
         with torch.no_grad():
             networks.flat.mul_(factor)
-        assert torch.allclose(words[:, j], -sum(e(rows) for e in energies)[:, 0], atol=1e-4)
+        assert torch.allclose(outputs[:, j], -sum(e(rows) for e in energies)[:, 0], atol=1e-4)

@@ -1,4 +1,4 @@
-"""Energies and pairs: hand-written passes against autograd, and what each player may see."""
+"""Energies: hand-written passes against autograd, Stein penalties, groups of columns."""
 
 import math
 
@@ -7,10 +7,10 @@ import torch
 from torch import nn
 
 from core.lmdp.discrepancy import linear_statistic, stein_pairs
-from core.models.ppem.column_group import Part
+from core.models.ppem.column_group import ColumnGroup
 from core.models.ppem.energy import Energy, lipschitz, shapes
-from core.models.ppem.plan import parts_of
-from core.models.ppem.stein_penalty import Stein
+from core.models.ppem.plan import column_groups
+from core.models.ppem.stein_penalty import SteinPenalty
 from core.privacy.dpsgd.clipping import clipped_sum
 from core.privacy.dpsgd.dense import Dense
 from core.table.codec import Codec
@@ -85,12 +85,12 @@ def test_gradients_of_scores_and_penalties_match_autograd(parts):
     slope = slope[:, : parts[0]]
     loss = module(x).sum() + 3.0 * (slope.norm(dim=1) - 1).square().sum()
     loss.backward()
-    run = own.forward(x)
+    tape = own.forward(x)
     inner = own.forward(between.detach())
-    found, made = own.slope(inner)
-    assert torch.allclose(found, slope, atol=1e-6)
-    grad_factors = own.backward(run, torch.ones_like(run.out))
-    grad_factors += own.double_backward(inner, made, lipschitz(found, 3.0))
+    gradient, factors = own.input_gradient(inner)
+    assert torch.allclose(gradient, slope, atol=1e-6)
+    grad_factors = own.backward(tape, torch.ones_like(tape.out))
+    grad_factors += own.double_backward(inner, factors, lipschitz(gradient, 3.0))
     assert torch.allclose(summed(networks, grad_factors, 9), module.flat.grad, atol=2e-5)
 
 
@@ -107,10 +107,10 @@ def test_clipped_penalised_gradients_match_record_by_record_autograd(parts):
         loss = module(x[i : i + 1]).sum() + (slope[:, : parts[0]].norm() - 1).square()
         loss.backward()
         want += module.flat.grad * min(1.0, clip / float(module.flat.grad.norm()))
-    run, inner = own.forward(x), own.forward(between)
-    slope, made = own.slope(inner)
-    grad_factors = own.backward(run, torch.ones_like(run.out)) + own.double_backward(
-        inner, made, lipschitz(slope, 1.0)
+    tape, inner = own.forward(x), own.forward(between)
+    slope, factors = own.input_gradient(inner)
+    grad_factors = own.backward(tape, torch.ones_like(tape.out)) + own.double_backward(
+        inner, factors, lipschitz(slope, 1.0)
     )
     total = torch.zeros(networks.size)
     clipped_sum(grad_factors, clip_norm=clip, mask=torch.ones(9), views=networks.views(total))
@@ -118,19 +118,19 @@ def test_clipped_penalised_gradients_match_record_by_record_autograd(parts):
 
 
 def stein(names=TAGGED):
-    part = Part(CODEC, names)
-    columns = part.columns(names)
+    group = ColumnGroup(CODEC, names)
+    columns = group.columns(names)
     networks = Dense(shapes("e", (len(columns),), 12), generator=random(0))
     own = Energy(networks, "e", [columns])
-    return part, networks, own, Stein(part, names, own, alpha=0.05)
+    return group, networks, own, SteinPenalty(group, names, own, alpha=0.05)
 
 
-def by_hand(part, own, rows, bandwidth):
+def by_hand(group, own, rows, bandwidth):
     """Ŝ with the score by autograd through positions, states and waves."""
-    width = part.heads.codec.width
+    width = group.heads.codec.width
     expanded = rows[:, :width].clone().requires_grad_(True)
     extra = []
-    for block in part.heads.codec.blocks:
+    for block in group.heads.codec.blocks:
         if block.number is not None:
             k = torch.arange(1, 9)
             on = expanded[:, block.start + 1 : block.start + 2].detach()
@@ -144,17 +144,17 @@ def by_hand(part, own, rows, bandwidth):
 
 
 def test_the_stein_statistic_sees_through_waves_and_states():
-    part, _, own, penalty = stein()
-    rows = part.view(CODES.to("cpu"))
-    penalty.look(rows)
-    want = float(by_hand(part, own, rows, penalty.bandwidth))
+    group, _, own, penalty = stein()
+    rows = group.view(CODES.to("cpu"))
+    penalty.update_bandwidth(rows)
+    want = float(by_hand(group, own, rows, penalty.bandwidth))
     assert penalty.statistic(rows) == pytest.approx(want, rel=1e-3)
 
 
 def test_the_penalty_pushes_the_statistic_up_and_rests_above_the_critical_value():
-    part, networks, _, penalty = stein()
-    rows = part.view(CODES.to("cpu"))
-    penalty.look(rows)
+    group, networks, _, penalty = stein()
+    rows = group.view(CODES.to("cpu"))
+    penalty.update_bandwidth(rows)
     for _ in range(400):
         grad_factors = penalty.grad_factors(rows, 1.0)
         if not grad_factors:
@@ -168,21 +168,21 @@ def test_the_penalty_pushes_the_statistic_up_and_rests_above_the_critical_value(
 
 
 def test_a_batch_too_small_for_a_test_has_no_penalty():
-    part, _, _, penalty = stein()
-    assert penalty.grad_factors(part.view(CODES.to("cpu"))[:3], 1.0) == []
+    group, _, _, penalty = stein()
+    assert penalty.grad_factors(group.view(CODES.to("cpu"))[:3], 1.0) == []
 
 
-def test_parts_follow_the_tags():
+def test_groups_follow_the_tags():
     plain = Domain(columns=domain().columns)
-    assert parts_of(plain) == (("age", "cost", "ward", "day", "ill"), ())
+    assert column_groups(plain) == (("age", "cost", "ward", "day", "ill"), ())
     tagged = Domain(columns=plain.columns, sensitive={"a": ("ward",), "b": ("age", "ill")})
-    assert parts_of(tagged) == (("ward", "age", "ill"), ("cost", "day"))
+    assert column_groups(tagged) == (("ward", "age", "ill"), ("cost", "day"))
 
 
-def test_a_part_sees_its_own_columns_alone():
-    part = Part(CODEC, ("ward", "age"))
+def test_a_group_sees_its_own_columns_alone():
+    group = ColumnGroup(CODEC, ("ward", "age"))
     changed = coded(40)[1]
     changed.states[:, Codec(domain()).block("ill").index] = 0
-    assert torch.equal(part.view(CODES.to("cpu")), part.view(changed.to("cpu")))
-    places = {int(i) for i in part.columns(("age",))} | {int(i) for i in part.columns(("ward",))}
-    assert places == set(range(part.width))
+    assert torch.equal(group.view(CODES.to("cpu")), group.view(changed.to("cpu")))
+    places = {int(i) for i in group.columns(("age",))} | {int(i) for i in group.columns(("ward",))}
+    assert places == set(range(group.width))

@@ -1,4 +1,4 @@
-"""Parts of the gradient-trained models: heads, frame, losses written out by hand, the game."""
+"""Pieces of the gradient-trained models: heads, centring, losses by hand, adversarial training."""
 
 import math
 from itertools import pairwise
@@ -9,10 +9,11 @@ import torch
 from torch.nn import functional
 
 from core.models.dp_auto_gan.autoencoder import AutoEncoder
-from core.models.p3gm.centred_records import Frame
-from core.models.p3gm.decoder import DECODER, SPREAD, Decoding, Projection
-from core.models.shared.dp_optimizer import CLIPPED, SIGNAL, Descent
-from core.models.shared.gan_trainer import Game, Generator, Pace, new_critic
+from core.models.p3gm.centred_records import CentredRecords
+from core.models.p3gm.decoder import DECODER, SPREAD, ElboGradient, Projection
+from core.models.shared.adversarial import AdversarialConfig
+from core.models.shared.dp_optimizer import CLIPPED, SIGNAL, DPAdam
+from core.models.shared.gan_trainer import GanTrainer, Generator, new_critic
 from core.models.shared.heads import Heads
 from core.privacy.accounting.split import noise_for_share
 from core.privacy.dpsgd.clipping import clipped_sum
@@ -37,13 +38,24 @@ def logits(b=N, seed=1):
     return 3 * torch.randn((b, HEADS.total), generator=random(seed))
 
 
+def cross_entropy(x, bins):
+    """Σ_columns -log p(bin), per record, nats."""
+    starts = np.cumsum([0, *HEADS.counts])
+    return sum(
+        functional.cross_entropy(part, bins[:, i] - start, reduction="none")
+        for i, (part, start) in enumerate(
+            zip(torch.split(x, HEADS.counts, dim=1), starts, strict=False)
+        )
+    )
+
+
 # -- heads ----------------------------------------------------------------------------------------
 
 
-def test_a_drawn_slot_is_the_slot_that_was_written():
-    """Logits that are certain of a record's slots draw the record again, to the width of a cell."""
-    _, slots = HEADS.split(HEADS.view(ROWS))
-    certain = torch.full((N, HEADS.total), -40.0).scatter_(1, slots, 40.0)
+def test_a_drawn_bin_is_the_bin_that_was_written():
+    """Logits that are certain of a record's bins draw the record again, to the width of a cell."""
+    _, bins = HEADS.split(HEADS.view(ROWS))
+    certain = torch.full((N, HEADS.total), -40.0).scatter_(1, bins, 40.0)
     drawn = HEADS.draw(certain, generator=random())
     np.testing.assert_array_equal(drawn.states, CODES.states)
     assert np.abs(drawn.values - CODES.values).max() <= 1 / 64  # of one cell
@@ -56,23 +68,18 @@ def test_probabilities_are_softmax_column_by_column():
 
 
 def test_the_gradient_is_that_of_the_cross_entropy():
-    _, slots = HEADS.split(HEADS.view(ROWS))
+    _, bins = HEADS.split(HEADS.view(ROWS))
     x = logits().requires_grad_()
-    HEADS.cross_entropy(x, slots).sum().backward()
-    torch.testing.assert_close(HEADS.gradient(x.detach(), slots), x.grad, atol=1e-5, rtol=1e-4)
-    due = sum(
-        functional.cross_entropy(part, slots[:, i] - start, reduction="none")
-        for i, (part, start) in enumerate(
-            zip(torch.split(x, HEADS.counts, dim=1), np.cumsum([0, *HEADS.counts]), strict=False)
-        )
-    )
-    torch.testing.assert_close(HEADS.cross_entropy(x, slots), due)
+    cross_entropy(x, bins).sum().backward()
+    torch.testing.assert_close(HEADS.gradient(x.detach(), bins), x.grad, atol=1e-5, rtol=1e-4)
+    p = HEADS.probabilities(x).gather(1, bins)
+    torch.testing.assert_close(-p.log().sum(dim=1), cross_entropy(x, bins))
 
 
 def test_critics_see_real_and_relaxed_records_alike():
-    """A record certain of its slots is laid out as the real record is, up to its cells' width."""
-    _, slots = HEADS.split(HEADS.view(ROWS))
-    certain = torch.full((N, HEADS.total), -40.0).scatter_(1, slots, 40.0)
+    """A record certain of its bins is laid out as the real record is, up to its cells' width."""
+    _, bins = HEADS.split(HEADS.view(ROWS))
+    certain = torch.full((N, HEADS.total), -40.0).scatter_(1, bins, 40.0)
     seen = HEADS.relaxed(certain, temperature=0.5, generator=random())
     real = HEADS.critic_view(ROWS)
     assert seen.shape == real.shape == (N, HEADS.critic_width)
@@ -95,14 +102,14 @@ def test_views_are_row_by_row(view):
         torch.testing.assert_close(view(CODES.slice(i, i + 1).to("cpu"))[0], whole[i])
 
 
-# -- frame ----------------------------------------------------------------------------------------
+# -- centring -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("weight", [1.0, 3.0])
-def test_no_record_leaves_the_frames_ball_and_some_reach_it(weight):
-    frame = Frame(CODEC, target_weight=weight)
-    norms = frame(CODEC.expand(CODES)).norm(dim=1)
-    assert float(norms.max()) <= frame.radius * (1 + 1e-6)
+def test_no_centred_record_leaves_the_ball_and_some_reach_it(weight):
+    centred = CentredRecords(CODEC, target_weight=weight)
+    norms = centred(CODEC.expand(CODES)).norm(dim=1)
+    assert float(norms.max()) <= centred.radius * (1 + 1e-6)
     corners = torch.zeros(2, CODEC.width)
     for block in CODEC.blocks:
         for row in corners:
@@ -111,7 +118,7 @@ def test_no_record_leaves_the_frames_ball_and_some_reach_it(weight):
                 row[block.start] = 1.0
             if hot < block.start + block.width:
                 row[hot] = 1.0
-    assert float(frame(corners).norm(dim=1)[0]) == pytest.approx(frame.radius, rel=1e-6)
+    assert float(centred(corners).norm(dim=1)[0]) == pytest.approx(centred.radius, rel=1e-6)
 
 
 # -- losses ---------------------------------------------------------------------------------------
@@ -135,23 +142,23 @@ def by_hand(networks, name, x):
     return x
 
 
-def test_the_auto_encoders_gradient_is_that_of_its_loss():
-    auto = AutoEncoder(HEADS, hidden=7, latent=3, generator=random(4))
+def test_the_autoencoders_gradient_is_that_of_its_loss():
+    autoencoder = AutoEncoder(HEADS, hidden=7, latent=3, generator=random(4))
     rows = HEADS.view(ROWS)
-    expanded, slots = HEADS.split(rows)
-    z = torch.tanh(by_hand(auto.networks, "encoder", expanded))
-    HEADS.cross_entropy(by_hand(auto.networks, "decoder", z), slots).sum().backward()
-    found = gradient_of(auto.networks, auto.grad_factors(rows))
-    torch.testing.assert_close(found, auto.networks.flat.grad, atol=1e-4, rtol=1e-3)
+    expanded, bins = HEADS.split(rows)
+    z = torch.tanh(by_hand(autoencoder.networks, "encoder", expanded))
+    cross_entropy(by_hand(autoencoder.networks, "decoder", z), bins).sum().backward()
+    gradient = gradient_of(autoencoder.networks, autoencoder.grad_factors(rows))
+    torch.testing.assert_close(gradient, autoencoder.networks.flat.grad, atol=1e-4, rtol=1e-3)
 
 
 @pytest.mark.parametrize("spread", [True, False])
 def test_the_decoders_gradient_is_that_of_the_elbo(spread):
     d = 3
-    frame = Frame(CODEC)
+    centred = CentredRecords(CODEC)
     turn, _ = torch.linalg.qr(torch.randn((CODEC.width, d), generator=random(1)).double())
-    found = Principal(torch.zeros(CODEC.width).double(), turn, torch.ones(d).double())
-    projection = Projection(frame, found, 3.0)
+    directions = Principal(torch.zeros(CODEC.width).double(), turn, torch.ones(d).double())
+    projection = Projection(centred, directions, 3.0)
     shapes = {DECODER: (d, 6, HEADS.total), SPREAD: (CODEC.width, 5, d)}
     if not spread:
         del shapes[SPREAD]
@@ -161,17 +168,17 @@ def test_the_decoders_gradient_is_that_of_the_elbo(spread):
         torch.randn((2, d), generator=random(3)).double(),
         torch.rand((2, d), generator=random(4)).double() + 0.2,
     )
-    decoding = Decoding(HEADS, projection, networks, mixture, weight=0.8, spread=spread)
-    assert decoding.draws == (d if spread else 0, 0)
+    elbo = ElboGradient(HEADS, projection, networks, mixture, weight=0.8, spread=spread)
+    assert elbo.draws == (d if spread else 0, 0)
     rows = HEADS.view(ROWS)
-    noise = torch.randn((len(rows), decoding.draws.normals), generator=random(5))
-    grad_factors = decoding.grad_factors(torch.cat([rows, noise], dim=1))
-    expanded, slots = HEADS.split(rows)
+    noise = torch.randn((len(rows), elbo.draws.normals), generator=random(5))
+    grad_factors = elbo.grad_factors(torch.cat([rows, noise], dim=1))
+    expanded, bins = HEADS.split(rows)
     mean = projection(expanded)
     loss = torch.zeros(())
     z = mean
     if spread:
-        log_spread = by_hand(networks, SPREAD, frame(expanded)).clamp(-6.0, 2.0)
+        log_spread = by_hand(networks, SPREAD, centred(expanded)).clamp(-6.0, 2.0)
         z = mean + noise * (0.5 * log_spread).exp()
         each = torch.stack(
             [
@@ -189,21 +196,23 @@ def test_the_decoders_gradient_is_that_of_the_elbo(spread):
             dim=1,
         )
         loss = loss - 0.8 * torch.logsumexp(mixture.weights.float().log() - each, dim=1).sum()
-    loss = loss + HEADS.cross_entropy(by_hand(networks, DECODER, z), slots).sum()
+    loss = loss + cross_entropy(by_hand(networks, DECODER, z), bins).sum()
     loss.backward()
-    found = gradient_of(networks, grad_factors)
-    torch.testing.assert_close(found, networks.flat.grad, atol=2e-4, rtol=2e-3)
+    gradient = gradient_of(networks, grad_factors)
+    torch.testing.assert_close(gradient, networks.flat.grad, atol=2e-4, rtol=2e-3)
 
 
 def test_projections_stay_in_the_ball():
-    frame = Frame(CODEC)
+    centred = CentredRecords(CODEC)
     turn, _ = torch.linalg.qr(torch.randn((CODEC.width, 2), generator=random(1)).double())
-    found = Principal(torch.zeros(CODEC.width).double(), turn, torch.tensor([1e-9, 0.5]).double())
-    z = Projection(frame, found, 1.5)(CODEC.expand(CODES))
+    directions = Principal(
+        torch.zeros(CODEC.width).double(), turn, torch.tensor([1e-9, 0.5]).double()
+    )
+    z = Projection(centred, directions, 1.5)(CODEC.expand(CODES))
     assert float(z.norm(dim=1).max()) <= 1.5 * (1 + 1e-6)
 
 
-# -- the game -------------------------------------------------------------------------------------
+# -- adversarial ----------------------------------------------------------------------------------
 
 
 def release(rows, noise=0.0, rate=1.0):
@@ -213,79 +222,79 @@ def release(rows, noise=0.0, rate=1.0):
     )  # fmt: skip
 
 
-def game(rows, **change):
-    pace = {
+def gan(rows, **change):
+    config = {
         "steps": 10, "critic_steps": 3, "fakes": 16, "rate": 1e-3, "critic_rate": 1e-3,
-        "clip_norm": 1.0, "box": 0.5, "snapshots": 4,
+        "clip_norm": 1.0, "box": 0.5, "snapshots": 4, "seed": 1,
     } | change  # fmt: skip
     generator = Generator(latent=4, hidden=(8, 8), outputs=rows.shape[1])
-    return Game(
+    return GanTrainer(
         generator,
-        lambda outputs, *, generator: outputs,
+        lambda outputs, random: outputs,
         new_critic(rows.shape[1], 8, 0, "cpu"),
         release(rows),
-        pace=Pace(**pace),
-        seed=1,
-        device="cpu",
+        config=AdversarialConfig(**config),
     )
 
 
 def test_a_critic_pulls_real_and_generated_records_apart_and_alike():
     """Where both sides hold the same records their clipped gradients cancel exactly."""
     rows = torch.randn(16, 5, generator=random())
-    made = game(rows)
-    made._records = lambda: rows
-    before = made.critic.flat.detach().clone()
-    made.descent.step()
-    torch.testing.assert_close(made.critic.flat.detach(), before, atol=1e-5, rtol=0)
+    trainer = gan(rows)
+    trainer._records = lambda: rows
+    before = trainer.critic.flat.detach().clone()
+    trainer.critic_optimizer.step()
+    torch.testing.assert_close(trainer.critic.flat.detach(), before, atol=1e-5, rtol=0)
 
 
 def test_critics_stay_in_their_box_and_generators_follow():
     rows = torch.randn(64, 5, generator=random()) + 2.0
-    made = game(rows, steps=600, critic_steps=5, critic_rate=5e-3, fakes=64, box=1.0)
-    start = made.generator(torch.randn(200, 4)).mean().detach()
+    trainer = gan(rows, steps=600, critic_steps=5, critic_rate=5e-3, fakes=64, box=1.0)
+    start = trainer.generator(torch.randn(200, 4)).mean().detach()
     for _ in range(600):
-        made.step()
-    bound = made.critic.init_bounds()
-    assert (made.critic.flat.detach().abs() <= bound * (1 + 1e-6)).all()
-    end = made.generator(torch.randn(200, 4)).mean().detach()
+        trainer.step()
+    bound = trainer.critic.init_bounds()
+    assert (trainer.critic.flat.detach().abs() <= bound * (1 + 1e-6)).all()
+    end = trainer.generator(torch.randn(200, 4)).mean().detach()
     assert abs(float(start)) < 0.5 and abs(float(end) - 2.0) < 1.0
 
 
 def test_snapshots_fall_in_the_second_half_by_count_alone():
-    made = game(torch.randn(16, 5), steps=40, snapshots=5)
-    seen = []
+    trainer = gan(torch.randn(16, 5), steps=40, snapshots=5)
+    kept_at = []
     for step in range(1, 41):
-        before = len(made.snapshots.pairs)
-        made.step()
-        if len(made.snapshots.pairs) > before:
-            seen.append(step)
-    assert len(seen) == 5 and seen[0] > 20 and seen[-1] == 40
-    history = made.history()
-    assert history["critics"].shape == (5, made.critic.size)
+        before = len(trainer.snapshots.pairs)
+        trainer.step()
+        if len(trainer.snapshots.pairs) > before:
+            kept_at.append(step)
+    assert len(kept_at) == 5 and kept_at[0] > 20 and kept_at[-1] == 40
+    history = trainer.snapshots.history()
+    assert history["critics"].shape == (5, trainer.critic.size)
     assert len(history["generators"]) == 5
-    assert game(torch.randn(16, 5), snapshots=0).history() == {}
+    assert gan(torch.randn(16, 5), snapshots=0).snapshots.history() == {}
 
 
-def test_a_game_goes_on_where_it_was():
+def test_training_goes_on_where_it_was():
     rows = torch.randn(16, 5, generator=random())
-    first = game(rows, steps=20)
+    first = gan(rows, steps=20)
     for _ in range(7):
         first.step()
     state = first.state_dict()
-    second = game(rows, steps=20)
-    second.go_on(state, charged=21)
-    assert second.done == 7 and second.descent.done == 21
+    second = gan(rows, steps=20)
+    second.load_state_dict(state, charged=21)
+    assert second.done == 7 and second.critic_optimizer.done == 21
     torch.testing.assert_close(second.critic.flat, first.critic.flat)
-    later = game(rows, steps=20)
-    later.go_on(state, charged=41)  # 20 critic steps were lost in a crash
+    later = gan(rows, steps=20)
+    later.load_state_dict(state, charged=41)  # 20 critic steps were lost in a crash
     assert later.done == 13
     for _ in range(7):
         later.step()
-    assert later.descent.done == 60 and later.done == 20  # not one step more than was planned
+    assert (
+        later.critic_optimizer.done == 60 and later.done == 20
+    )  # not one step more than was planned
 
 
-# -- descent --------------------------------------------------------------------------------------
+# -- optimiser ------------------------------------------------------------------------------------
 
 
 def test_signal_is_seen_above_noise_and_noise_alone_is_not():
@@ -296,15 +305,15 @@ def test_signal_is_seen_above_noise_and_noise_alone_is_not():
         tape = networks["net"].forward(x)
         return networks["net"].backward(tape, x[:, :1])[0]
 
-    told = {}
+    metrics = {}
     for name, rows in {"signal": torch.ones(400, 4), "none": torch.zeros(400, 4)}.items():
         mechanism = ClippedGradient(networks=networks, grad_factors=grad_factors, clip_norm=0.5)
-        descent = Descent(networks, mechanism, release(rows, 1.0, 0.5), rate=1e-6, steps=100)
+        optimizer = DPAdam(networks, mechanism, release(rows, 1.0, 0.5), rate=1e-6, steps=100)
         for _ in range(100):
-            descent.step()
-        told[name] = descent.metrics()
-    assert told["signal"][SIGNAL] > 3.0 > 1.0 > told["none"][SIGNAL]
-    assert told["signal"][CLIPPED] > 60.0 and told["none"][CLIPPED] < 40.0
+            optimizer.step()
+        metrics[name] = optimizer.metrics()
+    assert metrics["signal"][SIGNAL] > 3.0 > 1.0 > metrics["none"][SIGNAL]
+    assert metrics["signal"][CLIPPED] > 60.0 and metrics["none"][CLIPPED] < 40.0
 
 
 @pytest.mark.parametrize(("count", "rate"), [(1, None), (20, None), (1000, 0.3), (4000, 1e-3)])

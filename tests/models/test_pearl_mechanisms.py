@@ -15,7 +15,7 @@ from core.models.pearl.characteristic_function import (
     split_release,
 )
 from core.models.pearl.design import Design
-from core.models.pearl.private_embedding import unconditional
+from core.models.pearl.private_embedding import unconditional_bins
 from core.table.codec import Codes
 from tests.models.tables import coded
 from tests.mutants import broken_pearl
@@ -32,11 +32,11 @@ NUMBERS = ((0, 0), (1, 1), (3, 2))  # age, cost, day: block index, value index
 
 def embedding(target: str | None = "ill", groups: int = 5) -> Embedding:
     codec, _ = coded(4, target=target)
-    slots = unconditional(codec)
+    bins = unconditional_bins(codec)
     frequencies = Frequencies.draw(
-        slots,
+        bins,
         groups,
-        distances=(0.15,) * len(slots),
+        distances=(0.15,) * len(bins),
         octaves=(0.5, 16.0),
         generator=torch.Generator().manual_seed(3),
     )
@@ -137,12 +137,12 @@ def test_statistic_is_the_characteristic_function():
     np.testing.assert_allclose(target.shares, [(y == 0).mean(), (y == 1).mean()], atol=1e-6)
 
 
-def test_slot_features_are_the_mean_over_the_slot():
+def test_bin_features_are_the_mean_over_the_bin():
     """sin(tw/2)/(tw/2) at the centre equals the average of exp(itu) across the cell."""
     mechanism = embedding()
     frequencies = mechanism.frequencies
-    tables = frequencies.of_slots()
-    for c, column in enumerate(frequencies.slots):
+    tables = frequencies.of_bins()
+    for c, column in enumerate(frequencies.bins):
         if column.width == 0 or not column.cells:
             continue
         inside = np.linspace(-0.5, 0.5, 20_001) * column.width

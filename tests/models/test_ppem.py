@@ -1,4 +1,4 @@
-"""PPEM beyond the contract: what is planned, what each part learns, and what tags change."""
+"""PPEM beyond the contract: what is planned, what each phase learns, and what tags change."""
 
 import math
 
@@ -8,8 +8,9 @@ import torch
 
 from core.lmdp.inside import inside_check
 from core.models.planning import plan_fit
-from core.models.ppem.plan import CONDITIONAL, CRITICAL, MARGINAL, STATISTIC, Ppem, PpemSettings
-from core.models.ppem.trainer import Chain
+from core.models.ppem.plan import CONDITIONAL, CRITICAL, MARGINAL, STATISTIC, Ppem
+from core.models.ppem.settings import PpemSettings
+from core.models.ppem.tagged_first import TaggedFirst
 from core.models.synthesizer import FitContext
 from core.privacy.dpsgd.gradient import ClippedGradient
 from core.privacy.dpsgd.penalty import PenalisedGradient
@@ -39,7 +40,7 @@ def test_both_energies_are_counted_and_share_the_budget():
     assert plan.guarantee.epsilon <= 1.0
 
 
-def test_without_tags_there_is_one_pair_and_no_penalty(tmp_path):
+def test_without_tags_there_is_one_phase_and_no_penalty(tmp_path):
     plain = Domain(columns=domain().columns)
     plan = plan_for(plain)
     assert [phase.name for phase in plan.phases] == [MARGINAL]
@@ -51,25 +52,25 @@ def test_without_tags_there_is_one_pair_and_no_penalty(tmp_path):
 
 
 def test_the_penalty_is_clipped_apart_and_counted(tmp_path):
-    chain = Chain(Codec(domain()), PpemSettings(**SMALL), private=True, seed=1)
+    model = TaggedFirst(Codec(domain()), PpemSettings(**SMALL), seed=1)
     plan = plan_for(domain())
     table = door(plan)
-    mechanism = chain.marginal(table).descent.mechanism
+    mechanism = model.marginal(table).critic_optimizer.mechanism
     assert isinstance(mechanism, PenalisedGradient)
     assert mechanism.sensitivity == pytest.approx(math.hypot(1.0 + 2 * 0.25, 0.1))
-    assert isinstance(chain.conditional(table).descent.mechanism, ClippedGradient)
+    assert isinstance(model.conditional(table).critic_optimizer.mechanism, ClippedGradient)
 
 
 def test_the_conditional_generator_never_sees_a_real_record():
     """What it is given comes from the marginal generator: no gradient of real rows reaches it."""
-    chain = Chain(Codec(domain()), PpemSettings(**SMALL), private=True, seed=1)
+    model = TaggedFirst(Codec(domain()), PpemSettings(**SMALL), seed=1)
     plan = plan_for(domain())
     tables = [door(plan, seed=s) for s in (0, 1)]
     given = []
     for table in tables:
-        chain.marginal(table)
-        pair = chain.conditional(table)
-        given.append(pair._given(16, torch.Generator().manual_seed(5)))
+        model.marginal(table)
+        trainer = model.conditional(table)
+        given.append(trainer._given(16, torch.Generator().manual_seed(5)))
     assert torch.equal(given[0], given[1])  # the same for another table
 
 
@@ -77,10 +78,10 @@ def test_the_live_statistic_comes_with_its_critical_value(tmp_path):
     watcher = Watcher()
     plan = plan_for(domain())
     Ppem().fit(door(plan), plan, FitContext(observe=watcher, folder=tmp_path, seed=1))
-    told = [e.data for e in watcher.events if e.kind == "metrics" and STATISTIC in e.data]
-    assert told
-    assert told[0][CRITICAL] == pytest.approx(3.84, abs=0.01)
-    assert all(math.isfinite(data[STATISTIC]) for data in told)
+    metrics = [e.data for e in watcher.events if e.kind == "metrics" and STATISTIC in e.data]
+    assert metrics
+    assert metrics[0][CRITICAL] == pytest.approx(3.84, abs=0.01)
+    assert all(math.isfinite(data[STATISTIC]) for data in metrics)
 
 
 def mixture_table(n, seed):
@@ -121,6 +122,6 @@ def test_with_the_penalty_the_check_tells_the_column_apart(tmp_path):
 
 
 def test_without_it_a_column_can_be_learnt_that_the_check_does_not_tell_apart(tmp_path):
-    # A short game ends badly about once in ten times, and sums of floats differ between machines,
-    # so a seed does not help: one of four games must end well.
+    # A short training ends badly about once in ten times, and sums of floats differ between
+    # machines, so a seed does not help: one of four must end well.
     assert not all(checked(0.0, seed, tmp_path / str(seed)).rejects(0.01) for seed in range(4))

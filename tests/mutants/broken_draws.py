@@ -15,7 +15,7 @@ from torch import Tensor
 def by_place_p3gm(
     honest: Callable[..., Any], seed: int, *, rewind: bool = False
 ) -> Callable[..., Any]:
-    """`Decoding.grad_factors` with latent noise from one seeded stream, whoever comes first."""
+    """`ElboGradient.grad_factors` with latent noise from one seeded stream, whoever comes first."""
     stream = torch.Generator().manual_seed(seed + 1)
 
     def grad_factors(self: Any, rows: Tensor) -> Any:
@@ -31,10 +31,10 @@ def by_place_p3gm(
 def by_place_ppem(
     honest: Callable[..., Any], seed: int, *, rewind: bool = False
 ) -> Callable[..., Any]:
-    """`Pair._real_side` whose generated partners come from the generator's own stream."""
+    """`EnergyGanTrainer` whose records' generated partners come from the generator's own stream."""
     own = torch.Generator().manual_seed(seed + 2)
 
-    def real_side(self: Any, rows: Tensor) -> Any:
+    def record_grad_factors(self: Any, rows: Tensor) -> Any:
         stream = own if rewind else self._random
         if rewind:
             stream.manual_seed(seed + 2)
@@ -44,4 +44,4 @@ def by_place_ppem(
         uniform = torch.rand((len(rows), uniforms), generator=stream)
         return honest(self, torch.cat([record, z, uniform], dim=1))
 
-    return real_side
+    return record_grad_factors

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from core.privacy.plan import Plan
 from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
 from core.services import planning, runs, tables
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, sample_table
-from pages.parts import shared
+from pages.parts import routes, shared
 
 Open = Callable[..., AppTest]
 
@@ -41,9 +44,32 @@ def main_module() -> Iterator[None]:
     sys.modules["__main__"] = main
 
 
+@pytest.fixture(scope="session")
+def home_with_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace that holds the sample table, declared and with its target; to be copied."""
+    home = tmp_path_factory.mktemp("template") / "home"
+    with runs.open_store(home) as store:
+        record = tables.import_frame(store, sample_table(400), name=SAMPLE_NAME, source="test")
+        tables.change_target(store, record, SAMPLE_TARGET)
+        store.attest(record.id)
+    return home
+
+
+@pytest.fixture(scope="session")
+def plans() -> dict[str, Plan]:
+    """Plans by what was asked for; each is made once."""
+    return {}
+
+
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunStore]:
-    monkeypatch.setenv("FACSIMILE_HOME", str(tmp_path / "home"))
+def store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[RunStore]:
+    """A workspace of the test's own; with the sample table for those that ask for `table`."""
+    home = tmp_path / "home"
+    if "table" in request.fixturenames:
+        shutil.copytree(request.getfixturevalue("home_with_table"), home)
+    monkeypatch.setenv("FACSIMILE_HOME", str(home))
     monkeypatch.setattr(shared, "launcher", IdleLauncher)
     st.cache_resource.clear()
     yield runs.open_store()
@@ -52,26 +78,27 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunStore]
 
 @pytest.fixture
 def table(store: RunStore) -> TableRecord:
-    record = tables.import_frame(store, sample_table(400), name=SAMPLE_NAME, source="test")
-    record = tables.change_target(store, record, SAMPLE_TARGET)
-    store.attest(record.id)
+    """The sample table."""
+    (record,) = store.tables()
     return record
 
 
 @pytest.fixture
-def start(store: RunStore, table: TableRecord) -> Callable[..., RunRecord]:
-    """Make a queued run of the sample table."""
+def start(store: RunStore, table: TableRecord, plans: dict[str, Plan]) -> Callable[..., RunRecord]:
+    """Make a queued run of the sample table as it is now; PEARL at ε 1 unless asked otherwise."""
 
-    def make(epsilon: float = 1.0) -> RunRecord:
-        plan = planning.make_plan(
-            table.schema, table.n, planning.PlanRequest(model="pearl", epsilon=epsilon)
-        )
+    def make(epsilon: float = 1.0, *, model: str = "pearl", **asked: Any) -> RunRecord:
+        present = store.table(table.id)
+        request = planning.PlanRequest(model=model, epsilon=epsilon, **asked)
+        key = f"{request!r} {present.schema!r}"
+        if key not in plans:
+            plans[key] = planning.make_plan(present.schema, present.training_n, request)
         return runs.start(
             store,
             IdleLauncher(),  # type: ignore[arg-type]
             table_id=table.id,
-            plan=plan,
-            confirmation="" if plan.budget.private else "not private",
+            plan=plans[key],
+            confirmation="" if plans[key].budget.private else "not private",
         )
 
     return make
@@ -93,3 +120,25 @@ def show(store: RunStore) -> Open:
         return at.run()
 
     return opened
+
+
+@pytest.fixture
+def gone(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, str]]]:
+    """Where the page leads, instead of going there: a page's name and its address."""
+    ways: list[tuple[str, dict[str, str]]] = []
+    monkeypatch.setattr(routes, "go", lambda name, **query: ways.append((name, query)))
+    return ways
+
+
+@pytest.fixture
+def downloads(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What each download button would send, by file name."""
+    sent: dict[str, Any] = {}
+    real = st.download_button
+
+    def watched(label: str, *, data: Any, file_name: str, **rest: Any) -> bool:
+        sent[file_name] = data
+        return real(label, data=data, file_name=file_name, **rest)
+
+    monkeypatch.setattr(st, "download_button", watched)
+    return sent

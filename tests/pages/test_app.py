@@ -176,6 +176,20 @@ def test_secrets_that_cannot_be_understood_lock_everybody_out(
     assert "secrets.toml" in caplog.text and "secrets.toml" not in words(at)
 
 
+@pytest.mark.parametrize(("text", "position"), [("auth = true", "hidden"), (None, "top")])
+def test_pages_are_listed_only_to_who_may_come_in(store, secrets_file, monkeypatch, text, position):
+    if text is not None:
+        secrets_file(text)
+    positions, real = [], st.navigation
+
+    def watched(pages, *, position):
+        positions.append(position)
+        return real(pages, position=position)
+
+    monkeypatch.setattr(st, "navigation", watched)
+    assert bool(app().error) is (position == "hidden") and positions == [position]
+
+
 def test_secrets_may_say_that_nobody_signs_in(table, show, secrets_file):
     secrets_file('sign_in = false\nother = "x"\n')
     assert guard.steward() and not whole(show("tables")).error

@@ -7,9 +7,8 @@ import json
 import pytest
 
 from core.runs.storage.records import TableRecord
-from core.services import planning, runs, tables
+from core.services import tables
 from core.table.schema import SchemaError
-from tests.pages.conftest import IdleLauncher
 from tests.pages.screen import finish, small_report, whole, words
 
 
@@ -18,13 +17,6 @@ def tagged(store, table) -> TableRecord:
     record = tables.change_groups(store, table, {"age": "group 1", "ward": "group 2"})
     store.attest(record.id)
     return record
-
-
-def run_of(store, table, **more):
-    plan = planning.make_plan(
-        table.schema, table.n, planning.PlanRequest(model="pearl", epsilon=1.0, **more)
-    )
-    return runs.start(store, IdleLauncher(), table_id=table.id, plan=plan)
 
 
 def test_tags_are_kept_in_groups_and_pictured(store, table, show):
@@ -104,8 +96,8 @@ def judged(store, run, *, granted=True, differs=True):
 
 
 @pytest.mark.parametrize("yes", [True, False])
-def test_review_gives_a_verdict_in_words(store, tagged, show, yes):
-    run = run_of(store, tagged, certificate=0.1)
+def test_review_gives_a_verdict_in_words(store, tagged, start, show, yes):
+    run = start(certificate=0.1)
     judged(store, run, granted=yes, differs=yes)
     at = whole(show("review", run=run.id))
     said = words(at)
@@ -116,8 +108,8 @@ def test_review_gives_a_verdict_in_words(store, tagged, show, yes):
     assert "p = 0.001" in said and "do not quote" in said
 
 
-def test_a_refused_certificate_stands_before_the_download(store, tagged, show):
-    run = run_of(store, tagged, certificate=0.1)
+def test_a_refused_certificate_stands_before_the_download(store, tagged, start, show):
+    run = start(certificate=0.1)
     judged(store, run, granted=False)
     at = whole(show("download", run=run.id))
     assert "may reveal" in words(at)
@@ -126,8 +118,8 @@ def test_a_refused_certificate_stands_before_the_download(store, tagged, show):
     assert at.get("download_button")
 
 
-def test_the_unshifted_model_is_not_handed_out(store, tagged, show):
-    run = run_of(store, tagged, certificate=0.1)
+def test_the_unshifted_model_is_not_handed_out(store, tagged, start, show):
+    run = start(certificate=0.1)
     judged(store, run)
     at = whole(show("download", run=run.id))
     labels = [b.proto.label for b in at.get("download_button")]

@@ -14,7 +14,16 @@ from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
 from core.services import planning, runs
 from pages.parts import shared, uploads
-from tests.pages.screen import buttons, finish, forget_statement, press, small_report, words
+from tests.pages.screen import (
+    button,
+    buttons,
+    finish,
+    forget_statement,
+    press,
+    small_report,
+    whole,
+    words,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("tables", "plan", "training", "review", "download", "ledger")
@@ -32,20 +41,19 @@ PAGES = ("tables", "plan", "training", "review", "download", "ledger")
     ],
 )
 def test_an_empty_workspace_says_what_to_do_next(show, page, way):
-    at = show(page)
-    assert not at.exception and not at.error
+    at = whole(show(page))
+    assert not at.error
     assert way in buttons(at)
 
 
 def test_the_app_opens_on_tables(store):
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30).run()
-    assert not at.exception
+    at = whole(AppTest.from_file(str(ROOT / "app.py"), default_timeout=30).run())
     assert [title.value for title in at.title] == ["Tables"]
 
 
 def test_one_click_brings_the_sample_table_in(store, show):
-    at = press(show("tables"), "Try the sample table")
-    assert not at.exception and not at.error
+    at = whole(press(show("tables"), "Try the sample table"))
+    assert not at.error
     (record,) = store.tables()
     assert record.n == 5000 and record.schema.target == "readmitted"
     assert at.query_params["table"] == record.id
@@ -54,21 +62,18 @@ def test_one_click_brings_the_sample_table_in(store, show):
 
 def test_a_broken_upload_is_one_plain_error(store, show):
     at = show("tables")
-    at.file_uploader[0].set_value(("bad.csv", b"a,b\n1,2\n3,4,5\n", "text/csv")).run()
-    assert not at.exception
+    whole(at.file_uploader[0].set_value(("bad.csv", b"a,b\n1,2\n3,4,5\n", "text/csv")).run())
     assert len(at.error) == 1 and "Line 3" in at.error[0].value
     assert not store.tables()
     assert "Try the sample table" in buttons(at)
 
 
-def test_planning_needs_the_declaration(store, table, show, monkeypatch):
+def test_planning_needs_the_declaration(store, table, show, gone):
     forget_statement(table)
-    monkeypatch.setattr("pages.tables.routes.go", lambda *_, **__: None)
     at = show("tables", table=table.id)
-    plan = next(b for b in at.button if b.label == "Plan a synthetic table")
-    assert plan.disabled
+    assert button(at, "Plan a synthetic table").disabled
     at.checkbox[0].check().run()
-    next(b for b in at.button if b.label == "Plan a synthetic table").click().run()
+    press(at, "Plan a synthetic table")
     assert store.attested(table.id)
 
 
@@ -102,14 +107,13 @@ def test_the_target_can_be_changed(store, table, show):
 
 def test_a_deleted_table_in_the_address_is_explained(table, store, show):
     store.delete_table(table.id)
-    at = show("tables", table=table.id)
-    assert not at.exception
+    at = whole(show("tables", table=table.id))
     assert "old" in at.warning[0].value
 
 
 def test_the_plan_is_shown_before_anything_is_spent(store, table, show):
-    at = show("plan", table=table.id)
-    assert not at.exception and not at.error
+    at = whole(show("plan", table=table.id))
+    assert not at.error
     assert {m.label: m.value for m in at.metric}["ε"] == "1.00"
     assert "Nothing private has been touched yet." in words(at)
     assert "Train — spends ε = 1 of this table's budget" in buttons(at)
@@ -120,20 +124,18 @@ def test_the_plan_is_shown_before_anything_is_spent(store, table, show):
 
 def test_no_privacy_needs_the_typed_words(table, show):
     at = show("plan", table=table.id)
-    at.toggle[0].set_value(True).run()
-    assert not at.exception
+    whole(at.toggle[0].set_value(True).run())
     label = "Train without differential privacy"
-    assert next(b for b in at.button if b.label == label).disabled
+    assert button(at, label).disabled
     at.text_input(key="confirm_not_private").set_value("not private").run()
-    assert not next(b for b in at.button if b.label == label).disabled
+    assert not button(at, label).disabled
 
 
 def test_an_undeclared_column_is_a_plain_error_with_a_way_back(store, table, show):
     age = table.schema["age"].model_copy(update={"low": None})
     store.save_schema(table.id, table.schema.replace(age))
     store.attest(table.id)
-    at = show("plan", table=table.id)
-    assert not at.exception
+    at = whole(show("plan", table=table.id))
     assert "age" in at.error[0].value
     assert "Back to the table" in buttons(at)
 
@@ -152,8 +154,7 @@ def test_training_explains_every_ending(store, start, show, state, said, offered
     run = start()
     if state is not State.QUEUED:
         assert store.set_state(run.id, state, "What happened.")
-    at = show("training", run=run.id)
-    assert not at.exception
+    at = whole(show("training", run=run.id))
     assert said in words(at)
     if offered is not None:
         assert offered in buttons(at)
@@ -162,16 +163,15 @@ def test_training_explains_every_ending(store, start, show, state, said, offered
 def test_review_waits_for_its_report(store, start, show):
     run = start()
     finish(store, run, state=State.RUNNING)
-    at = show("review", run=run.id)
-    assert not at.exception
+    at = whole(show("review", run=run.id))
     assert "being made" in words(at)
 
 
 def test_review_labels_every_score(store, start, show):
     run = start()
     finish(store, run, report=small_report())
-    at = show("review", run=run.id)
-    assert not at.exception and not at.error
+    at = whole(show("review", run=run.id))
+    assert not at.error
     metric, absent = at.metric
     assert absent.value == "—"
     assert metric.value == "0.030" and "lower is closer" in metric.delta
@@ -179,39 +179,35 @@ def test_review_labels_every_score(store, start, show):
 
 
 def test_review_of_an_unfinished_run_points_to_training(start, show):
-    at = show("review", run=start().id)
-    assert not at.exception
+    at = whole(show("review", run=start().id))
     assert "Watch training" in buttons(at)
 
 
 def test_download_offers_the_reviewed_rows(store, start, show):
     run = start()
     finish(store, run, report=small_report())
-    at = show("download", run=run.id)
-    assert not at.exception and not at.error
+    at = whole(show("download", run=run.id))
+    assert not at.error
     assert "very rows that were reviewed" in words(at)
 
 
 def test_download_says_when_nothing_is_private(store, start, show):
     run = start(math.inf)
     finish(store, run, report=small_report())
-    at = show("download", run=run.id)
-    assert not at.exception
+    at = whole(show("download", run=run.id))
     assert "no differential privacy" in at.error[0].value
     assert any("not-private" in b.label for b in at.get("download_button"))
 
 
 def test_download_of_an_unfinished_run_is_blocked_with_a_reason(start, show):
-    at = show("download", run=start().id)
-    assert not at.exception
+    at = whole(show("download", run=start().id))
     assert "no table to" in at.warning[0].value
 
 
 def test_ledger_sets_a_limit_and_checks_the_chain(store, table, show):
-    at = show("ledger")
-    assert not at.exception
-    at = press(at, "Set this limit")
-    assert not at.exception and not at.error
+    at = whole(show("ledger"))
+    at = whole(press(at, "Set this limit"))
+    assert not at.error
     at = press(at, "Check that nothing was changed")
     assert "intact" in at.success[0].value
 
@@ -243,8 +239,7 @@ def test_uploaded_bytes_are_freed(show, monkeypatch):
 
     monkeypatch.setattr(uploads, "free_uploads", watched)
     at = show("tables")
-    at.file_uploader[0].set_value(("t.csv", b"a,b\n1,2\n3,4\n", "text/csv")).run()
-    assert not at.exception
+    whole(at.file_uploader[0].set_value(("t.csv", b"a,b\n1,2\n3,4\n", "text/csv")).run())
     ((left, before, after),) = seen
     assert not left  # nothing of the session is in the server's memory
     assert before != after  # and the uploader shows empty

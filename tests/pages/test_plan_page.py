@@ -12,19 +12,12 @@ from core.runs.storage.events import State
 from core.services import planning, tables
 from core.table.sample import sample_table
 from core.table.schema import DomainSource
-from pages import plan as page
-from tests.pages.screen import buttons, press, whole, words
+from pages.parts import budget_choice
+from tests.pages.screen import button, buttons, press, whole, words
 
 
 def numbers(at):
     return {metric.label: metric.value for metric in at.metric}
-
-
-def started(monkeypatch):
-    """Catch where the page goes."""
-    gone = []
-    monkeypatch.setattr(page.routes, "go", lambda name, **query: gone.append((name, query)))
-    return gone
 
 
 def test_every_phase_is_shown_with_its_noise(table, show):
@@ -51,12 +44,11 @@ def test_epsilon_changes_plan_meaning_and_price(table, show, epsilon):
 
 
 def test_every_epsilon_has_a_meaning():
-    for epsilon in page.EPSILONS:
-        assert next(text for limit, text in page.MEANING if epsilon <= limit)
+    for epsilon in budget_choice.EPSILONS:
+        assert next(text for limit, text in budget_choice.MEANING if epsilon <= limit)
 
 
-def test_training_starts_as_asked(store, table, show, monkeypatch):
-    gone = started(monkeypatch)
+def test_training_starts_as_asked(store, table, show, gone):
     at = show("plan", table=table.id)
     at.text_input[0].set_value("my run")
     next(n for n in at.number_input if n.label == "Synthetic rows").set_value(123)
@@ -70,15 +62,13 @@ def test_training_starts_as_asked(store, table, show, monkeypatch):
     assert gone == [("training", {"run": run.id})]
 
 
-def test_a_run_without_privacy_keeps_the_typed_words(store, table, show, monkeypatch):
-    gone = started(monkeypatch)
+def test_a_run_without_privacy_keeps_the_typed_words(store, table, show, gone):
     at = show("plan", table=table.id)
     at = whole(at.toggle[0].set_value(True).run())
     assert "Nothing is protected" in at.error[0].value and not at.select_slider
     for typed in ("yes", "private", ""):
         at.text_input(key="confirm_not_private").set_value(typed).run()
-        button = next(b for b in at.button if b.label == "Train without differential privacy")
-        assert button.disabled
+        assert button(at, "Train without differential privacy").disabled
     at.text_input(key="confirm_not_private").set_value(" Not Private ").run()
     whole(press(at, "Train without differential privacy"))
     (run,) = store.runs()
@@ -96,8 +86,7 @@ def test_a_wrong_setting_is_a_plain_error(table, show, monkeypatch):
     assert not any(label.startswith("Train") for label in buttons(at))
 
 
-def test_the_way_back_leads_to_the_table(store, table, show, monkeypatch):
-    gone = started(monkeypatch)
+def test_the_way_back_leads_to_the_table(store, table, show, gone):
     age = table.schema["age"].model_copy(update={"source": DomainSource.BOUGHT})
     store.save_schema(table.id, table.schema.replace(age))
     store.attest(table.id)
@@ -136,8 +125,7 @@ def test_two_tables_of_one_name_can_be_told_apart(store, table, show):
 
 
 @pytest.mark.parametrize("base", ["dp_gan", "dp_auto_gan", "ppem"])
-def test_one_switch_boosts_an_adversarial_model(store, table, show, monkeypatch, base):
-    gone = started(monkeypatch)
+def test_one_switch_boosts_an_adversarial_model(store, table, show, gone, base):
     at = show("plan", table=table.id)
     assert not any(toggle.label.startswith("Boost") for toggle in at.toggle)
     at.pills[0].set_value(base).run()

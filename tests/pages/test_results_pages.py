@@ -8,8 +8,6 @@ import math
 import zipfile
 
 import pandas as pd
-import pytest
-import streamlit as st
 
 from core.privacy.ledger.ledger import Ledger
 from core.runs.accounts.account import NO_LIMIT, set_limit, table_account
@@ -18,22 +16,7 @@ from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
 from core.services import runs, tables
 from core.table.sample import sample_table
-from pages import review
 from tests.pages.screen import buttons, finish, press, small_report, whole, words
-
-
-@pytest.fixture
-def downloads(monkeypatch):
-    """What each download button would send, by file name."""
-    sent = {}
-    real = st.download_button
-
-    def watched(label, *, data, file_name, **rest):
-        sent[file_name] = data
-        return real(label, data=data, file_name=file_name, **rest)
-
-    monkeypatch.setattr(st, "download_button", watched)
-    return sent
 
 
 def drawn(at):
@@ -109,11 +92,9 @@ def test_columns_come_nine_at_a_time_worst_first_on_request(store, start, show):
     assert names[0].startswith("**c11**")
 
 
-def test_review_leads_to_the_download(store, start, show, monkeypatch):
+def test_review_leads_to_the_download(store, start, show, gone):
     run = start()
     finish(store, run, report=small_report())
-    gone = []
-    monkeypatch.setattr(review.routes, "go", lambda name, **query: gone.append((name, query)))
     whole(press(show("review", run=run.id), "Download"))
     assert gone == [("download", {"run": run.id})]
 

@@ -11,7 +11,7 @@ from core.runs.storage import notes
 from core.runs.storage.notes import Decision, Rule
 from core.services import tables
 from pages.parts import guard
-from tests.pages.screen import button, finish, press, small_report, whole, words
+from tests.pages.screen import button, buttons, finish, press, small_report, whole, words
 
 
 def outside_report():
@@ -84,7 +84,7 @@ def test_only_a_steward_is_offered_the_rule_and_the_pick(show, done, reviewer):
     at = whole(show("review", run=done.id))
     assert "What this table's reviews need" not in [box.label for box in at.expander]
     at = whole(show("review", run=done.id, runs=done.id))
-    assert "Pick this run" not in [b.label for b in at.button]
+    assert "Pick this run" not in buttons(at)
 
 
 # -- what people say ----------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def test_comments_stand_beside_their_figure_until_settled(store, show, done):
     at = whole(show("review", run=done.id))
     said = words(at)
     assert "**Bob**: two clouds are one" in said and "on **two main axes**" in said
-    assert "Comment (1)" in [b.label for b in at.button]
+    assert "Comment (1)" in buttons(at)
     whole(press(at, "Settled"))
     assert "Settled by" in words(at) and "**Bob**: two clouds are one" not in words(at)
 
@@ -129,15 +129,11 @@ def test_a_rule_holds_the_download_back(store, show, done):
     at.text_input(key="name_rule").set_value("Steward")
     whole(press(at, "Keep this rule"))
     at = whole(show("download", run=done.id))
-    assert "waits for its review" in words(at) and "Go to its review" in words_of_buttons(at)
+    assert "waits for its review" in words(at) and "Go to its review" in buttons(at)
     assert not at.get("download_button")
     where = {"table_id": done.table_id, "run_id": done.id}
     notes.decide(store, **where, author="Ada", decision=Decision.APPROVE)
     assert whole(show("download", run=done.id)).get("download_button")
-
-
-def words_of_buttons(at):
-    return [b.label for b in at.button]
 
 
 # -- several runs -------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 import pytest
-import streamlit as st
 
 from core.quality.metrics.noisy import NoisyCells, SyntheticCells
 from core.runs.execution import noisy_scores
@@ -19,20 +18,6 @@ from tests.pages.test_review_flow import outside_report
 
 UNPAID = "Chosen among 2 runs after looking at real data; the choice is not covered by ε."
 PAID = "Chosen among 2 runs by noisy scores that ε covers"
-
-
-@pytest.fixture
-def downloads(monkeypatch):
-    """What each download button would send, by file name."""
-    sent = {}
-    real = st.download_button
-
-    def watched(label, *, data, file_name, **rest):
-        sent[file_name] = data
-        return real(label, data=data, file_name=file_name, **rest)
-
-    monkeypatch.setattr(st, "download_button", watched)
-    return sent
 
 
 @pytest.fixture

@@ -9,9 +9,8 @@ import pytest
 from core.models.events import Metrics, PhaseStarted, Preview, Progress, Wish
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import RunEvent, State
-from core.services import planning, runs
+from core.services import runs
 from pages import training as page
-from pages.parts import shared
 from tests.pages.screen import buttons, finish, press, running, small_report, whole, words
 
 
@@ -158,13 +157,11 @@ def test_a_refusal_to_resume_is_a_plain_error(store, start, show, monkeypatch):
     assert "cannot be resumed" in whole(press(at, "Resume")).error[0].value
 
 
-def test_a_done_run_leads_on(store, start, show, monkeypatch):
+def test_a_done_run_leads_on(store, start, show, gone):
     run = start()
     finish(store, run, report=small_report())
     at = whole(show("training", run=run.id))
     assert "It took 1 min 2 s." in at.success[0].value
-    gone = []
-    monkeypatch.setattr(page.routes, "go", lambda name, **query: gone.append((name, query)))
     for label in ("Review", "Download"):
         whole(press(at, label))
     assert gone == [("review", {"run": run.id}), ("download", {"run": run.id})]
@@ -198,11 +195,9 @@ def test_a_dead_worker_is_seen_as_lost(store, start, show):
     assert buttons(at) == ["Resume", "Give up"] and "unexpectedly" in at.error[0].value
 
 
-def test_a_private_stage_says_where_it_is_and_what_it_has_spent(store, table, show):
-    plan = planning.make_plan(
-        table.schema, table.n, planning.PlanRequest(model="p3gm", epsilon=1.0)
-    )
-    run = runs.start(store, shared.launcher(), table_id=table.id, plan=plan)
+def test_a_private_stage_says_where_it_is_and_what_it_has_spent(store, start, show):
+    run = start(model="p3gm")
+    plan = run.plan
     running(store, run)
     steps = plan.phase("decoder").count
     for name in ("pca", "em", "decoder"):
@@ -220,11 +215,9 @@ def test_a_private_stage_says_where_it_is_and_what_it_has_spent(store, table, sh
     assert 0.4 < spent < 0.95 and f"**{spent:.2f}** of 1.00" in words(at)
 
 
-def test_spending_grows_with_stages_and_ends_at_the_plan(store, table):
-    plan = planning.make_plan(
-        table.schema, table.n, planning.PlanRequest(model="p3gm", epsilon=1.0)
-    )
-    run = runs.start(store, shared.launcher(), table_id=table.id, plan=plan)
+def test_spending_grows_with_stages_and_ends_at_the_plan(store, start):
+    run = start(model="p3gm")
+    plan = run.plan
     assert runs.epsilon_so_far(store, run.id) == 0.0
     seen = []
     for name in ("pca", "em", "decoder"):

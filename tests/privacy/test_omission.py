@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from core.models.p3gm.decoder import Decoding
+from core.models.p3gm.decoder import ElboGradient
 from core.models.planning import plan_fit
-from core.models.ppem.energy_gan_trainer import Pair
+from core.models.ppem.energy_gan_trainer import EnergyGanTrainer
 from core.models.registry import cards, synthesizer
-from core.models.shared import training_loop as conduct
+from core.models.shared import training_loop
 from core.models.synthesizer import FitContext
 from core.privacy.dpsgd.stream import Draws, SecretStream
 from core.privacy.guarded import PrivateTable
@@ -60,7 +60,7 @@ def states_after(model, plan, folder, patch, present):
     codec, codes = coded(N)
     now = time.monotonic()
     with Streams.watched(patch) as streams, patch.context() as inside:
-        inside.setattr(conduct.time, "monotonic", lambda: now)  # no event depends on speed
+        inside.setattr(training_loop.time, "monotonic", lambda: now)  # no event depends on speed
         source = DeterministicNoise(3)
         table = PrivateTable(codes, codec.domain, plan, noise_source=source, present=present)
         torch.manual_seed(0)
@@ -89,8 +89,8 @@ def test_no_random_stream_knows_who_was_in_the_batches(model, tmp_path, monkeypa
 
 
 MUTANTS = [
-    ("p3gm", Decoding, "grad_factors", by_place_p3gm),
-    ("ppem", Pair, "_real_side", by_place_ppem),
+    ("p3gm", ElboGradient, "grad_factors", by_place_p3gm),
+    ("ppem", EnergyGanTrainer, "_record_grad_factors", by_place_ppem),
 ]
 
 
@@ -125,7 +125,8 @@ def test_the_table_itself_refuses_draws_by_place(model, owner, name, mutant, tmp
 
 
 def test_a_stream_shared_with_the_generator_shows_in_the_trajectory(tmp_path, monkeypatch):
-    monkeypatch.setattr(Pair, "_real_side", by_place_ppem(Pair._real_side, SEED))
+    mutant = by_place_ppem(EnergyGanTrainer._record_grad_factors, SEED)
+    monkeypatch.setattr(EnergyGanTrainer, "_record_grad_factors", mutant)
     monkeypatch.setattr("core.privacy.dpsgd.gradient.check_parts", lambda *_: True)
     assert streams_that_know("ppem", tmp_path, monkeypatch)[0] > 0
 

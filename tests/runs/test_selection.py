@@ -210,7 +210,7 @@ def test_pages_show_inside_reports_through_the_function_that_records():
         for path in ROOT.glob("pages/**/*.py")
     }
     # Review's own is the progress bar of a page whose inside view is open already
-    assert {name: n for name, n in calls.items() if n} == {"viewing.py": 1, "review.py": 1}
+    assert {name: n for name, n in calls.items() if n} == {"report_view.py": 1, "review.py": 1}
 
 
 # -- old workspaces -----------------------------------------------------------------------------

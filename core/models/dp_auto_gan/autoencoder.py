@@ -14,7 +14,7 @@ from core.privacy.dpsgd.dense import Dense, GradFactor
 
 __all__ = ["DECODER", "ENCODER", "AutoEncoder"]
 
-ENCODER, DECODER = "encoder", "decoder"  # names of stacks
+ENCODER, DECODER = "encoder", "decoder"  # names of networks
 _SMALL = 0.1  # the last layer starts this much smaller, so that training begins at equal odds
 
 
@@ -29,7 +29,7 @@ class AutoEncoder:
 
     Attributes:
       heads: as given.
-      networks: stacks "encoder" and "decoder" on one flat vector.
+      networks: "encoder" and "decoder" on one flat vector.
     """
 
     def __init__(
@@ -51,18 +51,18 @@ class AutoEncoder:
     def grad_factors(self, rows: Tensor) -> list[GradFactor]:
         """Rows [b, ·] as `Heads.view` makes them → gradient factors of every layer.
 
-        The loss of a record is Σ_columns cross-entropy of its own slots.
+        The loss of a record is Σ_columns cross-entropy of its own bins.
         """
-        expanded, slots = self.heads.split(rows)
+        expanded, bins = self.heads.split(rows)
         encoder, decoder = self.networks[ENCODER], self.networks[DECODER]
         into = encoder.forward(expanded)
         z = torch.tanh(into.out)
         out = decoder.forward(z)
-        gradient = self.heads.gradient(out.out, slots)
+        gradient = self.heads.gradient(out.out, bins)
         decoded, input_gradient = decoder.backward(out, gradient, to_input=True)
         assert input_gradient is not None
         return encoder.backward(into, input_gradient * (1.0 - z.square()))[0] + decoded
 
     def decode(self, outputs: Tensor) -> Tensor:
-        """Generator outputs [b, latent], any real numbers → slot logits [b, S]; differentiable."""
+        """Generator outputs [b, latent], any real numbers → bin logits [b, S]; differentiable."""
         return self.networks[DECODER](torch.tanh(outputs))

@@ -1,4 +1,4 @@
-"""DP-auto-GAN: a private autoencoder, then a GAN that plays in its latent space.
+"""DP-auto-GAN: a private autoencoder, then a GAN in its latent space.
 
 Private phases: the autoencoder by DP-SGD, then the critic by DP-SGD. The generator makes latent
 points, the decoder turns them into records, the critic compares decoded with real records.
@@ -7,7 +7,7 @@ Where this departs from the paper, and why:
   * encoder and decoder gradients are clipped jointly, record by record, and both are noised; the
     printed argument leaves the encoder without noise, and then one record moves the clipped
     gradients of all others;
-  * the decoder emits distributions over slots (`shared.heads`), the loss is their cross-entropy;
+  * the decoder emits distributions over bins (`shared.heads`), the loss is their cross-entropy;
   * batches are larger and the generator slower, which leaves less noise for the same ε.
 
 Source: Tantipongpipat, Waites, Boob, Siva, Cummings, "Differentially private synthetic mixed-type
@@ -21,14 +21,14 @@ from typing import ClassVar
 from core.models.card import Card, Chart, Stage, settings_of
 from core.models.dp_auto_gan.settings import WITHOUT_PRIVACY, DpAutoGanSettings
 from core.models.registry import register
-from core.models.shared.phases import gradient_phase
+from core.models.shared.phases import CRITIC, gradient_phase
 from core.models.synthesizer import Synthesizer
 from core.privacy.plan import Phase
 from core.table.schema import Domain
 
-__all__ = ["AUTOENCODER", "CRITIC", "DpAutoGan"]
+__all__ = ["AUTOENCODER", "DpAutoGan"]
 
-AUTOENCODER, CRITIC = "autoencoder", "critic"  # names of the private phases
+AUTOENCODER = "autoencoder"  # name of the first private phase
 TITLES = {
     AUTOENCODER: "Training the autoencoder",
     CRITIC: "Training the critic and the generator",

@@ -6,7 +6,7 @@ sides pull alike, and need no noise. The generator sees noisy critics alone, so 
 snapshots kept along the way and everything drawn from them cost nothing more.
 
 Choices:
-  * the generator emits distributions over slots (`shared.heads`); critics see records drawn from
+  * the generator emits distributions over bins (`shared.heads`); critics see records drawn from
     them by straight-through Gumbel-softmax, in the layout of the encoded table;
   * critic weights are kept in a box, as in the first Wasserstein GAN;
   * a slow generator, large batches, and averaged generator weights.
@@ -22,14 +22,13 @@ from typing import ClassVar
 from core.models.card import Card, Chart, Stage, settings_of
 from core.models.dp_gan.settings import DpGanSettings
 from core.models.registry import register
-from core.models.shared.phases import gradient_phase
+from core.models.shared.phases import CRITIC, gradient_phase
 from core.models.synthesizer import Synthesizer
 from core.privacy.plan import Phase
 from core.table.schema import Domain
 
-__all__ = ["CRITIC", "DpGan"]
+__all__ = ["DpGan"]
 
-CRITIC = "critic"  # name of the private phase
 TITLE = "Training the critic and the generator"
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from core.models.card import tunable
-from core.models.shared.gan_settings import GanSettings
+from core.models.shared.settings import LATENT, GanSettings
 
 __all__ = ["DpGanSettings"]
 
@@ -15,6 +14,4 @@ class DpGanSettings(GanSettings):
       latent: width of what the generator starts from.
     """
 
-    latent: int = tunable(
-        32, "Latent width", "Independent directions of variation.", form=(1, 512), ge=1, le=1024
-    )
+    latent: int = LATENT

@@ -5,16 +5,16 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
-from core.models.dp_gan.plan import CRITIC, DpGan
+from core.models.dp_gan.plan import DpGan
 from core.models.dp_gan.settings import DpGanSettings
-from core.models.shared.fitted import SlotFitted, read_fitted
-from core.models.shared.gan_trainer import Game, Generator, Pace, new_critic
+from core.models.shared.adversarial import seeded
+from core.models.shared.fitted import FittedGenerator, read_generator
+from core.models.shared.gan_trainer import Generator, gan_ensemble, train_gan
 from core.models.shared.heads import Heads
-from core.models.shared.snapshot_ensemble import Players
-from core.models.shared.training_loop import Checkpoint, private_loop
+from core.models.shared.snapshot_ensemble import SnapshotEnsemble
+from core.models.shared.training_loop import Checkpoint
 from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
@@ -23,52 +23,34 @@ from core.table.codec import Codec
 __all__ = ["ensemble", "fit", "load"]
 
 
-def fit(table: PrivateTable, plan: Plan, context: FitContext) -> SlotFitted:
+def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator:
     """See `Synthesizer.fit`."""
     settings = DpGanSettings(**plan.settings)
     heads = Heads(Codec(table.domain), device=context.device)
     checkpoint = Checkpoint.open(context, "dp_gan.pt", table.meter)
-    seed, device = checkpoint.seed, context.device
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        generator = _generator(heads, settings)
-    trainer = Game(
-        generator,
-        partial(heads.relaxed, temperature=settings.temperature),
-        new_critic(heads.critic_width, settings.critic_hidden, seed, device),
-        table.sampled(CRITIC, view=heads.critic_view, device=device),
-        pace=Pace.of(settings),
-        seed=seed + 1,
-        device=device,
+    return train_gan(
+        table,
+        context,
+        checkpoint,
+        heads=heads,
+        settings=settings,
+        generator=seeded(lambda: _generator(heads, settings), checkpoint.seed),
+        fitted=partial(_fitted, heads, settings),
+        seed=checkpoint.seed,
     )
-    trainer.go_on(checkpoint.state.get("game"), charged=table.meter.runs(CRITIC))
-    private_loop(
-        plan.phase(CRITIC),
-        trainer,
-        steps=settings.steps,
-        checkpoint=checkpoint,
-        key="game",
-        preview=lambda: _fitted(heads, settings, trainer.weights()).preview(),
-    ).run(context.observe)
-    return _fitted(heads, settings, trainer.weights(), trainer.history())
 
 
-def load(folder: Path) -> SlotFitted:
+def load(folder: Path) -> FittedGenerator:
     """See `Synthesizer.load`."""
-    heads, settings, weights, history = read_fitted(folder)
-    return _fitted(heads, DpGanSettings(**settings), weights, history)
+    codec, values, weights, history = read_generator(folder)
+    return _fitted(Heads(codec), DpGanSettings(**values["settings"]), weights, history)
 
 
-def ensemble(fitted: SlotFitted) -> Players:
+def ensemble(fitted: FittedGenerator) -> SnapshotEnsemble:
     """The snapshots of a fit, for boosting; see `core.models.pgb.plan`."""
     settings = DpGanSettings(**fitted.settings)
-    generator = _generator(fitted.heads, settings)
-
-    def emit(flat: Tensor, rows: int, random: torch.Generator) -> Tensor:
-        torch.nn.utils.vector_to_parameters(flat, generator.parameters())
-        return generator.draw(rows, random)
-
-    return Players.of(fitted, emit, settings.critic_hidden)
+    generator = _generator(Heads(fitted.codec), settings)
+    return gan_ensemble(fitted, generator, settings.critic_hidden)
 
 
 def _generator(heads: Heads, settings: DpGanSettings) -> Generator:
@@ -76,19 +58,16 @@ def _generator(heads: Heads, settings: DpGanSettings) -> Generator:
 
 
 def _fitted(
-    heads: Heads,
-    settings: DpGanSettings,
-    weights: dict[str, Tensor],
-    history: dict[str, Tensor] | None = None,
-) -> SlotFitted:
+    heads: Heads, settings: DpGanSettings, weights: dict[str, Tensor], history: dict[str, Tensor]
+) -> FittedGenerator:
     """A generator with these weights, on the CPU."""
     generator = _generator(heads, settings)
     generator.load_state_dict(weights)
-    return SlotFitted(
-        heads,
+    return FittedGenerator(
+        heads.codec,
         model=DpGan.card.id,
         settings=settings.model_dump(),
         weights=weights,
-        emit=generator.draw,
+        draw_chunk=heads.drawing(generator.draw),
         history=history,
     )

@@ -1,4 +1,4 @@
-"""Frame: encoded records as points around a public centre, for linear projections.
+"""CentredRecords: encoded records as points around a public centre, for linear projections.
 
 One-hot coordinates are centred at equal shares and numbers at the middle of their declared range,
 stretched to [-1, 1], so that a record's largest norm is known from the domain alone and smaller
@@ -14,11 +14,11 @@ from torch import Tensor
 
 from core.table.codec import Codec
 
-__all__ = ["Frame"]
+__all__ = ["CentredRecords"]
 
 
-class Frame:
-    """The affine map of a domain.
+class CentredRecords:
+    """The affine map of a domain's records.
 
     Args:
       codec: where columns lie.

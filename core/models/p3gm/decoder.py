@@ -1,7 +1,7 @@
 """P3GM's second phase: a decoder, and the spread of each record's latent point, trained privately.
 
 The latent mean of a record is its projection by released directions and never trains. A network
-says how uncertain the point is; the decoder turns a drawn point into slot logits. The loss of one
+says how uncertain the point is; the decoder turns a drawn point into bin logits. The loss of one
 record is Σ cross-entropy + β·KL(point ‖ mixture), gradients are written out by hand.
 
 Source: P3GM (ICDE 2021) §IV-C; KL to a mixture by the variational bound of Hershey & Olsen, 2007.
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from core.models.p3gm.centred_records import Frame
+from core.models.p3gm.centred_records import CentredRecords
 from core.models.shared.heads import Heads
 from core.privacy.dpsgd.dense import Dense, GradFactor
 from core.privacy.dpsgd.stream import Draws
@@ -22,48 +22,48 @@ from core.privacy.mechanisms.additive import clip_rows
 from core.privacy.mechanisms.mixture import Mixture
 from core.privacy.mechanisms.moments import Principal
 
-__all__ = ["DECODER", "SPREAD", "Decoding", "Projection"]
+__all__ = ["DECODER", "SPREAD", "ElboGradient", "Projection"]
 
-DECODER, SPREAD = "decoder", "spread"  # names of stacks
+DECODER, SPREAD = "decoder", "spread"  # names of networks
 _LOG_SPREAD = (-6.0, 2.0)  # range of a latent point's log variance
 _LEAST_VARIANCE = 1e-3  # of a direction, before it is scaled to one
 
 
 @dataclass(frozen=True)
 class Projection:
-    """Expanded records → latent means, from the frame and released directions.
+    """Expanded records → latent means, centred and then by released directions.
 
     Attributes:
-      frame: the public map.
-      principal: released; None keeps all coordinates of the frame (low-dimensional tables).
+      centred: the public map.
+      principal: released; None keeps all coordinates (low-dimensional tables).
       radius: latent points lie within.
     """
 
-    frame: Frame
+    centred: CentredRecords
     principal: Principal | None
     radius: float
 
     @property
     def width(self) -> int:
         """d', coordinates of a latent point."""
-        return self.frame.width if self.principal is None else len(self.principal.variances)
+        return self.centred.width if self.principal is None else len(self.principal.variances)
 
     def __call__(self, expanded: Tensor) -> Tensor:
         """Float32 [b, width] → [b, d'], about unit variance a coordinate, norm ≤ radius."""
-        z = self.frame(expanded)
+        z = self.centred(expanded)
         if self.principal is not None:
             spread = self.principal.variances.clamp_min(_LEAST_VARIANCE).sqrt()
             z = self.principal.project(z) / spread.to(z)
         return clip_rows(z, self.radius)
 
 
-class Decoding:
+class ElboGradient:
     """Per-record gradients of the second phase.
 
     Args:
       heads: of the domain.
       projection: expanded records → latent means.
-      networks: stack "decoder" d' → S, and "spread" width → d' unless records have no spread.
+      networks: network "decoder" d' → S, and "spread" width → d' unless records have no spread.
       mixture: the released prior.
       weight: β ≥ 0 of the KL term.
       spread: whether latent points are uncertain.
@@ -96,26 +96,26 @@ class Decoding:
     def grad_factors(self, rows: Tensor) -> list[GradFactor]:
         """Rows as `Heads.view` makes them, `draws` behind [b, ·] → gradient factors of layers."""
         record, normals = rows.tensor_split([rows.shape[1] - self.draws.normals], dim=1)
-        expanded, slots = self._heads.split(record)
+        expanded, bins = self._heads.split(record)
         mean = self._projection(expanded)
         if not self._spread:
-            return self._decode(mean, slots, to_input=False)[0]
-        stack = self._networks[SPREAD]
-        tape = stack.forward(self._projection.frame(expanded))
+            return self._decode(mean, bins, to_input=False)[0]
+        network = self._networks[SPREAD]
+        tape = network.forward(self._projection.centred(expanded))
         log_spread = tape.out.clamp(*_LOG_SPREAD)
         scatter = normals * (0.5 * log_spread).exp()
-        grad_factors, found = self._decode(mean + scatter, slots, to_input=True)
-        assert found is not None
-        gradient = 0.5 * found * scatter + self._weight * self._pull(mean, log_spread)
+        grad_factors, input_gradient = self._decode(mean + scatter, bins, to_input=True)
+        assert input_gradient is not None
+        gradient = 0.5 * input_gradient * scatter + self._weight * self._pull(mean, log_spread)
         gradient *= (tape.out == log_spread).to(gradient.dtype)
-        return stack.backward(tape, gradient)[0] + grad_factors
+        return network.backward(tape, gradient)[0] + grad_factors
 
     def _decode(
-        self, z: Tensor, slots: Tensor, *, to_input: bool
+        self, z: Tensor, bins: Tensor, *, to_input: bool
     ) -> tuple[list[GradFactor], Tensor | None]:
-        stack = self._networks[DECODER]
-        tape = stack.forward(z)
-        return stack.backward(tape, self._heads.gradient(tape.out, slots), to_input=to_input)
+        network = self._networks[DECODER]
+        tape = network.forward(z)
+        return network.backward(tape, self._heads.gradient(tape.out, bins), to_input=to_input)
 
     def _pull(self, mean: Tensor, log_spread: Tensor) -> Tensor:
         """∂KL/∂ log variance, float32 [b, d']: a mean over components near the point.

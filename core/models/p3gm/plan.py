@@ -8,7 +8,7 @@ Where this departs from the paper, and why:
   * the mean that centres the PCA is released with the second moment, not read for free;
   * DP-EM releases sums with a bounded sensitivity, since the printed one does not hold
     (`core.privacy.mechanisms.mixture`);
-  * records are decoded to distributions over slots (`shared.heads`) rather than to one predicted
+  * records are decoded to distributions over bins (`shared.heads`) rather than to one predicted
     value a column, which would shrink numbers to their mean;
   * projections are scaled to unit variance, layers are narrow and batches large, all of which
     leaves less noise for the same ε.

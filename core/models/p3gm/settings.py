@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from core.models.card import tunable
+from core.models.shared.settings import BATCH
 
 __all__ = ["P3gmSettings"]
 
@@ -48,14 +49,7 @@ class P3gmSettings(BaseModel):
         ge=1,
         le=200_000,
     )
-    batch: int = tunable(
-        512,
-        "Records a step",
-        "Expected size of a random batch.",
-        form=(1, 20_000),
-        ge=1,
-        le=100_000,
-    )
+    batch: int = BATCH
     clip_norm: float = tunable(
         1.0, "Clip norm", "Largest influence of one record.", form=(0.01, 1000), gt=0.0, le=1000.0
     )

@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 
 from core.models.events import Emitter, Progress
-from core.models.p3gm.centred_records import Frame
-from core.models.p3gm.decoder import SPREAD, Decoding, Projection
+from core.models.p3gm.centred_records import CentredRecords
+from core.models.p3gm.decoder import SPREAD, ElboGradient, Projection
 from core.models.p3gm.plan import DECODER, EM, PCA, P3gm
 from core.models.p3gm.settings import P3gmSettings
-from core.models.shared.dp_optimizer import Descent
-from core.models.shared.fitted import SlotFitted, read_fitted
+from core.models.shared.dp_optimizer import DPAdam
+from core.models.shared.fitted import FittedGenerator, read_generator
 from core.models.shared.heads import Heads
-from core.models.shared.training_loop import Checkpoint, private_loop
+from core.models.shared.training_loop import Checkpoint, private, train
 from core.models.synthesizer import FitContext
 from core.privacy.dpsgd.dense import Dense
 from core.privacy.dpsgd.gradient import ClippedGradient
@@ -36,32 +36,34 @@ START_SPREAD = -1.0  # log variance that latent points begin with
 AVERAGING = 0.99
 
 
-def fit(table: PrivateTable, plan: Plan, context: FitContext) -> SlotFitted:
+def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator:
     """See `Synthesizer.fit`."""
     settings = P3gmSettings(**plan.settings)
     heads = Heads(Codec(table.domain), device=context.device)
     checkpoint = Checkpoint.open(context, "p3gm.pt", table.meter)
-    phased = Phased(heads, settings, device=context.device)
-    phased.encode(table, checkpoint, Emitter(context.observe))
-    optimizer = phased.optimizer(table, checkpoint.state, bounded=plan.budget.private)
-    private_loop(
-        plan.phase(DECODER),
+    trainer = P3gmTrainer(heads, settings, device=context.device)
+    trainer.encode(table, checkpoint, Emitter(context.observe))
+    optimizer = trainer.decoder_optimizer(table, plan, checkpoint.state)
+    train(
+        private(plan.phase(DECODER)),
         optimizer,
         steps=settings.steps,
         checkpoint=checkpoint,
         key="descent",
-        preview=lambda: phased.fitted(optimizer.average, checkpoint.state).preview(),
-    ).run(context.observe)
-    return phased.fitted(optimizer.average, checkpoint.state)
+        preview=lambda: trainer.fitted(optimizer.average, checkpoint.state).preview(),
+        observe=context.observe,
+    )
+    return trainer.fitted(optimizer.average, checkpoint.state)
 
 
-def load(folder: Path) -> SlotFitted:
+def load(folder: Path) -> FittedGenerator:
     """See `Synthesizer.load`."""
-    heads, settings, weights, _ = read_fitted(folder)
-    return Phased(heads, P3gmSettings(**settings)).fitted(weights["flat"], weights)
+    codec, values, weights, _ = read_generator(folder)
+    trainer = P3gmTrainer(Heads(codec), P3gmSettings(**values["settings"]))
+    return trainer.fitted(weights["flat"], weights)
 
 
-class Phased:
+class P3gmTrainer:
     """P3GM on one device.
 
     Args:
@@ -74,7 +76,8 @@ class Phased:
         self._heads = heads
         self._settings = settings
         self._device = device
-        self._frame = Frame(heads.codec, target_weight=settings.target_weight, device=device)
+        codec, weight = heads.codec, settings.target_weight
+        self._centred = CentredRecords(codec, target_weight=weight, device=device)
         self._projected = settings.dimensions < heads.width
         self._latent = settings.dimensions if self._projected else heads.width
 
@@ -82,7 +85,9 @@ class Phased:
         """Make the releases of the first phase that the checkpoint does not hold yet."""
         if self._projected and "directions" not in checkpoint.state:
             emitter.phase(PCA, table.plan.phase(PCA).title, private=True)
-            moments = Moments.of(self._points, width=self._frame.width, radius=self._frame.radius)
+            moments = Moments.of(
+                self._points, width=self._centred.width, radius=self._centred.radius
+            )
             release = table.release(PCA, moments, device=self._device, tick=emitter.rows(PCA))
             axes = principal(release, table.n, moments, self._latent)
             checkpoint.keep(mean=axes.mean, directions=axes.components, variances=axes.variances)
@@ -101,23 +106,19 @@ class Phased:
             _keep_mixture(checkpoint, update(release, mechanism, table.n))
             emitter.send(Progress(step=step + 1, steps=steps, phase=EM))
 
-    def optimizer(
-        self,
-        table: PrivateTable,
-        state: dict[str, Any],
-        *,
-        bounded: bool,
-    ) -> Descent:
-        """The second phase, fresh or as it was kept.
+    def decoder_optimizer(self, table: PrivateTable, plan: Plan, state: dict[str, Any]) -> DPAdam:
+        """The last phase, fresh or as it was kept.
+
+        Gradients go without a clip where no privacy is claimed, and nowhere else.
 
         Args:
           table: the door to rows.
-          state: of the checkpoint, first phase done.
-          bounded: whether gradients are clipped; off only where no privacy is claimed.
+          plan: what is claimed.
+          state: of the checkpoint, the phases before done.
         """
         start = torch.Generator().manual_seed(state["seed"])
         networks = self._networks(start)
-        decoding = Decoding(
+        elbo = ElboGradient(
             self._heads,
             self._projection(state),
             networks,
@@ -125,24 +126,24 @@ class Phased:
             weight=self._settings.weight,
             spread=self._settings.spread,
         )
-        clip_norm = self._settings.clip_norm if bounded else math.inf
-        optimizer = Descent(
+        clip_norm = self._settings.clip_norm if plan.budget.private else math.inf
+        optimizer = DPAdam(
             networks,
             ClippedGradient(
                 networks=networks,
-                grad_factors=decoding.grad_factors,
+                grad_factors=elbo.grad_factors,
                 clip_norm=clip_norm,
-                draws=decoding.draws,
+                draws=elbo.draws,
             ),
             table.sampled(DECODER, view=self._heads.view, device=self._device),
             rate=self._settings.rate,
             steps=self._settings.steps,
             averaging=AVERAGING,
         )
-        optimizer.go_on(state.get("descent"), charged=table.meter.runs(DECODER))
+        optimizer.load_state_dict(state.get("descent"), charged=table.meter.runs(DECODER))
         return optimizer
 
-    def fitted(self, flat: Tensor, state: dict[str, Any]) -> SlotFitted:
+    def fitted(self, flat: Tensor, state: dict[str, Any]) -> FittedGenerator:
         """A decoder with these parameters and the mixture of `state`, on the CPU."""
         networks = self._networks(None, device="cpu")
         networks.load(flat.detach().cpu())
@@ -152,8 +153,8 @@ class Phased:
             z = clip_rows(mixture.sample(rows, random), radius).to(torch.float32)
             return networks[DECODER](z)
 
-        return SlotFitted(
-            self._heads,
+        return FittedGenerator(
+            self._heads.codec,
             model=P3gm.card.id,
             settings=self._settings.model_dump(),
             weights={
@@ -162,26 +163,26 @@ class Phased:
                 "means": mixture.means,
                 "spreads": mixture.variances,
             },
-            emit=emit,
+            draw_chunk=self._heads.drawing(emit),
         )
 
     @property
     def _radius(self) -> float:
-        return REACH * math.sqrt(self._latent) if self._projected else self._frame.radius
+        return REACH * math.sqrt(self._latent) if self._projected else self._centred.radius
 
     def _points(self, codes: Codes) -> Tensor:
-        return self._frame(self._heads.codec.expand(codes))
+        return self._centred(self._heads.codec.expand(codes))
 
     def _projection(self, state: dict[str, Any]) -> Projection:
-        found = None
+        directions = None
         if self._projected:
-            found = Principal(state["mean"], state["directions"], state["variances"])
-        return Projection(self._frame, found, self._radius)
+            directions = Principal(state["mean"], state["directions"], state["variances"])
+        return Projection(self._centred, directions, self._radius)
 
     def _networks(self, generator: torch.Generator | None, device: str | None = None) -> Dense:
         shapes = {DECODER: (self._latent, self._settings.hidden, self._heads.total)}
         if self._settings.spread:
-            shapes[SPREAD] = (self._frame.width, self._settings.spread_hidden, self._latent)
+            shapes[SPREAD] = (self._centred.width, self._settings.spread_hidden, self._latent)
         networks = Dense(shapes, generator=generator, device=device or self._device)
         with torch.no_grad():
             for name in shapes:

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from core.models.pearl.design import Design
-from core.models.shared.column_bins import ColumnSlots
+from core.models.shared.column_bins import ColumnBins
 from core.table.codec import Codes
 
 __all__ = [
@@ -44,13 +44,13 @@ class Frequencies:
     """Random frequencies, data-free and public.
 
     Attributes:
-      slots: one a column.
+      bins: one a column.
       lines: per column, float32 [groups], the frequency along [0, 1] of a numeric column.
       widths: per column, float32 [groups], the scale each line frequency was drawn with.
       phases: per column, float32 [atoms, groups], the angle of each category, spike or missing.
     """
 
-    slots: tuple[ColumnSlots, ...]
+    bins: tuple[ColumnBins, ...]
     lines: tuple[Tensor, ...]
     widths: tuple[Tensor, ...]
     phases: tuple[Tensor, ...]
@@ -63,7 +63,7 @@ class Frequencies:
     @classmethod
     def draw(
         cls,
-        slots: tuple[ColumnSlots, ...],
+        bins: tuple[ColumnBins, ...],
         groups: int,
         *,
         distances: tuple[float, ...],
@@ -79,18 +79,18 @@ class Frequencies:
         """
         low, high = (math.log(s) for s in octaves)
         lines, widths, phases = [], [], []
-        for column, distance in zip(slots, distances, strict=True):
+        for column, distance in zip(bins, distances, strict=True):
             s = torch.exp(low + (high - low) * torch.rand(groups, generator=generator))
             lines.append(torch.randn(groups, generator=generator) * s / distance)
             widths.append(s / distance)
             angle = torch.rand((column.atoms, groups), generator=generator)
             phases.append(2.0 * math.pi * angle)
-        return cls(slots, tuple(lines), tuple(widths), tuple(phases))
+        return cls(bins, tuple(lines), tuple(widths), tuple(phases))
 
     def to(self, device: str) -> Frequencies:
         """The same frequencies on a device."""
         return Frequencies(
-            self.slots,
+            self.bins,
             tuple(x.to(device) for x in self.lines),
             tuple(x.to(device) for x in self.widths),
             tuple(x.to(device) for x in self.phases),
@@ -99,7 +99,7 @@ class Frequencies:
     def of_rows(self, rows: Codes) -> Tensor:
         """exp(i t_c(x_c)) of records: complex64 [b, groups, m], every modulus 1."""
         angles = []
-        for c, column in enumerate(self.slots):
+        for c, column in enumerate(self.bins):
             block = column.block
             state = rows.states[:, block.index]
             if block.number is None:
@@ -113,13 +113,13 @@ class Frequencies:
         angle = torch.stack(angles, dim=2)  # [b, groups, m]
         return torch.complex(torch.cos(angle), torch.sin(angle))
 
-    def of_slots(self) -> tuple[Tensor, ...]:
-        """E[exp(i t_c(x_c)) | slot]: per column float32 [count, 2, groups], real and imaginary.
+    def of_bins(self) -> tuple[Tensor, ...]:
+        """E[exp(i t_c(x_c)) | bin]: per column float32 [count, 2, groups], real and imaginary.
 
         A cell of width w spreads its mass evenly, which multiplies by sin(tw/2)/(tw/2).
         """
         tables = []
-        for c, column in enumerate(self.slots):
+        for c, column in enumerate(self.bins):
             parts = []
             if column.cells:
                 centres = torch.as_tensor(column.centres, dtype=torch.float32)

@@ -1,15 +1,19 @@
-"""The design of a fingerprint: sizes and weights that follow from public facts; needs no torch."""
+"""The design of a private embedding: sizes and weights from public facts; needs no torch.
+
+Plan and fit must agree on it, on phase names and on the conditioning column.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-from core.models.pearl.conditioning import condition_block
-from core.table.codec import Codec
+from core.table.codec import Block, Codec
 
-__all__ = ["Design"]
+__all__ = ["DISTANCE", "EMBEDDING", "MOST_CLASSES", "Design", "condition_block"]
 
+EMBEDDING, DISTANCE = "embedding", "distance"  # PEARL's phases
+MOST_CLASSES = 20  # a target with more states is learned as an ordinary column
 ONE_WAY_SHARE = 0.3  # of the squared sensitivity, to one-column frequencies
 CLASS_SHARE = 0.01  # of the squared sensitivity, to the class counts
 GROUPS = (4, 256)  # fewest and most frequencies a column gets
@@ -69,5 +73,14 @@ class Design:
         return math.sqrt(self.groups * each + self.class_weight**2)
 
     def noise(self, noise_multiplier: float, n: int) -> float:
-        """Root mean square noise of one complex number of the fingerprint, per record."""
+        """Root mean square noise of one complex number of the embedding, per record."""
         return math.sqrt(2.0) * noise_multiplier * self.sensitivity / n
+
+
+def condition_block(codec: Codec) -> Block | None:
+    """The target's block when it is a list of at most `MOST_CLASSES` states, else None."""
+    if codec.domain.target is None or len(codec.blocks) < 2:
+        return None
+    block = codec.block(codec.domain.target)
+    few = block.number is None and len(block.states) <= MOST_CLASSES
+    return block if few else None

@@ -1,25 +1,22 @@
-"""PearlFitted: a generator and the released class shares, as a trained model."""
+"""PEARL as a trained model: a generator, and the released class shares."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import torch
-from safetensors.torch import load_file
 from torch import Tensor
 
-from core.models.pearl.conditioning import condition_block
+from core.models.pearl.design import condition_block
 from core.models.pearl.mixture_generator import MixtureGenerator
 from core.models.pearl.plan import Pearl
-from core.models.pearl.private_embedding import unconditional
+from core.models.pearl.private_embedding import unconditional_bins
 from core.models.pearl.settings import PearlSettings
 from core.models.shared.column_bins import draw_codes
-from core.models.shared.fitted import FittedModel, chunks, write_json, write_tensors
-from core.table.codec import Codec, Codes, concat_codes
-from core.table.schema import Domain
+from core.models.shared.fitted import FittedGenerator
+from core.table.codec import Codec, Codes
 
-__all__ = ["PearlFitted", "new_generator"]
+__all__ = ["FILE", "fitted_pearl", "new_generator"]
+
+FILE = "pearl.json"  # name of the JSON description
 
 
 def new_generator(codec: Codec, settings: PearlSettings) -> MixtureGenerator:
@@ -29,66 +26,40 @@ def new_generator(codec: Codec, settings: PearlSettings) -> MixtureGenerator:
         latent=settings.latent,
         classes=1 if block is None else len(block.states),
         hidden=settings.hidden,
-        slots=sum(column.count for column in unconditional(codec)),
+        bins=sum(column.count for column in unconditional_bins(codec)),
     )
 
 
-class PearlFitted(FittedModel):
-    """See the module.
+def fitted_pearl(
+    codec: Codec, settings: PearlSettings, generator: MixtureGenerator, shares: Tensor
+) -> FittedGenerator:
+    """The model around a generator; it follows as the generator learns, on any device.
 
     Args:
       codec: of the domain.
       settings: of the model.
-      generator: trained, on any device.
+      generator: trained, or in training.
       shares: float [classes], released.
     """
+    block, bins, shares = condition_block(codec), unconditional_bins(codec), shares.cpu()
 
-    def __init__(
-        self,
-        codec: Codec,
-        settings: PearlSettings,
-        generator: MixtureGenerator,
-        shares: Tensor,
-    ):
-        super().__init__(codec)
-        self._settings = settings
-        self._generator = generator
-        self._shares = shares.cpu()
+    def draw_chunk(rows: int, random: torch.Generator) -> Codes:
+        device = next(generator.parameters()).device
+        was_training = generator.training
+        generator.eval()  # batch norm by its running means
+        y = torch.multinomial(shares, rows, replacement=True, generator=random)
+        z = torch.randn((rows, generator.latent), generator=random)
+        logits = generator(z.to(device), y.to(device))
+        generator.train(was_training)
+        fixed = {} if block is None else {block.index: y}
+        return draw_codes(codec, bins, logits, generator=random, fixed=fixed)
 
-    def draw(self, rows: int, random: torch.Generator) -> Codes:
-        """See `FittedModel.draw`."""
-        block, slots = condition_block(self.codec), unconditional(self.codec)
-        device = next(self._generator.parameters()).device
-        was_training = self._generator.training
-        self._generator.eval()  # batch norm by its running means
-        parts = []
-        for b in chunks(rows):
-            y = torch.multinomial(self._shares, b, replacement=True, generator=random)
-            z = torch.randn((b, self._generator.latent), generator=random)
-            logits = self._generator(z.to(device), y.to(device))
-            fixed = {} if block is None else {block.index: y}
-            parts.append(draw_codes(self.codec, slots, logits, generator=random, fixed=fixed))
-        self._generator.train(was_training)
-        return concat_codes(parts)
-
-    def save(self, folder: Path) -> None:
-        """See `Fitted.save`: weights.safetensors and pearl.json."""
-        folder.mkdir(parents=True, exist_ok=True)
-        write_tensors(self._generator.state_dict(), folder / "weights.safetensors")
-        text = {
-            "model": Pearl.card.id,
-            "domain": self.domain.model_dump(mode="json"),
-            "settings": self._settings.model_dump(),
-            "shares": self._shares.tolist(),
-        }
-        write_json(text, folder / "pearl.json")
-
-    @classmethod
-    def load(cls, folder: Path) -> PearlFitted:
-        """The model `save` wrote."""
-        text = json.loads((folder / "pearl.json").read_text(encoding="utf-8"))
-        codec = Codec(Domain.model_validate(text["domain"]))
-        settings = PearlSettings(**text["settings"])
-        generator = new_generator(codec, settings)
-        generator.load_state_dict(load_file(folder / "weights.safetensors"))
-        return cls(codec, settings, generator, torch.tensor(text["shares"]))
+    return FittedGenerator(
+        codec,
+        model=Pearl.card.id,
+        settings=settings.model_dump(),
+        weights=generator.state_dict(),
+        draw_chunk=draw_chunk,
+        file=FILE,
+        constants={"shares": shares.tolist()},
+    )

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from core.models.pearl.characteristic_function import Frequencies, Target
 from core.models.pearl.mixture_generator import MixtureGenerator
 
-__all__ = ["FrequencyCritic", "Matcher", "Pace"]
+__all__ = ["EmbeddingMatcher", "FrequencyCritic", "MatchingConfig"]
 
 LOSS_SCALE = 100.0  # keeps gradients far above Adam's epsilon
 LARGEST_RATIO = 3.0  # bounds how far one frequency's weight can move the loss
@@ -39,17 +39,17 @@ class FrequencyCritic(nn.Module):
 
     def __init__(self, frequencies: Frequencies, strength: float):
         super().__init__()
-        columns = len(frequencies.slots)
+        columns = len(frequencies.bins)
         self.strength = strength
         self.importance = nn.Parameter(torch.zeros(columns))
         self.log_width = nn.Parameter(torch.zeros(columns))
         relative = [
             (line / width).square() if column.cells else torch.ones_like(line)
             for column, line, width in zip(
-                frequencies.slots, frequencies.lines, frequencies.widths, strict=True
+                frequencies.bins, frequencies.lines, frequencies.widths, strict=True
             )
         ]
-        numeric = [bool(column.cells) for column in frequencies.slots]
+        numeric = [bool(column.cells) for column in frequencies.bins]
         self.register_buffer("relative", torch.stack(relative, dim=1), persistent=False)  # [G, m]
         self.register_buffer("numeric", torch.tensor(numeric), persistent=False)
 
@@ -80,17 +80,27 @@ class FrequencyCritic(nn.Module):
 
 
 @dataclass(frozen=True)
-class Pace:
-    """How training goes: steps in all, latents a step, groups a step, learning rates."""
+class MatchingConfig:
+    """How training goes.
+
+    Attributes:
+      steps: in all.
+      batch: latents a step.
+      groups: of frequencies compared a step.
+      rate: peak learning rate, of generator and critic alike.
+      critic_strength: how far the critic may re-weight, log units; 0 switches it off.
+      seed: of latents.
+    """
 
     steps: int
     batch: int
     groups: int
     rate: float
-    critic_rate: float
+    critic_strength: float
+    seed: int
 
 
-class Matcher:
+class EmbeddingMatcher:
     """The training state: generator, critic, their optimisers, and the released target.
 
     Args:
@@ -99,7 +109,11 @@ class Matcher:
       target: the released embedding, divided by n.
       noise_level: standard deviation of one real coordinate of the target (public).
       one_way_weight: λ of the embedding.
-      seed: seeds latents.
+      config: see `MatchingConfig`.
+      device: where tensors live.
+
+    Attributes:
+      done: steps so far.
     """
 
     def __init__(
@@ -110,58 +124,48 @@ class Matcher:
         *,
         noise_level: float,
         one_way_weight: float,
-        critic_strength: float,
-        pace: Pace,
-        seed: int,
+        config: MatchingConfig,
         device: str,
     ):
         self.device = device
-        self.pace = pace
+        self.config = config
         self.generator = generator.to(device)
         self.target = target.to(device)
         self.noise_level = noise_level
         self.one_way_weight = one_way_weight
         public = frequencies.to(device)
-        self.tables = tuple(table.to(device) for table in public.of_slots())
-        self.counts = [column.count for column in frequencies.slots]
-        columns = len(frequencies.slots)
+        self.tables = tuple(table.to(device) for table in public.of_bins())
+        self.counts = [column.count for column in frequencies.bins]
+        columns = len(frequencies.bins)
         self.upper = torch.triu_indices(columns, columns, offset=1, device=device)
         self.total_groups = frequencies.groups
-        self.critic = FrequencyCritic(public, critic_strength).to(device)
-        self.random = torch.Generator(device=device).manual_seed(seed)
-        self.optimiser = torch.optim.Adam(self.generator.parameters(), pace.rate, fused=True)
+        self.critic = FrequencyCritic(public, config.critic_strength).to(device)
+        self.random = torch.Generator(device=device).manual_seed(config.seed)
+        self.optimiser = torch.optim.Adam(self.generator.parameters(), config.rate, fused=True)
         self.schedule = torch.optim.lr_scheduler.OneCycleLR(
             self.optimiser,
-            pace.rate,
-            total_steps=pace.steps,
-            pct_start=max(0.05, 2.0 / pace.steps),  # the schedule needs one step of warm-up
+            config.rate,
+            total_steps=config.steps,
+            pct_start=max(0.05, 2.0 / config.steps),  # the schedule needs one step of warm-up
         )
-        self.critic_optimiser = torch.optim.Adam(self.critic.parameters(), pace.critic_rate)
-        self.step_count = 0
-
-    @property
-    def classes(self) -> int:
-        """Number of classes."""
-        return self.generator.classes
+        self.critic_optimiser = torch.optim.Adam(self.critic.parameters(), config.rate)
+        self.done = 0
+        self._mismatch = torch.zeros(2, device=device)
 
     @property
     def noise_floor(self) -> float:
         """Expected mismatch per frequency of a perfect generator: 2 × noise variance."""
         return 2.0 * self.noise_level**2
 
-    def step(self) -> Tensor:
-        """One descent step, and one ascent step of the critic.
-
-        Returns:
-          float32 [2] on the device, mean squared mismatch of one-column (λ included) and two-column
-          frequencies to the release as it is, noise included; not synchronised with the host.
-        """
+    def step(self) -> None:
+        """One descent step, and one ascent step of the critic."""
         groups = torch.randperm(self.total_groups, generator=self.random, device=self.device)
-        groups = groups[: self.pace.groups]
+        groups = groups[: self.config.groups]
         ones, pairs = self._moments(groups)
         one = (ones - self.target.ones[:, groups]).abs().square()  # [C, g, m]
         two = (pairs - self.target.pairs[:, groups]).abs().square()  # [C, g, pairs]
-        mismatch = torch.stack([one.mean(), two.mean() if two.numel() else two.sum()]).detach()
+        two_mean = two.mean() if two.numel() else two.sum()
+        self._mismatch = torch.stack([one.mean(), two_mean]).detach()
         two_weight, one_weight = self.critic.weights(groups, self.upper)
         loss = (one * one_weight.detach()).sum() + (two * two_weight.detach()).sum()
         self.optimiser.zero_grad(set_to_none=True)
@@ -170,12 +174,15 @@ class Matcher:
         self.schedule.step()
         if self.critic.strength > 0:
             self._ascend(one.detach(), two.detach(), one_weight, two_weight)
-        self.step_count += 1
-        return mismatch
+        self.done += 1
 
-    def metrics(self, mismatch: Tensor) -> dict[str, float]:
-        """Root mean square mismatch, and what noise alone would leave, in the target's unit."""
-        one, two = (math.sqrt(value) for value in mismatch.tolist())
+    def metrics(self) -> dict[str, float]:
+        """Root mean square mismatch, and what noise alone would leave, in the target's unit.
+
+        The mismatch of the last step, of one-column (λ included) and two-column frequencies to the
+        release as it is, noise included; read from the device only here.
+        """
+        one, two = (math.sqrt(value) for value in self._mismatch.tolist())
         floor = math.sqrt(self.noise_floor)
         return {"single columns": one, "pairs of columns": two, "noise in the fingerprint": floor}
 
@@ -194,8 +201,9 @@ class Matcher:
         Returns:
           complex64 [C, g, m] (times λ) and [C, g, pairs].
         """
-        each = max(1, self.pace.batch // self.classes)
-        y = torch.arange(self.classes, device=self.device).repeat_interleave(each)
+        classes = self.generator.classes
+        each = max(1, self.config.batch // classes)
+        y = torch.arange(classes, device=self.device).repeat_interleave(each)
         z = torch.randn((len(y), self.generator.latent), generator=self.random, device=self.device)
         logits = torch.split(self.generator(z, y), self.counts, dim=1)
         parts = []
@@ -205,7 +213,7 @@ class Matcher:
         real_imaginary = torch.stack(parts, dim=2)  # [b, 2g, m]
         real, imaginary = real_imaginary.chunk(2, dim=1)
         features = torch.complex(real, imaginary)  # [b, g, m]
-        features = features.view(self.classes, each, *features.shape[1:]).permute(0, 2, 3, 1)
+        features = features.view(classes, each, *features.shape[1:]).permute(0, 2, 3, 1)
         gram = features @ features.transpose(2, 3) / each  # [C, g, m, m]
         shares = self.target.shares.view(-1, 1, 1)
         ones = features.mean(dim=3) * shares * self.one_way_weight
@@ -214,7 +222,7 @@ class Matcher:
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to go on, tensors and plain values only."""
         return {
-            "step": self.step_count,
+            "step": self.done,
             "generator": self.generator.state_dict(),
             "critic": self.critic.state_dict(),
             "optimiser": self.optimiser.state_dict(),
@@ -225,7 +233,7 @@ class Matcher:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from `state_dict`."""
-        self.step_count = int(state["step"])
+        self.done = int(state["step"])
         self.generator.load_state_dict(state["generator"])
         self.critic.load_state_dict(state["critic"])
         self.optimiser.load_state_dict(state["optimiser"])

@@ -14,7 +14,7 @@ __all__ = ["MixtureGenerator"]
 
 
 class MixtureGenerator(nn.Module):
-    """Latent point and class → slot logits: linear–batch norm–ReLU twice, then linear.
+    """Latent point and class → bin logits: linear–batch norm–ReLU twice, then linear.
 
     Batch norm is sound here: the network sees latents only, never a record.
 
@@ -22,12 +22,12 @@ class MixtureGenerator(nn.Module):
       latent: width of the latent, ≥ 1.
       classes: number of classes, ≥ 1; a one-hot of the class joins the latent.
       hidden: width of both hidden layers.
-      slots: Σ slots over columns, the output width.
+      bins: Σ bins over columns, the output width.
 
     Source: PEARL (ICLR 2022) App. H (architecture for tables).
     """
 
-    def __init__(self, *, latent: int, classes: int, hidden: int, slots: int):
+    def __init__(self, *, latent: int, classes: int, hidden: int, bins: int):
         super().__init__()
         self.latent = latent
         self.classes = classes
@@ -38,18 +38,18 @@ class MixtureGenerator(nn.Module):
             nn.Linear(hidden, hidden),
             nn.BatchNorm1d(hidden),
             nn.ReLU(),
-            nn.Linear(hidden, slots),
+            nn.Linear(hidden, bins),
         )
 
     def forward(self, z: Tensor, y: Tensor) -> Tensor:
-        """Slot logits.
+        """Bin logits.
 
         Args:
           z: float32 [b, latent], standard normal.
           y: int64 [b], class of each row.
 
         Returns:
-          float32 [b, slots].
+          float32 [b, bins].
         """
         hot = nn.functional.one_hot(y, self.classes).to(z.dtype)
         logits: Tensor = self.layers(torch.cat([z, hot], dim=1))

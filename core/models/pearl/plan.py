@@ -24,8 +24,7 @@ import math
 from typing import ClassVar
 
 from core.models.card import Card, Chart, Stage, settings_of
-from core.models.pearl.conditioning import DISTANCE, EMBEDDING, condition_block
-from core.models.pearl.design import Design
+from core.models.pearl.design import DISTANCE, EMBEDDING, Design, condition_block
 from core.models.pearl.settings import PearlSettings
 from core.models.registry import register
 from core.models.synthesizer import Synthesizer
@@ -95,12 +94,11 @@ class Pearl(Synthesizer[PearlSettings]):
         """See `Synthesizer.phases`; shares are of the composed Gaussian's 1/σ²."""
         codec = Codec(domain)
         share = settings.distance_share if domain.numeric else 0.0
-        slots = len(codec.blocks)
         embedding = Phase(
             name=EMBEDDING,
             title="Fingerprint of the table",
             what=(
-                f"Sums of characteristic functions over {slots} columns and their pairs"
+                f"Sums of characteristic functions over {len(codec.blocks)} columns and their pairs"
                 + (f", for each value of '{codec.domain.target}'" if condition_block(codec) else "")
                 + ", with Gaussian noise on every number."
             ),
@@ -129,7 +127,7 @@ class Pearl(Synthesizer[PearlSettings]):
 
 
 def _steps(noise: float) -> int:
-    """Steps before a generator begins to learn the fingerprint's noise; `noise` as in `Design`.
+    """Steps before a generator begins to learn the embedding's noise; `noise` as in `Design`.
 
     >>> [_steps(noise) for noise in (0.5, 0.1, 0.018, 0.0)]
     [150, 540, 3000, 4000]

@@ -1,4 +1,4 @@
-"""The fingerprint of a table: every private access of PEARL, and where training starts from.
+"""The private embedding of a table: every private access of PEARL, and where training starts from.
 
 What leaves this module is a dictionary of released tensors and public constants; nothing else of
 the table survives it.
@@ -18,25 +18,24 @@ from core.models.pearl.characteristic_function import (
     Target,
     split_release,
 )
-from core.models.pearl.conditioning import DISTANCE, EMBEDDING, condition_block
-from core.models.pearl.design import Design
-from core.models.shared.column_bins import ColumnSlots, column_slots
+from core.models.pearl.design import DISTANCE, EMBEDDING, Design, condition_block
+from core.models.shared.column_bins import ColumnBins, column_bins
 from core.privacy.guarded import PrivateTable
 from core.table.codec import Codec
 
-__all__ = ["released", "take_fingerprint", "target_of", "unconditional"]
+__all__ = ["release_embedding", "stored_frequencies", "stored_target", "unconditional_bins"]
 
 OCTAVES = (0.5, 16.0)  # spread of the frequencies, in units of 1/distance
 PUBLIC_DISTANCE = 0.15  # assumed mean distance on [0, 1] when none is bought
 
 
-def unconditional(codec: Codec) -> tuple[ColumnSlots, ...]:
-    """Slots of the columns the generator emits: all but the class."""
+def unconditional_bins(codec: Codec) -> tuple[ColumnBins, ...]:
+    """Bins of the columns the generator emits: all but the class."""
     block = condition_block(codec)
-    return column_slots(codec, without=None if block is None else block.column.name)
+    return column_bins(codec, without=None if block is None else block.column.name)
 
 
-def take_fingerprint(
+def release_embedding(
     table: PrivateTable, codec: Codec, *, frequencies: int, seed: int, device: str, emitter: Emitter
 ) -> dict[str, Any]:
     """Make the plan's releases.
@@ -48,16 +47,16 @@ def take_fingerprint(
       device: where the statistics are computed.
 
     Returns:
-      Tensors and plain values, safe to store: the state `released` and `target_of` read.
+      Tensors and plain values, safe to store: what `stored_frequencies` and `stored_target` read.
     """
-    slots = unconditional(codec)
-    distances = tuple([PUBLIC_DISTANCE] * len(slots))
+    bins = unconditional_bins(codec)
+    distances = tuple([PUBLIC_DISTANCE] * len(bins))
     if any(phase.name == DISTANCE for phase in table.plan.phases):
         emitter.phase(DISTANCE, table.plan.phase(DISTANCE).title, private=True)
-        distances = _bought_distances(table, slots, device)
+        distances = _released_distances(table, bins, device)
     design = Design.of(codec, frequencies)
     drawn = Frequencies.draw(
-        slots,
+        bins,
         design.groups,
         distances=distances,
         octaves=OCTAVES,
@@ -82,29 +81,29 @@ def take_fingerprint(
     }
 
 
-def released(codec: Codec, state: dict[str, Any]) -> Frequencies:
-    """The frequencies of a stored fingerprint."""
+def stored_frequencies(codec: Codec, state: dict[str, Any]) -> Frequencies:
+    """The frequencies of a stored embedding."""
     return Frequencies(
-        unconditional(codec),
+        unconditional_bins(codec),
         tuple(state["lines"]),
         tuple(state["widths"]),
         tuple(state["phases"]),
     )
 
 
-def target_of(state: dict[str, Any]) -> Target:
-    """The released embedding of a stored fingerprint."""
+def stored_target(state: dict[str, Any]) -> Target:
+    """The released embedding, as it was stored."""
     return Target(state["pairs"], state["ones"], state["shares"])
 
 
-def _bought_distances(
-    table: PrivateTable, slots: tuple[ColumnSlots, ...], device: str
+def _released_distances(
+    table: PrivateTable, bins: tuple[ColumnBins, ...], device: str
 ) -> tuple[float, ...]:
     """Mean distances per column, released, then pulled to the public constant by their noise."""
-    blocks = [s.block for s in slots if s.block.number is not None]
+    blocks = [s.block for s in bins if s.block.number is not None]
     mechanism = PairDistance(tuple((b.index, int(b.number or 0)) for b in blocks))
     total, count = table.release(DISTANCE, mechanism, device=device)
     noise = table.plan.phase(DISTANCE).noise_multiplier * mechanism.sensitivity
     mean = (total + PUBLIC_DISTANCE * noise) / (count.clamp_min(0.0) + noise + 1e-9)
-    bought = dict(zip((b.index for b in blocks), mean.clamp(0.02, 0.5).tolist(), strict=True))
-    return tuple(bought.get(s.block.index, PUBLIC_DISTANCE) for s in slots)
+    released = dict(zip((b.index for b in blocks), mean.clamp(0.02, 0.5).tolist(), strict=True))
+    return tuple(released.get(s.block.index, PUBLIC_DISTANCE) for s in bins)

@@ -7,12 +7,18 @@ from typing import Any
 
 import torch
 
-from core.models.events import Emitter
-from core.models.pearl.fitted import PearlFitted, new_generator
-from core.models.pearl.matching import Matcher, Pace
-from core.models.pearl.private_embedding import released, take_fingerprint, target_of
+from core.models.events import Emitter, PhaseStarted
+from core.models.pearl.fitted import FILE, fitted_pearl, new_generator
+from core.models.pearl.matching import EmbeddingMatcher, MatchingConfig
+from core.models.pearl.private_embedding import (
+    release_embedding,
+    stored_frequencies,
+    stored_target,
+)
 from core.models.pearl.settings import PearlSettings
-from core.models.shared.training_loop import Checkpoint, TrainingLoop
+from core.models.shared.adversarial import seeded
+from core.models.shared.fitted import FittedGenerator, read_generator
+from core.models.shared.training_loop import Checkpoint, train
 from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
@@ -21,12 +27,12 @@ from core.table.codec import Codec
 __all__ = ["fit", "load"]
 
 
-def fit(table: PrivateTable, plan: Plan, context: FitContext) -> PearlFitted:
+def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator:
     """See `Synthesizer.fit`."""
     settings, codec = PearlSettings(**plan.settings), Codec(table.domain)
     checkpoint = Checkpoint.open(context, "pearl.pt", table.meter)
     if "matcher" not in checkpoint.state:
-        embedding = take_fingerprint(
+        embedding = release_embedding(
             table,
             codec,
             frequencies=settings.frequencies,
@@ -36,48 +42,46 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> PearlFitted:
         )
         checkpoint.keep(**embedding)
     matcher = _matcher(codec, settings, checkpoint.state, device=context.device)
-    fitted = PearlFitted(codec, settings, matcher.generator, checkpoint.state["shares"])
-    TrainingLoop(
-        name="training",
-        title="Training the generator (touches no private data)",
-        start=matcher.step_count,
+    shares = checkpoint.state["shares"]
+    train(
+        PhaseStarted(name="training", title="Training the generator (touches no private data)"),
+        matcher,
         steps=settings.steps,
-        step=matcher.step,
-        metrics=matcher.metrics,
-        preview=fitted.preview,
-        keep=lambda: checkpoint.keep(matcher=matcher.state_dict()),
-    ).run(context.observe)
-    matcher.generator.to("cpu")
-    return fitted
+        checkpoint=checkpoint,
+        key="matcher",
+        preview=lambda: fitted_pearl(codec, settings, matcher.generator, shares).preview(),
+        observe=context.observe,
+    )
+    return fitted_pearl(codec, settings, matcher.generator.to("cpu"), shares)
 
 
-def load(folder: Path) -> PearlFitted:
+def load(folder: Path) -> FittedGenerator:
     """See `Synthesizer.load`."""
-    return PearlFitted.load(folder)
+    codec, values, weights, _ = read_generator(folder, FILE)
+    settings = PearlSettings(**values["settings"])
+    generator = new_generator(codec, settings)
+    generator.load_state_dict(weights)
+    return fitted_pearl(codec, settings, generator, torch.tensor(values["shares"]))
 
 
 def _matcher(
     codec: Codec, settings: PearlSettings, state: dict[str, Any], *, device: str
-) -> Matcher:
+) -> EmbeddingMatcher:
     """The training state, fresh or as it was when `state` was kept."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(state["seed"])
-        generator = new_generator(codec, settings)
-    matcher = Matcher(
-        generator,
-        released(codec, state),
-        target_of(state),
+    matcher = EmbeddingMatcher(
+        seeded(lambda: new_generator(codec, settings), state["seed"]),
+        stored_frequencies(codec, state),
+        stored_target(state),
         noise_level=state["noise_level"],
         one_way_weight=state["one_way_weight"],
-        critic_strength=settings.critic,
-        pace=Pace(
+        config=MatchingConfig(
             steps=settings.steps,
             batch=settings.batch,
             groups=settings.groups_per_step,
             rate=settings.rate,
-            critic_rate=settings.rate,
+            critic_strength=settings.critic,
+            seed=state["seed"] + 1,
         ),
-        seed=state["seed"] + 1,
         device=device,
     )
     if state["matcher"] is not None:

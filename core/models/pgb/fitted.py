@@ -3,90 +3,97 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors.torch import load_file
 
-from core.models.pgb.marginal_queries import Questions
-from core.models.pgb.multiplicative_weights import Boosted, Judge, Rounds
-from core.models.shared.fitted import FittedModel, SlotFitted, write_json, write_tensors
-from core.models.shared.snapshot_ensemble import Players
+from core.models.pgb.marginal_queries import MarginalQueries
+from core.models.pgb.multiplicative_weights import (
+    BoostedMixture,
+    CalibratedCritics,
+    WeightsState,
+)
+from core.models.pgb.settings import PgbSettings
+from core.models.shared.fitted import FittedGenerator, FittedModel, write_json, write_tensors
+from core.models.shared.snapshot_ensemble import SnapshotEnsemble
 from core.table.codec import Codes
 
-__all__ = ["BoostedFitted", "questions_for", "read_boosted"]
+__all__ = ["BoostedFitted", "queries_for", "read_boosted"]
 
 
 class BoostedFitted(FittedModel):
-    """What a game leaves behind.
+    """What boosting leaves behind.
 
     Args:
       base: what the base would release: its last, averaged generator.
-      judge: the critics.
-      rounds: that were played.
-      settings: boosting's own, JSON values; `rejection` says whether rows are kept by it too.
+      critics: calibrated.
+      state: of the rounds that were played.
+      settings: boosting's own; `rejection` says whether rows are kept by it too.
 
     Attributes:
-      base, judge: as given.
+      base, critics: as given.
     """
 
-    def __init__(self, base: SlotFitted, judge: Judge, rounds: Rounds, settings: dict[str, Any]):
+    def __init__(
+        self,
+        base: FittedGenerator,
+        critics: CalibratedCritics,
+        state: WeightsState,
+        settings: PgbSettings,
+    ):
         super().__init__(base.codec)
-        self.base, self.judge = base, judge
-        self._rounds, self._settings = rounds, settings
-        self._mixture = Boosted(judge, **rounds.state(), rejection=bool(settings["rejection"]))
+        self.base, self.critics = base, critics
+        self._state, self._settings = state, settings
+        self._mixture = BoostedMixture(critics, state, rejection=bool(settings.rejection))
 
     def variant(self, *, rejection: bool) -> BoostedFitted:
         """The same mixture with or without rejection sampling."""
-        settings = self._settings | {"rejection": int(rejection)}
-        return BoostedFitted(self.base, self.judge, self._rounds, settings)
+        settings = self._settings.model_copy(update={"rejection": int(rejection)})
+        return BoostedFitted(self.base, self.critics, self._state, settings)
 
     @property
-    def baseline(self) -> SlotFitted:
+    def baseline(self) -> FittedGenerator:
         """See `Fitted`: what the base would release."""
         return self.base
 
     def draw(self, rows: int, random: torch.Generator) -> Codes:
         """Fresh records of all generators, each kept with its chance."""
-        slots = self._mixture.draw(rows, random)
-        return self.base.heads.written(slots, generator=random)
+        one_hot = self._mixture.draw(rows, random)
+        return self.critics.ensemble.heads.to_codes(one_hot, generator=random)
 
     def save(self, folder: Path) -> None:
         """See `Fitted.save`: the base in a folder of its own, boosting.safetensors, pgb.json."""
         self.base.save(folder / "base")
-        state = self._rounds.state()
         tensors = {
-            "centres": self.judge.centres,
-            "spreads": self.judge.spreads,
-            "chosen": torch.tensor(state["chosen"], dtype=torch.int64),
-            "normalisers": torch.tensor(state["normalisers"], dtype=torch.float64),
+            "centres": self.critics.centres,
+            "spreads": self.critics.spreads,
+            "chosen": torch.tensor(self._state.chosen, dtype=torch.int64),
+            "normalisers": torch.tensor(self._state.normalisers, dtype=torch.float64),
         }
         write_tensors(tensors, folder / "boosting.safetensors")
-        text = {"settings": self._settings, "rate": state["rate"]}
-        write_json(text, folder / "pgb.json")
+        values = {"settings": self._settings.model_dump(), "rate": self._state.rate}
+        write_json(values, folder / "pgb.json")
 
 
-def questions_for(players: Players, settings: dict[str, Any]) -> Questions:
-    """The public questions of a game: at most one for four candidates.
+def queries_for(ensemble: SnapshotEnsemble, settings: PgbSettings) -> MarginalQueries:
+    """The public queries that take part: at most one for four candidates.
 
     More would bend a small pool to its own accidents.
     """
-    pool = len(players) * int(settings["candidates"])
-    return Questions(players.heads.codec, min(int(settings["questions"]), pool // 4))
+    pool = len(ensemble) * settings.candidates
+    return MarginalQueries(ensemble.heads.codec, min(settings.questions, pool // 4))
 
 
 def read_boosted(
-    folder: Path, base: SlotFitted, players: Players, settings: dict[str, Any], rate: float
+    folder: Path,
+    base: FittedGenerator,
+    ensemble: SnapshotEnsemble,
+    settings: PgbSettings,
+    rate: float,
 ) -> BoostedFitted:
     """What `BoostedFitted.save` wrote, around a base that is loaded already."""
     tensors = load_file(folder / "boosting.safetensors")
-    questions = questions_for(players, settings)
-    judge = Judge(players, tensors["centres"], tensors["spreads"], questions)
-    rounds = Rounds(
-        judge,
-        tensors["centres"].new_zeros((1, judge.options)),  # the candidates are not needed any more
-        rate=rate,
-        chosen=tensors["chosen"].tolist(),
-        normalisers=tensors["normalisers"].tolist(),
-    )
-    return BoostedFitted(base, judge, rounds, settings)
+    queries = queries_for(ensemble, settings)
+    critics = CalibratedCritics(ensemble, tensors["centres"], tensors["spreads"], queries)
+    state = WeightsState(rate, tensors["chosen"].tolist(), tensors["normalisers"].tolist())
+    return BoostedFitted(base, critics, state, settings)

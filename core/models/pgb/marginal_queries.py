@@ -1,8 +1,8 @@
-"""Questions: public yes-or-no questions about one or two columns of a record.
+"""Marginal queries: public yes-or-no questions about one or two columns of a record.
 
-They stand beside learned critics in boosting (`pgb.multiplicative_weights`). Critics see what a
-game was about when it ended, and may be blind to how often things occur; a fixed family of
-conditions "this column lies in that set (and that column in another)" is not. Which questions there
+They stand beside learned critics in boosting (`pgb.multiplicative_weights`). Critics see what
+training was about when it ended, and may be blind to how often things occur; a fixed family of
+conditions "this column lies in that set (and that column in another)" is not. Which queries there
 are depends on the declared domain and data-free randomness alone.
 
 Source: the query class of Hardt, Ligett and McSherry, "A simple and practical algorithm for
@@ -16,21 +16,21 @@ from torch import Tensor
 
 from core.table.codec import Block, Codec
 
-__all__ = ["Questions"]
+__all__ = ["MarginalQueries"]
 
 INTERVALS = 100  # of a number
 WIDTHS = (0.1, 0.5)  # of an interval, as shares of the declared scale
-ALONE = 0.25  # share of questions about one column
+ALONE = 0.25  # share of queries about one column
 ABOUT_TARGET = 0.5  # of the pairs, where there is a target
 
 
-class Questions:
-    """A fixed list of questions.
+class MarginalQueries:
+    """A fixed list of queries.
 
     Args:
       codec: of the domain.
       count: how many, ≥ 0.
-      seed: of which; the same seed asks the same.
+      seed: of which; the same seed gives the same.
     """
 
     def __init__(self, codec: Codec, count: int, *, seed: int = 0):
@@ -60,14 +60,14 @@ class Questions:
         return self._count
 
     @torch.no_grad()
-    def __call__(self, seen: Tensor) -> Tensor:
+    def __call__(self, records: Tensor) -> Tensor:
         """Records as critics see them, float32 [b, w] → 1 for yes and 0 for no, [b, count]."""
-        device = seen.device
-        x = seen[:, self._places.to(device)]
+        device = records.device
+        x = records[:, self._places.to(device)]
         inside = (x >= self._lows.to(device)) & (x < self._highs.to(device))
-        on = seen[:, self._guards.clamp_min(0).to(device)] > 0.5
+        on = records[:, self._guards.clamp_min(0).to(device)] > 0.5
         inside &= on | (self._guards < 0).to(device)
-        always = torch.ones((len(seen), 1), dtype=torch.bool, device=device)
+        always = torch.ones((len(records), 1), dtype=torch.bool, device=device)
         sets = torch.cat([inside, always], dim=1)
         left, right = (side.to(device) for side in self._pairs)
         return (sets[:, left] & sets[:, right]).float()
@@ -84,19 +84,19 @@ def _sets(block: Block, random: torch.Generator) -> list[tuple[int, float, float
     many = len(block.states) > 1
     widths = WIDTHS[0] + (WIDTHS[1] - WIDTHS[0]) * torch.rand(INTERVALS, generator=random)
     starts = torch.rand(INTERVALS, generator=random) * (1.0 - widths)
-    starts[:2], widths[0] = 0.0, 0.5  # the lower half is always asked about
-    found = [
+    starts[:2], widths[0] = 0.0, 0.5  # the lower half is always there
+    intervals = [
         (block.start, float(a), float(a + w), block.start + 1 if many else -1)
         for a, w in zip(starts, widths, strict=True)
     ]
     states = range(1, len(block.states)) if many else ()
-    return [*found, *((block.start + 1 + i, 0.5, 2.0, -1) for i in states)]
+    return [*intervals, *((block.start + 1 + i, 0.5, 2.0, -1) for i in states)]
 
 
 def _pairs(
     columns: Tensor, count: int, target: int | None, random: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Two sets a question; the second is "always" (one past the last) where it is about one."""
+    """Two sets a query; the second is "always" (one past the last) where it is about one."""
     always = len(columns)
     known = torch.unique(columns)
 

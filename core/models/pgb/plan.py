@@ -7,7 +7,7 @@ what the paper counts per round and composed in the same accountant as the base.
 kept follows from step counts alone. Everything else touches generated records only: the calibration
 of critics, the weights, the constant of rejection sampling.
 
-Options are the critics, public questions about one or two columns, and the opposites of both; the
+Options are the critics, public queries of one or two columns, and the opposites of both; the
 last two are ours (`pgb.multiplicative_weights` says why). Without differential privacy each round
 picks the best.
 
@@ -22,7 +22,7 @@ from typing import Any, ClassVar, TypeVar
 from core.models.card import Card, Chart, Setting, Stage, settings_of
 from core.models.dp_auto_gan.plan import DpAutoGan
 from core.models.dp_gan.plan import DpGan
-from core.models.pgb.settings import WITHOUT_PRIVACY, BoostedSettings, PgbSettings, parted
+from core.models.pgb.settings import WITHOUT_PRIVACY, BoostedSettings, PgbSettings, split_settings
 from core.models.ppem.plan import Ppem
 from core.models.registry import register
 from core.models.synthesizer import Synthesizer
@@ -117,7 +117,7 @@ class Pgb(Synthesizer[BoostedSettings]):
     def configure(self, settings: Mapping[str, Any], *, private: bool) -> BoostedSettings:
         """See `Synthesizer.configure`; settings of the base may be given too."""
         fitting = {} if private else self.without_privacy
-        own, rest = parted({**fitting, **settings})
+        own, rest = split_settings({**fitting, **settings})
         return BoostedSettings(own, BASES[own.base].configure(rest, private=private))
 
     def phases(

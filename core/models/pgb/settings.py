@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from core.models.card import tunable
 from core.models.synthesizer import Settings
 
-__all__ = ["WITHOUT_PRIVACY", "BoostedSettings", "PgbSettings", "parted"]
+__all__ = ["WITHOUT_PRIVACY", "BoostedSettings", "PgbSettings", "split_settings"]
 
 # What serves better where there is no noise, unless it is set by hand.
 WITHOUT_PRIVACY = {"rounds": 1000, "candidates": 1024}
@@ -22,10 +22,10 @@ class PgbSettings(BaseModel):
 
     Attributes:
       base: id of the model that is boosted.
-      snapshots: N, its generators and critics, evenly spaced over the last quarter of its game.
+      snapshots: N, its generators and critics, evenly spaced over the last quarter of its training.
       rounds: T, private selections.
-      candidates: r, records of each generator that the game is played with.
-      questions: public questions that play beside the learned critics; 0 asks none.
+      candidates: r, records of each generator that are weighed.
+      questions: public queries that stand beside the learned critics; 0 for none.
       boost_share: of the budget, for the selections.
       rejection: 1 to also keep records in proportion to D/(1 - D) of the average critic, 0 not to.
     """
@@ -68,7 +68,7 @@ class BoostedSettings:
         return self.base.model_dump() | self.own.model_dump()
 
 
-def parted(settings: Mapping[str, Any]) -> tuple[PgbSettings, dict[str, Any]]:
+def split_settings(settings: Mapping[str, Any]) -> tuple[PgbSettings, dict[str, Any]]:
     """Boosting's own settings, and the base's by name, of all by name."""
     names = PgbSettings.model_fields
     own = PgbSettings(**{name: value for name, value in settings.items() if name in names})

@@ -1,4 +1,4 @@
-"""Boosting's training: the base, then a game of its generators against private choices."""
+"""Boosting's training: the base, then weights of its generators' records by private choices."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ from typing import Protocol, cast
 import torch
 
 from core.models.events import Emitter
-from core.models.pgb.fitted import BoostedFitted, questions_for, read_boosted
-from core.models.pgb.multiplicative_weights import Judge, Rounds
+from core.models.pgb.fitted import BoostedFitted, queries_for, read_boosted
+from core.models.pgb.multiplicative_weights import (
+    CalibratedCritics,
+    MultiplicativeWeights,
+    WeightsState,
+)
 from core.models.pgb.plan import BASES, BOOST
-from core.models.pgb.settings import PgbSettings, parted
-from core.models.shared.fitted import SlotFitted
-from core.models.shared.snapshot_ensemble import Players
-from core.models.shared.training_loop import Checkpoint, TrainingLoop
+from core.models.pgb.settings import PgbSettings, split_settings
+from core.models.shared.fitted import FittedGenerator
+from core.models.shared.snapshot_ensemble import SnapshotEnsemble
+from core.models.shared.training_loop import Checkpoint, private, train
 from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
@@ -28,15 +32,15 @@ __all__ = ["fit", "load"]
 class BaseTrainer(Protocol):
     """The module `trainer` of a model that can be boosted."""
 
-    def fit(self, table: PrivateTable, plan: Plan, context: FitContext) -> SlotFitted:
+    def fit(self, table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator:
         """See `Synthesizer.fit`."""
         ...
 
-    def load(self, folder: Path) -> SlotFitted:
+    def load(self, folder: Path) -> FittedGenerator:
         """See `Synthesizer.load`."""
         ...
 
-    def ensemble(self, fitted: SlotFitted) -> Players:
+    def ensemble(self, fitted: FittedGenerator) -> SnapshotEnsemble:
         """The generators and critics that the fit kept along the way."""
         ...
 
@@ -48,7 +52,7 @@ def _trainer(base: str) -> BaseTrainer:
 
 def fit(table: PrivateTable, plan: Plan, context: FitContext) -> BoostedFitted:
     """See `Synthesizer.fit`."""
-    own, rest = parted(plan.settings)
+    own, rest = split_settings(plan.settings)
     checkpoint = Checkpoint.open(context, "pgb.pt", table.meter)
     trainer = _trainer(own.base)
     fitted = trainer.fit(
@@ -56,40 +60,38 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> BoostedFitted:
         plan.model_copy(update={"settings": rest}),
         replace(context, seed=checkpoint.seed),
     )
-    players = trainer.ensemble(fitted)
+    ensemble = trainer.ensemble(fitted)
     random = torch.Generator().manual_seed(checkpoint.seed + 7)
-    pool = torch.cat([players.draw(j, own.candidates, random) for j in range(len(players))])
-    seen = players.heads.seen(pool)
-    judge = Judge.calibrate(players, seen, questions_for(players, own.model_dump()))
+    drawn = [ensemble.draw(j, own.candidates, random) for j in range(len(ensemble))]
+    candidates = ensemble.heads.critic_input(torch.cat(drawn))
+    critics = CalibratedCritics.calibrate(ensemble, candidates, queries_for(ensemble, own))
     phase = plan.phase(BOOST)
     Emitter(context.observe).phase(BOOST, phase.title, private=True)
     watching = Emitter(context.observe, obeys=())  # a wish to stop is followed after the round
-    selection = table.selection(BOOST, judge, tick=watching.rows(BOOST))
-    rounds = Rounds.fresh(judge, seen)
-    if "rounds" in checkpoint.state:
-        rounds = Rounds(judge, rounds.likes, **checkpoint.state["rounds"])
+    selection = table.selection(BOOST, critics, tick=watching.rows(BOOST))
+    state = WeightsState(**checkpoint.state.get("rounds", {}))
+    done = table.meter.runs(BOOST)
+    weights = MultiplicativeWeights(critics, critics(candidates), selection, state=state, done=done)
 
     def boosted() -> BoostedFitted:
-        return BoostedFitted(fitted, judge, rounds, own.model_dump())
+        return BoostedFitted(fitted, critics, state, own)
 
-    TrainingLoop(
-        name=BOOST,
-        title=phase.title,
-        start=table.meter.runs(BOOST),
+    train(
+        private(phase),
+        weights,
         steps=own.rounds,
-        step=lambda: rounds.play(selection),
-        metrics=lambda _: rounds.metrics(),
+        checkpoint=checkpoint,
+        key="rounds",
         preview=lambda: boosted().preview(),
-        keep=lambda: checkpoint.keep(rounds=rounds.state()),
-        private=True,
-    ).run(context.observe)
+        observe=context.observe,
+    )
     return boosted()
 
 
 def load(folder: Path) -> BoostedFitted:
     """See `Synthesizer.load`."""
-    text = json.loads((folder / "pgb.json").read_text(encoding="utf-8"))
-    own = PgbSettings(**text["settings"])
+    values = json.loads((folder / "pgb.json").read_text(encoding="utf-8"))
+    own = PgbSettings(**values["settings"])
     trainer = _trainer(own.base)
     fitted = trainer.load(folder / "base")
-    return read_boosted(folder, fitted, trainer.ensemble(fitted), own.model_dump(), text["rate"])
+    return read_boosted(folder, fitted, trainer.ensemble(fitted), own, values["rate"])

@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from core.privacy.dpsgd.dense import Dense, GradFactor, Tape
 
-__all__ = ["Energy", "Pass", "as_critics", "lipschitz", "shapes"]
+__all__ = ["Energy", "EnergyTape", "as_critics", "lipschitz", "shapes"]
 
 _leaky_back = torch.ops.aten.leaky_relu_backward
 
@@ -41,23 +41,23 @@ def shapes(name: str, parts: Sequence[int], hidden: int) -> dict[str, tuple[int,
 
 
 @dataclass(frozen=True)
-class Pass:
-    """What a pass kept: the parts of the input, and the tape behind the first layers."""
+class EnergyTape:
+    """What a forward pass saves: the parts of the input, and the tape of the joint layers."""
 
     parts: tuple[Tensor, ...]
-    tape: Tape
+    joint: Tape
 
     @property
     def out(self) -> Tensor:
         """Energies, float32 [b, 1]."""
-        return self.tape.out
+        return self.joint.out
 
 
 class Energy:
     """One energy whose layers live in a `Dense`.
 
     Args:
-      networks: holds the stacks of `shapes`.
+      networks: holds the networks of `shapes`.
       name: of the energy.
       columns: for each part, int64 [·]: which columns of a row it reads.
 
@@ -70,7 +70,7 @@ class Energy:
         self._first = [networks[f"{name}.{i}"] for i in range(len(columns))]
         self._joint = networks[name]
         self.first = self._columns[0]
-        self._widths = [stack.layers[0].outputs for stack in self._first]
+        self._widths = [mlp.layers[0].outputs for mlp in self._first]
 
     def __call__(self, rows: Tensor) -> Tensor:
         """Float32 [b, w] → [b, 1], under autograd with respect to the rows."""
@@ -79,57 +79,54 @@ class Energy:
         return out
 
     @torch.no_grad()
-    def forward(self, rows: Tensor) -> Pass:
-        """Float32 [b, w] → a pass; no autograd."""
+    def forward(self, rows: Tensor) -> EnergyTape:
+        """Float32 [b, w] → a tape; no autograd."""
         parts = tuple(rows.index_select(1, column) for column in self._columns)
         first = [s.forward(x).out for s, x in zip(self._first, parts, strict=True)]
         hidden = functional.leaky_relu_(torch.cat(first, dim=1), self._joint.slope)
-        return Pass(parts, self._joint.forward(hidden))
+        return EnergyTape(parts, self._joint.forward(hidden))
 
     @torch.no_grad()
-    def backward(self, run: Pass, gradient: Tensor) -> list[GradFactor]:
+    def backward(self, tape: EnergyTape, gradient: Tensor) -> list[GradFactor]:
         """Gradient factors of every layer for an output gradient, float32 [b, 1] per record."""
-        grad_factors, g = self._joint.backward(run.tape, gradient, to_input=True)
+        grad_factors, g = self._joint.backward(tape.joint, gradient, to_input=True)
         assert g is not None
-        for stack, left, x in zip(self._first, self._split(run, g), run.parts, strict=True):
-            grad_factors.append(GradFactor(stack.layers[0], left, x))
+        for mlp, backprops, x in zip(self._first, self._split(tape, g), tape.parts, strict=True):
+            grad_factors.append(GradFactor(mlp.layers[0], backprops, x))
         return grad_factors
 
     @torch.no_grad()
-    def slope(self, run: Pass) -> tuple[Tensor, list[GradFactor]]:
+    def input_gradient(self, tape: EnergyTape) -> tuple[Tensor, list[GradFactor]]:
         """The input gradient v, float32 [b, first part], and the gradient factors that made it.
 
         Only the first part's: further parts are what the energy is conditioned on.
         """
-        grad_factors, g = self._joint.backward(run.tape, torch.ones_like(run.out), to_input=True)
+        grad_factors, g = self._joint.backward(tape.joint, torch.ones_like(tape.out), to_input=True)
         assert g is not None
-        left = self._split(run, g)[0]
-        stack = self._first[0]
-        return torch.mm(left, stack.weight(0)), [
-            GradFactor(stack.layers[0], left, run.parts[0]),
-            *grad_factors,
-        ]
+        backprops, mlp = self._split(tape, g)[0], self._first[0]
+        first = GradFactor(mlp.layers[0], backprops, tape.parts[0])
+        return torch.mm(backprops, mlp.weight(0)), [first, *grad_factors]
 
     @torch.no_grad()
     def double_backward(
-        self, run: Pass, made: Sequence[GradFactor], direction: Tensor
+        self, tape: EnergyTape, factors: Sequence[GradFactor], direction: Tensor
     ) -> list[GradFactor]:
-        """Gradient factors for a loss that depends on `slope` alone.
+        """Gradient factors for a loss that depends on `input_gradient` alone.
 
         Args:
-          run: the pass.
-          made: the gradient factors that `slope` returned.
+          tape: of `forward`.
+          factors: those that `input_gradient` returned.
           direction: ∂loss/∂v, float32 [b, first part], per record.
         """
-        first = GradFactor(made[0].layer, made[0].backprops, direction, bias=False)
+        first = GradFactor(factors[0].layer, factors[0].backprops, direction, bias=False)
         q = torch.mm(direction, self._first[0].weight(0).t())
-        hidden = run.tape.activations[0]
+        hidden = tape.joint.activations[0]
         if len(self._widths) > 1:
             q = functional.pad(q, (0, hidden.shape[1] - q.shape[1]))
         q = _leaky_back(q, hidden, self._joint.slope, True)
-        return [first, *self._joint.double_backward(run.tape, made[1:], q)]
+        return [first, *self._joint.double_backward(tape.joint, factors[1:], q)]
 
-    def spread(self, flats: Tensor, places: Tensor) -> list[tuple[Tensor, Tensor]]:
+    def as_layers(self, flats: Tensor, places: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Its layers under several parameter vectors, as plain layers of one input.
 
         Args:
@@ -140,8 +137,8 @@ class Energy:
           Weights [N, out, in] and biases [N, out]; the first layer reads the wider input.
         """
         first, bias = [], []
-        for stack, columns in zip(self._first, self._columns, strict=True):
-            own, shift = stack.layers[0].views(flats)
+        for mlp, columns in zip(self._first, self._columns, strict=True):
+            own, shift = mlp.layers[0].views(flats)
             wide = own.new_zeros((*own.shape[:2], int(places.max()) + 1))
             wide[:, :, places[columns]] = own
             first.append(wide)
@@ -149,9 +146,9 @@ class Energy:
         joint = [layer.views(flats) for layer in self._joint.layers]
         return [(torch.cat(first, dim=1), torch.cat(bias, dim=1)), *joint]
 
-    def _split(self, run: Pass, g: Tensor) -> tuple[Tensor, ...]:
+    def _split(self, tape: EnergyTape, g: Tensor) -> tuple[Tensor, ...]:
         """The gradient behind each first layer, from that of what they feed."""
-        behind = _leaky_back(g, run.tape.activations[0], self._joint.slope, True)
+        behind = _leaky_back(g, tape.joint.activations[0], self._joint.slope, True)
         return torch.split(behind, self._widths, dim=1)
 
 
@@ -161,12 +158,12 @@ def as_critics(
     """Minus the sum of energies, as one fully connected network side by side.
 
     Args:
-      energies, flats, places: see `Energy.spread`; of one `Dense`.
+      energies, flats, places: see `Energy.as_layers`; of one `Dense`.
 
     Returns:
       Weights [N, out, in] and biases [N, out] of each layer, higher where a record looks real.
     """
-    each = [energy.spread(flats, places) for energy in energies]
+    each = [energy.as_layers(flats, places) for energy in energies]
     layers = []
     for depth, parts in enumerate(zip(*each, strict=True)):
         weights, biases = zip(*parts, strict=True)
@@ -190,8 +187,8 @@ def _diagonal(blocks: Sequence[Tensor]) -> Tensor:
     return whole
 
 
-def lipschitz(slope: Tensor, weight: float) -> Tensor:
+def lipschitz(gradient: Tensor, weight: float) -> Tensor:
     """∂/∂v of weight · (|v| - 1)², per record, float32 [b, w]; zero where v is zero."""
-    norm = torch.linalg.vector_norm(slope, dim=1, keepdim=True)
-    direction: Tensor = slope * (2.0 * weight * (norm - 1.0) / norm.clamp_min(1e-12))
+    norm = torch.linalg.vector_norm(gradient, dim=1, keepdim=True)
+    direction: Tensor = gradient * (2.0 * weight * (norm - 1.0) / norm.clamp_min(1e-12))
     return direction

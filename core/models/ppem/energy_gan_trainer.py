@@ -1,8 +1,8 @@
-"""Pair: an energy that learns privately and a generator that learns from the energy alone.
+"""EnergyGanTrainer: an energy learns privately, a generator learns from the energy alone.
 
 The energy's loss is E(x) + [m - E(x̃)]₊ at real x and generated x̃, with a Lipschitz penalty at
-points between them; the generator's is E(x̃). A conditional pair scores one part of a record given
-the other.
+points between them; the generator's is E(x̃). A conditional energy scores some columns of a record
+given the others.
 """
 
 from __future__ import annotations
@@ -15,18 +15,16 @@ import torch
 from torch import Tensor, nn
 
 from core.models.ppem.energy import Energy, lipschitz
-from core.models.ppem.stein_penalty import Stein
-from core.models.shared.dp_optimizer import Descent
-from core.models.shared.gan_trainer import fall
+from core.models.ppem.plan import CRITICAL, STATISTIC
+from core.models.ppem.stein_penalty import SteinPenalty
+from core.models.shared.adversarial import AdversarialConfig, AdversarialTrainer
 from core.models.shared.heads import Heads
-from core.models.shared.snapshots import Snapshots
-from core.privacy.dpsgd.clipping import clipped_sum
 from core.privacy.dpsgd.dense import Dense, GradFactor
 from core.privacy.dpsgd.gradient import ClippedGradient, SampledRelease
 from core.privacy.dpsgd.penalty import PenalisedGradient
 from core.privacy.dpsgd.stream import Draws
 
-__all__ = ["Margin", "Pair", "SplitGenerator"]
+__all__ = ["EnergyGanConfig", "EnergyGanTrainer", "SplitGenerator"]
 
 
 class SplitGenerator(nn.Module):
@@ -69,275 +67,201 @@ class SplitGenerator(nn.Module):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Margin:
-    """How a pair is trained.
+class EnergyGanConfig(AdversarialConfig):
+    """See `AdversarialConfig`, with an energy for a critic.
 
     Attributes:
-      steps: generator steps in all.
-      energy_steps: private energy steps before each.
-      fakes: generated records a step, of either player.
-      rate, energy_rate: peak learning rates.
-      clip_norm: of one record's energy gradient, C > 0, or inf.
-      penalty_clip: of the batch-level penalty, over C.
+      penalty_clip: of the batch-level penalty, over the clip norm.
       margin: m > 0.
       lipschitz: weight of the Lipschitz penalty.
-      box: largest absolute weight of the energy over the largest its layer starts with; 0 for none.
-      strength: λ_α of the α-LMDP penalty; 0 for none.
+      penalty: weight λ_α of the α-LMDP penalty; 0 for none.
       temperature: of the Gumbel-softmax.
-      averaging: decay of the running average of generator weights.
-      snapshots: pairs of players kept over the last quarter, for boosting.
     """
 
-    steps: int
-    energy_steps: int
-    fakes: int
-    rate: float
-    energy_rate: float
-    clip_norm: float
     penalty_clip: float
     margin: float
     lipschitz: float
-    box: float
-    strength: float
+    penalty: float
     temperature: float
-    averaging: float = 0.99
-    snapshots: int = 0
 
 
 Split = Callable[[Tensor], "tuple[Tensor, Tensor | None]"]
 
 
-class Pair:
+class EnergyGanTrainer(AdversarialTrainer):
     """Energies against a generator.
 
     Args:
+      generator: of the columns that are generated.
       networks: holds the energies' layers.
       energies: whose sum is the energy.
-      generator: of the part that is generated.
-      heads: of that part.
-      split: rows of the release [b, w] → the generated part and what is given (or None); what a
+      heads: of the generated columns.
+      release: of the private phase.
+      config: see `EnergyGanConfig`.
+      split: rows of the release [b, w] → the generated columns and what is given (or None); what a
         record draws is cut off before.
       given: (b, random) → what to generate for, in training of the generator; None without.
-      release: of the private phase.
-      how: see `Margin`.
-      steins: one a protected group, whose energy is among `energies`.
-      seed: of data-free randomness.
+      penalties: one a protected group, whose energy is among `energies`.
     """
+
+    config: EnergyGanConfig
+    generator: SplitGenerator
 
     def __init__(
         self,
+        generator: SplitGenerator,
         networks: Dense,
         energies: Sequence[Energy],
-        generator: SplitGenerator,
         heads: Heads,
-        split: Split,
         release: SampledRelease,
         *,
-        how: Margin,
-        seed: int,
-        device: str,
+        config: EnergyGanConfig,
+        split: Split,
         given: Callable[[int, torch.Generator], Tensor] | None = None,
-        steins: Sequence[Stein] = (),
+        penalties: Sequence[SteinPenalty] = (),
     ):
-        self.networks, self.energies = networks, tuple(energies)
-        self.generator = generator.to(device)
-        self.averaged = [p.detach().clone() for p in self.generator.parameters()]
-        self.how, self.steins = how, tuple(steins)
-        self.done = 0
-        self.snapshots = Snapshots(how.snapshots, how.steps)
+        self.energies, self.penalties = tuple(energies), tuple(penalties)
         self._heads, self._split, self._given = heads, split, given
-        self._random = torch.Generator(device).manual_seed(seed)
-        self._shown = torch.Generator(device).manual_seed(seed + 1)  # metrics come by the clock
-        self._device = device
-        self._expected = release.expected_batch
-        bound = how.box * networks.init_bounds() if how.box else None
-        if bound is not None:
-            with torch.no_grad():
-                networks.flat.clamp_(-bound, bound)
-        self.descent = Descent(
-            networks,
-            self._mechanism(),
-            release,
-            rate=how.energy_rate,
-            steps=how.steps * how.energy_steps,
-            free=None if given is not None else self._fake_side,
-            bound=bound,
-        )
-        self._other = torch.zeros(networks.size, device=device)
-        self._optimiser = torch.optim.Adam(
-            self.generator.parameters(), lr=how.rate, betas=(0.5, 0.9), fused=True
-        )
+        # metrics come by the clock, so they draw from a stream of their own
+        device = networks.flat.device
+        self._metrics_random = torch.Generator(device).manual_seed(config.seed + 1)
+        self._expected_batch = release.expected_batch
+        super().__init__(generator, networks, release, config=config, fakes_apart=given is None)
 
     @property
     def draws(self) -> Draws:
-        """What a record's row brings beside it: a latent point, a uniform a slot, a place between.
+        """What a record's row brings beside it: a latent point, a uniform a bin, a place between.
 
         They are the record's own, so that its generated partner depends on no other record.
         """
         return Draws(normals=self.generator.latent, uniforms=self._heads.total + 1)
 
-    def _mechanism(self) -> ClippedGradient | PenalisedGradient:
-        if not (self.steins and self.how.strength):
+    def critic_mechanism(self) -> ClippedGradient | PenalisedGradient:
+        """See `AdversarialTrainer`; penalised where groups are protected."""
+        if not (self.penalties and self.config.penalty):
             return ClippedGradient(
-                networks=self.networks,
-                grad_factors=self._real_side,
-                clip_norm=self.how.clip_norm,
+                networks=self.critic,
+                grad_factors=self._record_grad_factors,
+                clip_norm=self.config.clip_norm,
                 draws=self.draws,
             )
         return PenalisedGradient(
-            networks=self.networks,
-            grad_factors=self._real_side,
-            penalty=self._penalty,
-            clip_norm=self.how.clip_norm,
+            networks=self.critic,
+            grad_factors=self._record_grad_factors,
+            penalty=self._penalty_grad_factors,
+            clip_norm=self.config.clip_norm,
             draws=self.draws,
-            penalty_clip=self.how.penalty_clip * self.how.clip_norm,
+            penalty_clip=self.config.penalty_clip * self.config.clip_norm,
         )
 
-    def step(self) -> None:
-        """`energy_steps` private steps of the energy, then one of the generator."""
-        how = self.how
-        for _ in range(min(how.energy_steps, self.descent.steps - self.descent.done)):
-            self.descent.step()
-        self._optimiser.param_groups[0]["lr"] = how.rate * fall(self.done, how.steps)
-        self._optimiser.zero_grad(set_to_none=True)
-        given = None if self._given is None else self._given(how.fakes, self._random)
-        made = self._make(how.fakes, given)
-        rows = made if given is None else torch.cat([made, given], dim=1)
-        torch.stack([energy(rows).mean() for energy in self.energies]).sum().backward()  # type: ignore[no-untyped-call]
-        self._optimiser.step()
-        self.done += 1
-        with torch.no_grad():
-            keep = min(how.averaging, self.done / (self.done + 10.0))
-            torch._foreach_lerp_(
-                self.averaged, [p.detach() for p in self.generator.parameters()], 1.0 - keep
-            )
-            self.snapshots.look(self.done, self.generator, self.networks.flat)
-            if self.done % 20 == 1:
-                for stein in self.steins:
-                    stein.look(rows)
+    def fake_grad_factors(self) -> list[GradFactor]:
+        """See `AdversarialTrainer`: of [m - E(x̃)]₊."""
+        return self._margin_grad_factors(self._sample(self.config.fakes, self._random))
+
+    def generator_loss(self) -> Tensor:
+        """See `AdversarialTrainer`: the mean of E(x̃); now and then penalties look at x̃ too."""
+        config, random = self.config, self._random
+        given = None if self._given is None else self._given(config.fakes, random)
+        logits = self.generator(self._latents(config.fakes, random), given)
+        rows = self._heads.relaxed(logits, temperature=config.temperature, generator=random)
+        if given is not None:
+            rows = torch.cat([rows, given], dim=1)
+        if self.done % 20 == 0:
+            for penalty in self.penalties:
+                penalty.update_bandwidth(rows.detach())
+        return torch.stack([energy(rows).mean() for energy in self.energies]).sum()
 
     def metrics(self) -> dict[str, float]:
-        """What the descent tells."""
-        return self.descent.metrics()
+        """What the private steps tell, and the least convincing group's Stein statistic.
+
+        The statistic is of generated records: it touches no private data.
+        """
+        metrics = super().metrics()
+        if self.penalties:
+            rows = self._sample(1 + self.config.fakes, self._metrics_random)
+            metrics[STATISTIC] = min(penalty.statistic(rows) for penalty in self.penalties)
+            metrics[CRITICAL] = self.penalties[0].critical
+        return metrics
+
+    def _latents(self, count: int, random: torch.Generator) -> Tensor:
+        shape = (count, self.generator.latent)
+        return torch.randn(shape, generator=random, device=self._device)
 
     @torch.no_grad()
-    def statistics(self) -> list[float]:
-        """Ŝ of generated records under each protected group's energy: touches no private data."""
-        rows = self._make(1 + self.how.fakes, None, self._shown)
-        return [stein.statistic(rows) for stein in self.steins]
-
-    def _make(
-        self, count: int, given: Tensor | None, random: torch.Generator | None = None
-    ) -> Tensor:
-        random = self._random if random is None else random
-        z = torch.randn((count, self.generator.latent), generator=random, device=self._device)
-        logits, heads = self.generator(z, given), self._heads
-        if torch.is_grad_enabled():
-            return heads.relaxed(logits, temperature=self.how.temperature, generator=random)
-        uniform = torch.rand(logits.shape, generator=random, device=self._device)
-        return heads.seen(heads.chosen(logits, uniform=uniform))
+    def _sample(self, count: int, random: torch.Generator) -> Tensor:
+        """Generated records as energies see them, float32 [count, w]."""
+        logits = self.generator(self._latents(count, random))
+        return self._heads.sample_critic_input(logits, generator=random)
 
     @torch.no_grad()
-    def _real_side(self, rows: Tensor) -> list[GradFactor]:
+    def _record_grad_factors(self, rows: Tensor) -> list[GradFactor]:
         """Factors for E(x) + the Lipschitz penalty, and for [m - E(x̃)]₊ with x̃ made from x's."""
-        record, z, uniform, mix = self._drawn(rows)
+        record, z, uniform, mix = self._parts(rows)
         own, given = self._split(record)
-        logits = self.generator(z, given)
-        made = self._heads.seen(self._heads.chosen(logits, uniform=uniform))
-        between = torch.lerp(made, own, mix)
+        one_hot = self._heads.sample_one_hot(self.generator(z, given), uniform=uniform)
+        fake = self._heads.critic_input(one_hot)
+        between = torch.lerp(fake, own, mix)
+        real = own
         if given is not None:
-            made, between = torch.cat([made, given], 1), torch.cat([between, given], 1)
-            rows = torch.cat([own, given], 1)
-        grad_factors: list[GradFactor] = []
-        runs = [energy.forward(rows) for energy in self.energies]
-        for energy, run in zip(self.energies, runs, strict=True):
-            grad_factors += energy.backward(run, torch.ones_like(run.out))
+            real, fake, between = (torch.cat([x, given], 1) for x in (own, fake, between))
+        grad_factors = self._score_grad_factors(real, torch.ones_like)
         if given is not None:
-            grad_factors += self._margin_grad_factors(made)
-        grad_factors += self._lipschitz_grad_factors(between)
-        return grad_factors
+            grad_factors += self._margin_grad_factors(fake)
+        return grad_factors + self._lipschitz_grad_factors(between)
 
-    def _drawn(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Rows of the release → records [b, w], latents, uniforms a slot, and mixtures [b, 1]."""
+    def _parts(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Rows of the release → records [b, w], latents, uniforms a bin, and mixtures [b, 1]."""
         latent, total = self.generator.latent, self._heads.total
         width = rows.shape[1] - sum(self.draws)
         record, z, uniform, mix = torch.split(rows, [width, latent, total, 1], dim=1)
         return record, z, uniform, mix
 
+    def _score_grad_factors(
+        self, rows: Tensor, derivative: Callable[[Tensor], Tensor]
+    ) -> list[GradFactor]:
+        """Factors for a function of E at each row; `derivative` is by E, float32 [b, 1] → same."""
+        tapes = [energy.forward(rows) for energy in self.energies]
+        gradient = derivative(torch.stack([tape.out for tape in tapes]).sum(dim=0))
+        grad_factors: list[GradFactor] = []
+        for energy, tape in zip(self.energies, tapes, strict=True):
+            grad_factors += energy.backward(tape, gradient)
+        return grad_factors
+
+    def _margin_grad_factors(self, fake: Tensor) -> list[GradFactor]:
+        """Gradient factors for [m - E(x̃)]₊."""
+        margin = self.config.margin
+        return self._score_grad_factors(fake, lambda score: -(score < margin).to(score.dtype))
+
     def _lipschitz_grad_factors(self, between: Tensor) -> list[GradFactor]:
         """Gradient factors for λ(|∇E| - 1)², E the sum of the energies."""
-        if not self.how.lipschitz:
+        if not self.config.lipschitz:
             return []
-        runs = [energy.forward(between) for energy in self.energies]
-        found = [energy.slope(run) for energy, run in zip(self.energies, runs, strict=True)]
+        tapes = [energy.forward(between) for energy in self.energies]
+        gradients = [e.input_gradient(tape) for e, tape in zip(self.energies, tapes, strict=True)]
         total = torch.zeros_like(between)
-        for energy, (slope, _) in zip(self.energies, found, strict=True):
-            total.index_add_(1, energy.first, slope)
-        direction = lipschitz(total, self.how.lipschitz)
+        for energy, (gradient, _) in zip(self.energies, gradients, strict=True):
+            total.index_add_(1, energy.first, gradient)
+        direction = lipschitz(total, self.config.lipschitz)
         grad_factors: list[GradFactor] = []
-        for energy, run, (_, made) in zip(self.energies, runs, found, strict=True):
-            grad_factors += energy.double_backward(
-                run, made, direction.index_select(1, energy.first)
-            )
+        for energy, tape, (_, factors) in zip(self.energies, tapes, gradients, strict=True):
+            own = direction.index_select(1, energy.first)
+            grad_factors += energy.double_backward(tape, factors, own)
         return grad_factors
 
-    def _margin_grad_factors(self, made: Tensor) -> list[GradFactor]:
-        """Gradient factors for [m - E(x̃)]₊."""
-        runs = [energy.forward(made) for energy in self.energies]
-        total = torch.stack([run.out for run in runs]).sum(dim=0)
-        inside = -(total < self.how.margin).to(total.dtype)
-        grad_factors: list[GradFactor] = []
-        for energy, run in zip(self.energies, runs, strict=True):
-            grad_factors += energy.backward(run, inside)
-        return grad_factors
-
-    @torch.no_grad()
-    def _fake_side(self, gradient: Tensor) -> None:
-        """Add the clipped gradient of [m - E(x̃)]₊ at generated records: no private data."""
-        ones = torch.ones(self.how.fakes, device=self._device)
-        clipped_sum(
-            self._margin_grad_factors(self._make(self.how.fakes, None)),
-            clip_norm=self.how.clip_norm,
-            mask=ones,
-            views=self.networks.views(self._other),
-        )
-        gradient.add_(self._other, alpha=1.0 / self.how.fakes)
-
-    def _penalty(self, rows: Tensor) -> list[GradFactor]:
+    def _penalty_grad_factors(self, rows: Tensor) -> list[GradFactor]:
         """Factors for λ_α Σ [critical - Ŝ]₊ over protected groups, in units of a sum over rows."""
-        own, _ = self._split(self._drawn(rows)[0])
-        grad_factors: list[GradFactor] = []
-        for stein in self.steins:
-            grad_factors += stein.grad_factors(own, self.how.strength * self._expected)
-        return grad_factors
-
-    def weights(self) -> dict[str, Tensor]:
-        """The generator's averaged weights by name, on the CPU."""
-        names = [name for name, _ in self.generator.named_parameters()]
-        return {n: a.detach().cpu().clone() for n, a in zip(names, self.averaged, strict=True)}
+        own, _ = self._split(self._parts(rows)[0])
+        weight = self.config.penalty * self._expected_batch
+        return [f for penalty in self.penalties for f in penalty.grad_factors(own, weight)]
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything needed to go on, tensors and plain values only."""
-        return {
-            "generator": self.generator.state_dict(),
-            "averaged": self.averaged,
-            "optimiser": self._optimiser.state_dict(),
-            "descent": self.descent.state_dict(),
-            "random": self._random.get_state(),
-            "snapshots": self.snapshots.pairs,
-            "bandwidths": [stein.bandwidth for stein in self.steins],
-        }
+        """See `AdversarialTrainer.state_dict`."""
+        bandwidths = [penalty.bandwidth for penalty in self.penalties]
+        return {**super().state_dict(), "bandwidths": bandwidths}
 
-    def go_on(self, state: dict[str, Any] | None, *, charged: int) -> None:
-        """Go on from `state_dict` or from the start; see `Descent.go_on` for `charged`."""
-        self.descent.go_on(None if state is None else state["descent"], charged=charged)
-        self.done = self.descent.done // self.how.energy_steps
-        if state is None:
-            return
-        self.generator.load_state_dict(state["generator"])
-        self.averaged = [p.to(self._device) for p in state["averaged"]]
-        self._optimiser.load_state_dict(state["optimiser"])
-        self._random.set_state(state["random"].cpu())
-        self.snapshots.pairs = list(state["snapshots"])
-        for stein, bandwidth in zip(self.steins, state["bandwidths"], strict=True):
-            stein.bandwidth = bandwidth
+    def load_state_dict(self, state: dict[str, Any] | None, *, charged: int) -> None:
+        """See `AdversarialTrainer.load_state_dict`."""
+        super().load_state_dict(state, charged=charged)
+        if state is not None:
+            for penalty, bandwidth in zip(self.penalties, state["bandwidths"], strict=True):
+                penalty.bandwidth = bandwidth

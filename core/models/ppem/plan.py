@@ -33,7 +33,7 @@ from core.models.synthesizer import Synthesizer
 from core.privacy.plan import Phase
 from core.table.schema import Domain
 
-__all__ = ["CONDITIONAL", "CRITICAL", "MARGINAL", "STATISTIC", "Ppem", "parts_of"]
+__all__ = ["CONDITIONAL", "CRITICAL", "MARGINAL", "STATISTIC", "Ppem", "column_groups"]
 
 MARGINAL, CONDITIONAL = "marginal", "conditional"
 TITLES = {
@@ -103,7 +103,7 @@ class Ppem(Synthesizer[PpemSettings]):
         self, domain: Domain, n: int, settings: PpemSettings, scale: float
     ) -> tuple[Phase, ...]:
         """See `Synthesizer.phases`."""
-        tagged, others = parts_of(domain)
+        tagged, others = column_groups(domain)
 
         def phase(name: str, what: str, share: float, steps: int) -> Phase:
             return gradient_phase(
@@ -127,7 +127,7 @@ class Ppem(Synthesizer[PpemSettings]):
         )
 
 
-def parts_of(domain: Domain) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def column_groups(domain: Domain) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Names of the columns that are modelled first, and of the others.
 
     Without tags all columns come first: there is nothing to keep apart.

@@ -5,6 +5,15 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from core.models.card import tunable
+from core.models.shared.settings import (
+    BATCH,
+    CLIP_NORM,
+    FAKES,
+    LATENT,
+    RATE,
+    SNAPSHOTS,
+    TEMPERATURE,
+)
 
 __all__ = ["WITHOUT_PRIVACY", "PpemSettings"]
 
@@ -26,7 +35,7 @@ class PpemSettings(BaseModel):
     """Public settings; none depends on data.
 
     Attributes:
-      marginal_steps, steps: generator steps of the two pairs.
+      marginal_steps, steps: generator steps of the two phases.
       energy_steps: private energy steps a generator step.
       batch: expected records a private step.
       fakes: generated records a step.
@@ -42,7 +51,7 @@ class PpemSettings(BaseModel):
       rate, energy_rate: peak learning rates.
       box: largest absolute energy weight over the largest at the start; 0 for none.
       temperature: of the Gumbel-softmax.
-      snapshots: of the last pair, kept over its last quarter for boosting.
+      snapshots: of the last phase, kept over its last quarter for boosting.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -56,23 +65,12 @@ class PpemSettings(BaseModel):
     energy_steps: int = tunable(
         10, "Energy steps each", "Private steps each.", form=(1, 100), ge=1, le=200
     )
-    batch: int = tunable(
-        512,
-        "Records a step",
-        "Expected size of a random batch.",
-        form=(1, 20_000),
-        ge=1,
-        le=100_000,
-    )
-    fakes: int = tunable(
-        256, "Generated records a step", "Larger is smoother.", form=(16, 5000), ge=16, le=10_000
-    )
+    batch: int = BATCH
+    fakes: int = FAKES
     marginal_share: float = tunable(
         0.2, "Budget, tagged columns", "Share of ε.", form=(0.01, 0.99), gt=0.0, lt=1.0
     )
-    clip_norm: float = tunable(
-        1.0, "Clip norm", "Largest influence of one record.", form=(0.01, 100), gt=0.0, le=100.0
-    )
+    clip_norm: float = CLIP_NORM
     penalty_clip: float = tunable(
         0.25, "Penalty clip", "Of the clip norm.", form=(0.01, 10), gt=0.0, le=10.0
     )
@@ -94,15 +92,11 @@ class PpemSettings(BaseModel):
     hidden: int = tunable(
         128, "Generator width", "Width of the generators' layers.", form=(4, 2048), ge=4, le=4096
     )
-    latent: int = tunable(
-        32, "Latent width", "Independent directions of variation.", form=(1, 512), ge=1, le=1024
-    )
+    latent: int = LATENT
     energy_hidden: int = tunable(
         64, "Energy width", "Smaller means less noise.", form=(4, 2048), ge=4, le=4096
     )
-    rate: float = tunable(
-        2e-4, "Generator rate", "Peak learning rate.", form=(1e-5, 0.1), gt=0.0, le=1.0
-    )
+    rate: float = RATE
     energy_rate: float = tunable(
         1e-3, "Energy rate", "Peak learning rate.", form=(1e-5, 0.1), gt=0.0, le=1.0
     )
@@ -114,7 +108,5 @@ class PpemSettings(BaseModel):
         ge=0.0,
         le=100.0,
     )
-    temperature: float = tunable(
-        0.7, "Temperature", "Of relaxed categories.", form=(0.05, 5), ge=0.05, le=10.0
-    )
-    snapshots: int = Field(default=0, ge=0, le=1000)
+    temperature: float = TEMPERATURE
+    snapshots: int = SNAPSHOTS

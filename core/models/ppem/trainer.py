@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core.models.ppem.conditional_pair import Chain
-from core.models.ppem.energy_gan_trainer import Pair
-from core.models.ppem.plan import CONDITIONAL, CRITICAL, MARGINAL, STATISTIC
+from core.models.ppem.energy_gan_trainer import EnergyGanTrainer
+from core.models.ppem.plan import CONDITIONAL, MARGINAL
 from core.models.ppem.settings import PpemSettings
-from core.models.shared.fitted import SlotFitted, read_fitted
-from core.models.shared.snapshot_ensemble import Players
-from core.models.shared.training_loop import Checkpoint, private_loop
+from core.models.ppem.tagged_first import TaggedFirst
+from core.models.shared.fitted import FittedGenerator, read_generator
+from core.models.shared.snapshot_ensemble import SnapshotEnsemble
+from core.models.shared.training_loop import Checkpoint, private, train
 from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
@@ -19,57 +19,50 @@ from core.table.codec import Codec
 __all__ = ["ensemble", "fit", "load"]
 
 
-def fit(table: PrivateTable, plan: Plan, context: FitContext) -> SlotFitted:
+def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator:
     """See `Synthesizer.fit`."""
     checkpoint = Checkpoint.open(context, "ppem.pt", table.meter)
-    chain = Chain(
+    settings = PpemSettings(**plan.settings)
+    model = TaggedFirst(
         Codec(table.domain),
-        PpemSettings(**plan.settings),
-        private=plan.budget.private,
+        settings,
         seed=checkpoint.seed,
         device=context.device,
+        bounded=plan.budget.private,
     )
 
-    def train(name: str, pair: Pair, label: str) -> None:
-        private_loop(
-            plan.phase(name),
-            pair,
-            steps=pair.how.steps,
+    def resume(name: str, trainer: EnergyGanTrainer) -> None:
+        trainer.load_state_dict(checkpoint.state.get(name), charged=table.meter.runs(name))
+
+    def go_through(name: str, trainer: EnergyGanTrainer) -> None:
+        train(
+            private(plan.phase(name)),
+            trainer,
+            steps=trainer.config.steps,
             checkpoint=checkpoint,
             key=name,
-            preview=lambda: chain.fitted().preview() if chain.complete else [],
-            metrics=lambda: _named(pair, label),
-        ).run(context.observe)
+            preview=lambda: model.fitted().preview() if model.complete else [],
+            observe=context.observe,
+        )
 
-    def resumed(name: str, pair: Pair) -> Pair:
-        pair.go_on(checkpoint.state.get(name), charged=table.meter.runs(name))
-        return pair
-
-    marginal = resumed(MARGINAL, chain.marginal(table))
+    marginal = model.marginal(table)
+    resume(MARGINAL, marginal)
     if CONDITIONAL not in checkpoint.state:
-        train(MARGINAL, marginal, "tagged")
-    if chain.others is not None:
-        train(CONDITIONAL, resumed(CONDITIONAL, chain.conditional(table)), "others")
-    return chain.fitted()
+        go_through(MARGINAL, marginal)
+    if model.others is not None:
+        conditional = model.conditional(table)
+        resume(CONDITIONAL, conditional)
+        go_through(CONDITIONAL, conditional)
+    return model.fitted()
 
 
-def load(folder: Path) -> SlotFitted:
+def load(folder: Path) -> FittedGenerator:
     """See `Synthesizer.load`."""
-    heads, settings, weights, history = read_fitted(folder)
-    chain = Chain(heads.codec, PpemSettings(**settings), private=True, seed=0)
-    return chain.loaded(weights, history)
+    codec, values, weights, history = read_generator(folder)
+    return TaggedFirst(codec, PpemSettings(**values["settings"]), seed=0).loaded(weights, history)
 
 
-def ensemble(fitted: SlotFitted) -> Players:
-    """The last pair's snapshots, for boosting; see `core.models.pgb.plan`."""
+def ensemble(fitted: FittedGenerator) -> SnapshotEnsemble:
+    """The last phase's snapshots, for boosting; see `core.models.pgb.plan`."""
     settings = PpemSettings(**fitted.settings)
-    return Chain(fitted.heads.codec, settings, private=True, seed=0).players(fitted)
-
-
-def _named(pair: Pair, label: str) -> dict[str, float]:
-    """Metrics of a pair, and of its least convincing group the Stein statistic."""
-    metrics = {f"{label}: {name}": value for name, value in pair.metrics().items()}
-    if pair.steins:
-        metrics[STATISTIC] = min(pair.statistics())
-        metrics[CRITICAL] = pair.steins[0].critical
-    return metrics
+    return TaggedFirst(fitted.codec, settings, seed=0).ensemble(fitted)

@@ -1,8 +1,8 @@
-"""Slots: every modelled column as a short list of places a cell may lie.
+"""Bins: every modelled column as a short list of places a cell may lie.
 
-A listed column has one slot a state. A numeric column has one slot for each value of a short step
-grid, or equal-width cells of its scale where the grid is long, and then one slot each for its
-spikes and "missing". A distribution over slots is what a generator emits; drawing a slot, and a
+A listed column has one bin a state. A numeric column has one bin for each value of a short step
+grid, or equal-width cells of its scale where the grid is long, and then one bin each for its
+spikes and "missing". A distribution over bins is what a generator emits; drawing a bin, and a
 uniform place inside it where it has a width, gives back codes.
 """
 
@@ -18,15 +18,15 @@ from torch import Tensor
 
 from core.table.codec import Block, Codec, Codes
 
-__all__ = ["ColumnSlots", "column_slots", "draw_codes"]
+__all__ = ["ColumnBins", "column_bins", "draw_codes"]
 
-LONGEST_GRID = 128  # values of a step grid that get a slot each
+LONGEST_GRID = 128  # values of a step grid that get a bin each
 CELLS = 64  # equal-width cells otherwise
 
 
 @dataclass(frozen=True)
-class ColumnSlots:
-    """The slots of one modelled column.
+class ColumnBins:
+    """The bins of one modelled column.
 
     Attributes:
       block: where the column lives in the codec.
@@ -39,8 +39,8 @@ class ColumnSlots:
     width: float
 
     @classmethod
-    def of(cls, block: Block) -> ColumnSlots:
-        """The slots of a block, from its declared domain alone."""
+    def of(cls, block: Block) -> ColumnBins:
+        """The bins of a block, from its declared domain alone."""
         if block.number is None:
             return cls(block, np.zeros(0), 0.0)
         line = block.line
@@ -54,38 +54,38 @@ class ColumnSlots:
 
     @cached_property
     def cells(self) -> int:
-        """How many slots lie on the line; 0 for a listed column."""
+        """How many bins lie on the line; 0 for a listed column."""
         return len(self.centres)
 
     @cached_property
     def atoms(self) -> int:
-        """How many slots are states of their own: categories, spikes, missing."""
+        """How many bins are states of their own: categories, spikes, missing."""
         return len(self.block.states) - (1 if self.block.number is not None else 0)
 
     @property
     def count(self) -> int:
-        """All slots of the column."""
+        """All bins of the column."""
         return self.cells + self.atoms
 
 
-def column_slots(codec: Codec, *, without: str | None = None) -> tuple[ColumnSlots, ...]:
-    """The slots of all modelled columns, in file order, but for the column called `without`."""
-    return tuple(ColumnSlots.of(b) for b in codec.blocks if b.column.name != without)
+def column_bins(codec: Codec, *, without: str | None = None) -> tuple[ColumnBins, ...]:
+    """The bins of all modelled columns, in file order, but for the column called `without`."""
+    return tuple(ColumnBins.of(b) for b in codec.blocks if b.column.name != without)
 
 
 def draw_codes(
     codec: Codec,
-    slots: tuple[ColumnSlots, ...],
+    bins: tuple[ColumnBins, ...],
     logits: Tensor,
     *,
     generator: torch.Generator,
     fixed: dict[int, Tensor] | None = None,
 ) -> Codes:
-    """Draw one record from each row of slot logits.
+    """Draw one record from each row of bin logits.
 
     Args:
       codec: where columns lie.
-      slots: one a column that has logits, in the order of the logits.
+      bins: one a column that has logits, in the order of the logits.
       logits: float [b, Σ count].
       generator: data-free randomness on the CPU.
       fixed: block index → int64 [b] states of columns that are given, not drawn.
@@ -96,19 +96,19 @@ def draw_codes(
     b = len(logits)
     states = np.zeros((b, len(codec.blocks)), dtype=np.int32)
     values = np.zeros((b, codec.numbers), dtype=np.float64)
-    for index, state in (fixed or {}).items():
-        states[:, index] = state.cpu().numpy()
-    parts = torch.split(logits.float().cpu(), [s.count for s in slots], dim=1)
-    for column, part in zip(slots, parts, strict=True):
+    for place, state in (fixed or {}).items():
+        states[:, place] = state.cpu().numpy()
+    parts = torch.split(logits.float().cpu(), [column.count for column in bins], dim=1)
+    for column, part in zip(bins, parts, strict=True):
         p = torch.softmax(part, dim=1)  # [b, count]
-        slot = torch.multinomial(p, 1, generator=generator)[:, 0].numpy()
+        index = torch.multinomial(p, 1, generator=generator)[:, 0].numpy()
         block = column.block
         if block.number is None:
-            states[:, block.index] = slot
+            states[:, block.index] = index
             continue
-        on_line = slot < column.cells
-        states[:, block.index] = np.where(on_line, 0, slot - column.cells + 1)
+        on_line = index < column.cells
+        states[:, block.index] = np.where(on_line, 0, index - column.cells + 1)
         jitter = torch.rand(b, generator=generator).numpy() - 0.5
-        place = column.centres[np.minimum(slot, column.cells - 1)] + column.width * jitter
+        place = column.centres[np.minimum(index, column.cells - 1)] + column.width * jitter
         values[:, block.number] = np.where(on_line, np.clip(place, 0.0, 1.0), 0.0)
     return Codes(states, values)

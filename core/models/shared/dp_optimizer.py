@@ -1,4 +1,4 @@
-"""Descent: an optimiser that follows released gradients, and what it may tell of itself."""
+"""DPAdam: an optimiser that follows released gradients, and what it may tell of itself."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from torch import Tensor
 from core.privacy.dpsgd.dense import Dense
 from core.privacy.dpsgd.gradient import GradientMechanism, SampledRelease
 
-__all__ = ["CLIPPED", "SIGNAL", "Descent"]
+__all__ = ["CLIPPED", "SIGNAL", "DPAdam", "warm_decay"]
 
 CLIPPED = "records clipped, %"  # names of metrics, as charts show them
 SIGNAL = "signal above noise"
 _FIRST, _SECOND = 0.9, 0.99  # Adam's decays; the second is short because noise dominates it
 
 
-class Descent:
+class DPAdam:
     """Adam on the flat parameters of a `Dense`, one released gradient a step.
 
     The learning rate rises over the first twentieth of the steps and falls to a twentieth of its
@@ -31,8 +31,9 @@ class Descent:
       rate: peak learning rate, > 0.
       steps: planned steps in all, ≥ 1.
       averaging: decay of the running average of parameters, in [0, 1); 0 keeps the last ones.
-      free: adds a gradient that touches no private data to the released one, in place.
-      bound: float32 [size], largest absolute value of each parameter, or None.
+      public_gradient: adds a gradient that touches no private data to the released one, in place.
+      weight_bound: float32 [size], largest absolute value of each parameter, or None.
+      label: said before the names of its metrics, to tell one phase's from another's.
     """
 
     def __init__(
@@ -44,8 +45,9 @@ class Descent:
         rate: float,
         steps: int,
         averaging: float = 0.0,
-        free: Callable[[Tensor], None] | None = None,
-        bound: Tensor | None = None,
+        public_gradient: Callable[[Tensor], None] | None = None,
+        weight_bound: Tensor | None = None,
+        label: str = "",
     ):
         self.networks = networks
         self.mechanism = mechanism
@@ -53,8 +55,9 @@ class Descent:
         self.steps = steps
         self.done = 0
         self._rate = rate
-        self._free = free
-        self._bound = bound
+        self._public_gradient = public_gradient
+        self._weight_bound = weight_bound
+        self._prefix = f"{label}: " if label else ""
         self._averaging = averaging
         self.average = networks.flat.detach().clone()
         self._optimiser = torch.optim.Adam(
@@ -65,20 +68,19 @@ class Descent:
 
     def step(self) -> None:
         """One released gradient, one update."""
-        found = self.release.step(self.mechanism)
-        gradient = found.mean
-        if self._free is not None:
-            self._free(gradient)
+        released = self.release.step(self.mechanism)
+        gradient = released.mean
+        if self._public_gradient is not None:
+            self._public_gradient(gradient)
         self.networks.flat.grad = gradient
-        self._optimiser.param_groups[0]["lr"] = self._rate * _pace(self.done, self.steps)
+        self._optimiser.param_groups[0]["lr"] = self._rate * _rate_factor(self.done, self.steps)
         self._optimiser.step()
         with torch.no_grad():
-            if self._bound is not None:
-                self.networks.flat.clamp_(-self._bound, self._bound)
-            self._clipped.lerp_(found.clipped, 0.05)
-            keep = min(self._averaging, self.done / (self.done + 10.0))
-            self.average.lerp_(self.networks.flat, 1.0 - keep)
-        self._std = found.std
+            if self._weight_bound is not None:
+                self.networks.flat.clamp_(-self._weight_bound, self._weight_bound)
+            self._clipped.lerp_(released.clipped, 0.05)
+            self.average.lerp_(self.networks.flat, 1.0 - warm_decay(self._averaging, self.done))
+        self._std = released.std
         self.done += 1
 
     def metrics(self) -> dict[str, float]:
@@ -87,14 +89,15 @@ class Descent:
         Both are functions of released gradients: the first of their noisy count of clipped records,
         averaged over about 20 steps, the second of Adam's running mean.
         """
-        told = {CLIPPED: 100.0 * min(1.0, max(0.0, float(self._clipped)))}
+        clipped = 100.0 * min(1.0, max(0.0, float(self._clipped)))
+        metrics = {self._prefix + CLIPPED: clipped}
         state = self._optimiser.state.get(self.networks.flat)
         if state and self._std:
-            kept = 1.0 - _FIRST ** min(self.done, 1000)
+            bias_correction = 1.0 - _FIRST ** min(self.done, 1000)
             noise = self._std**2 * (1.0 - _FIRST) / (1.0 + _FIRST) * self.networks.size
-            length = float((state["exp_avg"] / kept).square().sum())
-            told[SIGNAL] = max(0.0, length / noise - 1.0) ** 0.5
-        return told
+            length = float((state["exp_avg"] / bias_correction).square().sum())
+            metrics[self._prefix + SIGNAL] = max(0.0, length / noise - 1.0) ** 0.5
+        return metrics
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to go on, tensors and plain values only."""
@@ -105,7 +108,7 @@ class Descent:
             "clipped": self._clipped.cpu(),
         }
 
-    def go_on(self, state: dict[str, Any] | None, *, charged: int) -> None:
+    def load_state_dict(self, state: dict[str, Any] | None, *, charged: int) -> None:
         """Go on from `state_dict`, or from the start where none was kept.
 
         Steps that were charged and not kept are lost and not redone, so that the plan is met.
@@ -124,10 +127,15 @@ class Descent:
         self._clipped = state["clipped"].to(device)
 
 
-def _pace(step: int, steps: int) -> float:
+def warm_decay(decay: float, steps: int) -> float:
+    """Decay of a running average after so many steps: smaller at first, so that the start fades."""
+    return min(decay, steps / (steps + 10.0))
+
+
+def _rate_factor(step: int, steps: int) -> float:
     """Learning rate over its peak.
 
-    >>> [round(_pace(step, 1000), 2) for step in (0, 49, 50, 525, 1000)]
+    >>> [round(_rate_factor(step, 1000), 2) for step in (0, 49, 50, 525, 1000)]
     [0.02, 1.0, 1.0, 0.53, 0.05]
     """
     warm = max(1, steps // 20)

@@ -1,4 +1,4 @@
-"""Trained models: how records are drawn and previewed, and models that emit slot logits."""
+"""Trained models: how records are drawn, previewed and saved."""
 
 from __future__ import annotations
 
@@ -14,15 +14,20 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from core.models.shared.heads import Heads
 from core.models.synthesizer import Fitted
 from core.table.codec import Codec, Codes, concat_codes
 from core.table.schema import Domain
 
-__all__ = ["FittedModel", "SlotFitted", "chunks", "read_fitted", "write_json", "write_tensors"]
+__all__ = [
+    "FittedGenerator",
+    "FittedModel",
+    "read_generator",
+    "chunks",
+    "write_json",
+    "write_tensors",
+]
 
 ROWS_AT_ONCE = 8192
-Emit = Callable[[int, torch.Generator], Tensor]
 
 
 class FittedModel(ABC):
@@ -66,66 +71,70 @@ class FittedModel(ABC):
         return records
 
 
-class SlotFitted(FittedModel):
-    """A trained model that turns data-free randomness into slot logits.
+class FittedGenerator(FittedModel):
+    """A trained generator network.
 
     Args:
-      heads: of the domain.
+      codec: of the domain.
       model: registry id.
-      settings: JSON values needed to build the model again.
-      weights: everything `emit` reads, by name; stored as safetensors.
-      emit: (rows, generator on the CPU) → float32 [rows, S].
+      settings: JSON values needed to build the network again.
+      weights: all that `draw_chunk` reads, by name; stored as safetensors.
+      draw_chunk: (rows, generator on the CPU) → NumPy codes of that many records.
       history: further tensors that go to a file of their own, or nothing.
+      file: name of the JSON description.
+      constants: further JSON values of it.
 
     Attributes:
-      heads, settings, weights, history: as given.
+      settings, weights, history: as given.
     """
 
     def __init__(
         self,
-        heads: Heads,
+        codec: Codec,
         *,
         model: str,
         settings: dict[str, Any],
         weights: dict[str, Tensor],
-        emit: Emit,
+        draw_chunk: Callable[[int, torch.Generator], Codes],
         history: dict[str, Tensor] | None = None,
+        file: str = "model.json",
+        constants: Mapping[str, Any] | None = None,
     ):
-        super().__init__(heads.codec)
-        self.history = history or {}
-        self.heads = heads
-        self._model = model
+        super().__init__(codec)
         self.settings = settings
         self.weights = weights
-        self._emit = emit
+        self.history = history or {}
+        self._draw_chunk = draw_chunk
+        self._file = file
+        self._description = {
+            "model": model,
+            "domain": codec.domain.model_dump(mode="json"),
+            "settings": settings,
+            **(constants or {}),
+        }
 
     def draw(self, rows: int, random: torch.Generator) -> Codes:
         """See `FittedModel.draw`."""
-        return concat_codes(
-            [self.heads.draw(self._emit(b, random), generator=random) for b in chunks(rows)]
-        )
+        return concat_codes([self._draw_chunk(b, random) for b in chunks(rows)])
 
     def save(self, folder: Path) -> None:
-        """See `Fitted.save`: weights.safetensors, history.safetensors (if any) and model.json."""
+        """See `Fitted.save`: weights.safetensors, history.safetensors (if any) and a JSON file."""
         folder.mkdir(parents=True, exist_ok=True)
         write_tensors(self.weights, folder / "weights.safetensors")
         if self.history:
             write_tensors(self.history, folder / "history.safetensors")
-        text = {
-            "model": self._model,
-            "domain": self.domain.model_dump(mode="json"),
-            "settings": self.settings,
-        }
-        write_json(text, folder / "model.json")
+        write_json(self._description, folder / self._file)
 
 
-def read_fitted(folder: Path) -> tuple[Heads, dict[str, Any], dict[str, Tensor], dict[str, Tensor]]:
-    """What `SlotFitted.save` wrote: heads, settings, weights and history (empty when none)."""
-    text = json.loads((folder / "model.json").read_text(encoding="utf-8"))
-    heads = Heads(Codec(Domain.model_validate(text["domain"])))
-    file = folder / "history.safetensors"
-    history = load_file(file) if file.exists() else {}
-    return heads, text["settings"], load_file(folder / "weights.safetensors"), history
+def read_generator(
+    folder: Path, file: str = "model.json"
+) -> tuple[Codec, dict[str, Any], dict[str, Tensor], dict[str, Tensor]]:
+    """What `FittedGenerator.save` wrote: codec, JSON values, weights and history, {} when none."""
+    values = json.loads((folder / file).read_text(encoding="utf-8"))
+    codec = Codec(Domain.model_validate(values["domain"]))
+    history = folder / "history.safetensors"
+    snapshots = load_file(history) if history.exists() else {}
+    return codec, values, load_file(folder / "weights.safetensors"), snapshots
 
 
 def chunks(rows: int) -> Iterator[int]:
@@ -143,6 +152,6 @@ def write_tensors(tensors: Mapping[str, Tensor], file: Path) -> None:
     save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, file)
 
 
-def write_json(text: dict[str, Any], file: Path) -> None:
+def write_json(values: dict[str, Any], file: Path) -> None:
     """JSON values as UTF-8."""
-    file.write_text(json.dumps(text, ensure_ascii=False), encoding="utf-8")
+    file.write_text(json.dumps(values, ensure_ascii=False), encoding="utf-8")

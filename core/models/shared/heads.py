@@ -1,66 +1,67 @@
 """Heads: from a network's outputs to mixed-type records, and what one record says about them.
 
-A network emits logits over slots (`shared.column_bins`): every column is a distribution, numbers
+A network emits logits over bins (`shared.column_bins`): every column is a distribution, numbers
 included, so spikes, gaps and spread survive where a single predicted value would shrink to the
-mean. Three
-ways to use them: cross-entropy against a record's slots, written out as a gradient per record for
-private training; a relaxed record in the codec's own [0, 1] layout, for critics, which is a linear
-map of slot probabilities; and drawn records.
+mean. Three ways to use them: cross-entropy against a record's bins, written out as a gradient per
+record for private training; a relaxed record in the codec's own [0, 1] layout, for critics, which
+is a linear map of bin probabilities; and drawn records.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from core.models.shared.column_bins import ColumnSlots, column_slots, draw_codes
+from core.models.shared.column_bins import ColumnBins, column_bins, draw_codes
 from core.table.codec import Codec, Codes
 
 __all__ = ["Heads"]
 
+Emit = Callable[[int, torch.Generator], Tensor]  # rows, randomness on the CPU → [rows, S]
 WAVES = 8  # what critics see of each number beside its position
-CERTAIN = 1e4  # a logit that leaves no other slot a chance
+CERTAIN = 1e4  # a logit that leaves no other bin a chance
 _LARGEST_LOGIT = 30.0  # keeps every exponential finite without a maximum per column
 
 
 class Heads:
-    """The slot heads of a domain.
+    """The bin heads of a domain.
 
     Args:
       codec: where columns lie.
       device: where the tensors live.
 
     Attributes:
-      slots: one a modelled column, in file order.
-      total: Σ slots, the width of logits.
+      bins: one a modelled column, in file order.
+      total: Σ bins, the width of logits.
       width: of the codec's expanded vector.
       critic_width: of records as critics see them.
     """
 
     def __init__(self, codec: Codec, *, device: str = "cpu"):
         self.codec = codec
-        self.slots = column_slots(codec)
-        self.counts = [column.count for column in self.slots]
+        self.bins = column_bins(codec)
+        self.counts = [column.count for column in self.bins]
         self.total = sum(self.counts)
         self.width = codec.width
-        column = torch.arange(len(self.slots)).repeat_interleave(torch.tensor(self.counts))
-        self._member = functional.one_hot(column, len(self.slots)).float().to(device)  # [S, m]
+        column = torch.arange(len(self.bins)).repeat_interleave(torch.tensor(self.counts))
+        self._member = functional.one_hot(column, len(self.bins)).float().to(device)  # [S, m]
         starts = torch.tensor([0, *self.counts[:-1]]).cumsum(0)
         self._starts = starts.to(device)
         self.critic_width = codec.width + WAVES * codec.numbers
-        self._layout = _layout(codec, self.slots).to(device)  # [S, critic_width]
+        self._layout = _layout(codec, self.bins).to(device)  # [S, critic_width]
 
     def view(self, codes: Codes) -> Tensor:
-        """Codes on a device → float32 [b, width + m]: the expanded record, then its slots.
+        """Codes on a device → float32 [b, width + m]: the expanded record, then its bins.
 
-        A slot is written as its place among all S logits; each row depends on its record alone.
+        A bin is written as its place among all S logits; each row depends on its record alone.
         """
-        places = [_slot_of(column, codes) for column in self.slots]
-        slots = torch.stack(places, dim=1) + self._starts.to(codes.states.device)
-        return torch.cat([self.codec.expand(codes), slots.to(torch.float32)], dim=1)
+        places = [_bin_of(column, codes) for column in self.bins]
+        bins = torch.stack(places, dim=1) + self._starts.to(codes.states.device)
+        return torch.cat([self.codec.expand(codes), bins.to(torch.float32)], dim=1)
 
     def critic_view(self, codes: Codes) -> Tensor:
         """Codes on a device → float32 [b, critic_width]: the expanded record, then its waves.
@@ -70,25 +71,25 @@ class Heads:
         more than the mean in v itself. Each row depends on its record alone.
         """
         parts = [self.codec.expand(codes)]
-        for column in self.slots:
+        for column in self.bins:
             block = column.block
             if block.number is not None:
                 on_line = (codes.states[:, block.index] == 0).unsqueeze(1)
                 parts.append(_waves(codes.values[:, block.number]) * on_line)
         return torch.cat(parts, dim=1)
 
-    def rounded(self, codes: Codes) -> Tensor:
-        """Codes on a device → what critics see of the records after rounding to slots.
+    def binned_view(self, codes: Codes) -> Tensor:
+        """Codes on a device → what critics see of the records after rounding to bins.
 
         So a real record lies where a generator could have put it. Each row depends on its record
         alone. Float32 [b, critic_width], laid out as `critic_view` does.
         """
-        slots = self.view(codes)[:, self.width :].to(torch.int64)
-        hot = torch.zeros((len(slots), self.total), device=slots.device)
-        return self.seen(hot.scatter_(1, slots, 1.0))
+        bins = self.view(codes)[:, self.width :].to(torch.int64)
+        one_hot = torch.zeros((len(bins), self.total), device=bins.device)
+        return self.critic_input(one_hot.scatter_(1, bins, 1.0))
 
     def split(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """What `view` made → expanded float32 [b, width] and slots int64 [b, m]."""
+        """What `view` made → expanded float32 [b, width] and bins int64 [b, m]."""
         return rows[:, : self.width], rows[:, self.width :].to(torch.int64)
 
     def probabilities(self, logits: Tensor) -> Tensor:
@@ -96,14 +97,10 @@ class Heads:
         raised = logits.clamp(-_LARGEST_LOGIT, _LARGEST_LOGIT).exp()
         return raised / ((raised @ self._member) @ self._member.t())
 
-    def gradient(self, logits: Tensor, slots: Tensor) -> Tensor:
-        """∂/∂logits of Σ_columns cross-entropy, per record, float32 [b, S]: p - e_slot."""
-        found = self.probabilities(logits)
-        return found.scatter_add_(1, slots, torch.full_like(slots, -1.0, dtype=found.dtype))
-
-    def cross_entropy(self, logits: Tensor, slots: Tensor) -> Tensor:
-        """Σ_columns -log p(slot), per record, nats, float32 [b]."""
-        return -self.probabilities(logits).gather(1, slots).log().sum(dim=1)
+    def gradient(self, logits: Tensor, bins: Tensor) -> Tensor:
+        """∂/∂logits of Σ_columns cross-entropy, per record, float32 [b, S]: p - e_bin."""
+        p = self.probabilities(logits)
+        return p.scatter_add_(1, bins, torch.full_like(bins, -1.0, dtype=p.dtype))
 
     def relaxed(self, logits: Tensor, *, temperature: float, generator: torch.Generator) -> Tensor:
         """A record a row as critics see them, by straight-through Gumbel-softmax.
@@ -119,41 +116,50 @@ class Heads:
           float32 [b, critic_width], laid out as `critic_view` does.
         """
         uniform = torch.rand(logits.shape, generator=generator, device=logits.device)
-        pushed = self._pushed(logits, uniform)
+        noisy = self._with_gumbel(logits, uniform)
         parts = []
-        for part in torch.split(pushed, self.counts, dim=1):
+        for part in torch.split(noisy, self.counts, dim=1):
             soft = functional.softmax(part / temperature, dim=1)
             parts.append(_strongest(part) - soft.detach() + soft)
         return torch.cat(parts, dim=1) @ self._layout
 
-    def _pushed(self, logits: Tensor, uniform: Tensor) -> Tensor:
-        """Logits plus Gumbel noise: the strongest slot of a column is a draw from its softmax."""
+    def _with_gumbel(self, logits: Tensor, uniform: Tensor) -> Tensor:
+        """Logits plus Gumbel noise: the strongest bin of a column is a draw from its softmax."""
         gumbel = -(-(uniform.clamp(1e-9, 1.0 - 1e-7)).log()).log()
         return logits.clamp(-_LARGEST_LOGIT, _LARGEST_LOGIT) + gumbel
 
     @torch.no_grad()
-    def chosen(self, logits: Tensor, *, uniform: Tensor) -> Tensor:
-        """One drawn slot a column, as ones among zeros, float32 [b, S].
+    def sample_one_hot(self, logits: Tensor, *, uniform: Tensor) -> Tensor:
+        """One drawn bin a column, as ones among zeros, float32 [b, S].
 
         Args:
           logits: float32 [b, S].
           uniform: float32 [b, S] in [0, 1), what is drawn with.
         """
-        pushed = self._pushed(logits, uniform)
-        parts = torch.split(pushed, self.counts, dim=1)
+        noisy = self._with_gumbel(logits, uniform)
+        parts = torch.split(noisy, self.counts, dim=1)
         return torch.cat([_strongest(part) for part in parts], dim=1)
 
-    def seen(self, slots: Tensor) -> Tensor:
-        """Slots as `chosen` gives them → float32 [b, critic_width], laid out as `critic_view`."""
-        return slots @ self._layout
+    def sample_critic_input(self, logits: Tensor, *, generator: torch.Generator) -> Tensor:
+        """Drawn records as critics see them, [b, critic_width]; see `sample_one_hot`."""
+        uniform = torch.rand(logits.shape, generator=generator, device=logits.device)
+        return self.critic_input(self.sample_one_hot(logits, uniform=uniform))
+
+    def critic_input(self, one_hot: Tensor) -> Tensor:
+        """What `sample_one_hot` gave → float32 [b, critic_width], laid out as `critic_view`."""
+        return one_hot @ self._layout
 
     def draw(self, logits: Tensor, *, generator: torch.Generator) -> Codes:
         """One record a row; `generator` is data-free randomness on the CPU."""
-        return draw_codes(self.codec, self.slots, logits, generator=generator)
+        return draw_codes(self.codec, self.bins, logits, generator=generator)
 
-    def written(self, slots: Tensor, *, generator: torch.Generator) -> Codes:
-        """Slots as `chosen` gives them → codes; `generator` places numbers inside their cells."""
-        return self.draw((slots - 1.0) * CERTAIN, generator=generator)
+    def drawing(self, emit: Emit) -> Callable[[int, torch.Generator], Codes]:
+        """What draws records by the logits that `emit` gives; see `draw`."""
+        return lambda rows, random: self.draw(emit(rows, random), generator=random)
+
+    def to_codes(self, one_hot: Tensor, *, generator: torch.Generator) -> Codes:
+        """What `sample_one_hot` gave → codes; `generator` places numbers inside their cells."""
+        return self.draw((one_hot - 1.0) * CERTAIN, generator=generator)
 
 
 def _strongest(part: Tensor) -> Tensor:
@@ -161,8 +167,8 @@ def _strongest(part: Tensor) -> Tensor:
     return torch.zeros_like(part).scatter_(1, part.argmax(dim=1, keepdim=True), 1.0)
 
 
-def _slot_of(column: ColumnSlots, codes: Codes) -> Tensor:
-    """Which slot each record's cell lies in, int64 [b]."""
+def _bin_of(column: ColumnBins, codes: Codes) -> Tensor:
+    """Which bin each record's cell lies in, int64 [b]."""
     block = column.block
     state: Tensor = codes.states[:, block.index]
     if block.number is None:
@@ -180,11 +186,11 @@ def _waves(position: Tensor) -> Tensor:
     return (math.pi * position.to(torch.float32).unsqueeze(1) * k).cos()
 
 
-def _layout(codec: Codec, slots: tuple[ColumnSlots, ...]) -> Tensor:
-    """The linear map from slot probabilities to what critics see, float32 [S, critic_width]."""
-    out = torch.zeros(sum(c.count for c in slots), codec.width + WAVES * codec.numbers)
+def _layout(codec: Codec, bins: tuple[ColumnBins, ...]) -> Tensor:
+    """The linear map from bin probabilities to what critics see, float32 [S, critic_width]."""
+    out = torch.zeros(sum(c.count for c in bins), codec.width + WAVES * codec.numbers)
     row = 0
-    for column in slots:
+    for column in bins:
         block = column.block
         if block.number is None:
             out[row : row + column.count, block.slice] = torch.eye(column.count)

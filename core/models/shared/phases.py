@@ -5,7 +5,9 @@ from __future__ import annotations
 from core.privacy.accounting.split import noise_for_share
 from core.privacy.plan import Phase
 
-__all__ = ["gradient_phase"]
+__all__ = ["CRITIC", "gradient_phase"]
+
+CRITIC = "critic"  # name of a GAN's private phase, and of its critic among networks
 
 
 def gradient_phase(

@@ -1,36 +1,75 @@
-"""Players: the generators and critics that a game kept along the way, all of them at once."""
+"""Snapshots: generators and critics kept along the way, and all of them at once, for boosting."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
-from core.models.shared.fitted import SlotFitted
 from core.models.shared.heads import Heads
 from core.privacy.dpsgd.dense import Layer
 
-__all__ = ["Layers", "Players", "unpacked"]
+__all__ = ["Layers", "SnapshotEnsemble", "Snapshots", "unpacked"]
 
 NUMBERS_AT_ONCE = 2**23  # hidden values held at a time, whatever the number of rows and critics
 SLOPE = 0.2
 
-
 Layers = tuple[tuple[Tensor, Tensor], ...]  # weights [N, out, in] and biases [N, out]
 
 
+class Snapshots:
+    """Keeps generator and critic now and then over the last quarter of training.
+
+    When follows from the number of steps alone, never from data.
+
+    Args:
+      count: pairs to keep, evenly spaced; 0 keeps none.
+      steps: generator steps in all.
+
+    Attributes:
+      pairs: flat parameters of the generator and of the critic, on the CPU.
+    """
+
+    def __init__(self, count: int, steps: int):
+        self._count, self._steps = count, steps
+        self.pairs: list[tuple[Tensor, Tensor]] = []
+
+    def observe(self, done: int, generator: nn.Module, critic: Tensor) -> None:
+        """Keep both if it is time.
+
+        Args:
+          done: generator steps so far.
+          generator: the module.
+          critic: its opponent's flat parameters.
+        """
+        if not self._count or done * 4 <= 3 * self._steps:
+            return
+        every = max(1, math.ceil(self._steps / 4 / self._count))
+        if (self._steps - done) % every == 0:
+            flat = nn.utils.parameters_to_vector(generator.parameters()).detach()
+            self.pairs.append((flat.cpu(), critic.detach().cpu().clone()))
+
+    def history(self) -> dict[str, Tensor]:
+        """Under "generators" and "critics", float32 [N, ·]; {} when none."""
+        if not self.pairs:
+            return {}
+        generators, critics = zip(*self.pairs, strict=True)
+        return {"generators": torch.stack(generators), "critics": torch.stack(critics)}
+
+
 @dataclass(frozen=True)
-class Players:
+class SnapshotEnsemble:
     """N generators and N critics.
 
     Attributes:
-      heads: of the domain.
+      heads: of the domain, on the CPU.
       generators: float32 [N, ·], flat parameters.
-      emit: (flat parameters, rows, data-free randomness) → slot logits [rows, S].
+      emit: (flat parameters, rows, data-free randomness) → bin logits [rows, S].
       critics: of N fully connected networks, from records as critics see them to one number that
         is higher where a record looks real.
     """
@@ -43,31 +82,19 @@ class Players:
     def __len__(self) -> int:
         return len(self.generators)
 
-    @classmethod
-    def of(
-        cls,
-        fitted: SlotFitted,
-        emit: Callable[[Tensor, int, torch.Generator], Tensor],
-        critic_hidden: int,
-    ) -> Players:
-        """The snapshots that a `shared.gan_trainer.Game` left in a fitted model."""
-        heads, history = fitted.heads, fitted.history
-        widths = (heads.critic_width, critic_hidden, max(1, critic_hidden // 2), 1)
-        return cls(heads, history["generators"], emit, unpacked(history["critics"], widths))
-
     @torch.no_grad()
     def draw(self, index: int, rows: int, random: torch.Generator) -> Tensor:
-        """Records of one generator, as drawn slots (`Heads.chosen`), float32 [rows, S]."""
+        """Records of one generator, as drawn bins (`Heads.sample_one_hot`), float32 [rows, S]."""
         logits = self.emit(self.generators[index], rows, random)
-        return self.heads.chosen(logits, uniform=torch.rand(logits.shape, generator=random))
+        return self.heads.sample_one_hot(logits, uniform=torch.rand(logits.shape, generator=random))
 
     @torch.no_grad()
-    def judge(self, seen: Tensor) -> Tensor:
-        """What every critic says of records as critics see them, float32 [b, w] → [b, N]."""
-        layers = [(w.to(seen.device), bias.to(seen.device)) for w, bias in self.critics]
+    def critic_outputs(self, records: Tensor) -> Tensor:
+        """Every critic's output at records as critics see them, float32 [b, w] → [b, N]."""
+        layers = [(w.to(records.device), bias.to(records.device)) for w, bias in self.critics]
         widest = max(weight.shape[1] for weight, _ in layers)
         rows = max(1, NUMBERS_AT_ONCE // (len(self) * widest))
-        return torch.cat([_pass(part, layers) for part in torch.split(seen, rows)])
+        return torch.cat([_forward(chunk, layers) for chunk in torch.split(records, rows)])
 
 
 def unpacked(flat: Tensor, widths: Sequence[int]) -> Layers:
@@ -77,15 +104,15 @@ def unpacked(flat: Tensor, widths: Sequence[int]) -> Layers:
       flat: float32 [N, ·], each layer's weight [out, in] and then its bias.
       widths: from input to output.
     """
-    found, start = [], 0
+    layers, start = [], 0
     for inputs, outputs in pairwise(widths):
         layer = Layer(inputs, outputs, start)
-        found.append(layer.views(flat))
+        layers.append(layer.views(flat))
         start = layer.stop
-    return tuple(found)
+    return tuple(layers)
 
 
-def _pass(x: Tensor, layers: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
+def _forward(x: Tensor, layers: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
     """[b, in] through N networks at once → [b, N]."""
     h = x.unsqueeze(0).expand(len(layers[0][0]), -1, -1)  # [N, b, in]
     for i, (weight, bias) in enumerate(layers):

@@ -14,76 +14,19 @@ from typing import Any, Protocol
 
 import torch
 
-from core.models.events import Emitter, Metrics, Observe, Preview, Progress
+from core.models.events import Emitter, Metrics, Observe, PhaseStarted, Preview, Progress
 from core.models.synthesizer import FitContext
 from core.privacy.meter import Meter
 from core.privacy.plan import Phase
 
-__all__ = ["Checkpoint", "Trainable", "TrainingLoop", "private_loop", "save_whole"]
+__all__ = ["Checkpoint", "Trainable", "private", "train"]
 
 POINTS = 64  # at least so many points of a curve, however soon a phase is over
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingLoop:
-    """Steps to the end of a phase.
-
-    Attributes:
-      name, title: of the phase, for people.
-      start, steps: steps done before, steps in all.
-      step: does one step; may return values on the device, read only when told of.
-      metrics: those values as named floats; must be functions of releases alone.
-      preview: a few synthetic rows as records; none while there is nothing to see.
-      keep: writes the checkpoint.
-      private: whether steps read real rows, through noise.
-    """
-
-    name: str
-    title: str
-    start: int
-    steps: int
-    step: Callable[[], Any]
-    metrics: Callable[[Any], dict[str, float]]
-    preview: Callable[[], list[dict[str, Any]]]
-    keep: Callable[[], None]
-    private: bool = False
-    event_seconds: float = 0.5
-    preview_seconds: float = 4.0
-    checkpoint_seconds: float = 20.0
-
-    def run(self, observe: Observe) -> None:
-        """Do all steps that are left.
-
-        Raises:
-          FitCancelled, FitPaused: the observer's wish, after the checkpoint is written.
-        """
-        emitter = Emitter(observe, keep=self.keep)
-        emitter.phase(self.name, self.title, private=self.private)
-        self.keep()  # from here on a crash leaves something to go on from
-        told = previewed = saved = time.monotonic()
-        for step in range(self.start + 1, self.steps + 1):
-            values = self.step()
-            now = time.monotonic()
-            if now - told < self.event_seconds and step < self.steps:
-                if step % max(1, self.steps // POINTS) == 0:
-                    emitter.send(Metrics(step=step, values=self.metrics(values)))
-                continue
-            told = now
-            emitter.send(Progress(step=step, steps=self.steps, phase=self.name))
-            emitter.send(Metrics(step=step, values=self.metrics(values)))
-            if now - previewed > self.preview_seconds or step == self.steps:
-                previewed = now
-                rows = self.preview()
-                if rows:
-                    emitter.send(Preview(rows=rows))
-            if now - saved > self.checkpoint_seconds:
-                saved = now
-                self.keep()
-        self.keep()
+EVENT_SECONDS, PREVIEW_SECONDS, CHECKPOINT_SECONDS = 0.5, 4.0, 20.0
 
 
 class Trainable(Protocol):
-    """What a private phase trains, a step at a time.
+    """What a phase trains, a step at a time.
 
     Attributes:
       done: steps so far.
@@ -104,39 +47,62 @@ class Trainable(Protocol):
         ...
 
 
-def private_loop(
-    phase: Phase,
+def train(
+    phase: PhaseStarted,
     trained: Trainable,
     *,
     steps: int,
     checkpoint: Checkpoint,
     key: str,
     preview: Callable[[], list[dict[str, Any]]],
-    metrics: Callable[[], dict[str, float]] | None = None,
-) -> TrainingLoop:
-    """The loop of a private phase.
+    observe: Observe,
+) -> None:
+    """Do all steps of a phase that are left.
 
     Args:
-      phase: of the plan.
+      phase: what is told as it begins.
       trained: what it trains.
       steps: in all; one may run the phase's mechanism more than once.
-      checkpoint: what is kept of it goes there.
+      checkpoint: where its state is kept.
       key: under this name.
-      preview: see `TrainingLoop`.
-      metrics: what is told of it; its own when None.
+      preview: a few synthetic rows as records; none while there is nothing to see.
+      observe: hears of events by the clock, but of `POINTS` metrics at least.
+
+    Raises:
+      FitCancelled, FitPaused: the observer's wish, after the checkpoint is written.
     """
-    tell = trained.metrics if metrics is None else metrics
-    return TrainingLoop(
-        name=phase.name,
-        title=phase.title,
-        start=trained.done,
-        steps=steps,
-        step=trained.step,
-        metrics=lambda _: tell(),
-        preview=preview,
-        keep=lambda: checkpoint.keep(**{key: trained.state_dict()}),
-        private=True,
-    )
+
+    def keep() -> None:
+        checkpoint.keep(**{key: trained.state_dict()})
+
+    emitter = Emitter(observe, keep=keep)
+    emitter.send(phase)
+    keep()  # from here on a crash leaves something to go on from
+    reported = previewed = saved = time.monotonic()
+    for step in range(trained.done + 1, steps + 1):
+        trained.step()
+        now = time.monotonic()
+        if now - reported < EVENT_SECONDS and step < steps:
+            if step % max(1, steps // POINTS) == 0:
+                emitter.send(Metrics(step=step, values=trained.metrics()))
+            continue
+        reported = now
+        emitter.send(Progress(step=step, steps=steps, phase=phase.name))
+        emitter.send(Metrics(step=step, values=trained.metrics()))
+        if now - previewed > PREVIEW_SECONDS or step == steps:
+            previewed = now
+            rows = preview()
+            if rows:
+                emitter.send(Preview(rows=rows))
+        if now - saved > CHECKPOINT_SECONDS:
+            saved = now
+            keep()
+    keep()
+
+
+def private(phase: Phase) -> PhaseStarted:
+    """The beginning of a phase of the plan."""
+    return PhaseStarted(name=phase.name, title=phase.title, private=True)
 
 
 @dataclass
@@ -171,11 +137,11 @@ class Checkpoint:
     def keep(self, **parts: Any) -> None:
         """Add parts to the state and write it."""
         self.state.update(parts)
-        save_whole(self.state, self.file)
+        _write_atomically(self.state, self.file)
         self.meter.settle()
 
 
-def save_whole(state: dict[str, Any], file: Path) -> None:
+def _write_atomically(state: dict[str, Any], file: Path) -> None:
     """Write tensors and plain values so that a crash leaves the old file or the new one."""
     file.parent.mkdir(parents=True, exist_ok=True)
     half = file.with_suffix(".half")

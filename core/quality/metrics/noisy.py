@@ -149,7 +149,7 @@ def difference(released: NoisyCells, one: SyntheticCells, other: SyntheticCells)
     Raises:
       ValueError: counts of different cells.
     """
-    from scipy.special import ndtr
+    from scipy.special import ndtr  # half a second, which pages that score nothing can save
 
     s, marginals = released.share_std, len(released.sizes)
     a, b = _gap(released, one), _gap(released, other)

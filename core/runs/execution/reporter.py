@@ -5,6 +5,7 @@ Both write through the run store; the reporter also brings the wish back to the 
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -189,8 +190,6 @@ class Heartbeat:
 
 def ignore_hangup() -> None:
     """Go on when the terminal or the server that started this process goes away."""
-    import signal
-
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 

@@ -1,21 +1,29 @@
-"""What people say of a run: comments beside figures, verdicts, and what a download needs."""
+"""What people say of a run: comments beside figures, review verdicts, what a download needs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 
 import streamlit as st
 
 from core.figures.report_figure import report_figures
 from core.quality.report.types import View
 from core.runs.storage import notes
-from core.runs.storage.errors import RunStoreError
 from core.runs.storage.inside_views import recorded_views
 from core.runs.storage.notes import Comment, Decision, Rule
 from core.runs.storage.records import RunRecord
 from pages.parts import guard, shared
+from pages.parts.shared import Badge
 
+NAME = "my_name"  # of this session's person, where nobody signs in
 TITLES = {"": "the whole run", "utility": "learning the target", "exposure": "exposure"}
+VERDICT_BADGES = {
+    Decision.APPROVE: Badge("Approved", ":material/thumb_up:", "green"),
+    Decision.CHANGES: Badge("Changes requested", ":material/edit:", "orange"),
+}
 
 
 def title(about: str) -> str:
@@ -44,12 +52,12 @@ class Talk:
 
 def pin(talk: Talk, about: str) -> None:
     """The comments on one figure, and the button to add one."""
-    found = [c for c in talk.comments if c.about == about]
-    for one in found:
-        if not one.settled_by:
-            st.caption(f":material/chat_bubble: **{one.author}**: {one.text}")
-    words = f"Comment ({len(found)})" if found else "Comment"
-    if st.button(words, key=f"pin_{about}", icon=":material/add_comment:", type="tertiary"):
+    comments = [comment for comment in talk.comments if comment.about == about]
+    for comment in comments:
+        if not comment.settled_by:
+            st.caption(f":material/chat_bubble: **{comment.author}**: {comment.text}")
+    label = f"Comment ({len(comments)})" if comments else "Comment"
+    if st.button(label, key=f"pin_{about}", icon=":material/add_comment:", type="tertiary"):
         _ask(talk.run, about, talk.view)
 
 
@@ -61,7 +69,7 @@ def _ask(run: RunRecord, about: str, view: View) -> None:
         text = st.text_area("What do you see?", max_chars=2_000)
         sent = st.form_submit_button("Keep this comment", type="primary")
     if sent:
-        try:
+        with signed(name):
             notes.comment(
                 shared.store(),
                 table_id=run.table_id,
@@ -71,11 +79,6 @@ def _ask(run: RunRecord, about: str, view: View) -> None:
                 text=text,
                 view=view,
             )
-        except RunStoreError as error:
-            st.error(str(error))
-        else:
-            st.session_state["my_name"] = name
-            st.rerun()
 
 
 def who(place: str) -> str:
@@ -84,9 +87,23 @@ def who(place: str) -> str:
     if known:
         st.caption(f"As {known}")
         return known
-    return st.text_input(
-        "Your name", st.session_state.get("my_name", ""), max_chars=120, key=f"name_{place}"
+    typed: str = st.text_input(
+        "Your name", st.session_state.get(NAME, ""), max_chars=120, key=f"name_{place}"
     )
+    return typed
+
+
+def known_name() -> str:
+    """The person's name as far as it is known without asking; "" where it is not."""
+    return guard.person() or str(st.session_state.get(NAME, ""))
+
+
+@contextmanager
+def signed(name: str) -> Iterator[None]:
+    """A change made under a name, which the session then keeps; see `shared.change`."""
+    with shared.change():
+        yield
+        st.session_state[NAME] = name
 
 
 def discussion(talk: Talk) -> None:
@@ -98,7 +115,7 @@ def discussion(talk: Talk) -> None:
     with right:
         _verdicts(talk.run, talk.view)
         if guard.steward():
-            _looks(talk.run)
+            _inside_views(talk.run)
             _rule(talk.run)
 
 
@@ -114,8 +131,8 @@ def _decide(run: RunRecord, view: View) -> None:
         )
         text = st.text_area("Why, or what should change", max_chars=2_000)
         sent = st.form_submit_button("Give this verdict", type="primary")
-    if sent:
-        with shared.plain_errors():
+    if sent and decision is not None:
+        with signed(name):
             notes.decide(
                 shared.store(),
                 table_id=run.table_id,
@@ -125,43 +142,36 @@ def _decide(run: RunRecord, view: View) -> None:
                 text=text,
                 view=view,
             )
-            st.session_state["my_name"] = name
-            st.rerun()
 
 
 def _verdicts(run: RunRecord, view: View) -> None:
     st.subheader("Verdicts", anchor=False)
-    given = notes.review_verdicts(shared.store(), run.id, view)
-    if not given:
+    verdicts = notes.review_verdicts(shared.store(), run.id, view)
+    if not verdicts:
         st.caption("Nobody has given one yet.")
-    for one in given:
-        good = one.decision is Decision.APPROVE
-        st.badge(
-            "Approved" if good else "Changes requested",
-            icon=":material/thumb_up:" if good else ":material/edit:",
-            color="green" if good else "orange",
-        )
-        st.markdown(f"**{one.author}** :gray[{one.time.astimezone():%d %b %Y %H:%M}]  \n{one.text}")
+    for verdict in verdicts:
+        VERDICT_BADGES[verdict.decision].show()
+        st.markdown(f"**{verdict.author}** :gray[{_when(verdict.time)}]  \n{verdict.text}")
     waits = notes.missing(shared.store(), table_id=run.table_id, run_id=run.id)
     if waits:
         st.caption(f":material/block: Download waits: {waits}")
 
 
-def _looks(run: RunRecord) -> None:
+def _inside_views(run: RunRecord) -> None:
     """Who had real data of this run in sight, and when first."""
-    seen = [one for one in recorded_views(shared.store(), run.people) if one.run_id == run.id]
-    named = [
-        f"{one.author} ({one.time.astimezone():%d %b %Y %H:%M})"
-        if one.recorded
+    viewers = [
+        f"{view.author} ({_when(view.time)})"
+        if view.recorded
         else "perhaps somebody, before looks were recorded"
-        for one in seen
+        for view in recorded_views(shared.store(), run.people)
+        if view.run_id == run.id
     ]
-    if named:
-        st.caption(f":material/visibility: Real data was in sight first of: {', '.join(named)}.")
+    if viewers:
+        st.caption(f":material/visibility: Real data was in sight first of: {', '.join(viewers)}.")
 
 
 def _rule(run: RunRecord) -> None:
-    now = notes.rule(shared.store(), run.table_id)
+    present = notes.rule(shared.store(), run.table_id)
     with st.expander("What this table's reviews need", icon=":material/rule:"):
         with st.form("rule_form", border=False):
             name = who("rule")
@@ -169,48 +179,49 @@ def _rule(run: RunRecord) -> None:
                 "Approvals before a download",
                 0,
                 20,
-                now.approvals,
+                present.approvals,
                 help="With any number above 0, a single request for changes also blocks it.",
             )
             inside = st.toggle(
                 "Reviewers work inside: they may see real data",
-                now.inside,
+                present.inside,
                 help="Matters where sign-in is set up. Otherwise they see the outside view.",
             )
             sent = st.form_submit_button("Keep this rule")
         if sent:
-            with shared.plain_errors():
-                new = Rule(approvals=int(approvals), inside=inside)
-                notes.set_rule(shared.store(), table_id=run.table_id, author=name, rule=new)
-                st.session_state["my_name"] = name
-                st.rerun()
+            with signed(name):
+                rule = Rule(approvals=int(approvals), inside=inside)
+                notes.set_rule(shared.store(), table_id=run.table_id, author=name, rule=rule)
 
 
 def _comments(talk: Talk) -> None:
     st.subheader("Comments", anchor=False)
     if not talk.comments:
         st.caption("None yet. Every figure has a button to comment on it.")
-    for one in talk.comments:
-        _comment(talk.run, one)
+    for comment in talk.comments:
+        _comment(talk.run, comment)
     pin(talk, "")
 
 
-def _comment(run: RunRecord, one: Comment) -> None:
+def _comment(run: RunRecord, comment: Comment) -> None:
     with st.container(border=True):
         st.markdown(
-            f"**{one.author}** on **{title(one.about)}** "
-            f":gray[{one.time.astimezone():%d %b %Y %H:%M}]"
+            f"**{comment.author}** on **{title(comment.about)}** :gray[{_when(comment.time)}]"
         )
-        st.text(one.text)
-        if one.settled_by:
-            st.caption(f":material/check: Settled by {one.settled_by}")
-        elif st.button("Settled", key=f"settle_{one.id}", icon=":material/check:"):
-            name = guard.person() or st.session_state.get("my_name", "") or "somebody here"
+        st.text(comment.text)
+        if comment.settled_by:
+            st.caption(f":material/check: Settled by {comment.settled_by}")
+        elif st.button("Settled", key=f"settle_{comment.id}", icon=":material/check:"):
             notes.settle(
                 shared.store(),
                 table_id=run.table_id,
                 run_id=run.id,
-                comment_id=one.id,
-                author=name,
+                comment_id=comment.id,
+                author=known_name() or "somebody here",
             )
             st.rerun()
+
+
+def _when(time: datetime) -> str:
+    """A moment in the server's own time zone."""
+    return f"{time.astimezone():%d %b %Y %H:%M}"

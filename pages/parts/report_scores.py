@@ -1,14 +1,16 @@
-"""Numbers of a report: the headline scores, all of them, boosting, utility and attacks."""
+"""Numbers of a report: the headline scores, all of them, boosting, utility, attacks, columns."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
 
-from core.export.findings import findings
+from core.export.findings import boosting_words, findings
+from core.figures.column import column_figure, describe_column
+from pages.parts import shared
 
-NOTHING = 0.001  # of a score: below this boosting made no difference
 HEADLINES = ("tvd_1way", "tvd_2way", "wscore_pca", "tstr_auroc", "tstr_r2", "prediction_gap")
 MOST = 4  # cards in a row
 CARDS = {
@@ -22,46 +24,39 @@ CARDS = {
 
 def summary(report: dict[str, Any]) -> None:
     """What was kept, what was lost, who is exposed: a sentence each."""
-    found = findings(report)
-    if not found:
+    sentences = findings(report)
+    if not sentences:
         return
     with st.container(border=True):
-        for one in found:
-            icon, colour, word = CARDS[one.kind]
-            st.markdown(f":{colour}-badge[{icon} {word}] {one.text}")
+        for finding in sentences:
+            icon, colour, word = CARDS[finding.kind]
+            st.markdown(f":{colour}-badge[{icon} {word}] {finding.text}")
 
 
 def scores(report: dict[str, Any]) -> None:
     """The headline scores as cards, all scores as a table."""
-    shown = sorted(report["scores"], key=lambda score: score["key"] not in HEADLINES)[:MOST]
-    if shown:
-        for place, one in zip(st.columns(len(shown)), shown, strict=True):
-            with place:
-                _score(one)
     if not report["scores"]:
         return
+    shown = sorted(report["scores"], key=lambda score: score["key"] not in HEADLINES)[:MOST]
+    for place, score in shared.tiles(shown, len(shown)):
+        with place:
+            _score(score)
     with st.expander("All scores with their meaning", icon=":material/list:"):
-        st.dataframe(
-            [
-                {
-                    "Score": s["title"],
-                    "Value": s["value"],
-                    "±": s["half_width"] or s["spread"],
-                    "Real data": s["ceiling"],
-                    "Unit": s["unit"],
-                    "Better": f"{s['goal']} is closer",
-                    "What it is": f"{s['meaning']} {s['note']}".strip(),
-                    "Range": f"{s['low']:g} to {s['high']:g}",
-                    "Source": s["source"],
-                }
-                for s in report["scores"]
-            ],
-            hide_index=True,
-            column_config={
-                name: st.column_config.NumberColumn(format="%.4g")
-                for name in ("Value", "±", "Real data")
-            },
-        )
+        rows = [
+            {
+                "Score": s["title"],
+                "Value": s["value"],
+                "±": s["half_width"] or s["spread"],
+                "Real data": s["ceiling"],
+                "Unit": s["unit"],
+                "Better": f"{s['goal']} is closer",
+                "What it is": f"{s['meaning']} {s['note']}".strip(),
+                "Range": f"{s['low']:g} to {s['high']:g}",
+                "Source": s["source"],
+            }
+            for s in report["scores"]
+        ]
+        _numbers(rows, ("Value", "±", "Real data"), "%.4g")
         st.caption(
             "Real data: the same score of real rows drawn anew, the best that can be hoped for. "
             "±: half of a 95 % interval by bootstrap, or the spread over repetitions."
@@ -71,39 +66,32 @@ def scores(report: dict[str, Any]) -> None:
 def boosting(report: dict[str, Any]) -> None:
     """What boosting changed: every score that was measured before and after it."""
     scores = report["scores"]
-    rows = [s for s in scores if s.get("before") is not None and s["value"] is not None]
-    if not rows:
+    boosted = [s for s in scores if s.get("before") is not None and s["value"] is not None]
+    if not boosted:
         return
     with st.expander("Before and after boosting", icon=":material/compare_arrows:", expanded=True):
-        st.dataframe(
-            [
-                {
-                    "Score": row["title"],
-                    "Before": row["before"],
-                    "After": row["value"],
-                    "Real data": row["ceiling"],
-                    "Better": f"{row['goal']} is closer",
-                    "Boosting": _verdict(row),
-                }
-                for row in rows
-            ],
-            hide_index=True,
-            column_config={
-                name: st.column_config.NumberColumn(format="%.3f")
-                for name in ("Before", "After", "Real data")
-            },
-        )
+        rows = [
+            {
+                "Score": score["title"],
+                "Before": score["before"],
+                "After": score["value"],
+                "Real data": score["ceiling"],
+                "Better": f"{score['goal']} is closer",
+                "Boosting": boosting_words(score),
+            }
+            for score in boosted
+        ]
+        _numbers(rows, ("Before", "After", "Real data"), "%.3f")
         st.caption(
             "Before: the last generator of the same training. The rows of this table are fresh "
             "draws of all kept generators, each kept with its chance; none is a repeat."
         )
 
 
-def _verdict(score: dict[str, Any]) -> str:
-    gain = (score["value"] - score["before"]) * (1 if score["goal"] == "higher" else -1)
-    if abs(gain) < NOTHING:
-        return "no difference"
-    return "closer to real" if gain > 0 else "further away"
+def _numbers(rows: Sequence[dict[str, Any]], numeric: Sequence[str], format: str) -> None:
+    """Rows as a table, some columns of it in one number format."""
+    config = {name: st.column_config.NumberColumn(format=format) for name in numeric}
+    st.dataframe(rows, hide_index=True, column_config=config)
 
 
 def _score(score: dict[str, Any]) -> None:
@@ -146,47 +134,46 @@ def utility(report: dict[str, Any]) -> None:
 
 def exposure(report: dict[str, Any]) -> None:
     """What simple attackers reach, beside what they reach without the people's data."""
-    found = report.get("attacks")
-    if not found:
+    attacks = report.get("attacks")
+    if not attacks:
         st.caption(
             "Not tested. It takes real rows that the synthesizer never saw, to tell what the "
             "release gives away from what is true of anyone."
         )
         return
-    worst = [attack for attack in found if attack["exposed"]]
-    if worst:
+    working = [attack for attack in attacks if attack["exposed"]]
+    if working:
         st.error(
-            f"{len(worst)} of {len(found)} attacks work better on people of the table than on "
+            f"{len(working)} of {len(attacks)} attacks work better on people of the table than on "
             "strangers. Someone may be exposed.",
             icon=":material/person_alert:",
         )
     else:
         st.success(
-            f"None of {len(found)} attacks works better on people of the table than on strangers, "
-            "beyond chance. This shows no leak; only ε proves there is none to find.",
+            f"None of {len(attacks)} attacks works better on people of the table than on "
+            "strangers, beyond chance. This shows no leak; only ε proves there is none to find.",
             icon=":material/shield_person:",
         )
-    st.dataframe(
-        [
-            {
-                "Attack": attack["title"],
-                "On the table": attack["value"],
-                "Baseline": attack["baseline"],
-                "±": attack["half_width"],
-                "Unit": attack["unit"],
-                "Verdict": "works" if attack["exposed"] else "no better than without",
-                "What it is": attack["meaning"],
-            }
-            for attack in found
-        ],
-        hide_index=True,
-        column_config={
-            name: st.column_config.NumberColumn(format="%.3f")
-            for name in ("On the table", "Baseline", "±")
-        },
-    )
+    rows = [
+        {
+            "Attack": attack["title"],
+            "On the table": attack["value"],
+            "Baseline": attack["baseline"],
+            "±": attack["half_width"],
+            "Unit": attack["unit"],
+            "Verdict": "works" if attack["exposed"] else "no better than without",
+            "What it is": attack["meaning"],
+        }
+        for attack in attacks
+    ]
+    _numbers(rows, ("On the table", "Baseline", "±"), "%.3f")
     st.caption(
-        f"{found[0]['records']:,} rows a side. Baseline: the same attack on people who were not "
+        f"{attacks[0]['records']:,} rows a side. Baseline: the same attack on people who were not "
         "in the table, or a coin. ±: 99 % interval of the difference, so "
         "that several attacks together rarely cry wolf."
     )
+
+
+def column(report: dict[str, Any], name: str, *, key: str) -> None:
+    """The picture of one column."""
+    shared.picture(column_figure(report, name), key=key, alt=describe_column(report, name))

@@ -18,7 +18,7 @@ def dangers(table: TableRecord) -> None:
         st.warning(f"Before you declare anything public:\n{text}", icon=":material/warning:")
 
 
-def declared_domains(table: TableRecord) -> None:
+def render(table: TableRecord) -> None:
     """Each column's declared domain with its origin, folded."""
     with st.expander("What is declared public, and where it comes from", icon=":material/public:"):
         st.caption("ε does not protect what stands here. The certificate repeats it.")

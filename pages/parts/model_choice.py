@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import streamlit as st
@@ -9,13 +10,12 @@ import streamlit as st
 from core.models.card import Card, Setting
 from core.models.registry import cards
 
-__all__ = ["Choice", "choose", "setting"]
-
 FIRST = "pearl"  # the model to try first
+Value = float | int | bool | str
 
 
 @dataclass(frozen=True)
-class Choice:
+class ModelChoice:
     """A model and what was chosen beside it.
 
     Attributes:
@@ -25,11 +25,11 @@ class Choice:
     """
 
     card: Card
-    settings: dict[str, object] = field(default_factory=dict)
+    settings: Mapping[str, Value] = field(default_factory=dict)
     more: tuple[Setting, ...] = ()
 
 
-def choose() -> Choice:
+def choose() -> ModelChoice:
     """The model cards, one chosen; a model that can be boosted has a switch for it."""
     st.subheader("Model", anchor=False)
     known = {card.id: card for card in sorted(cards(), key=lambda card: card.id != FIRST)}
@@ -56,10 +56,10 @@ def choose() -> Choice:
             _facts(booster if booster and boosted else card)
     numbers = tuple(s for s in card.settings if not s.choices)
     if booster is None or not boosted:
-        return Choice(card, settings=named, more=numbers)
+        return ModelChoice(card, settings=named, more=numbers)
     known_names = {s.name for s in numbers}
     own = tuple(s for s in booster.settings if not s.choices and s.name not in known_names)
-    return Choice(booster, settings={"base": card.id}, more=(*numbers, *own))
+    return ModelChoice(booster, settings={"base": card.id}, more=(*numbers, *own))
 
 
 def _facts(card: Card) -> None:
@@ -69,29 +69,29 @@ def _facts(card: Card) -> None:
     st.markdown(f"**What we do differently.** {card.soundness}")
 
 
-def setting(card: Card, one: Setting) -> float | int | bool | str:
+def setting(card: Card, declared: Setting) -> Value:
     """One setting: named choices, a switch or a number."""
-    key = f"setting_{card.id}_{one.name}"
-    if one.choices:
-        words = dict(one.choices)
+    key = f"setting_{card.id}_{declared.name}"
+    if declared.choices:
+        words = dict(declared.choices)
         picked = st.segmented_control(
-            one.label,
+            declared.label,
             list(words),
-            default=str(one.default),
+            default=str(declared.default),
             format_func=words.__getitem__,
-            help=one.help,
+            help=declared.help,
             key=key,
         )
-        return picked or one.default
-    if isinstance(one.default, bool):
-        return st.toggle(one.label, one.default, help=one.help, key=key)
-    kind = int if isinstance(one.default, int) else float
+        return picked or declared.default
+    if isinstance(declared.default, bool):
+        return st.toggle(declared.label, declared.default, help=declared.help, key=key)
+    kind = int if isinstance(declared.default, int) else float
     chosen: float | int = st.number_input(
-        one.label,
-        min_value=None if one.low is None else kind(one.low),
-        max_value=None if one.high is None else kind(one.high),
-        value=kind(one.default),
-        help=one.help,
+        declared.label,
+        min_value=None if declared.low is None else kind(declared.low),
+        max_value=None if declared.high is None else kind(declared.high),
+        value=kind(declared.default),
+        help=declared.help,
         format=None if kind is int else "%.4g",
         key=key,
     )

@@ -1,4 +1,4 @@
-"""Tagging: which columns' distributions must not be revealed, in groups, with pictures."""
+"""Tags (α-LMDP): which columns' distributions must not be revealed, in groups, with pictures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from core.figures.marginal_shift import shift_figure
 from core.runs.storage.records import TableRecord
 from core.services import tables
 from core.table.profile import ColumnProfile
-from pages.parts import shared
+from pages.parts import schema_editor, shared
 
 GROUPS = ("", "group 1", "group 2", "group 3", "group 4")
 EXPLAINED = (
@@ -40,27 +40,20 @@ def _grid(table: TableRecord) -> None:
     columns = [column.name for column in table.schema.columns if column.modelled]
     known = [*GROUPS, *sorted(set(groups.values()) - set(GROUPS))]
     frame = pd.DataFrame({"column": columns, "group": [groups.get(name, "") for name in columns]})
-    edited = st.data_editor(
-        frame,
-        key=f"tags_{table.id}_{abs(hash(table.schema.model_dump_json()))}",
-        hide_index=True,
-        num_rows="fixed",
-        column_config={
-            "column": st.column_config.TextColumn("Column", disabled=True),
-            "group": st.column_config.SelectboxColumn(
-                "Hide its distribution in",
-                options=known,
-                help="Columns of one group are hidden together: not even how they go together is "
-                "kept. Groups are hidden, and certified, each by itself.",
-            ),
-        },
-        height=min(38 + 35 * len(frame), 600),
-    )
-    if not edited.equals(frame):
-        with shared.plain_errors():
-            chosen = {row["column"]: row["group"] or "" for row in edited.to_dict("records")}
-            tables.change_groups(shared.store(), table, chosen)
-            st.rerun()
+    config = {
+        "column": st.column_config.TextColumn("Column", disabled=True),
+        "group": st.column_config.SelectboxColumn(
+            "Hide its distribution in",
+            options=known,
+            help="Columns of one group are hidden together: not even how they go together is "
+            "kept. Groups are hidden, and certified, each by itself.",
+        ),
+    }
+    edited = schema_editor.edited_grid(table, frame, "tags", config)
+    if edited is not None:
+        with shared.change():
+            tags = {row["column"]: row["group"] or "" for row in edited.to_dict("records")}
+            tables.change_groups(shared.store(), table, tags)
 
 
 def _pictures(table: TableRecord) -> None:
@@ -77,13 +70,11 @@ def _pictures(table: TableRecord) -> None:
     profiles = {c["name"]: ColumnProfile.model_validate(c) for c in table.profile["columns"]}
     for group, names in table.schema.sensitive.items():
         st.markdown(f"**{group}** :gray[{len(names)} column{'s' if len(names) > 1 else ''}]")
-        places = st.columns(2)
-        for i, name in enumerate(names):
-            with places[i % 2], st.container(border=True):
+        for place, name in shared.tiles(names, 2, border=True):
+            with place:
                 st.markdown(f"{name}")
-                st.plotly_chart(
+                shared.picture(
                     shift_figure(profiles[name].model_dump(mode="json")),
                     key=f"shift_{table.id}_{name}",
                     alt=f"What would be revealed of {name}, and an example of a shifted {name}.",
-                    config={"displayModeBar": False},
                 )

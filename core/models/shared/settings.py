@@ -1,4 +1,4 @@
-"""Settings of a private GAN; needs no torch."""
+"""Settings that several models have; needs no torch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,34 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from core.models.card import tunable
 
-__all__ = ["GanSettings"]
+__all__ = [
+    "BATCH",
+    "CLIP_NORM",
+    "FAKES",
+    "LATENT",
+    "RATE",
+    "SNAPSHOTS",
+    "TEMPERATURE",
+    "GanSettings",
+]
+
+BATCH = tunable(
+    512, "Records a step", "Expected size of a random batch.", form=(1, 20_000), ge=1, le=100_000
+)
+CLIP_NORM = tunable(
+    1.0, "Clip norm", "Largest influence of one record.", form=(0.01, 100), gt=0.0, le=100.0
+)
+FAKES = tunable(
+    256, "Generated records a step", "Larger is smoother.", form=(16, 5000), ge=16, le=10_000
+)
+LATENT = tunable(
+    32, "Latent width", "Independent directions of variation.", form=(1, 512), ge=1, le=1024
+)
+RATE = tunable(2e-4, "Generator rate", "Peak learning rate.", form=(1e-5, 0.1), gt=0.0, le=1.0)
+SNAPSHOTS = Field(default=0, ge=0, le=1000)
+TEMPERATURE = tunable(
+    0.7, "Temperature", "Of relaxed categories.", form=(0.05, 5), ge=0.05, le=10.0
+)
 
 
 class GanSettings(BaseModel):
@@ -39,29 +66,16 @@ class GanSettings(BaseModel):
     critic_steps: int = tunable(
         10, "Critic steps each", "Private steps a generator step.", form=(1, 100), ge=1, le=200
     )
-    batch: int = tunable(
-        512,
-        "Records a step",
-        "Expected size of a random batch.",
-        form=(1, 20_000),
-        ge=1,
-        le=100_000,
-    )
-    fakes: int = tunable(
-        256, "Generated records a step", "Larger is smoother.", form=(16, 5000), ge=16, le=10_000
-    )
-    clip_norm: float = tunable(
-        1.0, "Clip norm", "Largest influence of one record.", form=(0.01, 100), gt=0.0, le=100.0
-    )
+    batch: int = BATCH
+    fakes: int = FAKES
+    clip_norm: float = CLIP_NORM
     hidden: int = tunable(
         128, "Generator width", "Width of the generator's layers.", form=(4, 2048), ge=4, le=4096
     )
     critic_hidden: int = tunable(
         128, "Critic width", "Smaller means less noise.", form=(4, 2048), ge=4, le=4096
     )
-    rate: float = tunable(
-        2e-4, "Generator rate", "Peak learning rate.", form=(1e-5, 0.1), gt=0.0, le=1.0
-    )
+    rate: float = RATE
     critic_rate: float = tunable(
         1e-3, "Critic rate", "Peak learning rate.", form=(1e-5, 0.1), gt=0.0, le=1.0
     )
@@ -73,7 +87,5 @@ class GanSettings(BaseModel):
         gt=0.0,
         le=100.0,
     )
-    temperature: float = tunable(
-        0.7, "Temperature", "Of relaxed categories.", form=(0.05, 5), ge=0.05, le=10.0
-    )
-    snapshots: int = Field(default=0, ge=0, le=1000)
+    temperature: float = TEMPERATURE
+    snapshots: int = SNAPSHOTS

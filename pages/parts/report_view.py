@@ -9,18 +9,22 @@ import streamlit as st
 
 from core.export.page_html import page
 from core.quality.report.types import View
-from core.runs.execution import noisy_scores
 from core.runs.storage import notes
 from core.runs.storage.inside_views import record_view
 from core.runs.storage.records import RunRecord
 from core.services import export, reviews
-from pages.parts import guard, shared
+from pages.parts import guard, review_discussion, shared
+from pages.parts.shared import Badge
 
 NO_OUTSIDE = (
     "This run has no differential privacy, so nothing of it may be shown outside. Nothing was "
     "shown. Ask the steward for a private run."
 )
 WORDS: dict[View, str] = {"inside": "Inside: real data", "outside": "Outside: may be shown"}
+STAMPS: dict[View, Badge] = {
+    "inside": Badge("Inside view: shows real data, do not share", ":material/lock:", "red"),
+    "outside": Badge("Outside view: may be shown to others", ":material/public:", "green"),
+}
 
 
 def may_look_inside(table_id: str) -> bool:
@@ -52,7 +56,8 @@ def switch(runs: Sequence[RunRecord], *, place: str) -> View:
       runs: that are shown.
       place: name in the address; a choice made for one run does not open several.
     """
-    first: View = "outside" if any(_scored(run) for run in runs) else "inside"
+    comparable = any(reviews.comparable(shared.store(), run) for run in runs)
+    first: View = "outside" if comparable else "inside"
     wanted = st.query_params.get(place)
     picked = st.segmented_control(
         "What is shown",
@@ -72,20 +77,11 @@ def switch(runs: Sequence[RunRecord], *, place: str) -> View:
     return view
 
 
-def _scored(run: RunRecord) -> bool:
-    """Whether there are noisy counts, bought by whichever run of the table, to score it by."""
-    store = shared.store()
-    if not run.private or not store.artefacts(run.id).exists(noisy_scores.SYNTHETIC_CELLS):
-        return False
-    key = noisy_scores.cells_key(run.schema.domain(), run.plan.n)
-    return noisy_scores.released_cells(store, run.table_id, key) is not None
-
-
 def opened(run: RunRecord, view: View) -> dict[str, Any] | None:
     """The run's report as this person now sees it; an inside view that is shown is recorded."""
     report = reviews.report(shared.store(), run.id, view)
     if report is not None and view == "inside":
-        name = guard.person() or st.session_state.get("my_name", "")
+        name = review_discussion.known_name()
         record_view(shared.store(), table_id=run.table_id, run_id=run.id, author=name)
     return report
 
@@ -95,14 +91,6 @@ def chosen_how(run: RunRecord) -> None:
     words = reviews.selection_words(shared.store(), run)
     if words:
         st.caption(f":material/rule: Its certificate says: {words}")
-
-
-def stamp(view: View) -> None:
-    """Who may see this page, in words and colour."""
-    if view == "inside":
-        st.badge("Inside view: shows real data, do not share", icon=":material/lock:", color="red")
-    else:
-        st.badge("Outside view: may be shown to others", icon=":material/public:", color="green")
 
 
 def take_along(run: RunRecord, report: dict[str, Any], view: View) -> None:
@@ -139,12 +127,12 @@ def _file(run: RunRecord, report: dict[str, Any], view: View) -> str:
     )
     remarks = [
         {
-            "author": note.author,
-            "time": f"{note.time:%Y-%m-%d %H:%M} UTC",
-            "about": note.about or "the whole run",
-            "text": note.text,
+            "author": comment.author,
+            "time": f"{comment.time:%Y-%m-%d %H:%M} UTC",
+            "about": comment.about or "the whole run",
+            "text": comment.text,
         }
-        for note in notes.comments(shared.store(), run.id, view)
+        for comment in notes.comments(shared.store(), run.id, view)
     ]
     remarks += [
         {

@@ -1,31 +1,46 @@
-"""Hidden distributions on the Plan page: how different, tested how, and at what cost."""
+"""Hidden distributions (α-LMDP) on Plan: how different, tested how, and at what cost."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass
 
 import streamlit as st
 
-from core.lmdp.level import GROUP, chance, groups_of
+from core.lmdp.level import GROUP, groups_of
 from core.models.card import Card
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
 from core.runs.storage.records import TableRecord
+from core.services.plan_advice import certificate_offers
 from core.services.planning import DEFAULT_SHIFT
 from pages.parts import shared
-from pages.parts.tagging import NOT_PEOPLE
+from pages.parts.lmdp_tags import NOT_PEOPLE
 
 SHIFTS = {0.0: "none", 0.4: "slightly", DEFAULT_SHIFT: "clearly", 0.95: "strongly"}
-COSTS = (0.02, 0.05, 0.1, 0.25, 0.5)
-SURE = 0.95  # a certificate should be this likely to be granted
 
 
-def choices(table: TableRecord, card: Card, epsilon: float) -> dict[str, Any]:
-    """What `planning.make_plan` takes for tagged columns; nothing without tags."""
+@dataclass(frozen=True)
+class LmdpChoice:
+    """What `planning.make_plan` takes for tagged columns; its defaults where none is tagged."""
+
+    shift: float | None = None
+    certificate: float | None = None
+    alpha: float = 0.05
+    attempts: int = 1
+
+
+def choose(table: TableRecord, card: Card, epsilon: float) -> LmdpChoice:
+    """How the tagged columns are hidden; asks nothing without tags.
+
+    Args:
+      table: to plan for.
+      card: of the model.
+      epsilon: budget, inf for none.
+    """
     groups = table.schema.sensitive
     if not groups:
-        return {}
+        return LmdpChoice()
     st.subheader("Hidden distributions", anchor=False)
     st.markdown("  \n".join(f"**{g}**: {', '.join(columns)}" for g, columns in groups.items()))
     private = math.isfinite(epsilon)
@@ -40,11 +55,9 @@ def choices(table: TableRecord, card: Card, epsilon: float) -> dict[str, Any]:
     )
     if not shift and not card.protects:
         st.warning(f"{card.name} does not hide distributions by itself.", icon=":material/warning:")
-    chosen: dict[str, Any] = {"shift": shift}
-    if private:
-        chosen["certificate"] = _certificate(table, epsilon, shift or DEFAULT_SHIFT)
+    certificate = _certificate(table, epsilon, shift or DEFAULT_SHIFT) if private else None
     with st.expander("Level and attempts", icon=":material/rule:"):
-        chosen["alpha"] = st.number_input(
+        alpha = st.number_input(
             "α: how often a test may cry wolf",
             0.001,
             0.2,
@@ -52,23 +65,22 @@ def choices(table: TableRecord, card: Card, epsilon: float) -> dict[str, Any]:
             step=0.01,
             help="Chance that a test tells tables apart that follow one distribution.",
         )
-        chosen["attempts"] = st.number_input(
+        attempts = st.number_input(
             "Attempts",
             1,
             5,
             1,
-            disabled=private and chosen["certificate"] is None,
+            disabled=private and certificate is None,
             help="Begin anew until the check passes, at most so often. With differential privacy "
             "all attempts are paid for beforehand, because when to stop depends on the data.",
         )
     st.caption(f":material/info: {NOT_PEOPLE}")
-    return chosen
+    return LmdpChoice(shift, certificate, alpha, attempts)
 
 
 def _certificate(table: TableRecord, epsilon: float, shift: float) -> float | None:
     """The ε of each group's certificate, or None."""
-    groups = groups_of(table.training_n)
-    if not groups:
+    if not groups_of(table.training_n):
         st.caption(
             f"A private certificate needs {GROUP} rows at least. You will see the inside check."
         )
@@ -86,13 +98,15 @@ def _certificate(table: TableRecord, epsilon: float, shift: float) -> float | No
     )
     if not paid:
         return None
-    costs = [cost for cost in COSTS if cost * len(table.schema.sensitive) < 0.8 * epsilon]
-    if not costs:
+    offers = certificate_offers(
+        table.training_n, groups=len(table.schema.sensitive), epsilon=epsilon, shift=shift
+    )
+    if not offers:
         st.caption("ε is too small to pay for a certificate.")
         return None
-    likely = {c: chance(groups, epsilon=c, alpha=0.05, rate=shift) for c in costs}
-    enough = next((c for c in costs if likely[c] >= SURE), costs[-1])
-    cost = st.select_slider("ε for each group's certificate", costs, value=enough)
+    likely = {offer.epsilon: offer.likely for offer in offers}
+    first = next((offer for offer in offers if offer.enough), offers[-1])
+    cost = st.select_slider("ε for each group's certificate", list(likely), value=first.epsilon)
     st.caption(
         f"If the columns come out as different as asked, it is granted with a chance of "
         f"**{likely[cost]:.0%}**; if they do not differ at all, with 5 % at most."
@@ -120,11 +134,11 @@ def confirm(table: TableRecord, plan: Plan) -> tuple[bool, str]:
     return bool(typed.strip()), typed
 
 
-def words(plan: Plan) -> None:
+def summary(plan: Plan) -> None:
     """One line on what the plan does for tagged columns."""
     if plan.protection is None:
         return
-    tries = plan.budget.attempts
+    tries = plan.attempts
     st.markdown(
         f":material/visibility_off: Hidden: {len(plan.protection.groups)} group(s), shifted "
         f"{SHIFTS.get(plan.protection.shift, 'as asked')}, tested at α = "

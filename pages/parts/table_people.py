@@ -29,8 +29,8 @@ def render(table: TableRecord) -> None:
                 f"No earlier table is here, so they get an account of their own. {EXPLAINED}"
             )
             return
-        for one in answer.linked:
-            st.markdown(f":material/group: {one.evidence}")
+        for other in answer.linked:
+            st.markdown(f":material/group: {other.evidence}")
         if not answer.linked:
             st.caption("No earlier table shares enough rows with this one to be about its people.")
         options = [*names, people.NEW]
@@ -39,19 +39,18 @@ def render(table: TableRecord) -> None:
             "Whose people are these?",
             options,
             index=options.index(current),
-            format_func=lambda one: FRESH if one == people.NEW else f"the people of {names[one]}",
+            format_func=lambda key: FRESH if key == people.NEW else f"the people of {names[key]}",
             key=f"people_{table.id}_{table.people}",
             label_visibility="collapsed",
         )
         wanted = table.people if chosen == current else chosen
         if answer.words and wanted == table.people:
             st.caption(f"Kept apart by the steward: “{answer.words}”. Certificates say so.")
-        elif any(one.people != wanted for one in answer.linked):
+        elif any(other.people != wanted for other in answer.linked):
             _in_words(table, wanted)
         elif wanted != table.people:
-            with shared.plain_errors():
+            with shared.change():
                 people.change_account(store, table.id, wanted)
-                st.rerun()
         st.caption(EXPLAINED)
 
 
@@ -71,9 +70,5 @@ def _in_words(table: TableRecord, wanted: str) -> None:
         placeholder="for example: other hospitals, whose case numbers happen to be the same",
     )
     if st.button("Keep these people apart", key=f"keep_apart_{table.id}", disabled=not words):
-        with shared.plain_errors():
+        with shared.change():
             people.change_account(shared.store(), table.id, wanted, words)
-            st.rerun()
-
-
-__all__ = ["render"]

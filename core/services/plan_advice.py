@@ -1,0 +1,71 @@
+"""What stands beside a plan before it is started, from public numbers alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from core.lmdp.level import chance, groups_of
+from core.privacy.plan import Phase
+
+__all__ = ["CertificateOffer", "certificate_offers", "phase_words"]
+
+CERTIFICATE_COSTS = (0.02, 0.05, 0.1, 0.25, 0.5)  # ε of each group's certificate
+MOST_FOR_CERTIFICATES = 0.8  # share of ε that all groups' certificates may not reach
+SURE = 0.95  # a certificate should be this likely to be granted
+LEVEL = 0.05  # of the certificate's test
+
+
+@dataclass(frozen=True)
+class CertificateOffer:
+    """What one group's α-LMDP certificate may cost.
+
+    Attributes:
+      epsilon: its price, > 0.
+      likely: chance that it is granted if the columns come out as different as asked, in [0, 1].
+    """
+
+    epsilon: float
+    likely: float
+
+    @property
+    def enough(self) -> bool:
+        """Whether the chance is as good as it should be."""
+        return self.likely >= SURE
+
+
+def certificate_offers(
+    n: int, *, groups: int, epsilon: float, shift: float
+) -> tuple[CertificateOffer, ...]:
+    """The certificates that a budget can pay for, the cheapest first; none when ε is too small.
+
+    Args:
+      n: records that are trained on, ≥ `core.lmdp.level.GROUP`.
+      groups: of tagged columns, each with a certificate of its own.
+      epsilon: budget of the whole run.
+      shift: how different the columns are to come out, as `Protection.shift`.
+    """
+    return tuple(
+        CertificateOffer(cost, chance(groups_of(n), epsilon=cost, alpha=LEVEL, rate=shift))
+        for cost in CERTIFICATE_COSTS
+        if cost * groups < MOST_FOR_CERTIFICATES * epsilon
+    )
+
+
+def phase_words(phase: Phase, n: int) -> str:
+    """How often a phase runs, on how much, with what noise.
+
+    Args:
+      phase: of a plan.
+      n: records that the plan trains on.
+    """
+    times = "Once" if phase.count == 1 else f"{phase.count:,} times"
+    on = "on all rows"
+    if phase.sampling_rate is not None and phase.sampling_rate < 1:
+        on = f"on random batches of about {phase.sampling_rate * n:,.0f} rows"
+    if phase.rho is not None:
+        odds = math.exp(math.sqrt(8.0 * phase.rho))
+        return f"{times}, {on}. One record changes the odds of a choice {odds:.4f}-fold at most."
+    if not phase.noise_multiplier:
+        return f"{times}, {on}. No noise."
+    return f"{times}, {on}. Noise: {phase.noise_multiplier:.2f} × what one record can change."

@@ -1,0 +1,94 @@
+"""The budget on Plan: ε with its meaning, and what of it buys noisy shares and scores."""
+
+from __future__ import annotations
+
+import math
+
+import streamlit as st
+
+from core.privacy.accounting.accountant import attacker_best_guess
+from core.privacy.plan import default_delta
+from core.runs.execution.noisy_scores import DEFAULT_SHARE
+from core.runs.execution.review_histograms import shown_columns
+from core.runs.storage.records import TableRecord
+from core.services import reviews
+from core.table.schema import SchemaError
+from pages.parts import shared
+
+EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 8.0, 10.0)
+REVIEW_SHARES = (0.0, 0.02, 0.05, 0.1, 0.2)
+MEANING = (
+    (0.5, "Very strong: what a single person contributed is all but invisible."),
+    (1.0, "Strong: the usual choice for data about people."),
+    (3.0, "Moderate: fine for less sensitive data or large tables."),
+    (8.0, "Weak: single unusual people may leave traces."),
+    (math.inf, "Very weak: treat the result almost as you would the real table."),
+)
+
+
+def epsilon(table: TableRecord) -> float:
+    """ε with its meaning, or ∞ after an explicit switch."""
+    st.subheader("Privacy", anchor=False)
+    off = st.toggle(
+        "No differential privacy (ε = ∞)",
+        help="For tests with data that is public anyway. Every file is marked as not private.",
+    )
+    if off:
+        st.error(
+            "Nothing is protected. Anyone may learn from the result who is in the table and what "
+            "their values are.",
+            icon=":material/warning:",
+        )
+        return math.inf
+    chosen = st.select_slider(
+        "ε: how much anyone may learn about one person (lower is more private)",
+        EPSILONS,
+        value=1.0,
+    )
+    words = next(text for limit, text in MEANING if chosen <= limit)
+    guess = attacker_best_guess(chosen, default_delta(table.training_n))
+    st.markdown(
+        f"{words}  \nSomeone who would bet 50 : 50 on whether a person's record was used can, "
+        f"after seeing the result, be right at most **{guess:.0%}** of the time."
+    )
+    return float(chosen)
+
+
+def review_share(epsilon: float) -> float | None:
+    """What people outside the house may see of real shares, as a share of the budget."""
+    if not math.isfinite(epsilon):
+        return None
+    share = st.select_slider(
+        "For people outside: real shares with noise, out of the same ε",
+        REVIEW_SHARES,
+        value=0.0,
+        format_func=lambda share: f"{share:.0%} of the budget" if share else "none",
+        key="review_share",
+        help="Without it a report for outside shows synthetic rows alone. With it, each column's "
+        "real shares are released once, with noise, and may be shown to anyone.",
+    )
+    return share or None
+
+
+def score_share(table: TableRecord, epsilon: float) -> float | None:
+    """Whether this run may be compared without looking, as a share of the budget."""
+    try:
+        domain = table.schema.domain()
+    except SchemaError:  # the plan says what is wrong
+        return None
+    if not math.isfinite(epsilon) or not shown_columns(domain):
+        return None
+    if reviews.bought(shared.store(), table.id, domain, table.training_n):
+        st.caption(
+            ":material/casino: An earlier run has bought noisy counts of these columns: this one "
+            "can be compared by them without looking at real data, at no cost."
+        )
+        return None
+    wanted = st.toggle(
+        "Let this run be compared with others without looking at real data",
+        key="score",
+        help=f"About {DEFAULT_SHARE:.0%} of the budget buys noisy counts, once for this "
+        "table. Runs are scored by them, and the best can be picked by its score: the certificate "
+        "then says that ε covers the choice.",
+    )
+    return DEFAULT_SHARE if wanted else None

@@ -1,0 +1,78 @@
+"""What tests of hidden distributions (α-LMDP) came to: on Review with pictures, on Download."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from core.figures import marginal_shift
+from core.runs.storage.records import RunRecord
+from core.services import reviews
+from pages.parts import report_scores, shared
+from pages.parts.lmdp_tags import NOT_PEOPLE
+from pages.parts.shared import Badge
+
+CERTIFICATE_BADGES = {
+    True: Badge("Certificate granted", ":material/verified:", "green"),
+    False: Badge("Certificate refused", ":material/block:", "red"),
+}
+CHECK_BADGES = {
+    True: Badge("Inside check passed", ":material/check:", "green"),
+    False: Badge("Inside check failed", ":material/warning:", "red"),
+}
+
+
+def refused(run: RunRecord) -> list[str]:
+    """Names of groups whose certificate or check said no."""
+    return [result["group"] for result in _certified(run) if not result["granted"]]
+
+
+def _certified(run: RunRecord) -> list[dict[str, Any]]:
+    """What the run's certificate says of groups, an entry each."""
+    certificate = reviews.privacy_certificate(shared.store(), run.id) or {}
+    results: list[dict[str, Any]] = (certificate.get("lmdp") or {}).get("verdicts", [])
+    return results
+
+
+def render(run: RunRecord, report: dict[str, Any]) -> None:
+    """A card a group: the result in words, the certificate, the tests, and the pictures."""
+    if run.plan.protection is None:
+        return
+    st.subheader("Hidden distributions", anchor=False)
+    certified = {result["group"]: result for result in _certified(run) if "count" in result}
+    checks = {check["group"]: check for check in report.get("protection", [])}
+    for group, names in run.plan.protection.groups.items():
+        with st.container(border=True):
+            _group(group, names, certified.get(group), checks.get(group), report)
+    st.caption(f":material/info: {NOT_PEOPLE}")
+
+
+def _group(
+    group: str,
+    names: tuple[str, ...],
+    paid: dict[str, Any] | None,
+    check: dict[str, Any] | None,
+    report: dict[str, Any],
+) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"**{group}**: {', '.join(names)}")
+        if paid is not None:
+            CERTIFICATE_BADGES[paid["granted"]].show()
+        if check is not None:
+            CHECK_BADGES[check["differs"]].show()
+    if check is not None:
+        st.markdown(marginal_shift.verdict_words(check))
+        st.caption(
+            f"Two-sample test p = {check['p_two_sample']:.3f}, Stein test p = "
+            f"{check['p_stein']:.3f}; both must be at most {check['alpha']:g}. Made from real rows "
+            "without noise: do not quote these p-values outside."
+        )
+    if paid is not None:
+        st.caption(marginal_shift.certificate_words(paid))
+    with st.expander("Real and released, one above the other", icon=":material/stacked_bar_chart:"):
+        shown = [name for name in names if name in report["columns"]]
+        for place, name in shared.tiles(shown):
+            with place:
+                st.markdown(name)
+                report_scores.column(report, name, key=f"hidden_{group}_{name}")

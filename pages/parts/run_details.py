@@ -1,0 +1,71 @@
+"""What Plan asks beside model and budget: rows, name, device, seed, δ and advanced settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from core.privacy.plan import default_delta
+from core.runs.storage.records import TableRecord
+from pages.parts import model_choice
+
+DEVICES = {"auto": "GPU if there is one, else processor", "cpu": "Processor", "cuda": "GPU"}
+
+
+@dataclass(frozen=True)
+class RunDetails:
+    """How a run is made.
+
+    Attributes:
+      rows: synthetic records, ≥ 1.
+      name: for people, may be empty.
+      device: "auto", "cpu" or "cuda".
+      seed: of data-free randomness, None for a drawn one.
+      delta: in (0, 1/n).
+      settings: of the model, by name, as far as they differ from its own defaults.
+    """
+
+    rows: int
+    name: str
+    device: str
+    seed: int | None
+    delta: float
+    settings: dict[str, model_choice.Value]
+
+
+def choose(table: TableRecord, model: model_choice.ModelChoice) -> RunDetails:
+    """Folded choices: rows, name, device, δ and the model's own settings."""
+    with st.expander("Rows, name and device", icon=":material/settings:"):
+        rows = st.number_input(
+            "Synthetic rows",
+            1,
+            10_000_000,
+            table.training_n,
+            help="More can be made later, for free.",
+        )
+        name = st.text_input("Name of this run (optional)", max_chars=80)
+        device = st.radio("Device", list(DEVICES), format_func=DEVICES.__getitem__)
+        seed = st.number_input(
+            "Seed (optional)",
+            min_value=0,
+            value=None,
+            step=1,
+            help="Fixes starting weights and draws, never the privacy noise: two runs with one "
+            "seed still differ, because repeatable noise would reveal the data.",
+        )
+    with st.expander("Advanced", icon=":material/science:"):
+        delta = st.number_input(
+            "δ: chance that the promise fails altogether",
+            min_value=1e-12,
+            max_value=1.0 / table.training_n * 0.999,
+            value=default_delta(table.training_n),
+            format="%.1e",
+            help="Must be below 1/n. The default is the smaller of one in a million and 1/(10 n).",
+        )
+        settings = dict(model.settings)
+        for setting in model.more:
+            value = model_choice.setting(model.card, setting)
+            if value != setting.default:  # a model may know a better default for some plans
+                settings[setting.name] = value
+    return RunDetails(rows, name, device, seed, delta, settings)

@@ -1,0 +1,153 @@
+"""What a table's columns are declared to be: target, rows kept out, the grid, category lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+import streamlit as st
+from streamlit.elements.lib.column_types import ColumnConfig
+
+from core.runs.storage.records import TableRecord
+from core.services import tables
+from core.table.grid import grid_of
+from core.table.holdout import SHARES
+from core.table.schema import Column, Kind
+from pages.parts import declared_domains, shared
+
+COLUMNS = {
+    "column": st.column_config.TextColumn("Column", disabled=True, pinned=True),
+    "kind": st.column_config.SelectboxColumn(
+        "Kind",
+        options=[kind.value for kind in Kind],
+        required=True,
+        help="Identifiers and text are replaced by made-up values and never learned.",
+    ),
+    "missing": st.column_config.CheckboxColumn("May be missing"),
+    "from": st.column_config.TextColumn("From", help="Lowest value that may be known.", width=110),
+    "to": st.column_config.TextColumn("To", help="Highest value that may be known.", width=110),
+    "scale": st.column_config.SelectboxColumn(
+        "Scale",
+        options=["even", "heavy tail", "—"],
+        width=105,
+        help="Heavy tail: most values are small and a few are huge, as with money.",
+    ),
+    "values": st.column_config.TextColumn("Categories", disabled=True),
+    "rare": st.column_config.TextColumn(
+        "Of few rows",
+        disabled=True,
+        help="Listed values that fewer than ten rows hold. Keeping the column would publish "
+        "that somebody in the table has each of them. Only you see these counts.",
+    ),
+    "keep": st.column_config.SelectboxColumn(
+        "In the synthetic table",
+        options=["keep", "leave out"],
+        required=True,
+        help="Keeping a column declares its bounds and category names public.",
+    ),
+    "origin": st.column_config.TextColumn(
+        "Known how",
+        disabled=True,
+        help="Proposals are read from the rows and rounded outward; change one and it is set "
+        "by you. The certificate says which.",
+    ),
+}
+
+
+def render(table: TableRecord) -> None:
+    """The editable grid, the target, and category lists."""
+    names = [c.name for c in table.schema.columns if c.modelled]
+    options = [None, *names]
+    target = st.selectbox(
+        "Target: the column others should predict (optional)",
+        options,
+        index=options.index(table.schema.target) if table.schema.target in options else 0,
+        format_func=lambda name: "none" if name is None else name,
+        help="The synthetic table keeps what the other columns say about the target best of all.",
+    )
+    if target != table.schema.target:
+        with shared.change():
+            tables.change_target(shared.store(), table, target)
+    _holdout(table)
+    with shared.plain_errors():
+        table = tables.count_rare(shared.store(), table)
+    grid = grid_of(table.schema, tables.rare_words(table))
+    edited = edited_grid(table, grid, "grid", COLUMNS)
+    if edited is not None:
+        with shared.change():
+            tables.change_grid(shared.store(), table, edited)
+    _doubts(table)
+    listed = [c for c in table.schema.columns if c.kind.listed and c.modelled]
+    if listed:
+        with st.expander("Edit a list of categories", icon=":material/list:"):
+            _categories(table, listed)
+
+
+def _holdout(table: TableRecord) -> None:
+    """How many rows stay out of training, to judge the result by."""
+    share = st.segmented_control(
+        "Rows kept out of training, to judge the result by",
+        SHARES,
+        default=min(SHARES, key=lambda share: abs(share - table.schema.holdout)),
+        format_func=lambda share: f"{share:.0%}" if share else "none",
+        required=True,
+        key=f"holdout_{table.id}",
+        help="Chosen by their place in the file, never by what they hold. With them Review can "
+        "say whether the synthetic rows are closer to the people learnt from than to strangers. "
+        "A fifth is usual; small tables can spare less.",
+    )
+    if share is not None and share != table.schema.holdout:
+        with shared.change():
+            tables.change_holdout(shared.store(), table, share)
+
+
+def _doubts(table: TableRecord) -> None:
+    declared_domains.dangers(table)
+    doubts = [(c.name, c.note) for c in table.schema.columns if c.note]
+    if doubts:
+        text = "\n".join(f"- **{name}**: {note}" for name, note in doubts)
+        st.info(f"Worth a look:\n{text}", icon=":material/help:")
+
+
+def _categories(table: TableRecord, listed: Sequence[Column]) -> None:
+    name = st.selectbox("Column", [c.name for c in listed], key=f"categories_of_{table.id}")
+    column = table.schema[name]
+    text = st.text_area(
+        "One category a line. What you remove is merged into OTHER.",
+        "\n".join(column.categories or ()),
+        height=220,
+        key=f"text_{table.id}_{name}",
+    )
+    if st.button("Keep this list"):
+        with shared.change():
+            tables.change_categories(shared.store(), table, name, text)
+
+
+def schema_key(name: str, table: TableRecord) -> str:
+    """A widget's key that is another for each schema, so that no answer outlives its question."""
+    return f"{name}_{table.id}_{abs(hash(table.schema.model_dump_json()))}"
+
+
+def edited_grid(
+    table: TableRecord, frame: pd.DataFrame, name: str, columns: Mapping[str, ColumnConfig]
+) -> pd.DataFrame | None:
+    """A grid to edit, with a row for each column of the table.
+
+    Args:
+      table: whose schema the grid shows.
+      frame: what the cells hold now.
+      name: of the grid, for its key.
+      columns: how each column of the grid is edited.
+
+    Returns:
+      The frame as it was edited, None where nothing was changed.
+    """
+    edited = st.data_editor(
+        frame,
+        key=schema_key(name, table),
+        hide_index=True,
+        num_rows="fixed",
+        column_config=columns,
+        height=min(38 + 35 * len(frame), 600),
+    )
+    return None if edited.equals(frame) else edited
