@@ -82,7 +82,13 @@ class P3gmTrainer:
         self._latent = settings.dimensions if self._projected else heads.width
 
     def encode(self, table: PrivateTable, checkpoint: Checkpoint, emitter: Emitter) -> None:
-        """Make the releases of the first phase that the checkpoint does not hold yet."""
+        """Make the releases of the first phase that the checkpoint does not hold yet.
+
+        Args:
+          table: the door to the rows; charged for every release made.
+          checkpoint: holds what was released; written after each release.
+          emitter: told of each phase.
+        """
         if self._projected and "directions" not in checkpoint.state:
             emitter.phase(PCA, table.plan.phase(PCA).title, private=True)
             moments = Moments.of(

@@ -68,7 +68,14 @@ class Generator(nn.Module):
 
 
 def new_critic(width: int, hidden: int, seed: int, device: str) -> Dense:
-    """A critic from data-free randomness; see `critic_widths`."""
+    """A critic from data-free randomness; see `critic_widths`.
+
+    Args:
+      width: of its input.
+      hidden: width of the first hidden layer.
+      seed: of the weights.
+      device: "cpu" or "cuda".
+    """
     random = torch.Generator().manual_seed(seed)
     return Dense({CRITIC: critic_widths(width, hidden)}, generator=random, device=device)
 

@@ -146,6 +146,10 @@ def ranked(released: NoisyCells, made: Mapping[str, SyntheticCells]) -> dict[str
 def difference(released: NoisyCells, one: SyntheticCells, other: SyntheticCells) -> NoisyScore:
     """How much farther the first table is than the other, against the same release.
 
+    Args:
+      released: noisy counts of real records.
+      one, other: counts of the two synthetic tables.
+
     Raises:
       ValueError: counts of different cells.
     """

@@ -130,7 +130,13 @@ class Reporter:
         return self._wish
 
     def phase(self, name: str, title: str, *, private: bool = False) -> Wish:
-        """A phase of the worker itself begins."""
+        """A phase of the worker itself begins.
+
+        Args:
+          name: of the phase, under which seconds are kept.
+          title: for people.
+          private: whether it reads real rows, through noise.
+        """
         return self(PhaseStarted(name=name, title=title, private=private))
 
     def flush(self) -> None:
