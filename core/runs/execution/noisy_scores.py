@@ -17,8 +17,7 @@ import pandas as pd
 from core.models.events import Observe
 from core.privacy.plan import Budget, Phase
 from core.quality.metrics.noisy import NoisyCells, SyntheticCells, combined
-from core.runs.execution.paid_release import release_once
-from core.runs.execution.review_histograms import noise_of, shown_columns
+from core.runs.execution.paid_release import paid_phase, release_once, shown_columns
 from core.runs.storage.artefacts import ArtefactStore, load_json
 from core.runs.storage.records import RunRecord
 from core.table.codec import Codec
@@ -50,30 +49,25 @@ _BINS = ("name", "kind", "missing", "low", "high", "step", "scale", "spikes", "c
 
 
 def score_phase(domain: Domain, budget: Budget, share: float, *, attempts: int = 1) -> Phase:
-    """The phase that releases the counts that runs are compared by.
+    """The phase that releases the counts that runs are compared by; see `paid_phase`."""
 
-    Args:
-      domain: whose columns; tagged ones are left out.
-      budget: of the whole plan, with ε < ∞.
-      share: of it, in (0, ½].
-      attempts: of the plan; the release is made once but all attempts are paid for.
+    def what(names: list[str]) -> str:
+        pairs = len(pairs_of(names, domain.target))
+        return (
+            f"Counts of public cells of {len(names)} columns and {pairs} pairs of columns, all at "
+            "once, with Gaussian noise. Runs of this table are scored by them."
+        )
 
-    Raises:
-      ValueError: a share out of range, or every column is tagged.
-    """
-    if not 0.0 < share <= 0.5:
-        raise ValueError(f"The share for comparing runs must be in 0 to 0.5, not {share:g}.")
-    names = shown_columns(domain)
-    if not names:
-        raise ValueError("Every column is hidden, so there is none to compare runs by.")
-    pairs = len(pairs_of(names, domain.target))
-    return Phase(
+    return paid_phase(
+        domain,
+        budget,
+        share,
         name=SCORE,
         title="Comparing runs without looking",
-        what=f"Counts of public cells of {len(names)} columns and {pairs} pairs of columns, all at "
-        "once, with Gaussian noise. Runs of this table are scored by them.",
-        share=share,
-        noise_multiplier=noise_of(budget, share, attempts=attempts),
+        what=what,
+        label="share for comparing runs must be",
+        purpose="compare runs by",
+        attempts=attempts,
     )
 
 
