@@ -113,20 +113,10 @@ def documented_methods() -> frozenset[str]:
     return frozenset(found)
 
 
-# Functions whose parameters nobody has listed yet, by module. It only gets shorter.
-UNLISTED: dict[str, int] = {
-    "core/runs/execution/noisy_scores.py": 2,
-    "core/runs/execution/review_histograms.py": 2,
-}
-
-
 def test_parameters_are_documented():
     known = documented_methods()
     missing = {place(path): undocumented(path.read_text(encoding="utf-8"), known) for path in CORE}
-    more = {path: names for path, names in missing.items() if len(names) > UNLISTED.get(path, 0)}
-    assert more == {}, "list their parameters under Args:"
-    fewer = {p: len(missing.get(p, ())) for p, n in UNLISTED.items() if len(missing.get(p, ())) < n}
-    assert fewer == {}, "so many are left: say so in UNLISTED"
+    assert {path: names for path, names in missing.items() if names} == {}
 
 
 def test_an_undocumented_parameter_is_seen():

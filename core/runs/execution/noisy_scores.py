@@ -49,7 +49,14 @@ _BINS = ("name", "kind", "missing", "low", "high", "step", "scale", "spikes", "c
 
 
 def score_phase(domain: Domain, budget: Budget, share: float, *, attempts: int = 1) -> Phase:
-    """The phase that releases the counts that runs are compared by; see `paid_phase`."""
+    """The phase that releases the counts that runs are compared by; see `paid_phase`.
+
+    Args:
+      domain: whose columns; tagged ones are left out.
+      budget: of the whole plan, with ε < ∞.
+      share: of it, in (0, ½].
+      attempts: of the plan; the release is made once but all attempts are paid for.
+    """
 
     def what(names: list[str]) -> str:
         pairs = len(pairs_of(names, domain.target))
@@ -92,7 +99,14 @@ def cells_key(domain: Domain, n: int) -> str:
 def release_cells(
     table: PrivateTable, codec: Codec, artefacts: ArtefactStore, *, observe: Observe
 ) -> None:
-    """Release the counts; nothing where the plan holds no such phase."""
+    """Release the counts; nothing where the plan holds no such phase.
+
+    Args:
+      table: the door to the rows; charged for the release.
+      codec: of the table.
+      artefacts: of the run, where the release is kept.
+      observe: told of the phase.
+    """
     from core.privacy.mechanisms.marginals import Marginals  # needs torch, as the fit does
 
     domain, n = codec.domain, table.plan.n
@@ -138,7 +152,13 @@ def count_synthetic(synthetic: pd.DataFrame, domain: Domain, n: int) -> Syntheti
 
 
 def released_cells(store: RunStore, table_id: str, key: str) -> NoisyCells | None:
-    """What runs of a table have bought of these cells, as one release; None when none has."""
+    """What runs of a table have bought of these cells, as one release; None when none has.
+
+    Args:
+      store: where.
+      table_id: which table.
+      key: of the cells, see `cells_key`.
+    """
     releases = [
         load_json(store.artefacts(run.id), NOISY_CELLS, NoisyCells)
         for run in store.runs(table_id)

@@ -27,7 +27,14 @@ HISTOGRAMS = "overlay.json"  # artefact that keeps what was released
 
 
 def review_phase(domain: Domain, budget: Budget, share: float, *, attempts: int = 1) -> Phase:
-    """The phase that releases the histograms of all columns that may be shown; see `paid_phase`."""
+    """The phase that releases the histograms of all columns that may be shown; see `paid_phase`.
+
+    Args:
+      domain: whose columns; tagged ones are left out.
+      budget: of the whole plan, with ε < ∞.
+      share: of it, in (0, ½].
+      attempts: of the plan; the release is made once but all attempts are paid for.
+    """
     return paid_phase(
         domain,
         budget,
@@ -44,7 +51,14 @@ def review_phase(domain: Domain, budget: Budget, share: float, *, attempts: int 
 def release_histograms(
     table: PrivateTable, codec: Codec, artefacts: ArtefactStore, *, observe: Observe
 ) -> None:
-    """Release the histograms; nothing where the plan holds no such phase."""
+    """Release the histograms; nothing where the plan holds no such phase.
+
+    Args:
+      table: the door to the rows; charged for the release.
+      codec: of the table.
+      artefacts: of the run, where the release is kept.
+      observe: told of the phase.
+    """
     from core.privacy.mechanisms.histograms import Histograms  # needs torch, as the fit does
 
     release_once(
