@@ -3,7 +3,7 @@
     python benchmarks/gaussians25.py [--runs 10] [--epsilon 1] [--json] [--settings steps=2000]
 
 25 modes on a grid, 1,000 points each, variance 0.0025; columns are declared with a step of 0.08, so
-that every value has a slot of its own (64 cells otherwise, with which even a perfect generator
+that every value has a bin of its own (64 cells otherwise, with which even a perfect generator
 scores .83; with the step it scores .986). Four variants from one fit: what the base
 releases (its last generator, averaged), the same with rejection sampling by the last critic, the
 boosted mixture, and that with rejection sampling. The score is the share of points within the 99 %
@@ -88,15 +88,15 @@ def variants(fitted: BoostedFitted, rows: int, seed: int) -> dict[str, float]:
 
 def _rejected(fitted: BoostedFitted, rows: int, seed: int) -> pd.DataFrame:
     """The last generator's records, kept by its own critic."""
-    judge, heads = fitted.judge, fitted.base.heads
+    critics, ensemble = fitted.critics, fitted.critics.ensemble
+    heads, last = ensemble.heads, len(ensemble) - 1
     random = torch.Generator().manual_seed(seed)
-    players, last = judge.players, len(judge.players) - 1
-    slots = players.draw(last, 6 * rows, random)
-    like = judge(players.heads.seen(slots))[:, last].double().clamp(1e-4, 1 - 1e-4)
-    weight = (like / (1.0 - like)) ** REJECTION
+    one_hot = ensemble.draw(last, 6 * rows, random)
+    score = critics(heads.critic_input(one_hot))[:, last].double().clamp(1e-4, 1 - 1e-4)
+    weight = (score / (1.0 - score)) ** REJECTION
     bound = weight.quantile(0.995) if len(weight) < 2**24 else weight.max()
     lucky = torch.rand(len(weight), generator=random, dtype=torch.float64) < weight / bound
-    return heads.codec.decode_codes(heads.written(slots[lucky][:rows], generator=random))
+    return heads.codec.decode_codes(heads.to_codes(one_hot[lucky][:rows], generator=random))
 
 
 def fit(epsilon: float, seed: int, settings: dict[str, Any]) -> BoostedFitted:

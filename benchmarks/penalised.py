@@ -3,7 +3,7 @@
     python benchmarks/penalised.py [--rounds 7] [--batch 128] [--hidden 256] [--width 128] [--json]
 
 One step: real records and a Lipschitz penalty at points between them, each record's gradient
-clipped over all passes of all layers, summed. Ours goes through closed forms; the other is
+clipped over all uses of all layers, summed. Ours goes through closed forms; the other is
 vmap(grad) of the same loss with a double backward, which lays every gradient out. Both answers are
 compared before anything is timed. Interleaved; medians and their ratio.
 """
@@ -56,10 +56,10 @@ class Step:
     def closed(self) -> Tensor:
         """By gradient factors of layers."""
         energy = self.energy
-        scores, inner = energy.forward(self.x), energy.forward(self.between)
-        slope, behind = energy.slope(inner)
-        factors = energy.backward(scores, torch.ones_like(scores.out))
-        factors += energy.double_backward(inner, behind, lipschitz(slope, WEIGHT))
+        tape, inner = energy.forward(self.x), energy.forward(self.between)
+        gradient, inner_factors = energy.input_gradient(inner)
+        factors = energy.backward(tape, torch.ones_like(tape.out))
+        factors += energy.double_backward(inner, inner_factors, lipschitz(gradient, WEIGHT))
         clipped_sum(factors, clip_norm=1.0, mask=self.mask, views=self.networks.views(self.total))
         return self.total
 

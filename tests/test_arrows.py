@@ -176,3 +176,37 @@ def test_every_module_can_be_imported() -> None:
     for name in FILES:
         if name.startswith("core") and not name.endswith("__main__"):
             importlib.import_module(name)
+
+
+def unexplained(source: str) -> list[int]:
+    """Lines of imports inside functions that no comment beside or right above explains.
+
+    A comment speaks for the imports that follow it without another line between.
+    """
+    lines = source.splitlines()
+    inside = {
+        node.lineno
+        for function in ast.walk(ast.parse(source))
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+    bad = []
+    for number in sorted(inside):
+        above = number - 1
+        while above and (above in inside or not lines[above - 1].strip()):
+            above -= 1
+        near = [lines[at - 1] for at in range(max(above, 1), number + 1)]
+        if not any("#" in line for line in near):
+            bad.append(number)
+    return bad
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_late_imports_say_why(path: Path) -> None:
+    assert unexplained(path.read_text(encoding="utf-8")) == []
+
+
+def test_a_late_import_without_a_reason_is_seen() -> None:
+    assert unexplained("def f():\n    x = 1\n    import torch\n") == [3]
+    assert unexplained("def f():\n    # heavy\n    import torch\n\n    import ot\n") == []

@@ -237,7 +237,14 @@ class LeaveOneOut:
         noise: float = 0.0,
         repeats: int,
     ) -> None:
-        """One fit in one of the worlds."""
+        """One fit in one of the worlds.
+
+        Args:
+          inside: whether the record takes part.
+          watch: told of every release.
+          noise: what the table really adds, over what the plan says, ≥ 0.
+          repeats: of every release, ≥ 1.
+        """
         present = np.full(len(self.attacked.codes), not self.alone)
         present[0] = inside
         table = WatchedTable(
@@ -270,6 +277,13 @@ def prepare_leave_one_out(
     Where every record takes part, the code is run twice at the same seed. If it does the same both
     times, then whatever it draws can be foretold, and the difference of the worlds is known to the
     last digit, other records' shares included. Else the record's own share is looked for.
+
+    Args:
+      plan: as claimed, of one run.
+      attacked: its first record is the one that is left out.
+      seed: the user's; known.
+      repeats: of every release, in each world, ≥ 1.
+      alone: whether all other records are ⊥ in both worlds.
     """
     attack = LeaveOneOut(plan, attacked, seed, repeats, alone)
     variances: dict[int, float] = {}

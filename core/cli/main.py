@@ -63,6 +63,7 @@ def _plain(error: Exception) -> str:
     """One line on an error; the text of those that are known to quote no private value."""
     if isinstance(error, _UsageError):
         return str(error)
+    # an error's class is only asked for once there is an error; --help must not wait for pandas
     from core.cli.common import CommandError
     from core.privacy.ledger.ledger import LedgerError
     from core.runs.execution.pipeline import DeviceError

@@ -49,7 +49,14 @@ def account_for(options: argparse.Namespace, store: RunStore, frame: pd.DataFram
 def foresee(
     options: argparse.Namespace, frame: pd.DataFrame, schema: Schema, plan: Plan
 ) -> str | None:
-    """Why a run of this plan would be refused for what earlier ones hide; stores nothing."""
+    """Why a run of this plan would be refused for what earlier ones hide; stores nothing.
+
+    Args:
+      options: of the command line.
+      frame: all rows of the table.
+      schema: as declared.
+      plan: what would run.
+    """
     home = Workspace.default_home()
     if not home.is_dir():
         return None

@@ -110,7 +110,14 @@ def hatched(color: str, pattern: str) -> Trace:
 
 
 def bars(title: str, at: Sequence[Any], shares: Sequence[float], hover: Sequence[str]) -> Trace:
-    """Horizontal bars: real ones filled, all others hatched; hover texts are complete sentences."""
+    """Horizontal bars: real ones filled, all others hatched; hover texts are complete sentences.
+
+    Args:
+      title: of the series, which names the kind of rows.
+      at: places or labels, k of them.
+      shares: lengths, k of them.
+      hover: a sentence a bar, k of them.
+    """
     color, pattern = (BLUE, "") if title == "real" else (VERMILION, "/")
     return {
         "type": "bar",
@@ -127,7 +134,14 @@ def bars(title: str, at: Sequence[Any], shares: Sequence[float], hover: Sequence
 def points(
     title: str, x: Sequence[float], y: Sequence[float], *, hover: Sequence[str], symbol: str
 ) -> Trace:
-    """A scatter trace; WebGL when there are many points. A colour for each kind of symbol."""
+    """A scatter trace; WebGL when there are many points. A colour for each kind of symbol.
+
+    Args:
+      title: of the series.
+      x, y: k numbers each.
+      hover: a sentence a point, k of them.
+      symbol: Plotly's name.
+    """
     colors = {"x-thin": LINE, "circle": BLUE, "circle-open": BLUE, "triangle-up": PHASES[2]}
     color = colors.get(symbol, VERMILION)
     return {
@@ -176,7 +190,13 @@ def heatmap(
 
 
 def panel(i: int, count: int, *, gap: float) -> list[float]:
-    """Domain of the i-th of several panels side by side, in shares of the figure's width."""
+    """Domain of the i-th of several panels side by side, in shares of the figure's width.
+
+    Args:
+      i: from 0.
+      count: of panels, ≥ 1.
+      gap: between two of them, as a share of the width.
+    """
     width = (1.0 - gap * (count - 1)) / count
     start = i * (width + gap)
     return [start, start + width]
@@ -196,7 +216,12 @@ def diagonal(low: float, high: float) -> Trace:
 
 
 def square(x: str, y: str, *, low: float, high: float) -> Trace:
-    """Layout of a scatter whose two axes have one scale."""
+    """Layout of a scatter whose two axes have one scale.
+
+    Args:
+      x, y: titles of the axes.
+      low, high: the range of both.
+    """
     both = {"range": [low, high], "constrain": "domain"}
     return {
         "xaxis": axis(x, **both),
@@ -288,7 +313,13 @@ def name_ticks(names: Sequence[str], most: int = SHORT) -> Trace:
 
 
 def edge_ticks(edges: Sequence[float], kind: str, *, most: int = 7) -> Trace:
-    """Axis ticks for bins drawn at 0, 1, 2, …: a few edges, each at its bin's left end."""
+    """Axis ticks for bins drawn at 0, 1, 2, …: a few edges, each at its bin's left end.
+
+    Args:
+      edges: of the bins, ascending, in the column's unit.
+      kind: of the column, see `core.table.schema.Kind`.
+      most: ticks there may be, ≥ 1.
+    """
     every = max(1, math.ceil(len(edges) / most))
     places = list(range(0, len(edges), every))
     return {

@@ -60,7 +60,13 @@ def tradeoff_figure(runs: Sequence[Dumped], title: str) -> Figure:
 
 
 def tradeoff_words(runs: Sequence[Dumped], title: str, goal: str) -> str:
-    """The figure in one sentence."""
+    """The figure in one sentence.
+
+    Args:
+      runs: one mapping a run, as for the figure.
+      title: of the score.
+      goal: "higher" or "lower" is closer.
+    """
     if not runs:
         return "No run has this score yet."
     best = (max if goal == "higher" else min)(runs, key=lambda run: run["value"])

@@ -32,7 +32,13 @@ class KernelPoints:
 
     @classmethod
     def of(cls, codec: Codec, names: Sequence[str], synthetic: Codes) -> KernelPoints:
-        """With the scaling that synthetic records give; never call it on real ones."""
+        """With the scaling that synthetic records give; never call it on real ones.
+
+        Args:
+          codec: of the table.
+          names: columns that are compared, modelled.
+          synthetic: records of a model, n ≥ 1.
+        """
         scaling = []
         for block in (codec.block(name) for name in names):
             if block.number is not None:

@@ -248,7 +248,14 @@ class Shifted:
     def around(
         cls, inner: Sampler, groups: Mapping[str, Sequence[str]], *, power: float, key: bytes
     ) -> Shifted:
-        """Find tilts for a model on records that it makes; see `find_tilts`."""
+        """Find tilts for a model on records that it makes; see `find_tilts`.
+
+        Args:
+          inner: the model whose records are tilted.
+          groups: tagged columns by group name.
+          power: how different the records must be, see `Protection.shift`.
+          key: the secret that fixes the tilts.
+        """
         codec = Codec(inner.domain)
         synthetic = codec.encode(inner.sample(POOL))
         tilts = find_tilts(codec, groups, synthetic, power=power, key=key)

@@ -18,7 +18,12 @@ __all__ = ["rbf", "two_sample_test"]
 
 
 def rbf(x: Tensor, y: Tensor, *, bandwidth: float) -> Tensor:
-    """exp(-|x - y|²/2h²) for all pairs, float [n, m]."""
+    """exp(-|x - y|²/2h²) for all pairs, float [n, m].
+
+    Args:
+      x, y: float [n, d] and [m, d].
+      bandwidth: h > 0, in the same unit.
+    """
     return torch.cdist(x, y).square_().div_(-2.0 * bandwidth**2).exp_()
 
 

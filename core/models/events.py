@@ -144,7 +144,13 @@ class Emitter:
         raise FitCancelled if wish is Wish.CANCEL else FitPaused
 
     def phase(self, name: str, title: str, *, private: bool = False) -> None:
-        """A phase begins; see `PhaseStarted` and `send`."""
+        """A phase begins; see `PhaseStarted` and `send`.
+
+        Args:
+          name: as the plan and the card's stages call it.
+          title: for people.
+          private: whether it reads real rows, through noise.
+        """
         self.send(PhaseStarted(name=name, title=title, private=private))
 
     def rows(self, phase: str) -> Callable[[int, int], None]:

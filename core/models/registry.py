@@ -52,6 +52,6 @@ def synthesizer(model_id: str) -> Synthesizer[Any]:
 
 def load_fitted(model_id: str, folder: Path) -> Fitted:
     """The saved model in `folder`, with the marginal shift that was saved beside it, if any."""
-    from core.lmdp.shift import with_tilts
+    from core.lmdp.shift import with_tilts  # torch: cards and plans do without
 
     return with_tilts(synthesizer(model_id).load(folder), folder)

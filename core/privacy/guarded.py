@@ -150,7 +150,7 @@ class PrivateTable:
           FloatingPointError: the statistic is not finite, which no valid code can cause; what was
             charged stays charged.
         """
-        import torch
+        import torch  # pages import this module, and compute nothing
 
         self._check(phase_name, mechanism)
         phase = self.__meter.charge(phase_name)
@@ -186,7 +186,7 @@ class PrivateTable:
         Raises:
           UnplannedReleaseError: the plan does not hold this.
         """
-        import torch
+        import torch  # pages import this module, and compute nothing
 
         from core.privacy.dpsgd.gradient import SampledRelease
 
@@ -291,7 +291,7 @@ class PrivateTable:
         tick: Callable[[int, int], None] | None,
     ) -> Tensor:
         """The statistic over all rows, float64 on the CPU."""
-        import torch
+        import torch  # pages import this module, and compute nothing
 
         total: Tensor | None = None
         with torch.no_grad():

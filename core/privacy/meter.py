@@ -127,6 +127,11 @@ class Meter:
     ) -> Meter:
         """The meter that `to_json` wrote.
 
+        Args:
+          text: as written.
+          plan: the one that it counts.
+          on_charge: see the class.
+
         Raises:
           ValueError: it belongs to another plan, or counts what that plan does not hold.
         """

@@ -68,7 +68,11 @@ class Comparison:
         seed: int = 0,
         alpha: float = 0.05,
     ) -> Comparison:
-        """Read the tables; arguments as for `build_report`, which see."""
+        """Read the tables.
+
+        Args:
+          real, synthetic, schema, test, before, seed, alpha: as for `build_report`, which see.
+        """
         rng = np.random.default_rng(seed)
         notes = []
         if max(len(real), len(synthetic)) > TABLE_ROWS:

@@ -47,6 +47,12 @@ def reviewed_file(
 ) -> Path:
     """The synthetic table that was reviewed, as a file under the run's `exports`.
 
+    Args:
+      store: where.
+      run: whose.
+      format: of the file.
+      escape_formulas: write cells that a spreadsheet would run as formulas as text (CSV only).
+
     Raises:
       NotFoundError: the run has made no table.
     """

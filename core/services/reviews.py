@@ -143,7 +143,14 @@ class Ranking:
 
 
 def bought(store: RunStore, table_id: str, domain: Domain, n: int) -> bool:
-    """Whether some run of a table has bought noisy counts of a domain's cells over n records."""
+    """Whether some run of a table has bought noisy counts of a domain's cells over n records.
+
+    Args:
+      store: where.
+      table_id: which table.
+      domain: whose columns.
+      n: number of records (public), ≥ 1.
+    """
     return released_cells(store, table_id, cells_key(domain, n)) is not None
 
 
@@ -176,6 +183,11 @@ def pick_by_scores(
     store: RunStore, runs: Sequence[RunRecord], *, author: str
 ) -> tuple[str, Ranking]:
     """Pick the run with the lowest noisy score; opens no real row and no inside view.
+
+    Args:
+      store: where.
+      runs: among which, of one table.
+      author: who picks.
 
     Returns:
       The picked run's id, and the ranking it comes from.

@@ -141,6 +141,11 @@ def compare_again(store: RunStore, launcher: Launcher, run_id: str) -> RunRecord
 
     A complete one of the same content is taken from where it is kept.
 
+    Args:
+      store: where.
+      launcher: by whom.
+      run_id: which run.
+
     Raises:
       RunStoreError: the run has no synthetic table, or is at work.
     """

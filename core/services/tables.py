@@ -63,13 +63,24 @@ def import_frame(
 
 
 def confirm_schema(store: RunStore, table_id: str, schema: Schema) -> TableRecord:
-    """Keep the schema that the steward confirmed, and the profile that goes with it."""
+    """Keep the schema that the steward confirmed, and the profile that goes with it.
+
+    Args:
+      store: where.
+      table_id: which table.
+      schema: with the table's columns.
+    """
     counted = profile(store.load_frame(table_id), schema).model_dump(mode="json")
     return store.save_schema(table_id, schema, profile=counted)
 
 
 def change_grid(store: RunStore, table: TableRecord, grid: pd.DataFrame) -> TableRecord:
     """Keep the edited grid; kinds that changed get a fresh domain and picture.
+
+    Args:
+      store: where.
+      table: whose columns.
+      grid: as `core.table.grid` shows it, one row a column.
 
     Raises:
       SchemaError: a cell is wrong; nothing was kept.
@@ -96,7 +107,14 @@ def change_grid(store: RunStore, table: TableRecord, grid: pd.DataFrame) -> Tabl
 
 
 def change_categories(store: RunStore, table: TableRecord, name: str, text: str) -> TableRecord:
-    """Replace a column's categories by those listed one a line; counts rare ones again."""
+    """Replace a column's categories by those listed one a line; counts rare ones again.
+
+    Args:
+      store: where.
+      table: whose column.
+      name: of the column.
+      text: the categories, one a line.
+    """
     column = with_categories(table.schema[name], text)
     rows, _ = store.load_split(table.id, 0.0, columns=[name])
     picture = profile(rows, Schema(columns=(column,))).columns[0].model_dump(mode="json")
@@ -137,12 +155,24 @@ def _pictures(table: TableRecord) -> list[ColumnProfile]:
 
 
 def change_target(store: RunStore, table: TableRecord, target: str | None) -> TableRecord:
-    """Name the target column, or none."""
+    """Name the target column, or none.
+
+    Args:
+      store: where.
+      table: whose.
+      target: name of a modelled column, or None.
+    """
     return store.save_schema(table.id, table.schema.model_copy(update={"target": target}))
 
 
 def change_holdout(store: RunStore, table: TableRecord, share: float) -> TableRecord:
-    """Keep a share of the records out of training, in [0, ½], chosen by their place in the file."""
+    """Keep a share of the records out of training, in [0, ½], chosen by their place in the file.
+
+    Args:
+      store: where.
+      table: whose.
+      share: of the records.
+    """
     return store.save_schema(table.id, table.schema.model_copy(update={"holdout": share}))
 
 

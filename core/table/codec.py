@@ -172,7 +172,7 @@ class Codes:
 
     def to(self, device: str) -> Codes:
         """The same rows as torch tensors (int64, float32) on a device."""
-        import torch
+        import torch  # pages import this module, and compute nothing
 
         states = torch.as_tensor(self.states).to(device=device, dtype=torch.int64)
         values = torch.as_tensor(self.values).to(device=device, dtype=torch.float32)
@@ -232,7 +232,7 @@ class Codec:
 
     def expand(self, codes: Codes) -> Tensor:
         """Codes → float32 [b, width] in [0, 1]: one-hot states, and the position of each number."""
-        import torch
+        import torch  # pages import this module, and compute nothing
 
         batch = codes.to("cpu") if isinstance(codes.states, np.ndarray) else codes
         parts = []

@@ -9,7 +9,7 @@ import streamlit as st
 from core.privacy.accounting.accountant import attacker_best_guess
 from core.privacy.plan import default_delta
 from core.runs.execution.noisy_scores import DEFAULT_SHARE
-from core.runs.execution.review_histograms import shown_columns
+from core.runs.execution.paid_release import shown_columns
 from core.runs.storage.records import TableRecord
 from core.services import reviews
 from core.table.schema import SchemaError

@@ -13,9 +13,13 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from core.runs.storage.events import State
+from core.services import runs
 
 ROOT = Path(__file__).resolve().parents[2]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -86,21 +90,49 @@ def _free_port() -> int:
 
 @contextlib.contextmanager
 def server(home: Path) -> Iterator[Server]:
-    """A server that is gone at the end."""
+    """A server that is gone at the end, with the workers of its runs."""
     running = Server(home)
     try:
         yield running
     finally:
         running.kill()
+        kill_workers(home)
+
+
+def kill_workers(home: Path) -> None:
+    """End what is still at work, so that the next test has the processors to itself."""
+    with runs.open_store(home) as store:
+        for run in store.runs():
+            if run.state is State.RUNNING and run.pid is not None:
+                os.kill(run.pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager
-def browser_page(**options: object) -> Iterator[Page]:
-    """A fresh browser with one page."""
+def open_browser() -> Iterator[Browser]:
+    """A fresh browser."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=browser_path(), args=list(FLAGS))
-        context = browser.new_context(accept_downloads=True, **options)  # type: ignore[arg-type]
-        page = context.new_page()
-        page.set_default_timeout(PATIENCE)
-        yield page
+        yield browser
         browser.close()
+
+
+@contextlib.contextmanager
+def open_page(browser: Browser, **options: Any) -> Iterator[Page]:
+    """A page that shares nothing with others of the browser."""
+    context = browser.new_context(accept_downloads=True, **options)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    yield page
+    context.close()
+
+
+def settled(page: Page) -> None:
+    """Wait until the server has run no script of this page for half a second."""
+    page.evaluate("window.busyAt = performance.now()")
+    page.wait_for_function(
+        """() => {
+            const app = document.querySelector("[data-testid=stApp]");
+            if (app?.dataset.testScriptState !== "notRunning") window.busyAt = performance.now();
+            return performance.now() - window.busyAt > 500;
+        }"""
+    )

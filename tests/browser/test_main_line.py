@@ -14,10 +14,10 @@ from playwright.sync_api import Page, expect
 
 from core.runs.storage.events import State
 from core.services import runs
-from tests.browser.app import PATIENCE, browser_page, server
+from tests.browser.app import PATIENCE, kill_workers, server, settled
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
-ROWS = 600
+ROWS = 300
 
 
 def patients() -> pd.DataFrame:
@@ -48,17 +48,30 @@ def upload(page: Page, url: str, file: Path) -> None:
     page.get_by_text("I confirm that the bounds").wait_for()
 
 
-def plan(page: Page, *, steps: int) -> None:
+@pytest.fixture(scope="module")
+def shared_app(tmp_path_factory):
+    with server(tmp_path_factory.mktemp("main") / "home") as running:
+        yield running
+
+
+@pytest.fixture
+def app(shared_app):
+    yield shared_app
+    kill_workers(shared_app.home)
+
+
+def plan(page: Page, **settings: int) -> None:
     page.get_by_text("I confirm that the bounds").click()
     page.get_by_role("button", name="Plan a synthetic table").click()
     page.get_by_text("Nothing private has been touched yet").wait_for()
     page.get_by_text("Advanced", exact=True).click()
-    box = page.get_by_role("spinbutton", name="Training steps")
-    box.fill(str(steps))
-    box.press("Enter")
+    for label, value in settings.items():
+        box = page.get_by_role("spinbutton", name=label.replace("_", " "))
+        box.fill(str(value))
+        box.press("Enter")
+        settled(page)  # the plan with the edited setting has reached the page
     button = page.get_by_role("button", name="Train — spends ε = 1")
     expect(button).to_be_enabled()
-    page.wait_for_timeout(1500)  # the edited setting reaches the server
     button.click()
     page.wait_for_url("**/training?run=*")
 
@@ -67,28 +80,27 @@ def run_of(page: Page) -> str:
     return page.url.split("run=")[1].split("&")[0]
 
 
-def test_from_an_uploaded_file_to_a_downloaded_one(tmp_path):
+def test_from_an_uploaded_file_to_a_downloaded_one(app, page, tmp_path):
     real = patients()
     real.to_csv(tmp_path / "patients.csv", index=False)
-    with server(tmp_path / "home") as app, browser_page() as page:
-        upload(page, app.url, tmp_path / "patients.csv")
-        plan(page, steps=150)
-        page.get_by_text("The synthetic table is ready").wait_for(timeout=4 * PATIENCE)
-        page.reload()  # a new session: the run is in the address
-        page.get_by_text("The synthetic table is ready").wait_for()
-        page.get_by_role("button", name="Review").first.click()
-        page.get_by_text("Inside view: shows real data").wait_for(timeout=2 * PATIENCE)
-        expect(page.locator(".js-plotly-plot").locator("visible=true").first).to_be_visible(
-            timeout=PATIENCE
-        )
-        page.get_by_role("button", name="Download").first.click()
-        page.get_by_text("These are the very rows that were reviewed").wait_for()
-        with page.expect_download() as caught:
-            page.get_by_role("button", name="Download patients-synthetic-epsilon-1.csv").click()
-        caught.value.save_as(tmp_path / "synthetic.csv")
-        with page.expect_download() as proof:
-            page.get_by_role("button", name="Privacy certificate").click()
-        proof.value.save_as(tmp_path / "certificate.json")
+    upload(page, app.url, tmp_path / "patients.csv")
+    plan(page, Training_steps=150, Frequencies=1000)
+    page.get_by_text("The synthetic table is ready").wait_for(timeout=4 * PATIENCE)
+    page.reload()  # a new session: the run is in the address
+    page.get_by_text("The synthetic table is ready").wait_for()
+    page.get_by_role("button", name="Review").first.click()
+    page.get_by_text("Inside view: shows real data").wait_for(timeout=2 * PATIENCE)
+    expect(page.locator(".js-plotly-plot").locator("visible=true").first).to_be_visible(
+        timeout=PATIENCE
+    )
+    page.get_by_role("button", name="Download").first.click()
+    page.get_by_text("These are the very rows that were reviewed").wait_for()
+    with page.expect_download() as caught:
+        page.get_by_role("button", name="Download patients-synthetic-epsilon-1.csv").click()
+    caught.value.save_as(tmp_path / "synthetic.csv")
+    with page.expect_download() as proof:
+        page.get_by_role("button", name="Privacy certificate").click()
+    proof.value.save_as(tmp_path / "certificate.json")
     synthetic = pd.read_csv(tmp_path / "synthetic.csv")
     assert list(synthetic.columns) == list(real.columns)
     assert len(synthetic) == ROWS
@@ -102,46 +114,36 @@ def test_from_an_uploaded_file_to_a_downloaded_one(tmp_path):
     assert '"zero-out' in text or "zero-out" in text
 
 
-def test_training_outlives_the_server(tmp_path):
+def test_a_killed_worker_is_shown_as_lost_resumes_and_outlives_the_server(app, page, tmp_path):
     patients().to_csv(tmp_path / "patients.csv", index=False)
-    with server(tmp_path / "home") as app, browser_page() as page:
-        upload(page, app.url, tmp_path / "patients.csv")
-        plan(page, steps=500)
-        page.get_by_role("button", name="Pause").wait_for()
-        run = run_of(page)
-        app.kill()
-        store = runs.open_store(tmp_path / "home")
-        assert store.run(run).state is State.RUNNING  # the worker never noticed
-        app.start()
-        page.goto(f"{app.url}/training?run={run}")
-        page.get_by_text("The synthetic table is ready").wait_for(timeout=6 * PATIENCE)
+    upload(page, app.url, tmp_path / "patients.csv")
+    plan(page, Training_steps=800, Frequencies=1000)
+    store = runs.open_store(app.home)
+    run = run_of(page)
+    deadline = time.monotonic() + 90
+    while time.monotonic() < deadline and store.journal.latest(run, "metrics") is None:
+        time.sleep(0.05)
+    pid = store.run(run).pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    page.get_by_text("ended without a word").wait_for()
+    page.get_by_text("spends nothing more").wait_for()
+    settled(page)  # the page's last look at the live run is over
+    page.get_by_role("button", name="Resume").click()
+    page.get_by_role("button", name="Pause").wait_for()
+    app.kill()
+    assert store.run(run).state is State.RUNNING  # the worker never noticed
+    app.start()
+    page.goto(f"{app.url}/training?run={run}")
+    page.get_by_text("The synthetic table is ready").wait_for(timeout=6 * PATIENCE)
+    done = store.run(run)
+    assert done.plan.settings["steps"] == 800
+    assert done.guarantee is not None
+    assert done.guarantee.epsilon == done.plan.guarantee.epsilon
 
 
-def test_a_killed_worker_is_shown_as_lost_and_resumes(tmp_path):
-    patients().to_csv(tmp_path / "patients.csv", index=False)
-    with server(tmp_path / "home") as app, browser_page() as page:
-        upload(page, app.url, tmp_path / "patients.csv")
-        plan(page, steps=500)
-        store = runs.open_store(tmp_path / "home")
-        run = run_of(page)
-        deadline = time.monotonic() + 90
-        while time.monotonic() < deadline and store.journal.latest(run, "metrics") is None:
-            time.sleep(0.2)
-        pid = store.run(run).pid
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
-        page.get_by_text("ended without a word").wait_for()
-        page.get_by_text("spends nothing more").wait_for()
-        page.wait_for_timeout(2000)  # the page's last look at the live run is over
-        page.get_by_role("button", name="Resume").click()
-        page.get_by_text("The synthetic table is ready").wait_for(timeout=6 * PATIENCE)
-        done = store.run(run)
-        assert done.guarantee is not None
-        assert done.guarantee.epsilon == done.plan.guarantee.epsilon
-
-
-def test_a_page_as_the_first_request_of_a_cold_server_runs_behind_the_guard(tmp_path):
-    with server(tmp_path / "home") as app, browser_page() as page:
+def test_a_page_as_the_first_request_of_a_cold_server_runs_behind_the_guard(page, tmp_path):
+    with server(tmp_path / "home") as app:
         page.goto(f"{app.url}/review")
         page.get_by_text("There is no finished run to review yet").wait_for()
         # the navigation comes from app.py, so the page did not run on its own
@@ -162,22 +164,21 @@ BROKEN: dict[str, tuple[bytes, str]] = {
 }
 
 
-def test_ten_malformed_files_get_ten_errors_and_the_app_lives(tmp_path):
+def test_ten_malformed_files_get_ten_errors_and_the_app_lives(app, page, tmp_path):
     patients().to_csv(tmp_path / "patients.csv", index=False)
     seen = set()
-    with server(tmp_path / "home") as app, browser_page() as page:
-        page.goto(app.url)
+    page.goto(app.url)
+    page.get_by_role("button", name="Try the sample table").wait_for()
+    for name, (content, word) in BROKEN.items():
+        (tmp_path / name).write_bytes(content)
+        page.locator('input[type="file"]').set_input_files(str(tmp_path / name))
+        alert = page.get_by_role("alert").filter(has_text=word)
+        alert.wait_for()
+        text = alert.locator("p").inner_text()
+        assert "Traceback" not in text and "\n" not in text, text
+        seen.add(text)
+        page.reload()
         page.get_by_role("button", name="Try the sample table").wait_for()
-        for name, (content, word) in BROKEN.items():
-            (tmp_path / name).write_bytes(content)
-            page.locator('input[type="file"]').set_input_files(str(tmp_path / name))
-            alert = page.get_by_role("alert").filter(has_text=word)
-            alert.wait_for()
-            text = alert.locator("p").inner_text()
-            assert "Traceback" not in text and "\n" not in text, text
-            seen.add(text)
-            page.reload()
-            page.get_by_role("button", name="Try the sample table").wait_for()
-        assert len(seen) == len(BROKEN)  # each fault in its own words
-        page.locator('input[type="file"]').set_input_files(str(tmp_path / "patients.csv"))
-        page.get_by_text("I confirm that the bounds").wait_for()
+    assert len(seen) == len(BROKEN)  # each fault in its own words
+    page.locator('input[type="file"]').set_input_files(str(tmp_path / "patients.csv"))
+    page.get_by_text("I confirm that the bounds").wait_for()

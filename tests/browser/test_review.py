@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from core.quality.report.build_report import build_report
 from core.quality.report.outside import outside_report
@@ -14,7 +15,7 @@ from core.runs.storage.events import State
 from core.runs.storage.notes import Decision, Rule
 from core.services import planning, runs, tables
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, sample_table
-from tests.browser.app import PATIENCE, browser_page, server
+from tests.browser.app import PATIENCE, Server, open_page, server
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 TITLE = "made by hand"
@@ -25,8 +26,8 @@ def home(tmp_path_factory) -> Path:
     """A workspace with two finished runs: a good table and one whose columns were shuffled."""
     folder = tmp_path_factory.mktemp("review") / "home"
     store = runs.open_store(folder)
-    everyone = sample_table(1600)
-    real, made = everyone[:900].reset_index(drop=True), everyone[900:].reset_index(drop=True)
+    everyone = sample_table(800)
+    real, made = everyone[:450].reset_index(drop=True), everyone[450:].reset_index(drop=True)
     table = tables.import_frame(store, real, name=SAMPLE_NAME, source="test")
     table = tables.change_target(store, table, SAMPLE_TARGET)
     table = tables.change_holdout(store, table, 0.2)
@@ -51,69 +52,74 @@ def home(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def app(home) -> Iterator[Server]:
+    with server(home) as running:
+        yield running
+
+
 def run_called(home: Path, name: str):
     return next(run for run in runs.open_store(home).runs() if run.name == name)
 
 
-def test_review_comment_verdict_and_export(home, tmp_path):
+def test_review_comment_verdict_and_export(app, browser, page, home, tmp_path):
     run = run_called(home, TITLE)
     store = runs.open_store(home)
     notes.set_rule(store, table_id=run.table_id, author="Steward", rule=Rule(approvals=1))
-    with server(home) as app, browser_page() as page:
-        page.goto(f"{app.url}/download?run={run.id}")
-        page.get_by_text("This table waits for its review").wait_for()
-        page.get_by_role("button", name="Go to its review").click()
-        page.get_by_text("Inside view: shows real data").wait_for()
-        expect(page.get_by_text("columns have nearly the real shares")).to_be_visible()
-        expect(page.locator(".js-plotly-plot").locator("visible=true").first).to_be_visible(
-            timeout=PATIENCE
-        )
-        # a comment on a figure
-        page.get_by_role("tab", name="The whole table").click()
-        page.get_by_role("button", name="Comment", exact=True).locator("visible=true").first.click()
-        dialog = page.get_by_role("dialog")
-        dialog.get_by_label("Your name").fill("Ada")
-        dialog.get_by_label("What do you see?").fill("The clouds agree.")
-        dialog.get_by_role("button", name="Keep this comment").click()
-        page.get_by_role("button", name="Comment (1)").wait_for()
-        # a verdict, by keyboard alone
-        page.get_by_role("tab", name="Discussion").click()
-        page.get_by_text("Your verdict").wait_for()
-        name = page.get_by_label("Your name").locator("visible=true").first
-        name.fill("Ada")
-        name.press("Tab")
-        page.keyboard.press("ArrowRight")
-        page.keyboard.press("ArrowLeft")
-        page.keyboard.press("Tab")
-        page.keyboard.type("Close enough.")
-        page.keyboard.press("Tab")
-        page.keyboard.press("Enter")
-        page.get_by_text("Approved").first.wait_for()
-        # nothing is lost by a refresh
-        page.reload()
-        page.get_by_text("Inside view: shows real data").wait_for()
-        # the report as one file
-        page.get_by_role("button", name="Share").click()
-        with page.expect_download() as caught:
-            page.get_by_role("button", name="Report as one file, inside").click()
-        caught.value.save_as(tmp_path / "inside.html")
-        assert "review-inside" in caught.value.suggested_filename
-        # the download is open now
-        page.goto(f"{app.url}/download?run={run.id}")
-        page.get_by_text("These are the very rows that were reviewed").wait_for()
+    page.goto(f"{app.url}/download?run={run.id}")
+    page.get_by_text("This table waits for its review").wait_for()
+    page.get_by_role("button", name="Go to its review").click()
+    page.get_by_text("Inside view: shows real data").wait_for()
+    expect(page.get_by_text("columns have nearly the real shares")).to_be_visible()
+    expect(page.locator(".js-plotly-plot").locator("visible=true").first).to_be_visible(
+        timeout=PATIENCE
+    )
+    # a comment on a figure
+    page.get_by_role("tab", name="The whole table").click()
+    page.get_by_role("button", name="Comment", exact=True).locator("visible=true").first.click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Your name").fill("Ada")
+    dialog.get_by_label("What do you see?").fill("The clouds agree.")
+    dialog.get_by_role("button", name="Keep this comment").click()
+    page.get_by_role("button", name="Comment (1)").wait_for()
+    # a verdict, by keyboard alone
+    page.get_by_role("tab", name="Discussion").click()
+    page.get_by_text("Your verdict").wait_for()
+    name = page.get_by_label("Your name").locator("visible=true").first
+    name.fill("Ada")
+    name.press("Tab")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Tab")
+    page.keyboard.type("Close enough.")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.get_by_text("Approved").first.wait_for()
+    # nothing is lost by a refresh
+    page.reload()
+    page.get_by_text("Inside view: shows real data").wait_for()
+    # the report as one file
+    page.get_by_role("button", name="Share").click()
+    with page.expect_download() as caught:
+        page.get_by_role("button", name="Report as one file, inside").click()
+    caught.value.save_as(tmp_path / "inside.html")
+    assert "review-inside" in caught.value.suggested_filename
+    # the download is open now
+    page.goto(f"{app.url}/download?run={run.id}")
+    page.get_by_text("These are the very rows that were reviewed").wait_for()
     (said,) = notes.comments(store, run.id)
     assert (said.about, said.author, said.text) == ("pca", "Ada", "The clouds agree.")
     (verdict,) = notes.review_verdicts(store, run.id)
     assert verdict.decision is Decision.APPROVE and verdict.text == "Close enough."
     text = (tmp_path / "inside.html").read_text(encoding="utf-8")
     assert "INSIDE ONLY" in text and "The clouds agree." in text and len(text) < 5_000_000
-    open_offline(tmp_path / "inside.html")
+    open_offline(browser, tmp_path / "inside.html")
 
 
-def open_offline(path: Path) -> None:
+def open_offline(browser: Browser, path: Path) -> None:
     """Every figure of the file is drawn without a network, and answers to the pointer."""
     faults: list[str] = []
-    with browser_page(offline=True) as page:
+    with open_page(browser, offline=True) as page:
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on("requestfailed", lambda request: faults.append(request.url))
         page.goto(path.as_uri())
@@ -132,37 +138,33 @@ def open_offline(path: Path) -> None:
     assert faults == []
 
 
-def test_the_outside_link_shows_nothing_real(home, tmp_path):
+def test_the_outside_link_shows_nothing_real(app, browser, page, home, tmp_path):
     run = run_called(home, TITLE)
-    with server(home) as app, browser_page() as page:
-        page.goto(f"{app.url}/review?run={run.id}&view=outside")
-        page.get_by_text("Outside view: may be shown to others").wait_for()
-        expect(
-            page.get_by_text("Nothing on this page was computed from real rows.")
-        ).to_be_visible()
-        assert page.get_by_text("Inside view").count() == 0
-        page.get_by_role("button", name="Share").click()
-        with page.expect_download() as caught:
-            page.get_by_role("button", name="Report as one file, outside").click()
-        caught.value.save_as(tmp_path / "outside.html")
-        page.reload()
-        page.get_by_text("Outside view: may be shown to others").wait_for()
+    page.goto(f"{app.url}/review?run={run.id}&view=outside")
+    page.get_by_text("Outside view: may be shown to others").wait_for()
+    expect(page.get_by_text("Nothing on this page was computed from real rows.")).to_be_visible()
+    assert page.get_by_text("Inside view").count() == 0
+    page.get_by_role("button", name="Share").click()
+    with page.expect_download() as caught:
+        page.get_by_role("button", name="Report as one file, outside").click()
+    caught.value.save_as(tmp_path / "outside.html")
+    page.reload()
+    page.get_by_text("Outside view: may be shown to others").wait_for()
     text = (tmp_path / "outside.html").read_text(encoding="utf-8")
     assert "MAY BE SHOWN OUTSIDE" in text and "The clouds agree." not in text
-    open_offline(tmp_path / "outside.html")
+    open_offline(browser, tmp_path / "outside.html")
 
 
-def test_runs_are_compared_and_one_is_picked(home):
+def test_runs_are_compared_and_one_is_picked(app, page, home):
     good, bad = run_called(home, TITLE), run_called(home, "shuffled")
-    with server(home) as app, browser_page() as page:
-        page.goto(f"{app.url}/review?run={good.id}&runs={good.id},{bad.id}")
-        page.get_by_text("What ε bought").wait_for()
-        page.get_by_text("of 2 runs; the best is made by hand").wait_for()
-        page.get_by_text("The one to release").wait_for()
-        page.get_by_role("radio", name=TITLE).check(force=True)
-        page.get_by_label("Your name").fill("Bea")
-        page.get_by_role("button", name="Pick this run").click()
-        page.get_by_text("picked by Bea").wait_for()
-        page.goto(f"{app.url}/download?run={bad.id}")
-        page.get_by_text("Another run of this table was picked for release by Bea").wait_for()
+    page.goto(f"{app.url}/review?run={good.id}&runs={good.id},{bad.id}")
+    page.get_by_text("What ε bought").wait_for()
+    page.get_by_text("of 2 runs; the best is made by hand").wait_for()
+    page.get_by_text("The one to release").wait_for()
+    page.get_by_role("radio", name=TITLE).check(force=True)
+    page.get_by_label("Your name").fill("Bea")
+    page.get_by_role("button", name="Pick this run").click()
+    page.get_by_text("picked by Bea").wait_for()
+    page.goto(f"{app.url}/download?run={bad.id}")
+    page.get_by_text("Another run of this table was picked for release by Bea").wait_for()
     assert notes.picked(runs.open_store(home), good.table_id) == (good.id, "Bea")

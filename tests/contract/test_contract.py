@@ -10,55 +10,17 @@ import pytest
 
 from core.models.events import FitCancelled, FitPaused, Wish
 from core.models.planning import plan_fit
-from core.models.registry import cards, load_fitted, synthesizer
+from core.models.registry import load_fitted, synthesizer
 from core.models.shared import training_loop
-from core.models.synthesizer import FitContext
 from core.privacy.accounting.accountant import guarantee
 from core.privacy.guarded import PrivateTable
-from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.meter import Meter
 from core.privacy.plan import Budget
+from tests.contract.fits import IDS, LEARN_N, QUICK, N, fit, learnt, planned, quick_fit
 from tests.models.tables import Watcher, coded, domain, door, rows
 
-SMALL_GAN = {
-    "critic_steps": 2, "batch": 64, "fakes": 32, "hidden": 16, "latent": 4, "critic_hidden": 16,
-    "snapshots": 3, "rate": 1e-2,
-}  # fmt: skip
-QUICK: dict[str, dict[str, object]] = {
-    "pearl": {"steps": 40, "frequencies": 200, "batch": 64, "hidden": 16, "latent": 4},
-    "dp_gan": {"steps": 20, **SMALL_GAN},
-    "dp_auto_gan": {"steps": 20, "encoder_steps": 20, "encoder_hidden": 16, "noise": 4,
-                    **SMALL_GAN},
-    "p3gm": {"steps": 30, "batch": 64, "hidden": 16, "em_steps": 3, "dimensions": 4},
-    "pgb": {"steps": 20, "rounds": 20, "candidates": 16, **SMALL_GAN},
-    "ppem": {"marginal_steps": 15, "steps": 20, "energy_steps": 2, "batch": 64, "fakes": 32,
-             "hidden": 16, "latent": 4, "energy_hidden": 16, "rate": 1e-2},
-}  # fmt: skip
-# long enough to be stopped in the middle, when the clock runs `TICK` seconds at every look
-LONG: dict[str, dict[str, object]] = {
-    "pearl": {"steps": 60},
-    "dp_gan": {"steps": 60},
-    "dp_auto_gan": {"steps": 60},
-    "p3gm": {"steps": 60},
-    "ppem": {"steps": 60},
-    "pgb": {"rounds": 60},
-}
-TICK = 0.3
-# enough to learn the small table when there is no noise
-LEARN: dict[str, dict[str, object]] = {
-    "pearl": {"steps": 600, "frequencies": 2000, "batch": 256, "hidden": 64},
-    "dp_gan": {"steps": 1200, "critic_steps": 10, "batch": 256, "fakes": 128, "hidden": 64,
-               "latent": 16, "critic_hidden": 64, "rate": 3e-4, "box": 1.0},
-    "pgb": {"steps": 600, "critic_steps": 10, "batch": 256, "fakes": 128, "hidden": 64,
-            "latent": 16, "critic_hidden": 64, "rate": 3e-4, "box": 1.0, "rounds": 200,
-            "snapshots": 16, "candidates": 256},
-    "dp_auto_gan": {"steps": 700, "critic_steps": 10, "batch": 256, "fakes": 128, "hidden": 64,
-                    "noise": 16, "critic_hidden": 64, "rate": 3e-4, "box": 1.0, "latent": 6,
-                    "encoder_steps": 2000, "encoder_hidden": 32},
-    "p3gm": {"steps": 2000, "batch": 256, "hidden": 64, "dimensions": 8, "weight": 0.3},
-    "ppem": {"marginal_steps": 600, "steps": 1200, "energy_steps": 5, "batch": 128, "fakes": 128,
-             "hidden": 64, "latent": 16, "energy_hidden": 64, "penalty": 0.0},
-}  # fmt: skip
+TICK = 0.3  # seconds that pass at every look at the clock
+
 # how near the learnt table must come: years between the ill and the well, shares, spread of costs
 NEAR = {
     "pearl": (5, 0.04, 0.25),
@@ -68,19 +30,12 @@ NEAR = {
     "ppem": (14, 0.15, 0.6),
     "pgb": (14, 0.15, 0.5),
 }
-IDS = [card.id for card in cards()]
-N = 400
-
-
-def quick_plan(model: str, epsilon: float = 1.0, target: str | None = "ill"):
-    budget = Budget(epsilon=epsilon, delta=1e-5)
-    return plan_fit(synthesizer(model), domain(target), N, budget, QUICK[model])
 
 
 @pytest.mark.parametrize("model", IDS)
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_plan_meets_the_budget_and_uses_it(model, epsilon):
-    plan = quick_plan(model, epsilon)
+    plan = planned(model, epsilon)
     assert plan.guarantee.epsilon <= epsilon
     assert plan.guarantee.epsilon > 0.98 * epsilon  # nothing is wasted
     assert plan.guarantee.epsilon_replace >= plan.guarantee.epsilon
@@ -102,21 +57,16 @@ def test_unknown_settings_are_refused(model):
 @pytest.mark.parametrize("model", IDS)
 @pytest.mark.parametrize("target", ["ill", "age", None])
 @pytest.mark.parametrize("epsilon", [1.0, math.inf])
-def test_fit_executes_its_plan_and_writes_the_inputs_columns(model, target, epsilon, tmp_path):
-    plan = quick_plan(model, epsilon, target)
-    table = door(plan, target=target)
-    watcher = Watcher()
-    fitted = synthesizer(model).fit(
-        table, plan, FitContext(observe=watcher, folder=tmp_path, seed=1)
-    )
-    assert table.meter.executed == plan.phases
-    claim = guarantee(table.meter.executed, plan.budget.delta)
-    assert claim.epsilon == plan.guarantee.epsilon
+def test_fit_executes_its_plan_and_writes_the_inputs_columns(model, target, epsilon):
+    done = quick_fit(model, epsilon, target)
+    assert done.meter.executed == done.plan.phases
+    claim = guarantee(done.meter.executed, done.plan.budget.delta)
+    assert claim.epsilon == done.plan.guarantee.epsilon
     assert math.isinf(claim.epsilon) == math.isinf(epsilon)
-    assert {"phase", "progress", "metrics", "preview"} <= watcher.kinds()
-    for event in watcher.events:
+    assert {"phase", "progress", "metrics", "preview"} <= done.watcher.kinds()
+    for event in done.watcher.events:
         json.dumps(event.data, allow_nan=False)
-    real, synthetic = rows(N), fitted.sample(300, seed=2)
+    real, synthetic = rows(N), done.fitted.sample(300, seed=2)
     assert list(synthetic.columns) == list(real.columns)
     assert (synthetic.dtypes == real.dtypes).all()
     assert len(synthetic) == 300
@@ -127,10 +77,7 @@ def test_fit_executes_its_plan_and_writes_the_inputs_columns(model, target, epsi
 
 @pytest.mark.parametrize("model", IDS)
 def test_saved_model_samples_the_same_rows(model, tmp_path):
-    plan = quick_plan(model)
-    fitted = synthesizer(model).fit(
-        door(plan), plan, FitContext(observe=Watcher(), folder=tmp_path / "c")
-    )
+    fitted = quick_fit(model).fitted
     fitted.save(tmp_path / "model")
     again = load_fitted(model, tmp_path / "model")
     pd.testing.assert_frame_equal(fitted.sample(50, seed=5), again.sample(50, seed=5))
@@ -150,20 +97,16 @@ def fast_clock(monkeypatch):
 def test_resumed_fit_releases_nothing_twice_and_claims_the_same(
     model, wish, stop, tmp_path, fast_clock
 ):
-    settings = {**QUICK[model], **LONG[model]}
     last = synthesizer(model).card.stages[-1].name
-    plan = plan_fit(synthesizer(model), domain(), N, Budget(epsilon=1, delta=1e-5), settings)
+    plan = planned(model, long=True)
     table = door(plan)
     with pytest.raises(stop):
-        watcher = Watcher(wish, phase=last, step=1)
-        synthesizer(model).fit(table, plan, FitContext(observe=watcher, folder=tmp_path, seed=1))
+        fit(table, plan, tmp_path, Watcher(wish, phase=last, step=1))
     meter = Meter.from_json(table.meter.to_json(), plan)
     codec, codes = coded(N)
     later = PrivateTable(codes, codec.domain, plan, meter=meter)
     watcher = Watcher()
-    fitted = synthesizer(model).fit(
-        later, plan, FitContext(observe=watcher, folder=tmp_path, seed=1, resume=True)
-    )
+    fitted = fit(later, plan, tmp_path, watcher, resume=True)
     assert later.meter.executed == plan.phases  # not one release more
     first = next(e for e in watcher.events if e.kind == "progress")
     assert first.data["phase"] == last and first.data["step"] > 1
@@ -180,8 +123,7 @@ def test_a_fit_goes_on_after_a_kill_and_claims_what_an_undisturbed_one_does(
     model, at, tmp_path, fast_clock
 ):
     """Only what lies on disk survives: the checkpoint and the meter as it was written down."""
-    settings = {**QUICK[model], **LONG[model]}
-    plan = plan_fit(synthesizer(model), domain(), N, Budget(epsilon=1, delta=1e-5), settings)
+    plan = planned(model, long=True)
     last = synthesizer(model).card.stages[-1].name
     disk: list[str] = []
     codec, codes = coded(N)
@@ -196,14 +138,12 @@ def test_a_fit_goes_on_after_a_kill_and_claims_what_an_undisturbed_one_does(
         return wish
 
     with pytest.raises(Killed):
-        synthesizer(model).fit(table, plan, FitContext(observe=observe, folder=tmp_path, seed=1))
+        fit(table, plan, tmp_path, observe)
     written = Meter.from_json(disk[-1], plan)
     for phase in plan.phases:
         assert meter.runs(phase.name) <= written.runs(phase.name)  # nothing is forgotten
     later = PrivateTable(codes, codec.domain, plan, meter=written)
-    fitted = synthesizer(model).fit(
-        later, plan, FitContext(observe=Watcher(), folder=tmp_path, seed=1, resume=True)
-    )
+    fitted = fit(later, plan, tmp_path, resume=True)
     claim = guarantee(later.meter.executed, plan.budget.delta)
     assert later.meter.executed == plan.phases
     assert claim.epsilon == plan.guarantee.epsilon
@@ -212,27 +152,14 @@ def test_a_fit_goes_on_after_a_kill_and_claims_what_an_undisturbed_one_does(
 
 @pytest.mark.parametrize("model", IDS)
 def test_two_fits_with_one_seed_differ_because_noise_never_repeats(model, tmp_path):
-    plan = quick_plan(model)
-    frames = []
-    for name in "ab":
-        fitted = synthesizer(model).fit(
-            door(plan), plan, FitContext(observe=Watcher(), folder=tmp_path / name, seed=1)
-        )
-        frames.append(fitted.sample(200, seed=1))
-    assert not frames[0].equals(frames[1])
+    first = quick_fit(model)
+    second = fit(door(first.plan), first.plan, tmp_path)
+    assert not first.fitted.sample(200, seed=1).equals(second.sample(200, seed=1))
 
 
 @pytest.mark.parametrize("model", IDS)
-def test_learns_the_dependence_without_noise(model, tmp_path):
-    settings = {**QUICK[model], **LEARN[model]}
-    plan = plan_fit(
-        synthesizer(model), domain(), 4000, Budget(epsilon=math.inf, delta=1e-5), settings
-    )
-    table = door(plan, noise_source=DeterministicNoise(1))  # the same batches each time
-    fitted = synthesizer(model).fit(
-        table, plan, FitContext(observe=Watcher(), folder=tmp_path, seed=1)
-    )
-    synthetic, real = fitted.sample(4000, seed=1), rows(4000)
+def test_learns_the_dependence_without_noise(model):
+    synthetic, real = learnt(model).sample(LEARN_N, seed=1), rows(LEARN_N)
     years, share, spread = NEAR[model]
     gap = [f.groupby("ill")["age"].mean().diff().iloc[-1] for f in (real, synthetic)]
     assert gap[1] == pytest.approx(gap[0], abs=years)  # the ill are 25 years older

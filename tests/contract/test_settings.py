@@ -7,10 +7,9 @@ import pytest
 from core.models.pearl.settings import LEAST_STEPS
 from core.models.planning import plan_fit
 from core.models.registry import synthesizer
-from core.models.synthesizer import FitContext
 from core.privacy.plan import Budget
-from tests.contract.test_contract import IDS, QUICK
-from tests.models.tables import Watcher, domain, door
+from tests.contract.fits import IDS, QUICK, fit
+from tests.models.tables import domain, door
 
 N = 80
 
@@ -35,9 +34,7 @@ def test_the_smallest_settings_that_a_plan_accepts_can_run(model, tmp_path):
     if model == "pearl":
         settings["steps"] = LEAST_STEPS  # 0 is automatic: not the least
     plan = plan_fit(synthesizer(model), domain(), N, Budget(epsilon=1.0, delta=1e-4), settings)
-    fitted = synthesizer(model).fit(
-        door(plan), plan, FitContext(observe=Watcher(), folder=tmp_path, seed=1)
-    )
+    fitted = fit(door(plan), plan, tmp_path)
     assert len(fitted.sample(5, seed=1)) == 5
 
 

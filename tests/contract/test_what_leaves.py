@@ -16,8 +16,8 @@ import pytest
 from core.models.registry import load_fitted
 from core.table import schema as schemas
 from core.table.infer import infer_schema
+from tests.contract.fits import IDS, QUICK
 from tests.contract.leaving import EVERYTHING, NEIGHBOURS, leaving, neighbour, people
-from tests.contract.test_contract import IDS, QUICK
 from tests.mutants.broken_domain import noted_domain
 
 Leave = Callable[[str, pd.DataFrame], dict[str, bytes]]

@@ -225,7 +225,7 @@ def release(rows, noise=0.0, rate=1.0):
 def gan(rows, **change):
     config = {
         "steps": 10, "critic_steps": 3, "fakes": 16, "rate": 1e-3, "critic_rate": 1e-3,
-        "clip_norm": 1.0, "box": 0.5, "snapshots": 4,
+        "clip_norm": 1.0, "box": 0.5, "snapshots": 4, "seed": 1,
     } | change  # fmt: skip
     generator = Generator(latent=4, hidden=(8, 8), outputs=rows.shape[1])
     return GanTrainer(
@@ -234,8 +234,6 @@ def gan(rows, **change):
         new_critic(rows.shape[1], 8, 0, "cpu"),
         release(rows),
         config=AdversarialConfig(**config),
-        seed=1,
-        device="cpu",
     )
 
 

@@ -14,7 +14,8 @@ from core.privacy.accounting.accountant import guarantee
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.histograms import Histograms
 from core.privacy.plan import Budget, Plan
-from core.runs.execution.review_histograms import review_phase, shown_columns
+from core.runs.execution.paid_release import shown_columns
+from core.runs.execution.review_histograms import review_phase
 from core.services.planning import PlanRequest, make_plan
 from core.table.bins import MAX_LABELS
 from core.table.codec import Codec

@@ -15,7 +15,7 @@ from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.marginals import Marginals
 from core.privacy.plan import Budget
 from core.runs.execution.noisy_scores import SCORE, cells_key, count_synthetic, score_phase
-from core.runs.execution.review_histograms import shown_columns
+from core.runs.execution.paid_release import shown_columns
 from core.services.planning import PlanRequest, make_plan
 from core.table.codec import Codec
 from core.table.marginals import MOST_PAIRS, PAIR_GROUPS, SINGLE_GROUPS, pairs_of

@@ -19,7 +19,7 @@ from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import NotAdditiveError
 from core.privacy.mechanisms.noise import DeterministicNoise, SecureNoise
 from core.privacy.plan import Budget
-from tests.contract.test_contract import IDS, QUICK
+from tests.contract.fits import IDS, QUICK
 from tests.models.tables import Watcher, coded, domain
 from tests.mutants.broken_draws import by_place_p3gm, by_place_ppem
 from tests.privacy.harness import Caught

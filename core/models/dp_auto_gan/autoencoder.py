@@ -14,7 +14,7 @@ from core.privacy.dpsgd.dense import Dense, GradFactor
 
 __all__ = ["DECODER", "ENCODER", "AutoEncoder"]
 
-ENCODER, DECODER = "encoder", "decoder"  # names of stacks
+ENCODER, DECODER = "encoder", "decoder"  # names of networks
 _SMALL = 0.1  # the last layer starts this much smaller, so that training begins at equal odds
 
 
@@ -29,7 +29,7 @@ class AutoEncoder:
 
     Attributes:
       heads: as given.
-      networks: stacks "encoder" and "decoder" on one flat vector.
+      networks: "encoder" and "decoder" on one flat vector.
     """
 
     def __init__(

@@ -43,7 +43,7 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
     checkpoint = Checkpoint.open(context, "p3gm.pt", table.meter)
     trainer = P3gmTrainer(heads, settings, device=context.device)
     trainer.encode(table, checkpoint, Emitter(context.observe))
-    optimizer = trainer.decoder_optimizer(table, checkpoint.state)
+    optimizer = trainer.decoder_optimizer(table, plan, checkpoint.state)
     train(
         private(plan.phase(DECODER)),
         optimizer,
@@ -82,7 +82,13 @@ class P3gmTrainer:
         self._latent = settings.dimensions if self._projected else heads.width
 
     def encode(self, table: PrivateTable, checkpoint: Checkpoint, emitter: Emitter) -> None:
-        """Make the releases of the first phase that the checkpoint does not hold yet."""
+        """Make the releases of the first phase that the checkpoint does not hold yet.
+
+        Args:
+          table: the door to the rows; charged for every release made.
+          checkpoint: holds what was released; written after each release.
+          emitter: told of each phase.
+        """
         if self._projected and "directions" not in checkpoint.state:
             emitter.phase(PCA, table.plan.phase(PCA).title, private=True)
             moments = Moments.of(
@@ -106,13 +112,14 @@ class P3gmTrainer:
             _keep_mixture(checkpoint, update(release, mechanism, table.n))
             emitter.send(Progress(step=step + 1, steps=steps, phase=EM))
 
-    def decoder_optimizer(self, table: PrivateTable, state: dict[str, Any]) -> DPAdam:
+    def decoder_optimizer(self, table: PrivateTable, plan: Plan, state: dict[str, Any]) -> DPAdam:
         """The last phase, fresh or as it was kept.
 
         Gradients go without a clip where no privacy is claimed, and nowhere else.
 
         Args:
           table: the door to rows.
+          plan: what is claimed.
           state: of the checkpoint, the phases before done.
         """
         start = torch.Generator().manual_seed(state["seed"])
@@ -125,7 +132,7 @@ class P3gmTrainer:
             weight=self._settings.weight,
             spread=self._settings.spread,
         )
-        clip_norm = self._settings.clip_norm if table.plan.budget.private else math.inf
+        clip_norm = self._settings.clip_norm if plan.budget.private else math.inf
         optimizer = DPAdam(
             networks,
             ClippedGradient(

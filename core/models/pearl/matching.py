@@ -201,8 +201,9 @@ class EmbeddingMatcher:
         Returns:
           complex64 [C, g, m] (times λ) and [C, g, pairs].
         """
-        each = max(1, self.config.batch // self.generator.classes)
-        y = torch.arange(self.generator.classes, device=self.device).repeat_interleave(each)
+        classes = self.generator.classes
+        each = max(1, self.config.batch // classes)
+        y = torch.arange(classes, device=self.device).repeat_interleave(each)
         z = torch.randn((len(y), self.generator.latent), generator=self.random, device=self.device)
         logits = torch.split(self.generator(z, y), self.counts, dim=1)
         parts = []
@@ -212,9 +213,7 @@ class EmbeddingMatcher:
         real_imaginary = torch.stack(parts, dim=2)  # [b, 2g, m]
         real, imaginary = real_imaginary.chunk(2, dim=1)
         features = torch.complex(real, imaginary)  # [b, g, m]
-        features = features.view(self.generator.classes, each, *features.shape[1:]).permute(
-            0, 2, 3, 1
-        )
+        features = features.view(classes, each, *features.shape[1:]).permute(0, 2, 3, 1)
         gram = features @ features.transpose(2, 3) / each  # [C, g, m, m]
         shares = self.target.shares.view(-1, 1, 1)
         ones = features.mean(dim=3) * shares * self.one_way_weight

@@ -91,7 +91,15 @@ def read_boosted(
     settings: PgbSettings,
     rate: float,
 ) -> BoostedFitted:
-    """What `BoostedFitted.save` wrote, around a base that is loaded already."""
+    """What `BoostedFitted.save` wrote, around a base that is loaded already.
+
+    Args:
+      folder: where it lies.
+      base: as it was saved beside it.
+      ensemble: the base's generators and critics.
+      settings: boosting's own.
+      rate: of the multiplicative weights, η > 0.
+    """
     tensors = load_file(folder / "boosting.safetensors")
     queries = queries_for(ensemble, settings)
     critics = CalibratedCritics(ensemble, tensors["centres"], tensors["spreads"], queries)

@@ -61,7 +61,13 @@ class CalibratedCritics:
     def calibrate(
         cls, ensemble: SnapshotEnsemble, generated: Tensor, queries: MarginalQueries
     ) -> CalibratedCritics:
-        """Half of the generated records are called real; touches no private data."""
+        """Half of the generated records are called real; touches no private data.
+
+        Args:
+          ensemble: whose critics.
+          generated: records of all its generators, float32 [n, S].
+          queries: public ones that play beside the critics.
+        """
         outputs = ensemble.critic_outputs(generated)
         centres, spreads = outputs.median(dim=0).values, outputs.std(dim=0).clamp_min(1e-6)
         return cls(ensemble, centres, spreads, queries)

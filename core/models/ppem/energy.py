@@ -42,15 +42,15 @@ def shapes(name: str, parts: Sequence[int], hidden: int) -> dict[str, tuple[int,
 
 @dataclass(frozen=True)
 class EnergyTape:
-    """What a forward pass saves: the parts of the input, and the tape behind the first layers."""
+    """What a forward pass saves: the parts of the input, and the tape of the joint layers."""
 
     parts: tuple[Tensor, ...]
-    tape: Tape
+    joint: Tape
 
     @property
     def out(self) -> Tensor:
         """Energies, float32 [b, 1]."""
-        return self.tape.out
+        return self.joint.out
 
 
 class Energy:
@@ -89,7 +89,7 @@ class Energy:
     @torch.no_grad()
     def backward(self, tape: EnergyTape, gradient: Tensor) -> list[GradFactor]:
         """Gradient factors of every layer for an output gradient, float32 [b, 1] per record."""
-        grad_factors, g = self._joint.backward(tape.tape, gradient, to_input=True)
+        grad_factors, g = self._joint.backward(tape.joint, gradient, to_input=True)
         assert g is not None
         for mlp, backprops, x in zip(self._first, self._split(tape, g), tape.parts, strict=True):
             grad_factors.append(GradFactor(mlp.layers[0], backprops, x))
@@ -101,7 +101,7 @@ class Energy:
 
         Only the first part's: further parts are what the energy is conditioned on.
         """
-        grad_factors, g = self._joint.backward(tape.tape, torch.ones_like(tape.out), to_input=True)
+        grad_factors, g = self._joint.backward(tape.joint, torch.ones_like(tape.out), to_input=True)
         assert g is not None
         backprops, mlp = self._split(tape, g)[0], self._first[0]
         first = GradFactor(mlp.layers[0], backprops, tape.parts[0])
@@ -120,11 +120,11 @@ class Energy:
         """
         first = GradFactor(factors[0].layer, factors[0].backprops, direction, bias=False)
         q = torch.mm(direction, self._first[0].weight(0).t())
-        hidden = tape.tape.activations[0]
+        hidden = tape.joint.activations[0]
         if len(self._widths) > 1:
             q = functional.pad(q, (0, hidden.shape[1] - q.shape[1]))
         q = _leaky_back(q, hidden, self._joint.slope, True)
-        return [first, *self._joint.double_backward(tape.tape, factors[1:], q)]
+        return [first, *self._joint.double_backward(tape.joint, factors[1:], q)]
 
     def as_layers(self, flats: Tensor, places: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Its layers under several parameter vectors, as plain layers of one input.
@@ -148,7 +148,7 @@ class Energy:
 
     def _split(self, tape: EnergyTape, g: Tensor) -> tuple[Tensor, ...]:
         """The gradient behind each first layer, from that of what they feed."""
-        behind = _leaky_back(g, tape.tape.activations[0], self._joint.slope, True)
+        behind = _leaky_back(g, tape.joint.activations[0], self._joint.slope, True)
         return torch.split(behind, self._widths, dim=1)
 
 

@@ -102,9 +102,6 @@ class EnergyGanTrainer(AdversarialTrainer):
         record draws is cut off before.
       given: (b, random) → what to generate for, in training of the generator; None without.
       penalties: one a protected group, whose energy is among `energies`.
-      seed: of data-free randomness.
-      device: where tensors live.
-      label: of the metrics, see `DPAdam`.
     """
 
     config: EnergyGanConfig
@@ -120,27 +117,16 @@ class EnergyGanTrainer(AdversarialTrainer):
         *,
         config: EnergyGanConfig,
         split: Split,
-        seed: int,
-        device: str,
         given: Callable[[int, torch.Generator], Tensor] | None = None,
         penalties: Sequence[SteinPenalty] = (),
-        label: str = "",
     ):
         self.energies, self.penalties = tuple(energies), tuple(penalties)
         self._heads, self._split, self._given = heads, split, given
         # metrics come by the clock, so they draw from a stream of their own
-        self._metrics_random = torch.Generator(device).manual_seed(seed + 1)
+        device = networks.flat.device
+        self._metrics_random = torch.Generator(device).manual_seed(config.seed + 1)
         self._expected_batch = release.expected_batch
-        super().__init__(
-            generator,
-            networks,
-            release,
-            config=config,
-            seed=seed,
-            device=device,
-            fakes_apart=given is None,
-            label=label,
-        )
+        super().__init__(generator, networks, release, config=config, fakes_apart=given is None)
 
     @property
     def draws(self) -> Draws:

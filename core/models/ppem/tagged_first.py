@@ -32,16 +32,25 @@ class TaggedFirst:
       settings: of the model.
       seed: of data-free randomness.
       device: where tensors live.
+      bounded: whether gradients are clipped; off only where the plan claims no privacy.
 
     Attributes:
       tagged, others: the two groups of columns; `others` is None when everything is tagged.
       complete: whether both generators have begun to learn.
     """
 
-    def __init__(self, codec: Codec, settings: PpemSettings, *, seed: int, device: str = "cpu"):
+    def __init__(
+        self,
+        codec: Codec,
+        settings: PpemSettings,
+        *,
+        seed: int,
+        device: str = "cpu",
+        bounded: bool = True,
+    ):
         first, rest = column_groups(codec.domain)
         self._codec, self._settings = codec, settings
-        self._seed, self._device = seed, device
+        self._seed, self._device, self._bounded = seed, device, bounded
         self._tags = dict(codec.domain.sensitive)
         self.tagged = ColumnGroup(codec, first, device=device)
         self.others = ColumnGroup(codec, rest, device=device) if rest else None
@@ -84,12 +93,9 @@ class TaggedFirst:
             energies,
             self.tagged.heads,
             table.sampled(MARGINAL, view=self.tagged.view, device=self._device),
-            config=self._config(self._settings.marginal_steps, table),
+            config=self._config("tagged", steps=self._settings.marginal_steps, offset=2),
             split=lambda rows: (rows, None),
-            seed=self._seed + 2,
-            device=self._device,
             penalties=penalties,
-            label="tagged",
         )
         self._trainers = [trainer]
         return trainer
@@ -117,12 +123,9 @@ class TaggedFirst:
             energies,
             others.heads,
             table.sampled(CONDITIONAL, view=view, device=self._device),
-            config=self._config(self._settings.steps, table),
+            config=self._config("others", steps=self._settings.steps, offset=4),
             split=lambda rows: (rows[:, cut:], rows[:, :cut]),
-            seed=self._seed + 4,
-            device=self._device,
             given=given,
-            label="others",
         )
         self._trainers = [self._trainers[0], trainer]
         return trainer
@@ -212,21 +215,14 @@ class TaggedFirst:
         start = torch.Generator().manual_seed(self._seed + offset)
         return Dense(widths, generator=start, device=self._device)
 
-    def _config(self, steps: int, table: PrivateTable) -> EnergyGanConfig:
-        """Gradients go without a clip where no privacy is claimed, and nowhere else."""
+    def _config(self, label: str, *, steps: int, offset: int) -> EnergyGanConfig:
         settings = self._settings
-        return EnergyGanConfig(
+        return EnergyGanConfig.of(
+            settings,
             steps=steps,
             critic_steps=settings.energy_steps,
-            fakes=settings.fakes,
-            rate=settings.rate,
             critic_rate=settings.energy_rate,
-            clip_norm=settings.clip_norm if table.plan.budget.private else math.inf,
-            penalty_clip=settings.penalty_clip,
-            margin=settings.margin,
-            lipschitz=settings.lipschitz,
-            box=settings.box,
-            penalty=settings.penalty,
-            temperature=settings.temperature,
-            snapshots=settings.snapshots,
+            clip_norm=settings.clip_norm if self._bounded else math.inf,
+            seed=self._seed + offset,
+            label=label,
         )

@@ -23,7 +23,13 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
     """See `Synthesizer.fit`."""
     checkpoint = Checkpoint.open(context, "ppem.pt", table.meter)
     settings = PpemSettings(**plan.settings)
-    model = TaggedFirst(Codec(table.domain), settings, seed=checkpoint.seed, device=context.device)
+    model = TaggedFirst(
+        Codec(table.domain),
+        settings,
+        seed=checkpoint.seed,
+        device=context.device,
+        bounded=plan.budget.private,
+    )
 
     def resume(name: str, trainer: EnergyGanTrainer) -> None:
         trainer.load_state_dict(checkpoint.state.get(name), charged=table.meter.runs(name))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from core.models.shared.dp_optimizer import DPAdam, warm_decay
 from core.models.shared.snapshot_ensemble import Snapshots
+from core.models.synthesizer import Settings
 from core.privacy.dpsgd.clipping import clipped_sum
 from core.privacy.dpsgd.dense import Dense, GradFactor
 from core.privacy.dpsgd.gradient import GradientMechanism, SampledRelease
@@ -32,6 +33,8 @@ class AdversarialConfig:
       rate, critic_rate: peak learning rates.
       clip_norm: of one record's critic gradient, C > 0, or inf.
       box: largest absolute critic weight over the largest its layer starts with; 0 for none.
+      seed: of data-free randomness.
+      label: of the metrics, see `DPAdam`.
       averaging: decay of the running average of generator weights.
       snapshots: generators and critics kept over the last quarter, evenly spaced; 0 keeps none.
     """
@@ -43,8 +46,16 @@ class AdversarialConfig:
     critic_rate: float
     clip_norm: float
     box: float
+    seed: int
+    label: str = ""
     averaging: float = 0.99
     snapshots: int = 0
+
+    @classmethod
+    def of(cls, settings: Settings, **others: Any) -> Self:
+        """With the settings that have the names of attributes, and what stands beside them."""
+        named = {n: v for n, v in settings.model_dump().items() if n in cls.__dataclass_fields__}
+        return cls(**{**named, **others})
 
 
 class AdversarialTrainer(ABC):
@@ -54,14 +65,11 @@ class AdversarialTrainer(ABC):
 
     Args:
       generator: trained in place.
-      critic: all critics' parameters.
+      critic: all critics' parameters; the generator follows them to their device.
       release: of the private phase.
       config: see `AdversarialConfig`.
-      seed: of data-free randomness.
-      device: where tensors live.
       fakes_apart: whether generated records pull the critic in a gradient of their own, beside the
         released one; else `critic_mechanism` sees to them.
-      label: of the metrics, see `DPAdam`.
 
     Attributes:
       done: generator steps so far.
@@ -77,19 +85,16 @@ class AdversarialTrainer(ABC):
         release: SampledRelease,
         *,
         config: AdversarialConfig,
-        seed: int,
-        device: str,
         fakes_apart: bool = True,
-        label: str = "",
     ):
         self.config = config
-        self.generator = generator.to(device)
+        self._device = critic.flat.device
+        self.generator = generator.to(self._device)
         self.averaged = [p.detach().clone() for p in generator.parameters()]
         self.critic = critic
         self.done = 0
         self.snapshots = Snapshots(config.snapshots, config.steps)
-        self._random = torch.Generator(device).manual_seed(seed)
-        self._device = device
+        self._random = torch.Generator(self._device).manual_seed(config.seed)
         bound = config.box * critic.init_bounds() if config.box else None
         if bound is not None:
             with torch.no_grad():
@@ -102,9 +107,9 @@ class AdversarialTrainer(ABC):
             steps=config.steps * config.critic_steps,
             public_gradient=self._add_fake_gradient if fakes_apart else None,
             weight_bound=bound,
-            label=label,
+            label=config.label,
         )
-        self._fake_gradient = torch.zeros(critic.size, device=device)
+        self._fake_gradient = torch.zeros(critic.size, device=self._device)
         self._generator_optimizer = torch.optim.Adam(
             generator.parameters(), lr=config.rate, betas=(0.5, 0.9), fused=True
         )

@@ -68,7 +68,14 @@ class Generator(nn.Module):
 
 
 def new_critic(width: int, hidden: int, seed: int, device: str) -> Dense:
-    """A critic from data-free randomness; see `critic_widths`."""
+    """A critic from data-free randomness; see `critic_widths`.
+
+    Args:
+      width: of its input.
+      hidden: width of the first hidden layer.
+      seed: of the weights.
+      device: "cpu" or "cuda".
+    """
     random = torch.Generator().manual_seed(seed)
     return Dense({CRITIC: critic_widths(width, hidden)}, generator=random, device=device)
 
@@ -88,9 +95,6 @@ class GanTrainer(AdversarialTrainer):
       critic: a `Dense` with a network named "critic", width → 1.
       release: of the private phase: gradients at real records [b, width].
       config: see `AdversarialConfig`.
-      seed: of data-free randomness.
-      device: where tensors live.
-      label: of the metrics, see `DPAdam`.
     """
 
     def __init__(
@@ -101,14 +105,9 @@ class GanTrainer(AdversarialTrainer):
         release: SampledRelease,
         *,
         config: AdversarialConfig,
-        seed: int,
-        device: str,
-        label: str = "",
     ):
         self._render, self._latent = render, generator.latent
-        super().__init__(
-            generator, critic, release, config=config, seed=seed, device=device, label=label
-        )
+        super().__init__(generator, critic, release, config=config)
 
     def critic_mechanism(self) -> ClippedGradient:
         """See `AdversarialTrainer`: of the loss -D(x)."""
@@ -164,16 +163,12 @@ def train_gan(
       label: of the metrics, see `DPAdam`.
     """
     device, temperature = context.device, settings.temperature
-    config = settings.model_dump(include=set(AdversarialConfig.__dataclass_fields__))
     trainer = GanTrainer(
         generator,
         lambda logits, random: heads.relaxed(logits, temperature=temperature, generator=random),
         new_critic(heads.critic_width, settings.critic_hidden, seed, device),
         table.sampled(CRITIC, view=heads.critic_view, device=device),
-        config=AdversarialConfig(**config),
-        seed=seed + 1,
-        device=device,
-        label=label,
+        config=AdversarialConfig.of(settings, seed=seed + 1, label=label),
     )
     trainer.load_state_dict(checkpoint.state.get("game"), charged=table.meter.runs(CRITIC))
     train(

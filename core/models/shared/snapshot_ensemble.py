@@ -84,7 +84,13 @@ class SnapshotEnsemble:
 
     @torch.no_grad()
     def draw(self, index: int, rows: int, random: torch.Generator) -> Tensor:
-        """Records of one generator, as drawn bins (`Heads.sample_one_hot`), float32 [rows, S]."""
+        """Records of one generator, as drawn bins (`Heads.sample_one_hot`), float32 [rows, S].
+
+        Args:
+          index: of the generator, from 0.
+          rows: ≥ 1.
+          random: where latents and bins are drawn from.
+        """
         logits = self.emit(self.generators[index], rows, random)
         return self.heads.sample_one_hot(logits, uniform=torch.rand(logits.shape, generator=random))
 

@@ -122,7 +122,13 @@ class Checkpoint:
 
     @classmethod
     def open(cls, context: FitContext, name: str, meter: Meter) -> Checkpoint:
-        """The one that lies in the context's folder when a fit goes on, else one with a seed."""
+        """The one that lies in the context's folder when a fit goes on, else one with a seed.
+
+        Args:
+          context: of the fit.
+          name: of the file in its folder.
+          meter: of the table; settled with every checkpoint.
+        """
         file = context.folder / name
         if context.resume and file.exists():
             return cls(file, meter, torch.load(file, weights_only=True, map_location="cpu"))

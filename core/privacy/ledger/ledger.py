@@ -200,7 +200,13 @@ class Ledger:
             )
 
     def objection(self, people: str, plan: Plan, domain: Domain) -> str | None:
-        """Why a debit of this plan would need words about hidden distributions; None if not."""
+        """Why a debit of this plan would need words about hidden distributions; None if not.
+
+        Args:
+          people: the account.
+          plan: what would run.
+          domain: of the released columns.
+        """
         return objection(self.entries(people), ReleaseScope.of(plan, domain))
 
     def entries(self, people: str | None = None) -> tuple[Entry, ...]:

@@ -105,7 +105,7 @@ def clip_rows(x: Tensor, radius: float) -> Tensor:
 
     Source: P3GM (ICDE 2021) §II-D.
     """
-    import torch
+    import torch  # pages import this module, and compute nothing
 
     if not 0.0 < radius < float("inf"):
         raise ValueError(f"The radius of the ball must be positive and finite, got {radius}.")
@@ -137,7 +137,7 @@ def check_parts(mechanism: Any, rows: Any, mask: Tensor) -> bool:
     Raises:
       NotAdditiveError: the parts do not add up.
     """
-    import torch
+    import torch  # pages import this module, and compute nothing
 
     size = group_size_of(mechanism)
     count = min(len(rows) // size, max(2, _PROBED // size))

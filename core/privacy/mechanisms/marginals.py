@@ -38,6 +38,11 @@ class Marginals:
     def of(cls, codec: Codec, names: Sequence[str], target: str | None = None) -> Marginals:
         """Of the columns of these names, at least one, all of them modelled.
 
+        Args:
+          codec: of the table.
+          names: of the columns.
+          target: whose pairs come first; None for no target.
+
         Raises:
           ValueError: no column.
           KeyError: a column that is not modelled.

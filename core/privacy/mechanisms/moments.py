@@ -72,7 +72,13 @@ class Moments:
 
     @classmethod
     def of(cls, view: RowView, *, width: int, radius: float) -> Moments:
-        """With the weight of the mean that is explained above."""
+        """With the weight of the mean that is explained above.
+
+        Args:
+          view: turns rows into points, float [n, d].
+          width: d ≥ 1.
+          radius: R > 0 of the ball that points are clipped to.
+        """
         return cls(view=view, width=width, radius=radius, mean_weight=radius / 2.0)
 
     @property

@@ -98,6 +98,11 @@ def gaussian(shape: Shape, std: float, source: NoiseSource = _secure) -> Floats:
 
     Each is the mean of four independent normals, times two.
 
+    Args:
+      shape: of the result.
+      std: in the unit of what is protected.
+      source: of the randomness.
+
     Raises:
       ValueError: std is not positive and finite.
     Source: Holohan & Braghin, "Secure random sampling in differential privacy", 2021, §5.
@@ -115,6 +120,11 @@ def laplace(shape: Shape, scale: float, source: NoiseSource = _secure) -> Floats
 
     Each is z₁z₂ + z₃z₄ of four independent normals, which is Laplace with scale 1: its
     characteristic function is (1 + t²)^(-1/2) squared.
+
+    Args:
+      shape: of the result.
+      scale: in the unit of what is protected.
+      source: of the randomness.
 
     Raises:
       ValueError: scale is not positive and finite.

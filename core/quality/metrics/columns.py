@@ -32,7 +32,12 @@ TVD_1WAY = Metric(
 def column_pictures(
     features: Features, real: AlignedTable, synthetic: AlignedTable
 ) -> dict[str, ColumnPicture]:
-    """A picture of every compared column, by name."""
+    """A picture of every compared column, by name.
+
+    Args:
+      features: that both tables were read through.
+      real, synthetic: read through them, n ≥ 1.
+    """
     distances = one_way(features, real, synthetic)
     return {
         feature.name: (_numeric if feature.numeric else _listed)(
@@ -52,6 +57,11 @@ def dimension_probability(
 
     For a binary table this is the published dimension-wise probability plot; labels of other listed
     columns are the one-hot coordinates of the same plot, at most the 60 most frequent per column.
+
+    Args:
+      features: that both tables were read through.
+      real, synthetic: read through them, n ≥ 1.
+
     Source: Choi et al. 2017; DP-auto-GAN (ICLR 2020 submission) §4.
     """
     points = []

@@ -108,7 +108,13 @@ def disclosure(tables: Comparison, _: Step) -> Measured:
 
 
 def exact_copies(features: Features, rows: AlignedTable, others: AlignedTable) -> float:
-    """Share of `rows` that stand in `others` too, equal in every compared column."""
+    """Share of `rows` that stand in `others` too, equal in every compared column.
+
+    Args:
+      features: that both tables were read through.
+      rows: the ones that are looked for.
+      others: where they are looked for.
+    """
     if not rows.n:
         return 0.0
     hashes, released = (
@@ -119,7 +125,13 @@ def exact_copies(features: Features, rows: AlignedTable, others: AlignedTable) -
 
 
 def distances(x: Floats, others: Floats, k: int = 1) -> Floats:
-    """Distances of each row of x to its k nearest rows of others, ascending, [n, min(k, ·)]."""
+    """Distances of each row of x to its k nearest rows of others, ascending, [n, min(k, ·)].
+
+    Args:
+      x: float [n, d].
+      others: float [m, d], m ≥ 1, in the same unit.
+      k: neighbours, ≥ 1.
+    """
     return np.asarray(_nearest(x, others, k)[0], dtype=np.float64)
 
 

@@ -35,7 +35,13 @@ MMD = Metric(
 def discrepancy(
     features: Features, real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0
 ) -> tuple[float, float]:
-    """MMD² in [0, 2] and its permutation p-value, on at most 1,000 rows a side."""
+    """MMD² in [0, 2] and its permutation p-value, on at most 1,000 rows a side.
+
+    Args:
+      features: that both tables were read through.
+      real, synthetic: read through them, n ≥ 1.
+      seed: of subsample and permutations.
+    """
     rng = np.random.default_rng(seed)
     x, y = (
         torch.from_numpy(features.encode(table.sample(ROWS, rng))) for table in (real, synthetic)

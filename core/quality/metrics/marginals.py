@@ -105,7 +105,12 @@ def marginal_distance(a: Ints, b: Ints, sizes: Ints, columns: Sequence[int]) -> 
 
 
 def one_way(features: Features, real: AlignedTable, synthetic: AlignedTable) -> dict[str, float]:
-    """1-way TVD of every column."""
+    """1-way TVD of every column.
+
+    Args:
+      features: that both tables were read through.
+      real, synthetic: read through them, n ≥ 1.
+    """
     a, sizes = features.bins(real)
     b, _ = features.bins(synthetic)
     return {name: marginal_distance(a, b, sizes, [j]) for j, name in enumerate(features.names)}
@@ -113,6 +118,10 @@ def one_way(features: Features, real: AlignedTable, synthetic: AlignedTable) -> 
 
 def two_way(features: Features, real: AlignedTable, synthetic: AlignedTable) -> Floats:
     """2-way TVD of every pair of columns.
+
+    Args:
+      features: that both tables were read through.
+      real, synthetic: read through them, n ≥ 1.
 
     Returns:
       [m, m], symmetric; the diagonal holds the 1-way distances.
@@ -137,6 +146,11 @@ def pair_mean(matrix: Floats) -> float:
 def triples(m: int, *, most: int = TRIPLES, seed: int = 0) -> list[tuple[int, int, int]]:
     """Triples of m columns: all of them, or `most` drawn without replacement.
 
+    Args:
+      m: columns.
+      most: triples there may be, ≥ 1.
+      seed: of the draw.
+
     >>> triples(3), len(triples(40))
     ([(0, 1, 2)], 200)
     """
@@ -150,7 +164,13 @@ def triples(m: int, *, most: int = TRIPLES, seed: int = 0) -> list[tuple[int, in
 def three_way(
     features: Features, real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0
 ) -> float:
-    """Mean TVD of 3-way marginals, in [0, 1]; NaN for fewer than three columns."""
+    """Mean TVD of 3-way marginals, in [0, 1]; NaN for fewer than three columns.
+
+    Args:
+      features: that both tables were read through.
+      real, synthetic: read through them, n ≥ 1.
+      seed: of the triples.
+    """
     a, sizes = features.bins(real)
     b, _ = features.bins(synthetic)
     chosen = triples(len(features), seed=seed)

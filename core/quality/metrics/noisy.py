@@ -146,10 +146,14 @@ def ranked(released: NoisyCells, made: Mapping[str, SyntheticCells]) -> dict[str
 def difference(released: NoisyCells, one: SyntheticCells, other: SyntheticCells) -> NoisyScore:
     """How much farther the first table is than the other, against the same release.
 
+    Args:
+      released: noisy counts of real records.
+      one, other: counts of the two synthetic tables.
+
     Raises:
       ValueError: counts of different cells.
     """
-    from scipy.special import ndtr
+    from scipy.special import ndtr  # half a second, which pages that score nothing can save
 
     s, marginals = released.share_std, len(released.sizes)
     a, b = _gap(released, one), _gap(released, other)

@@ -82,7 +82,13 @@ def principal_axes(x: Floats, k: int = 2) -> Axes:
 
 
 def axes_of(features: Features, real: AlignedTable, *, seed: int = 0) -> Axes:
-    """The first two principal axes of the encoded real table (of a subsample when it is large)."""
+    """The first two principal axes of the encoded real table (of a subsample when it is large).
+
+    Args:
+      features: that the table was read through.
+      real: read through them, n ≥ 1.
+      seed: of the subsample.
+    """
     rng = np.random.default_rng((seed, AXES))
     return principal_axes(features.encode(real.sample(FIT_ROWS, rng)))
 
@@ -90,7 +96,13 @@ def axes_of(features: Features, real: AlignedTable, *, seed: int = 0) -> Axes:
 def pca_marginals(
     features: Features, real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0
 ) -> list[float]:
-    """TVD on the first one, two and three axes together, each in [0, 1] and never falling."""
+    """TVD on the first one, two and three axes together, each in [0, 1] and never falling.
+
+    Args:
+      features: that both tables were read through.
+      real, synthetic: read through them, n ≥ 1.
+      seed: of the subsample.
+    """
     a, b = _projected(features, real, synthetic, seed=seed, k=AXES)
     codes = [_codes(side, a, AXIS_BINS) for side in (a, b)]
     sizes = np.full(AXES, AXIS_BINS + 2)
@@ -100,7 +112,13 @@ def pca_marginals(
 def density(
     features: Features, real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0
 ) -> Density:
-    """Shares of rows in the cells of a grid over the first two axes; rows outside are left out."""
+    """Shares of rows in the cells of a grid over the first two axes; rows outside are left out.
+
+    Args:
+      features: that both tables were read through.
+      real, synthetic: read through them, n ≥ 1.
+      seed: of the subsample.
+    """
     a, b = _projected(features, real, synthetic, seed=seed, k=2)
     x, y = (np.linspace(*_range(a[:, axis]), PICTURE_BINS + 1) for axis in (0, 1))
     grids = [

@@ -75,7 +75,12 @@ class Propensity:
 
 
 def propensity(features: Features, real: AlignedTable, synthetic: AlignedTable) -> Propensity:
-    """pMSE, its ratio and AUROC; both tables are one and the same when either has no rows."""
+    """pMSE, its ratio and AUROC; both tables are one and the same when either has no rows.
+
+    Args:
+      features: that both tables were read through.
+      real, synthetic: read through them, n ≥ 0.
+    """
     x, y = _labelled(features, real, synthetic)
     if len(np.unique(y)) < 2:
         return Propensity(0.0, 1.0, 0.5)
@@ -91,7 +96,13 @@ def propensity(features: Features, real: AlignedTable, synthetic: AlignedTable) 
 def tree_auroc(
     features: Features, real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0
 ) -> float:
-    """AUROC of boosted trees on the half of the rows that they did not learn from; 0.5 is ideal."""
+    """AUROC of boosted trees on the half of the rows that they did not learn from; 0.5 is ideal.
+
+    Args:
+      features: that both tables were read through.
+      real, synthetic: read through them, n ≥ 1.
+      seed: of subsample, halves and trees.
+    """
     x, y = _labelled(features, real, synthetic)
     train, test = np.array_split(np.random.default_rng(seed).permutation(len(y)), [len(y) // 2])
     if len(np.unique(y[train])) < 2 or len(np.unique(y[test])) < 2:

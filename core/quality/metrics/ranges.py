@@ -51,7 +51,13 @@ class Query:
 
 
 def draw_queries(features: Features, *, count: int = QUERIES, seed: int = 0) -> list[Query]:
-    """Random queries over the columns, the same for the same features and seed."""
+    """Random queries over the columns, the same for the same features and seed.
+
+    Args:
+      features: of the columns.
+      count: of queries, ≥ 1.
+      seed: of the draw.
+    """
     rng = np.random.default_rng(seed)
     width = min(COLUMNS, len(features))
     queries = []
@@ -84,7 +90,13 @@ def shares(table: AlignedTable, queries: list[Query]) -> NDArray[np.float64]:
 def range_error(
     features: Features, real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0
 ) -> float:
-    """Mean absolute difference of the shares over random queries, in [0, 1]."""
+    """Mean absolute difference of the shares over random queries, in [0, 1].
+
+    Args:
+      features: that both tables were read through.
+      real, synthetic: read through them, n ≥ 1.
+      seed: of the queries.
+    """
     queries = draw_queries(features, seed=seed)
     return float(np.abs(shares(real, queries) - shares(synthetic, queries)).mean())
 

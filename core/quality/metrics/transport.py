@@ -87,6 +87,13 @@ def wasserstein_scores(
 ) -> Wasserstein:
     """Whole-space and 2-axis Wasserstein scores on subsamples of at most `rows` rows a side.
 
+    Args:
+      features: that both tables were read through.
+      real, synthetic: read through them, n ≥ 1.
+      rows: of a subsample, ≥ 1.
+      repeats: subsamples whose scores are averaged, ≥ 1.
+      seed: of the subsamples.
+
     Raises:
       ValueError: a table has no rows, or no column is compared.
     """
@@ -120,6 +127,12 @@ def sliced_score(
     On each of many random unit directions the two tables are sorted and compared, which takes
     n log n time and memory for one number a row and direction. SW₂ is at most W₂ / √d, so that the
     score is never below the score of the whole space.
+
+    Args:
+      features: that both tables were read through.
+      real, synthetic: read through them, n ≥ 1.
+      directions: how many, ≥ 2.
+      seed: of the directions.
 
     Raises:
       ValueError: a table has no rows, or no column is compared.

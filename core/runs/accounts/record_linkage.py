@@ -81,7 +81,15 @@ class Comparison:
         title: str,
         table_id: str | None,
     ) -> dict[str, Any]:
-        """What is kept of the table, whose account is now known."""
+        """What is kept of the table, whose account is now known.
+
+        Args:
+          people: the account.
+          linked: accounts that share rows, the likeliest first.
+          words: why the table is kept apart from them, or "".
+          title: of the table, for people.
+          table_id: of the table; None for one that is not stored.
+        """
         return {
             "table_id": table_id,
             "people": people,

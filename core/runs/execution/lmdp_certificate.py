@@ -21,7 +21,14 @@ __all__ = ["certify", "check_inside", "shifted"]
 
 
 def shifted(fitted: Fitted, plan: Plan, key: bytes, *, observe: Observe) -> Fitted:
-    """The model with its marginal shift; itself where none is planned."""
+    """The model with its marginal shift; itself where none is planned.
+
+    Args:
+      fitted: the model.
+      plan: whose protection says how far.
+      key: the secret that fixes the shift, see `shift_key`.
+      observe: told of the phase.
+    """
     protection = plan.protection
     if protection is None or not protection.shift:
         return fitted
@@ -35,6 +42,12 @@ def certify(
     """Release each group's certificate and say whether it is granted.
 
     A count that was paid for before a crash and lost by it is not made again: it grants nothing.
+
+    Args:
+      table: the door to the rows; charged for each certificate.
+      fitted: the shifted model, which makes the released records.
+      plan: with a phase for each certificate.
+      observe: told of the phase.
     """
     assert plan.protection is not None
     protection, codec = plan.protection, Codec(fitted.domain)
@@ -82,7 +95,13 @@ def _lost(group: str, names: tuple[str, ...], protection: Protection) -> LmdpRes
 
 
 def check_inside(codec: Codec, plan: Plan, *, real: Codes, released: Codes) -> list[LmdpResult]:
-    """Test each group directly; only where no differential privacy is claimed."""
+    """Test each group directly; only where no differential privacy is claimed.
+
+    Args:
+      codec: of the table.
+      plan: whose protection names the groups.
+      real, released: encoded records.
+    """
     assert plan.protection is not None and not plan.budget.private
     alpha, results = plan.protection.alpha, []
     for group, names in plan.protection.groups.items():

@@ -17,8 +17,7 @@ import pandas as pd
 from core.models.events import Observe
 from core.privacy.plan import Budget, Phase
 from core.quality.metrics.noisy import NoisyCells, SyntheticCells, combined
-from core.runs.execution.paid_release import release_once
-from core.runs.execution.review_histograms import noise_of, shown_columns
+from core.runs.execution.paid_release import paid_phase, release_once, shown_columns
 from core.runs.storage.artefacts import ArtefactStore, load_json
 from core.runs.storage.records import RunRecord
 from core.table.codec import Codec
@@ -50,30 +49,32 @@ _BINS = ("name", "kind", "missing", "low", "high", "step", "scale", "spikes", "c
 
 
 def score_phase(domain: Domain, budget: Budget, share: float, *, attempts: int = 1) -> Phase:
-    """The phase that releases the counts that runs are compared by.
+    """The phase that releases the counts that runs are compared by; see `paid_phase`.
 
     Args:
       domain: whose columns; tagged ones are left out.
       budget: of the whole plan, with ε < ∞.
       share: of it, in (0, ½].
       attempts: of the plan; the release is made once but all attempts are paid for.
-
-    Raises:
-      ValueError: a share out of range, or every column is tagged.
     """
-    if not 0.0 < share <= 0.5:
-        raise ValueError(f"The share for comparing runs must be in 0 to 0.5, not {share:g}.")
-    names = shown_columns(domain)
-    if not names:
-        raise ValueError("Every column is hidden, so there is none to compare runs by.")
-    pairs = len(pairs_of(names, domain.target))
-    return Phase(
+
+    def what(names: list[str]) -> str:
+        pairs = len(pairs_of(names, domain.target))
+        return (
+            f"Counts of public cells of {len(names)} columns and {pairs} pairs of columns, all at "
+            "once, with Gaussian noise. Runs of this table are scored by them."
+        )
+
+    return paid_phase(
+        domain,
+        budget,
+        share,
         name=SCORE,
         title="Comparing runs without looking",
-        what=f"Counts of public cells of {len(names)} columns and {pairs} pairs of columns, all at "
-        "once, with Gaussian noise. Runs of this table are scored by them.",
-        share=share,
-        noise_multiplier=noise_of(budget, share, attempts=attempts),
+        what=what,
+        label="share for comparing runs must be",
+        purpose="compare runs by",
+        attempts=attempts,
     )
 
 
@@ -98,7 +99,14 @@ def cells_key(domain: Domain, n: int) -> str:
 def release_cells(
     table: PrivateTable, codec: Codec, artefacts: ArtefactStore, *, observe: Observe
 ) -> None:
-    """Release the counts; nothing where the plan holds no such phase."""
+    """Release the counts; nothing where the plan holds no such phase.
+
+    Args:
+      table: the door to the rows; charged for the release.
+      codec: of the table.
+      artefacts: of the run, where the release is kept.
+      observe: told of the phase.
+    """
     from core.privacy.mechanisms.marginals import Marginals  # needs torch, as the fit does
 
     domain, n = codec.domain, table.plan.n
@@ -144,7 +152,13 @@ def count_synthetic(synthetic: pd.DataFrame, domain: Domain, n: int) -> Syntheti
 
 
 def released_cells(store: RunStore, table_id: str, key: str) -> NoisyCells | None:
-    """What runs of a table have bought of these cells, as one release; None when none has."""
+    """What runs of a table have bought of these cells, as one release; None when none has.
+
+    Args:
+      store: where.
+      table_id: which table.
+      key: of the cells, see `cells_key`.
+    """
     releases = [
         load_json(store.artefacts(run.id), NOISY_CELLS, NoisyCells)
         for run in store.runs(table_id)

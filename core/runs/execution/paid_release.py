@@ -1,4 +1,4 @@
-"""Counts of real records that a plan bought: released once and kept as an artefact of the run."""
+"""Counts of real records that a plan buys: a phase, released once, kept as a run's artefact."""
 
 from __future__ import annotations
 
@@ -8,15 +8,67 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import BaseModel
 
 from core.models.events import Emitter, Observe, Wish
+from core.privacy.accounting.split import noise_for_share
+from core.privacy.plan import Budget, Phase
 from core.runs.storage.artefacts import ArtefactStore, save_json
+from core.table.schema import Domain
 
 if TYPE_CHECKING:  # both need torch, and pages read through the modules that import this one
     from core.privacy.guarded import PrivateTable
     from core.privacy.mechanisms.additive import Mechanism
 
-__all__ = ["release_once"]
+__all__ = ["paid_phase", "release_once", "shown_columns"]
 
 Counted = TypeVar("Counted", bound="Mechanism")
+
+
+def shown_columns(domain: Domain) -> list[str]:
+    """Columns whose counts may be bought: modelled, and not tagged as hidden."""
+    hidden = {name for names in domain.sensitive.values() for name in names}
+    return [column.name for column in domain.modelled if column.name not in hidden]
+
+
+def paid_phase(
+    domain: Domain,
+    budget: Budget,
+    share: float,
+    *,
+    name: str,
+    title: str,
+    what: Callable[[list[str]], str],
+    label: str,
+    purpose: str,
+    attempts: int,
+) -> Phase:
+    """A phase that releases counts of all columns that may be shown.
+
+    Args:
+      domain: whose columns; tagged ones are left out.
+      budget: of the whole plan, with ε < ∞.
+      share: of it, in (0, ½].
+      name, title: of the phase.
+      what: what is released, for the names of the columns.
+      label, purpose: what the share and the columns are for, in refusals.
+      attempts: of the plan; the release is made once but all attempts are paid for.
+
+    Raises:
+      ValueError: a share out of range, or every column is tagged.
+    """
+    if not 0.0 < share <= 0.5:
+        raise ValueError(f"The {label} in 0 to 0.5, not {share:g}.")
+    names = shown_columns(domain)
+    if not names:
+        raise ValueError(f"Every column is hidden, so there is none to {purpose}.")
+    from dp_accounting.gaussian_mechanism import get_sigma_gaussian  # costs 65 MB
+
+    whole = float(get_sigma_gaussian(budget.epsilon, budget.delta))
+    return Phase(
+        name=name,
+        title=title,
+        what=what(names),
+        share=share,
+        noise_multiplier=noise_for_share(whole, share, count=attempts),
+    )
 
 
 def release_once(

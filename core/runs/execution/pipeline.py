@@ -76,7 +76,7 @@ def choose_device(asked: str) -> str:
         return asked
     if asked not in ("auto", "cuda"):
         raise DeviceError(f"There is no device '{asked}'. Choose auto, cpu or cuda.")
-    import torch
+    import torch  # after `limit_threads`
 
     if torch.cuda.is_available():
         return "cuda"

@@ -5,6 +5,7 @@ Both write through the run store; the reporter also brings the wish back to the 
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 import time
@@ -132,7 +133,13 @@ class Reporter:
         return self._wish
 
     def phase(self, name: str, title: str, *, private: bool = False) -> Wish:
-        """A phase of the worker itself begins."""
+        """A phase of the worker itself begins.
+
+        Args:
+          name: of the phase, under which seconds are kept.
+          title: for people.
+          private: whether it reads real rows, through noise.
+        """
         return self(PhaseStarted(name=name, title=title, private=private))
 
     def flush(self) -> None:
@@ -205,8 +212,6 @@ class Heartbeat:
 
 def ignore_hangup() -> None:
     """Go on when the terminal or the server that started this process goes away."""
-    import signal
-
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 

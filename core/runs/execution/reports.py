@@ -133,7 +133,7 @@ def _copy(source: ArtefactStore, name: str, target: ArtefactStore) -> None:
 
 
 def _standard() -> Compare:
-    """Imported late: it is heavy, and a fit should not wait for it."""
+    # measuring is heavy: a fit should not wait for it
     from core.quality.report.build_report import build_report
 
     return build_report

@@ -44,7 +44,13 @@ class InsideView:
 
 
 def record_view(store: TableStore, *, table_id: str, run_id: str, author: str) -> None:
-    """Record that somebody has a run's inside view open; the first time of each person is kept."""
+    """Record that somebody has a run's inside view open; the first time of each person is kept.
+
+    Args:
+      store: where.
+      table_id, run_id: which run of which table.
+      author: who; blank counts as `SOMEBODY`.
+    """
     name = " ".join(author.split())[:120] or SOMEBODY
     with Session(store.engine) as session:
         if session.get(InsideViewRow, (run_id, name)) is not None:

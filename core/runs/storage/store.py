@@ -80,6 +80,11 @@ class RunStore(TableStore):
     ) -> RunRecord:
         """A run in state queued; it starts when a launcher finds a free slot.
 
+        Args:
+          table_id: which table.
+          plan, schema, rows, seed, device: as `RunRecord` keeps them.
+          name, confirmation, shift_words: likewise; may be empty.
+
         Raises:
           RunStoreError: the plan is for another number of records, or rows < 1.
         """
@@ -339,7 +344,12 @@ class RunStore(TableStore):
         seconds: dict[str, float] | None = None,
         peak_memory_mb: float | None = None,
     ) -> None:
-        """Keep what the worker knows: the ledger's entry, what was executed, times and memory."""
+        """Keep what the worker knows: the ledger's entry, what was executed, times and memory.
+
+        Args:
+          run_id: which run.
+          debit, guarantee, seconds, peak_memory_mb: as `RunRecord` keeps them; None keeps the old.
+        """
         values = {
             "debit": debit,
             "guarantee": None if guarantee is None else guarantee.model_dump_json(),

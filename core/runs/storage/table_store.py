@@ -63,6 +63,15 @@ class TableStore:
     ) -> TableRecord:
         """Keep a table: its rows as Parquet (mode 0600), the rest in the database.
 
+        Args:
+          frame: the rows, n ≥ 1.
+          name: for people.
+          schema: proposed or confirmed.
+          profile: `core.table.profile.Profile` as a dict.
+          source: where the table came from, in words.
+          people: the ledger account.
+          table_id: 10 hex digits; None draws them.
+
         Raises:
           RunStoreError: no records, or the frame's columns are not the schema's.
         """
@@ -106,6 +115,11 @@ class TableStore:
         self, table_id: str, schema: Schema, *, profile: dict[str, Any] | None = None
     ) -> TableRecord:
         """Replace a table's schema (and profile, when one is given).
+
+        Args:
+          table_id: which table.
+          schema: the new one.
+          profile: the one that goes with it; None keeps the old.
 
         Raises:
           RunStoreError: the schema names other columns than the table has.
