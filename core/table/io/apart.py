@@ -171,7 +171,9 @@ def _run(
         feeder.join()
 
 
-def _feed(child: subprocess.Popen[bytes], request: dict[str, Any], content: BinaryIO | None) -> None:
+def _feed(
+    child: subprocess.Popen[bytes], request: dict[str, Any], content: BinaryIO | None
+) -> None:
     pipe = child.stdin
     assert pipe is not None
     try:
