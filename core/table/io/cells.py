@@ -16,6 +16,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from core.table.schema import LARGEST
+
 __all__ = [
     "MISSING_MARKERS",
     "Distinct",
@@ -29,6 +31,7 @@ __all__ = [
     "too_big",
     "too_many_rows",
     "typed",
+    "without_giants",
 ]
 
 Series: TypeAlias = "pd.Series[Any]"
@@ -292,13 +295,6 @@ def _numbers(column: Distinct, plain: Distinct, name: str) -> tuple[Series, list
             f"'{name}' writes one number in several ways, as 1.1 and 1.10 would be; it is kept as "
             "text. If these are numbers, write each with as many decimals."
         ]
-    endless = plain.cells(pc.is_inf(numbers))
-    if endless:
-        numbers = pc.if_else(pc.is_inf(numbers), pa.scalar(None, pa.float64()), numbers)
-        warnings.append(
-            f"'{name}' has numbers too large to hold; they are treated as missing "
-            f"({cells_counted(endless)})."
-        )
     nothing = pc.and_(pc.equal(numbers, 0.0), pc.match_substring_regex(values, r"^[^eE]*[1-9]"))
     rounded = pc.or_(pc.match_substring_regex(values, LONG), nothing)
     if plain.cells(rounded):
@@ -306,7 +302,20 @@ def _numbers(column: Distinct, plain: Distinct, name: str) -> tuple[Series, list
             f"'{name}' has numbers with more digits than can be held; they are rounded "
             f"({cells_counted(plain.cells(rounded))})."
         )
-    return _take(numbers, column.codes, name), warnings
+    series, doubts = without_giants(_take(numbers, column.codes, name), name)
+    return series, warnings + doubts
+
+
+def without_giants(series: Series, name: str) -> tuple[Series, list[str]]:
+    """A float column with what is too large to compute with made absent, and a word on it."""
+    giant = np.abs(series.to_numpy()) > LARGEST
+    if not giant.any():
+        return series, []
+    words = (
+        "infinite values" if np.isinf(series.to_numpy()[giant]).all() else "numbers beyond 1e150"
+    )
+    counted = cells_counted(int(giant.sum()))
+    return series.mask(giant), [f"'{name}' has {words}; they are treated as missing ({counted})."]
 
 
 def _finite(column: Distinct, name: str) -> tuple[pa.StringArray, list[str]]:

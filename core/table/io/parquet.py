@@ -18,8 +18,10 @@ from core.table.io.cells import (
     refuse_nul,
     too_big,
     too_many_rows,
+    without_giants,
 )
 from core.table.io.delimited import check_header
+from core.table.schema import FIRST_SECOND, LAST_SECOND
 
 __all__ = ["PARQUET_MAGIC", "read_parquet"]
 
@@ -28,8 +30,8 @@ Series: TypeAlias = "pd.Series[Any]"
 PARQUET_MAGIC = b"PAR1"
 DAMAGE = (pa.ArrowException, OSError, ValueError, OverflowError)  # what arrow raises on bad bytes
 OFFSET_BYTES = 8  # of each text in a column, beside its letters
-FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799  # of the years 1 and 9999
 DAY = 86_400
+FIRST, LAST = int(FIRST_SECOND), int(LAST_SECOND)
 TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # a second's
 MICROSECOND = 1_000  # in ns
 
@@ -172,13 +174,9 @@ def _column(column: pa.ChunkedArray, name: str) -> tuple[Series, list[str]]:
     elif pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         column, warnings = _dates(column, name)
     series = _with_nulls(column).rename(name)
-    if pd.api.types.is_float_dtype(series.dtype) and np.isinf(series.to_numpy()).any():
-        endless = np.isinf(series.to_numpy())
-        series = series.mask(endless)
-        warnings.append(
-            f"'{name}' has infinite values; they are treated as missing "
-            f"({cells_counted(int(endless.sum()))})."
-        )
+    if pd.api.types.is_float_dtype(series.dtype):
+        series, doubts = without_giants(series, name)
+        warnings += doubts
     return series, warnings
 
 
@@ -186,10 +184,10 @@ def _dates(column: pa.ChunkedArray, name: str) -> tuple[pa.ChunkedArray, list[st
     """Dates as the product keeps them: of years 1 to 9999, to the microsecond."""
     kind, warnings = column.type, []
     if pa.types.is_date32(kind):
-        raw, first, last = column.cast(pa.int32()), FIRST_SECOND // DAY, LAST_SECOND // DAY
+        raw, first, last = column.cast(pa.int32()), FIRST // DAY, LAST // DAY
     else:
         ticks = TICKS["ms" if pa.types.is_date(kind) else kind.unit]
-        raw, first, last = column.cast(pa.int64()), FIRST_SECOND * ticks, LAST_SECOND * ticks
+        raw, first, last = column.cast(pa.int64()), FIRST * ticks, LAST * ticks
     if -(2**63) <= first and last < 2**63:  # nanoseconds reach no such year
         inside = pc.and_(pc.greater_equal(raw, first), pc.less_equal(raw, last))
         far = raw.length() - raw.null_count - (pc.sum(inside).as_py() or 0)

@@ -27,6 +27,7 @@ from core.table.io.cells import (
     too_big,
     too_many_rows,
     typed,
+    without_giants,
 )
 from core.table.io.delimited import check_header
 from core.table.io.sheet_size import check_sheet
@@ -146,7 +147,8 @@ def _column(cells: list[Cell], name: str) -> tuple[Series, list[str], dict[str, 
     present = [cell for cell in cells if cell != ""]
     kinds = {type(cell) for cell in present}
     if kinds and kinds <= {int, float}:
-        return _numbers(cells, name), [], {}
+        series, doubts = _numbers(cells, name)
+        return series, doubts, {}
     if kinds == {bool}:
         flags: Any = [None if cell == "" else cell for cell in cells]
         return _plain(pd.Series(flags, dtype="boolean", name=name), "bool"), [], {}
@@ -162,13 +164,13 @@ def _column(cells: list[Cell], name: str) -> tuple[Series, list[str], dict[str, 
     return series, doubts, values.markers
 
 
-def _numbers(cells: list[Cell], name: str) -> Series:
+def _numbers(cells: list[Cell], name: str) -> tuple[Series, list[str]]:
     """Spreadsheet numbers: integers when all are whole, since the file keeps no difference."""
     values = np.array([np.nan if cell == "" else cell for cell in cells], dtype=np.float64)
     present = values[~np.isnan(values)]
     if np.all(present == np.rint(present)) and np.all(np.abs(present) <= EXACT):
-        return _plain(pd.Series(values, name=name).astype("Int64"), "int64")
-    return pd.Series(values, name=name)
+        return _plain(pd.Series(values, name=name).astype("Int64"), "int64"), []
+    return without_giants(pd.Series(values, name=name), name)
 
 
 def _plain(series: Series, dtype: str) -> Series:
