@@ -50,8 +50,12 @@ def left_out(path: Path) -> bool:
     return place in LEFT_OUT or place.split("/")[0] in LEFT_OUT
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is quick."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what is quick; leave long forms out unless `-m long` asks for them."""
+    if "long" not in config.option.markexpr:
+        long = [item for item in items if item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
     for item in items:
         if not left_out(item.path):
             item.add_marker("quick")

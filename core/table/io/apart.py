@@ -30,6 +30,7 @@ __all__ = ["MEMORY", "SECONDS", "ReadBounds", "read_apart", "takes_too_much"]
 ROOT = Path(__file__).resolve().parents[3]
 MEMORY, SECONDS = "FACSIMILE_READ_MB", "FACSIMILE_READ_SECONDS"
 LEAST_MB = 256  # what the libraries need before a file is opened, and some
+READER = ("-m", "core.table.io.reading_process")
 READERS = 2  # processes at once; whoever comes later waits, so that many files together do no harm
 GRACE = 5.0  # seconds for starting up and for handing over, beside those for reading
 NAME_END = 40  # characters; only a name's endings are used
@@ -79,8 +80,9 @@ def takes_too_much(memory_mb: int) -> TableReadError:
 
 
 def _takes_too_long(seconds: float) -> TableReadError:
+    plural = "second" if seconds == 1 else "seconds"
     return TableReadError(
-        f"Reading this file takes longer than {seconds:,.0f} seconds, so it was stopped. Nothing "
+        f"Reading this file takes longer than {seconds:,.0f} {plural}, so it was stopped. Nothing "
         f"was kept. Keep the columns and rows you need, or set {SECONDS} higher."
     )
 
@@ -145,7 +147,7 @@ def _run(
     """
     try:
         child = subprocess.Popen(
-            [sys.executable, "-m", "core.table.io.reading_process"],
+            [sys.executable, *READER],
             stdin=subprocess.PIPE,
             stdout=said,
             stderr=cried,

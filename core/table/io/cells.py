@@ -308,7 +308,7 @@ def _numbers(column: Distinct, plain: Distinct, name: str) -> tuple[Series, list
 
 def without_giants(series: Series, name: str) -> tuple[Series, list[str]]:
     """A float column with what is too large to compute with made absent, and a word on it."""
-    giant = np.abs(series.to_numpy()) > LARGEST
+    giant = np.abs(series.to_numpy(dtype=np.float64)) > LARGEST  # half precision has no such number
     if not giant.any():
         return series, []
     words = (

@@ -24,11 +24,12 @@ CELL_BYTES = 32  # of a cell in the reader, filled or not
 CHUNK = 1 << 22
 ROW = re.compile(rb"<(?:\w+:)?row[\s>/]")
 REFERENCE = re.compile(rb"""\sr\s*=\s*["']([A-Za-z]{0,32})(\d{0,32})""")
+ERROR = re.compile(rb"""<(?:\w+:)?c\s[^>]*\bt=["']e["']""")
 RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 SMALL_PART = 1 << 24  # bytes; lists of sheets are never larger
 
 
-def check_sheet(data: bytes, name: str, limits: ReadLimits) -> None:
+def check_sheet(data: bytes, name: str, limits: ReadLimits) -> int:
     """Refuse a sheet that would not fit, before the reader makes room for it.
 
     Args:
@@ -37,19 +38,22 @@ def check_sheet(data: bytes, name: str, limits: ReadLimits) -> None:
       name: of the sheet that will be read.
       limits: rows, and bytes of the XML and of the cells.
 
+    Returns:
+      How many cells hold an error such as #REF!, which the reader takes for empty.
+
     Raises:
       TableReadError: too many rows or bytes, or cells too far from each other.
     """
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
         with archive, archive.open(_part(archive, name)) as stream:
-            rows, columns = _extent(stream, limits)  # type: ignore[arg-type]
+            rows, columns, errors = _extent(stream, limits)  # type: ignore[arg-type]
     except TableReadError:
         raise
     except (zipfile.BadZipFile, KeyError, OSError, EOFError, ValueError, RuntimeError):
-        return  # damaged in a way that the reader will find too
+        return 0  # damaged in a way that the reader will find too
     except (ElementTree.ParseError, StopIteration, zlib.error):
-        return
+        return 0
     if rows > LAST_ROW or columns > LAST_COLUMN:
         raise TableReadError(
             f"The sheet has a cell beyond row {LAST_ROW:,} or column XFD, the last ones there can "
@@ -60,6 +64,7 @@ def check_sheet(data: bytes, name: str, limits: ReadLimits) -> None:
             f"The sheet reaches to row {rows:,} and column {columns:,}, too far to read. Nothing "
             "was read. Delete cells far from the table, or save it as CSV."
         )
+    return errors
 
 
 def _part(archive: zipfile.ZipFile, name: str) -> str:
@@ -83,12 +88,13 @@ def _tree(archive: zipfile.ZipFile, part: str) -> ElementTree.Element:
     return ElementTree.fromstring(text)
 
 
-def _extent(stream: BinaryIO, limits: ReadLimits) -> tuple[int, int]:
-    """The last row and column that a sheet's XML mentions or holds."""
-    last_row = last_column = held = size = 0
+def _extent(stream: BinaryIO, limits: ReadLimits) -> tuple[int, int, int]:
+    """The last row and column that a sheet's XML mentions or holds, and its errors."""
+    last_row = last_column = held = size = errors = 0
     for text in _pieces(stream):
         size += len(text)
         held += len(ROW.findall(text))
+        errors += len(ERROR.findall(text))
         if size > limits.max_bytes:
             raise too_big(limits)
         if held > LAST_ROW:
@@ -96,7 +102,7 @@ def _extent(stream: BinaryIO, limits: ReadLimits) -> tuple[int, int]:
         references = set(REFERENCE.findall(text))
         last_row = max([last_row, *(int(row) for _, row in references if row)])
         last_column = max([last_column, *(_number(name) for name in {n for n, _ in references})])
-    return max(last_row, held), last_column
+    return max(last_row, held), last_column, errors
 
 
 def _pieces(stream: BinaryIO) -> Iterator[bytes]:

@@ -22,6 +22,7 @@ from python_calamine import (
 from core.table.io.cells import (
     ReadLimits,
     TableReadError,
+    cells_counted,
     distinct,
     marker_doubts,
     too_big,
@@ -106,8 +107,7 @@ def _first_filled(
     """
     passed = []
     for name, visible in sorted(listed, key=lambda one: not one[1]):  # stable: file order
-        if data.startswith(ZIP):
-            check_sheet(data, name, limits)
+        errors = check_sheet(data, name, limits) if data.startswith(ZIP) else 0
         with _refusing_damage():
             sheet = book.get_sheet_by_name(name)
         if sheet.height == 0:
@@ -118,6 +118,11 @@ def _first_filled(
             warnings.append(f"The sheet '{name}' is hidden; it is read, as no other has cells.")
         elif not listed[0][1]:
             warnings.append(f"The first sheet, '{listed[0][0]}', is hidden and is left out.")
+        if errors:
+            verb = "holds an error" if errors == 1 else "hold an error"
+            warnings.append(
+                f"{cells_counted(errors)} {verb} such as #REF! and are read as missing."
+            )
         if len(listed) - len(passed) > 1:
             warnings.append(f"The workbook has {len(listed)} sheets; only '{name}' is read.")
         return sheet, warnings
