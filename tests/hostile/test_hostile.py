@@ -21,7 +21,7 @@ from tests.hostile.files import EITHER, REFUSED, TABLE, HostileFile
 ROOT = Path(__file__).resolve().parents[2]
 MEMORY_MB = 512  # the largest files of the corpus would take more
 SECONDS = 20.0  # for any one file; the machine may be busy
-PARTS = 4  # of the corpus, so that tests run side by side
+PARTS = 2  # of the corpus, so that tests run side by side
 HEAVY = ("filled-rows.ods", "filled-columns.ods")
 
 
