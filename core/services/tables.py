@@ -1,7 +1,7 @@
 """Tables: bring one in, and keep what a steward declares of it: kinds, bounds, categories, roles.
 
-Rows are read here only where a change of kind needs a domain to propose, or where another list of
-categories has to be counted again.
+Rows are read here only where a change of kind needs a domain to propose, or where what a changed
+column holds has to be counted again.
 """
 
 from __future__ import annotations
