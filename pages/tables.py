@@ -11,7 +11,8 @@ from core.figures.column_profile import profile_figure
 from core.runs.storage.records import TableRecord
 from core.services import tables as table_service
 from core.table.holdout import SHARES
-from core.table.io.read import read_table
+from core.table.io.apart import read_apart
+from core.table.io.read import ReadResult
 from core.table.profile import ColumnProfile
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, fetch_adult, sample_table
 from pages.parts import guard, lmdp_tags, routes, schema_editor, shared, table_people, uploads
@@ -44,14 +45,14 @@ def _choose() -> None:
         if st.button(
             "Try the sample table", type="primary", icon=":material/play_arrow:", width="stretch"
         ):
-            _bring_in(SAMPLE_NAME, "built-in sample", sample_table, SAMPLE_TARGET)
+            _bring_in(SAMPLE_NAME, "built-in sample", _sample, SAMPLE_TARGET)
         if st.button(
             "UCI Adult from OpenML",
             icon=":material/cloud_download:",
             width="stretch",
             help="A census extract of 48,842 rows, downloaded from openml.org. Needs a network.",
         ):
-            _bring_in("UCI Adult", "OpenML", fetch_adult, "income")
+            _bring_in("UCI Adult", "OpenML", _adult, "income")
     with right:
         st.subheader("Upload your own", anchor=False)
         file = st.file_uploader(
@@ -62,23 +63,34 @@ def _choose() -> None:
             _bring_in(
                 file.name.rsplit("/", 1)[-1],
                 f"upload of {file.name}",
-                lambda: read_table(file, file.name).frame,
+                lambda: read_apart(file, file.name),
                 None,
             )
     _stored()
 
 
-def _bring_in(name: str, source: str, read: Callable[[], pd.DataFrame], target: str | None) -> None:
+def _sample() -> ReadResult:
+    return ReadResult(sample_table(), format="built in")
+
+
+def _adult() -> ReadResult:
+    return ReadResult(fetch_adult(), format="parquet")
+
+
+def _bring_in(name: str, source: str, read: Callable[[], ReadResult], target: str | None) -> None:
     """Read, infer, keep; then show the table. A refusal leaves the page as it was."""
     record = None
     with shared.plain_errors(), st.status(f"Bringing in {name} …") as status:
         status.write("Reading the file")
         try:
-            frame = read()
+            result = read()
         finally:
             uploads.free_uploads()
+        frame = result.frame
         status.write(f"{len(frame):,} rows, {frame.shape[1]} columns. Looking at each column")
-        record = table_service.import_frame(shared.store(), frame, name=name, source=source)
+        record = table_service.import_frame(
+            shared.store(), frame, name=name, source=source, doubts=result.warnings
+        )
         if target is not None and target in record.columns:
             record = table_service.change_target(shared.store(), record, target)
         if record.n >= ENOUGH_TO_SPARE:

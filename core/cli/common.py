@@ -17,7 +17,8 @@ from pydantic_core import ErrorDetails
 
 from core.privacy.plan import Guarantee
 from core.table.infer import infer_schema
-from core.table.io.read import read_table
+from core.table.io.apart import read_apart
+from core.table.misfits import misfit_words, misfits
 from core.table.rare import danger, rare_counts
 from core.table.schema import Schema
 
@@ -80,7 +81,16 @@ def read_with_schema(options: argparse.Namespace) -> tuple[pd.DataFrame, Schema]
     asked = (options.alpha, options.shift, options.certificate)
     if not schema.sensitive and any(value is not None for value in asked):
         raise CommandError("--alpha, --shift and --certificate need tagged columns: --sensitive")
+    _say_misfits(frame, schema)
     return frame, schema
+
+
+def _say_misfits(frame: pd.DataFrame, schema: Schema) -> None:
+    """Count on stderr the cells that the declaration cannot hold."""
+    for column in schema.columns:
+        words = misfit_words(column, misfits(frame[column.name], column))
+        if words:
+            print(f"note: '{column.name}': {words}", file=sys.stderr)
 
 
 def with_target(options: argparse.Namespace, schema: Schema) -> Schema:
@@ -142,7 +152,7 @@ def read_frame(path: Path) -> pd.DataFrame:
     """The rows of a file; what was decided in doubt goes to stderr."""
     if not path.is_file():
         raise CommandError(f"there is no file {path}")
-    result = read_table(path)
+    result = read_apart(path)
     for warning in result.warnings:
         print(f"note: {warning}", file=sys.stderr)
     return result.frame

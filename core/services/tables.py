@@ -1,13 +1,13 @@
 """Tables: bring one in, and keep what a steward declares of it: kinds, bounds, categories, roles.
 
-Rows are read here only where a change of kind needs a domain to propose, or where another list of
-categories has to be counted again.
+Rows are read here only where a change of kind needs a domain to propose, or where what a changed
+column holds has to be counted again.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
@@ -16,6 +16,7 @@ from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.table.grid import as_kind, schema_of, with_categories
 from core.table.infer import infer_schema
+from core.table.misfits import misfit_words
 from core.table.profile import ColumnProfile, profile
 from core.table.rare import danger
 from core.table.schema import DomainSource, Kind, Schema, SchemaError
@@ -30,12 +31,20 @@ __all__ = [
     "count_rare",
     "dangers",
     "import_frame",
+    "misfit_doubts",
     "rare_words",
+    "reading_doubts",
 ]
 
 
 def import_frame(
-    store: RunStore, frame: pd.DataFrame, *, name: str, source: str, people: str | None = None
+    store: RunStore,
+    frame: pd.DataFrame,
+    *,
+    name: str,
+    source: str,
+    people: str | None = None,
+    doubts: Sequence[str] = (),
 ) -> TableRecord:
     """Keep a table with its proposed schema and its profile.
 
@@ -46,6 +55,7 @@ def import_frame(
       source: where the table came from, in words.
       people: ledger account of the people in it; by default the one whose rows these are, see
         `core.runs.accounts.people`, or a fresh one.
+      doubts: what the reader decided in doubt, kept and shown beside the columns.
     """
     schema = infer_schema(frame)
     table_id = secrets.token_hex(5)
@@ -55,7 +65,7 @@ def import_frame(
         frame,
         name=name,
         schema=schema,
-        profile=profile(frame, schema).model_dump(mode="json"),
+        profile=profile(frame, schema, doubts).model_dump(mode="json"),
         source=source,
         people=people or "",
         table_id=table_id,
@@ -70,7 +80,8 @@ def confirm_schema(store: RunStore, table_id: str, schema: Schema) -> TableRecor
       table_id: which table.
       schema: with the table's columns.
     """
-    counted = profile(store.load_frame(table_id), schema).model_dump(mode="json")
+    reading = reading_doubts(store.table(table_id))
+    counted = profile(store.load_frame(table_id), schema, reading).model_dump(mode="json")
     return store.save_schema(table_id, schema, profile=counted)
 
 
@@ -103,7 +114,7 @@ def change_grid(store: RunStore, table: TableRecord, grid: pd.DataFrame) -> Tabl
     scales = [c.scale for c in schema.columns] != [c.scale for c in table.schema.columns]
     if scales:  # pictures are drawn on the column's scale
         return confirm_schema(store, table.id, schema)
-    return store.save_schema(table.id, schema)
+    return _recounted(store, table, schema)
 
 
 def change_categories(store: RunStore, table: TableRecord, name: str, text: str) -> TableRecord:
@@ -116,17 +127,31 @@ def change_categories(store: RunStore, table: TableRecord, name: str, text: str)
       text: the categories, one a line.
     """
     column = with_categories(table.schema[name], text)
-    rows, _ = store.load_split(table.id, 0.0, columns=[name])
-    picture = profile(rows, Schema(columns=(column,))).columns[0].model_dump(mode="json")
-    pictures = [picture if one["name"] == name else one for one in table.profile["columns"]]
-    schema, counted = table.schema.replace(column), table.profile | {"columns": pictures}
-    return store.save_schema(table.id, schema, profile=counted)
+    return _recounted(store, table, table.schema.replace(column))
+
+
+def _recounted(store: RunStore, table: TableRecord, schema: Schema) -> TableRecord:
+    """Keep a schema, and count anew what the changed columns hold; reads those columns alone."""
+    changed = [
+        new for new, old in zip(schema.columns, table.schema.columns, strict=True) if new != old
+    ]
+    if not changed:
+        return store.save_schema(table.id, schema)
+    rows, _ = store.load_split(table.id, 0.0, columns=[column.name for column in changed])
+    counted = profile(rows, Schema(columns=tuple(changed)))
+    anew = {one.name: one.model_dump(mode="json") for one in counted.columns}
+    pictures = [anew.get(one["name"], one) for one in table.profile["columns"]]
+    return store.save_schema(table.id, schema, profile=table.profile | {"columns": pictures})
 
 
 def count_rare(store: RunStore, table: TableRecord) -> TableRecord:
-    """The table with its rare values counted; itself unless its profile is of an older version."""
+    """The table with rare values and misfits counted; itself unless its profile is an older one."""
     listed = {column.name for column in table.schema.columns if column.kind.listed}
-    old = [one for one in _pictures(table) if one.name in listed and one.rare is None]
+    old = [
+        one
+        for one in _pictures(table)
+        if (one.name in listed and one.rare is None) or one.misfit is None
+    ]
     return confirm_schema(store, table.id, table.schema) if old else table
 
 
@@ -142,6 +167,21 @@ def rare_words(table: TableRecord) -> dict[str, str]:
             words[one.name] = f"{counts.rare:,} of {counts.listed:,}"
             words[one.name] += f", {counts.single:,} of one row" if counts.single else ""
     return words
+
+
+def misfit_doubts(table: TableRecord) -> dict[str, str]:
+    """By column, how many cells do not fit the declaration, and what becomes of them; inside."""
+    words = {
+        one.name: misfit_words(table.schema[one.name], one.misfit or 0)
+        for one in _pictures(table)
+        if table.schema[one.name].modelled
+    }
+    return {name: text for name, text in words.items() if text}
+
+
+def reading_doubts(table: TableRecord) -> tuple[str, ...]:
+    """What was decided in doubt when the table's file was read, a sentence each; inside only."""
+    return tuple(table.profile.get("reading", ()))
 
 
 def dangers(table: TableRecord) -> list[str]:

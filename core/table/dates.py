@@ -28,6 +28,7 @@ ZONED = (
 )
 MONTHS = ("%Y-%m", "%Y/%m", "%b %Y", "%m/%Y")
 FIRST_LOOK = 50  # distinct values tried before a format is tried on all of them
+FINER = r"\.\d{6}0*[1-9]"  # a fraction of a second that a microsecond does not end
 NEARLY = 0.9  # share of dates above which the rest is worth a note
 
 
@@ -79,6 +80,11 @@ def _share(labels: Series, date_format: str) -> float:
 
 def _doubt(labels: Series, date_format: str) -> str:
     """What a person should check about the format."""
+    if "%f" in date_format and (finer := int(labels.str.contains(FINER).sum())):
+        return (
+            f"{finer:,} different times are finer than a microsecond; they are cut to whole "
+            "microseconds."
+        )
     if "%z" in date_format:
         return "Times carry an offset; they are turned into UTC."
     if date_format.startswith("%d/%m") or date_format.startswith("%d-%m"):

@@ -19,6 +19,8 @@ from core.table.labels import to_labels, to_numbers
 from core.table.rare import OTHER, common_labels
 from core.table.rounding import round_bounds, whole_years
 from core.table.schema import (
+    FIRST_SECOND,
+    LAST_SECOND,
     MAX_CATEGORIES,
     Column,
     DomainSource,
@@ -184,6 +186,8 @@ def _bound(value: float | None, column: Column) -> str:
     if value is None:
         return ""
     if column.kind is Kind.DATETIME:
+        if not FIRST_SECOND <= value <= LAST_SECOND:
+            return ""  # no calendar has it; the declaration asks for another
         moment = datetime.fromtimestamp(value, tz=UTC)
         if value % 86_400 == 0:
             return moment.date().isoformat()

@@ -22,7 +22,7 @@ from core.table.dates import DateGuess, guess_date_format
 from core.table.labels import dtype_of, snap, to_labels, to_numbers
 from core.table.rare import FEW_ROWS, OTHER, common_labels
 from core.table.rounding import round_bounds, whole_years
-from core.table.schema import MAX_CATEGORIES, DomainSource, Kind, Schema, SchemaColumn
+from core.table.schema import LARGEST, MAX_CATEGORIES, DomainSource, Kind, Schema, SchemaColumn
 
 __all__ = ["date_step", "infer_column", "infer_schema"]
 
@@ -98,9 +98,8 @@ def infer_column(series: pd.Series[Any], name: str) -> SchemaColumn:
 def _proposed(series: Series, name: str) -> SchemaColumn:
     dtype = dtype_of(series)
     if dtype.lower().startswith("float"):
-        series = series.mask(
-            np.isinf(series.to_numpy(dtype=np.float64, na_value=np.nan))
-        )  # as reading does
+        values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+        series = series.mask(np.abs(values) > LARGEST)  # as reading does
     missing = bool(series.isna().any())
     base = SchemaColumn(name=name, kind=Kind.TEXT, missing=missing, dtype=dtype)
     present = series.dropna()
@@ -114,10 +113,11 @@ def _proposed(series: Series, name: str) -> SchemaColumn:
         ranks = to_labels(pd.Series(series.dtype.categories))
         return _listed(base, Kind.ORDERED, [str(x) for x in ranks])
     counts = present.value_counts(sort=False)
-    labels = [str(x) for x in to_labels(pd.Series(counts.index[:3]))]
+    labels = [str(x) for x in to_labels(pd.Series(counts.index[:3]))]  # three are no pair
     if len(labels) == 1:
         return _listed(base, Kind.CATEGORY, labels, "Always the same value.")
-    if dtype.startswith("bool") or {label.lower() for label in labels} in BOOLEAN_PAIRS:
+    pair = len(labels) == 2 and {label.lower() for label in labels} in BOOLEAN_PAIRS
+    if dtype.startswith("bool") or pair:
         return _listed(base, Kind.BOOLEAN, sorted(labels, key=str.lower))
     if dtype.lower().startswith(("int", "uint", "float")):
         return _number(present, base)
@@ -290,6 +290,8 @@ def _worded(counts: pd.Series[Any], base: SchemaColumn) -> SchemaColumn:
     note = guess.note if guess is not None else _number_note(labels)
     if distinct > MANY_CATEGORIES:
         note = f"{note} {distinct:,} different values; rare ones are learnt badly.".strip()
+    if labels.str.lower().nunique() < distinct:
+        note = f"{note} Some values differ only in capitals; they are kept apart.".strip()
     order = _scale_order([str(x) for x in labels])
     # Many labels that begin with numbers, some of few rows, are codes and not steps of a scale.
     if order is not None and (distinct <= UNIQUE_ROWS or counts.min() >= FEW_ROWS):

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pandas as pd
 from pandas.api.types import pandas_dtype
 
-from core.table.schema import Column, Kind
+from core.table.schema import LARGEST, Column, Kind
 
 __all__ = ["dtype_of", "from_labels", "from_numbers", "to_labels", "to_numbers"]
 
@@ -95,7 +95,7 @@ def to_numbers(series: Series, column: Column) -> Numbers:
       column: a numeric kind; dates that arrived as text carry `date_format`.
 
     Returns:
-      float64 [n]; NaN where the value is absent, infinite or does not parse. Dates are seconds
+      float64 [n]; NaN where the value is absent, beyond ±1e150 or does not parse. Dates are seconds
       since 1970-01-01, in UTC when they carry a time zone; exact to the microsecond from 1834 to
       2105 and to the second always.
     """
@@ -106,7 +106,7 @@ def to_numbers(series: Series, column: Column) -> Numbers:
     ):
         series = pd.to_numeric(to_labels(series).replace({"True": "1", "False": "0"}), "coerce")
     out = series.to_numpy(dtype=np.float64, na_value=np.nan)
-    return np.where(np.isfinite(out), out, np.nan)
+    return np.where(np.abs(out) <= LARGEST, out, np.nan)
 
 
 def from_numbers(values: npt.ArrayLike, column: Column) -> Series:
@@ -256,5 +256,7 @@ def _from_seconds(seconds: Numbers, column: Column) -> Series:
         if zone is not None:
             stamps = stamps.dt.tz_localize("UTC").dt.tz_convert(zone)
         return stamps.astype(pandas_dtype(column.dtype))
+    if "%z" in (column.date_format or ""):  # else the text would lack its offset
+        stamps = stamps.dt.tz_localize("UTC")
     text = stamps.dt.strftime(column.date_format or "%Y-%m-%d %H:%M:%S").astype("str")
     return from_labels(text, column)

@@ -6,6 +6,7 @@ rows and belongs to the inside view: never export it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, TypeAlias
 
@@ -15,6 +16,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
 from core.table.labels import to_labels, to_numbers
+from core.table.misfits import misfits
 from core.table.rare import RareCounts, rare_counts
 from core.table.schema import Column, Kind, Schema
 
@@ -44,6 +46,7 @@ class ColumnProfile(BaseModel):
       other: rows with a label not listed.
       listed, rare, single: of the schema's category list, see `core.table.rare.RareCounts`; None
         in profiles made before these were counted.
+      misfit: cells that the declared domain cannot hold, see `core.table.misfits`; None likewise.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -62,6 +65,7 @@ class ColumnProfile(BaseModel):
     listed: int | None = None
     rare: int | None = None
     single: int | None = None
+    misfit: int | None = None
 
     @property
     def rare_counts(self) -> RareCounts:
@@ -76,6 +80,7 @@ class Profile(BaseModel):
       n: rows.
       columns: one per schema column, in order.
       preview: the first rows, at most 200, as JSON values; dates as text, long text cut.
+      reading: what was decided in doubt when the file was read, a sentence each.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -83,23 +88,26 @@ class Profile(BaseModel):
     n: int
     columns: tuple[ColumnProfile, ...]
     preview: tuple[dict[str, Json], ...]
+    reading: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> ColumnProfile:
         """The column of that name; KeyError when there is none."""
         return {column.name: column for column in self.columns}[name]
 
 
-def profile(frame: pd.DataFrame, schema: Schema) -> Profile:
+def profile(frame: pd.DataFrame, schema: Schema, reading: Sequence[str] = ()) -> Profile:
     """Picture every column of the schema.
 
     Args:
       frame: n rows with the schema's columns.
       schema: kinds and scales to picture by.
+      reading: doubts of the file's reader.
     """
     return Profile(
         n=len(frame),
         columns=tuple(_column(frame[c.name], c) for c in schema.columns),
         preview=preview(frame, PREVIEW_ROWS),
+        reading=tuple(reading),
     )
 
 
@@ -127,7 +135,14 @@ def _column(series: Series, column: Column) -> ColumnProfile:
     """One column's picture."""
     missing = float(series.isna().mean()) if len(series) else 0.0
     rare = asdict(rare_counts(series, column))
-    bare = ColumnProfile(name=column.name, kind=column.kind, missing=missing, distinct=0, **rare)
+    bare = ColumnProfile(
+        name=column.name,
+        kind=column.kind,
+        missing=missing,
+        distinct=0,
+        misfit=misfits(series, column),
+        **rare,
+    )
     if column.kind.numeric:
         return _numeric(to_numbers(series, column), column, bare)
     counts = to_labels(series).value_counts()

@@ -12,6 +12,8 @@ import math
 
 import numpy as np
 
+from core.table.schema import FIRST_SECOND, LAST_SECOND
+
 __all__ = ["round_bounds", "rung", "whole_years"]
 
 DIGITS = (1, 2, 5)
@@ -60,6 +62,9 @@ def round_bounds(
     if dtype.lower() in ("int8", "int16", "int32", "uint8", "uint16", "uint32"):
         limits = np.iinfo(dtype.lower())
         down, up = max(down, float(limits.min)), min(up, float(limits.max))
+    if dtype.lower() in ("float16", "float32"):
+        widest = float(np.finfo(dtype.lower()).max)
+        down, up = max(down, -widest), min(up, widest)
     return down, up
 
 
@@ -81,4 +86,5 @@ def whole_years(low: float, high: float, *, step: float, dtype: str = "") -> tup
     end = max(after - max(step, 1.0), high)  # fractions of a year's very last second
     if "[ns" in dtype:
         begin, end = max(begin, -NANOSECONDS), min(end, NANOSECONDS)
-    return min(begin, low), end
+    # An offset can move a date past the last year that can be written.
+    return max(min(begin, low), FIRST_SECOND), min(end, LAST_SECOND)

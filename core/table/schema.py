@@ -20,6 +20,9 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 __all__ = [
+    "FIRST_SECOND",
+    "LARGEST",
+    "LAST_SECOND",
     "Column",
     "Domain",
     "DomainColumn",
@@ -32,6 +35,8 @@ __all__ = [
     "UndeclaredDomainError",
 ]
 
+LARGEST = 1e150  # of a number; the square of a larger one is no number any more
+FIRST_SECOND, LAST_SECOND = -62_135_596_800.0, 253_402_300_799.0  # of the years 1 and 9999
 MAX_CATEGORIES = 10_000  # above this a column is an identifier or text in all but name
 
 
@@ -173,6 +178,24 @@ class Column(BaseModel):
         """Whether a model learns this column (not a surrogate, not dropped)."""
         return self.source is not DomainSource.DROP and not self.kind.surrogate
 
+    def check_magnitude(self) -> None:
+        """Refuse bounds that no model could compute with.
+
+        Raises:
+          SchemaError: a number beyond ±1e150, or a date outside the years 1 to 9999.
+        """
+        if not self.kind.numeric or not self.modelled:
+            return
+        least, most, words = -LARGEST, LARGEST, "lie between -1e150 and 1e150"
+        if self.kind is Kind.DATETIME:
+            least, most, words = FIRST_SECOND, LAST_SECOND, "be dates of the years 1 to 9999"
+        values = [x for x in (self.low, self.high, *self.spikes) if x is not None]
+        if any(not least <= x <= most for x in values):
+            raise SchemaError(
+                f"Column '{self.name}': its bounds must {words}. Nothing was spent. Declare "
+                "narrower bounds on the Tables page, or leave the column out."
+            )
+
     def fields(self) -> dict[str, Any]:
         """The declared fields by name, and no others, whatever a subclass adds."""
         return {name: getattr(self, name) for name in Column.model_fields}
@@ -297,7 +320,8 @@ class Schema(BaseModel):
 
         Raises:
           UndeclaredDomainError: bounds or categories are missing; the columns are named.
-          SchemaError: nothing is left to model, or the target or a tagged column is not modelled.
+          SchemaError: nothing is left to model, a bound is too large to compute with, or the
+            target or a tagged column is not modelled.
         """
         remaining = tuple(c for c in self.columns if c.source is not DomainSource.DROP)
         unknown = [c.name for c in remaining if not c.declared]
@@ -306,6 +330,8 @@ class Schema(BaseModel):
                 f"Bounds or categories are not declared for: {', '.join(unknown)}. "
                 "Declare them on the Tables page, or drop these columns."
             )
+        for column in remaining:
+            column.check_magnitude()
         if not any(c.modelled for c in remaining):
             raise SchemaError(
                 "No column is left to model: every one is dropped, text or an identifier."

@@ -103,9 +103,12 @@ def _holdout(table: TableRecord) -> None:
 
 def _doubts(table: TableRecord) -> None:
     declared_domains.dangers(table)
+    lines = [f"- {sentence}" for sentence in tables.reading_doubts(table)]
     doubts = [(c.name, c.note) for c in table.schema.columns if c.note]
-    if doubts:
-        text = "\n".join(f"- **{name}**: {note}" for name, note in doubts)
+    doubts += tables.misfit_doubts(table).items()
+    lines += [f"- **{name}**: {note}" for name, note in doubts]
+    if lines:
+        text = "\n".join(lines)
         st.info(f"Worth a look:\n{text}", icon=":material/help:")
 
 

@@ -237,7 +237,8 @@ def test_dangers_are_named_before_anything_runs(
     out = tmp_path / "o.csv"
     assert main([*command, "--rows", "200", "--json", "--quiet", "--out", str(out)]) == 0
     spoken = capsys.readouterr()
-    assert spoken.err.startswith("danger: `scale`")
+    assert "danger: `scale`" in spoken.err
+    assert "'town': 10 cells do not fit" in spoken.err  # those that OTHER stands for
     conditions = " ".join(last_line(spoken.out)["conditions"])  # type: ignore[arg-type]
     assert "inferred from the table and declared public" in conditions
     assert "one of 2: Paris, OTHER (OTHER stands for all others)" in conditions

@@ -36,7 +36,7 @@ def test_an_unchanged_grid_writes_nothing(store, table):
     assert tables.change_grid(store, table, grid_of(table.schema)) is table
 
 
-def test_bounds_are_kept_without_reading_rows(store, table, monkeypatch):
+def test_bounds_are_kept_without_reading_other_columns(store, table, monkeypatch):
     monkeypatch.setattr(store, "load_frame", lambda _: pytest.fail("rows were read"))
     kept = tables.change_grid(store, table, edited(table, "age", from_="0", to="120"))
     assert (kept.schema["age"].low, kept.schema["age"].high) == (0.0, 120.0)

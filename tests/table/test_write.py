@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from core.table.io.read import read_table
 from core.table.io.write import write_csv, write_parquet
+from core.table.schema import LARGEST
 from tests.table.files import read
 
 NAMES = st.text("abcæ_ ,\"'", min_size=1, max_size=6).map(lambda s: "c" + s.strip())
@@ -19,7 +20,7 @@ COLUMNS = st.sampled_from(
     [
         ("int64", st.integers(-(2**63), 2**63 - 1)),
         ("Int64", st.none() | st.integers(-(2**63), 2**63 - 1)),
-        ("float64", st.none() | st.floats(allow_nan=False, allow_infinity=False)),
+        ("float64", st.none() | st.floats(-LARGEST, LARGEST)),
         ("str", st.none() | WORDS),
         ("bool", st.booleans()),
     ]

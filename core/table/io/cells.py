@@ -7,7 +7,8 @@ format.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,16 +16,22 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from core.table.schema import LARGEST
+
 __all__ = [
     "MISSING_MARKERS",
     "Distinct",
     "ReadLimits",
     "TableReadError",
+    "cells_counted",
     "decimal_mark",
     "distinct",
+    "marker_doubts",
+    "refuse_nul",
     "too_big",
     "too_many_rows",
     "typed",
+    "without_giants",
 ]
 
 Series: TypeAlias = "pd.Series[Any]"
@@ -37,6 +44,9 @@ CODE = r"^([+-]?0\d+|\+\d+|[+-]?\d{17,})(\.0*)?$"  # digits that a float would n
 INFINITE = r"^[+-]?inf(inity)?$"
 COMMA_DECIMAL = r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?([eE][+-]?\d+)?$"
 THOUSANDS = r"^[+-]?[1-9]\d{0,2}(,\d{3})+$"  # 1,234: thousands or a decimal, nobody can tell
+DOT_THOUSANDS = r"^[+-]?[1-9]\d{0,2}(\.\d{3})+$"  # 1.234 where a comma is the decimal mark
+LONG = r"^[+-]?[0.]*[1-9](\.?\d){17,}([eE][+-]?\d+)?$"  # more digits than a float gives back
+NAME_MARKERS = ("Na", "Nan", "Null")  # people's names in this spelling; no program writes it so
 GROUPED = r"^[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?$"
 
 
@@ -77,6 +87,28 @@ def too_many_rows(rows: int, limits: ReadLimits) -> TableReadError:
     )
 
 
+def cells_counted(cells: int) -> str:
+    """A number of cells in words.
+
+    >>> cells_counted(1), cells_counted(1200)
+    ('1 cell', '1,200 cells')
+    """
+    return f"{cells:,} cell" if cells == 1 else f"{cells:,} cells"
+
+
+def refuse_nul(text: pa.Array | pa.ChunkedArray, name: str) -> None:
+    """Refuse text with NUL characters: half of all programs would cut it there.
+
+    Raises:
+      TableReadError: some value holds one.
+    """
+    if pc.any(pc.match_substring(text, "\0")).as_py():
+        raise TableReadError(
+            f"The column '{name}' holds NUL characters, which no text should. Remove them where "
+            "the file was made, or leave the column out."
+        )
+
+
 @dataclass(frozen=True)
 class Distinct:
     """A text column as its distinct trimmed values.
@@ -84,10 +116,13 @@ class Distinct:
     Attributes:
       values: str [k], trimmed; absent where the value is a missing marker.
       codes: int [n], positions in `values`.
+      markers: number of cells by the word that made them absent, in lower case; blank cells
+        are not counted.
     """
 
     values: pa.StringArray
     codes: np.ndarray[Any, np.dtype[np.int32]]
+    markers: dict[str, int] = field(default_factory=dict)
 
     @property
     def present(self) -> pa.StringArray:
@@ -102,6 +137,11 @@ class Distinct:
         """Whether some present value matches."""
         return bool(pc.any(pc.match_substring_regex(self.present, pattern)).as_py())
 
+    def cells(self, chosen: pa.BooleanArray) -> int:
+        """How many cells hold one of the chosen values; bool [k], absent counts as not chosen."""
+        mask = np.asarray(pc.fill_null(chosen, False))
+        return int(mask[self.codes].sum())
+
 
 def distinct(column: pa.ChunkedArray) -> Distinct:
     """Distinct trimmed values of a dictionary or string column, missing markers made absent."""
@@ -112,12 +152,57 @@ def distinct(column: pa.ChunkedArray) -> Distinct:
         whole = whole.dictionary_encode()
     text = pc.utf8_trim_whitespace(whole.dictionary.cast(pa.string()))
     marker = pc.is_in(pc.utf8_lower(text), value_set=pa.array(MISSING_MARKERS))
+    marker = pc.and_(marker, pc.invert(_values_after_all(text, marker)))
     values = pc.if_else(marker, pa.scalar(None, pa.string()), text)
     codes = whole.indices
     if codes.null_count:  # cells that are absent, not merely empty
         values = pa.concat_arrays([values, pa.nulls(1, pa.string())])
         codes = codes.fill_null(len(values) - 1)
-    return Distinct(values=values, codes=codes.to_numpy(zero_copy_only=False).astype(np.int32))
+    found = Distinct(values, codes.to_numpy(zero_copy_only=False).astype(np.int32))
+    said = pc.and_(marker, pc.not_equal(text, ""))
+    if not pc.any(said).as_py():
+        return found
+    held = pa.array(np.bincount(found.codes, minlength=len(text))[: len(text)])
+    counts: dict[str, int] = {}
+    for word, cells in zip(
+        pc.filter(pc.utf8_lower(text), said).to_pylist(),
+        pc.filter(held, said).to_pylist(),
+        strict=True,
+    ):
+        counts[word] = counts.get(word, 0) + cells
+    return replace(found, markers=counts)
+
+
+def _values_after_all(text: pa.StringArray, marker: pa.BooleanArray) -> pa.BooleanArray:
+    """Which markers are values: Namibia among two-letter codes, Ms Null among names; bool [k]."""
+    others = pc.filter(text, pc.invert(marker))
+    kept = pa.array(np.zeros(len(text), dtype=bool))
+    if len(others) == 0:
+        return kept
+    if pc.all(pc.match_substring_regex(others, "^[A-Z]{2}$")).as_py():
+        kept = pc.or_(kept, pc.equal(text, "NA"))
+    if not pc.any(pc.match_substring_regex(others, r"\d")).as_py():
+        kept = pc.or_(kept, pc.is_in(text, value_set=pa.array(NAME_MARKERS)))
+    return kept
+
+
+def marker_doubts(columns: Mapping[str, dict[str, int]]) -> list[str]:
+    """One sentence on the words that were read as missing, none where there are none.
+
+    Args:
+      columns: of each column `Distinct.markers`.
+    """
+    named = {name: counts for name, counts in columns.items() if counts}
+    if not named:
+        return []
+    words = sorted({word for counts in named.values() for word in counts})
+    cells = sum(sum(counts.values()) for counts in named.values())
+    verb = "is" if cells == 1 else "are"
+    quoted = ", ".join(f"'{name}'" for name in named)
+    return [
+        f"{cells_counted(cells)} saying {' or '.join(words)} {verb} read as missing, in {quoted}. "
+        "Where that is a value, spell it differently in the file."
+    ]
 
 
 def decimal_mark(columns: dict[str, Distinct]) -> tuple[str, list[str]]:
@@ -172,29 +257,77 @@ def typed(column: Distinct, name: str, decimal: str) -> tuple[Series, list[str]]
         return _text(column, name), []
     if decimal == "," and column.matches(COMMA_DECIMAL) and column.any(","):
         plain = pc.replace_substring(pc.replace_substring(values, ".", ""), ",", ".")
-        return _take(plain.cast(pa.float64()), column.codes, name), []
+        return _numbers(column, replace(column, values=plain), name)
+    if decimal == "," and column.any(r"\.") and column.matches(f"{INTEGER}|{DOT_THOUSANDS}"):
+        return _text(column, name), [
+            f"'{name}' could have decimal points or thousands; it is kept as text. Write it like "
+            "the other columns, with a decimal comma, to make it a number."
+        ]
     if column.matches(INTEGER + "|" + INFINITE):
         values, warnings = _finite(column, name)
         integers = _cast(values, pa.int64())
         if integers is not None:
             return _take(integers, column.codes, name), warnings
-    if column.matches(f"{FLOAT}|(?i){INFINITE}") and not column.any(CODE):
-        values, warnings = _finite(column, name)
-        numbers = _cast(pc.utf8_ltrim(values, "+"), pa.float64())
-        if numbers is not None and numbers.null_count < len(numbers):
-            return _take(numbers, column.codes, name), warnings
+    if column.matches(f"{FLOAT}|(?i){INFINITE}"):
+        return _numbers(column, column, name)
     if column.matches("^(True|False)$"):
         return _take(pc.equal(values, "True"), column.codes, name), []
     return _text(column, name), []
 
 
+def _numbers(column: Distinct, plain: Distinct, name: str) -> tuple[Series, list[str]]:
+    """Numbers with a fraction, or text where they are codes, and what was lost in words.
+
+    Args:
+      column: as the file has it.
+      plain: the same with a decimal point, and no mark of thousands.
+      name: header.
+    """
+    if plain.any(CODE):
+        return _text(column, name), []
+    values, warnings = _finite(plain, name)
+    numbers = _cast(pc.utf8_ltrim(values, "+"), pa.float64())
+    if numbers is None or numbers.null_count == len(numbers):
+        return _text(column, name), []
+    spelt = pc.filter(numbers, pc.fill_null(pc.match_substring(values, "."), False))
+    if len(spelt) > pc.count_distinct(spelt).as_py():  # versions: 1.1 is not 1.10
+        return _text(column, name), [
+            f"'{name}' writes one number in several ways, as 1.1 and 1.10 would be; it is kept as "
+            "text. If these are numbers, write each with as many decimals."
+        ]
+    nothing = pc.and_(pc.equal(numbers, 0.0), pc.match_substring_regex(values, r"^[^eE]*[1-9]"))
+    rounded = pc.or_(pc.match_substring_regex(values, LONG), nothing)
+    if plain.cells(rounded):
+        warnings.append(
+            f"'{name}' has numbers with more digits than can be held; they are rounded "
+            f"({cells_counted(plain.cells(rounded))})."
+        )
+    series, doubts = without_giants(_take(numbers, column.codes, name), name)
+    return series, warnings + doubts
+
+
+def without_giants(series: Series, name: str) -> tuple[Series, list[str]]:
+    """A float column with what is too large to compute with made absent, and a word on it."""
+    giant = np.abs(series.to_numpy(dtype=np.float64)) > LARGEST  # half precision has no such number
+    if not giant.any():
+        return series, []
+    words = (
+        "infinite values" if np.isinf(series.to_numpy()[giant]).all() else "numbers beyond 1e150"
+    )
+    counted = cells_counted(int(giant.sum()))
+    return series.mask(giant), [f"'{name}' has {words}; they are treated as missing ({counted})."]
+
+
 def _finite(column: Distinct, name: str) -> tuple[pa.StringArray, list[str]]:
     """The distinct values with infinities made absent."""
     infinite = pc.match_substring_regex(column.values, "(?i)" + INFINITE)
-    if not pc.any(infinite).as_py():
+    cells = column.cells(infinite)
+    if not cells:
         return column.values, []
     values = pc.if_else(pc.fill_null(infinite, False), pa.scalar(None, pa.string()), column.values)
-    return values, [f"'{name}' has infinite values; they are treated as missing."]
+    return values, [
+        f"'{name}' has infinite values; they are treated as missing ({cells_counted(cells)})."
+    ]
 
 
 def _cast(values: pa.StringArray, kind: pa.DataType) -> pa.Array | None:
@@ -221,5 +354,6 @@ def _take(values: pa.Array, codes: np.ndarray[Any, np.dtype[np.int32]], name: st
 
 
 def _text(column: Distinct, name: str) -> Series:
+    refuse_nul(column.present, name)
     cells = column.values.cast(pa.large_string()).take(pa.array(column.codes))
     return pd.Series(pd.array(cells, dtype="str"), name=name)

@@ -18,6 +18,7 @@ from core.table.io.cells import (
     TableReadError,
     decimal_mark,
     distinct,
+    marker_doubts,
     too_many_rows,
     typed,
 )
@@ -60,7 +61,7 @@ def split_text(data: bytes, *, limits: ReadLimits, tabbed: bool = False) -> Deli
     """
     data, encoding, warnings = to_utf8(data)
     data, declared = _sep_line(data)
-    if not data.strip():
+    if not data or data.isspace():  # stripping would copy it
         raise TableReadError("The file is empty. Choose a file with a header and rows.")
     delimiter = declared or _delimiter(data, tabbed)
     spaced = f'{delimiter} "'.encode() in data  # quotes after a space: skip the space
@@ -149,6 +150,8 @@ def check_header(header: list[str], limits: ReadLimits) -> list[str]:
         raise TableReadError(
             f"Column {blank[0]} has no name in the header. Give every column a name, or remove it."
         )
+    if any("\0" in name for name in names):
+        raise TableReadError("The header holds NUL characters. Give every column a plain name.")
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise TableReadError(
@@ -265,6 +268,7 @@ def frame_of_cells(table: pa.Table, header: list[str]) -> tuple[pd.DataFrame, st
         cells[name] = distinct(table.column(0))
         table = table.remove_column(0)  # frees each column once it is taken apart
     decimal, warnings = decimal_mark(cells)
+    warnings += marker_doubts({name: column.markers for name, column in cells.items()})
     columns = {}
     for name in header:
         columns[name], doubts = typed(cells.pop(name), name, decimal)

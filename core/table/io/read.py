@@ -22,7 +22,8 @@ import pandas as pd
 
 from core.table.io.cells import ReadLimits, TableReadError, too_big
 from core.table.io.delimited import Delimited, frame_of_cells, split_text
-from core.table.io.workbook import PARQUET_MAGIC, read_parquet, read_workbook
+from core.table.io.parquet import PARQUET_MAGIC, read_parquet
+from core.table.io.workbook import read_workbook
 
 __all__ = ["ReadLimits", "ReadResult", "TableReadError", "read_table"]
 
@@ -54,6 +55,7 @@ PACKED_NAMES: dict[str, bytes | tuple[bytes, ...]] = {
     ".zip": (ZIP, EMPTY_ZIP),
 }
 CHUNK = 1 << 22
+LONGEST_LINE = 1 << 24  # bytes; the splitter takes no longer record
 DAMAGE = (  # all that zipfile raises on damaged or unsupported archives
     zipfile.BadZipFile,
     EOFError,
@@ -147,14 +149,29 @@ def _load(source: Path | BinaryIO, limits: ReadLimits) -> bytes:
 
 
 def _drain(stream: BinaryIO, limits: ReadLimits) -> bytes:
-    """All that is left in a stream, at most the limit: what stops a decompression bomb."""
-    chunks, size = [], 0
+    """All that is left in a stream, at most the limit: what stops a decompression bomb.
+
+    A text without a line end is refused as soon as that is clear, however long it goes on.
+    """
+    content = io.BytesIO()  # gives its bytes away without a copy
+    unbroken = True
     while chunk := stream.read(CHUNK):
-        chunks.append(chunk)
-        size += len(chunk)
+        unbroken = unbroken and b"\n" not in chunk and b"\r" not in chunk
+        size = content.tell() + content.write(chunk)
         if size > limits.max_bytes:
             raise too_big(limits)
-    return b"".join(chunks)  # a single chunk as it is, without a copy
+        if unbroken and size > LONGEST_LINE and not _is_binary(content):
+            raise TableReadError(
+                f"The file's first {LONGEST_LINE // 1024**2} MB are one line, so it is not a table "
+                "with a row on each line. Choose a CSV file with line ends, or a Parquet file."
+            )
+    return content.getvalue()
+
+
+def _is_binary(content: io.BytesIO) -> bool:
+    """Whether what has been read so far begins as a format that has no lines."""
+    with content.getbuffer() as seen:
+        return bytes(seen[:8]).startswith((PARQUET_MAGIC, ZIP, EMPTY_ZIP, OLE, *OPENERS))
 
 
 def _unpack(data: bytes, label: str, limits: ReadLimits) -> tuple[bytes, str]:

@@ -12,7 +12,7 @@ from core.table.io.cells import TableReadError
 __all__ = ["SAMPLE_BYTES", "to_utf8"]
 
 SAMPLE_BYTES = 1 << 18
-LEGACY = ["cp1252", "latin_1", "cp1251", "cp1253", "shift_jis", "gb18030", "euc_kr"]
+LEGACY = ["cp1252", "latin_1", "cp1251", "koi8_r", "cp1253", "shift_jis", "gb18030", "euc_kr"]
 WESTERN_SHARE = 0.3  # of accented letters; above it the script is hardly a Western one
 CONTROLS = bytes([*range(1, 9), *range(14, 26), *range(27, 32)])
 MAX_CONTROLS = 0.01  # share of control characters no text table has

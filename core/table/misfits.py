@@ -1,0 +1,61 @@
+"""Cells that a declared domain cannot hold: what encoding would change, counted and said.
+
+The codec moves such cells inside by fixed rules, without a word, since a word could reveal them
+outside. So they are counted before, inside, for the steward alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from core.table.codec import Line
+from core.table.labels import to_labels, to_numbers
+from core.table.schema import Column
+
+__all__ = ["misfit_words", "misfits"]
+
+Series: TypeAlias = "pd.Series[Any]"
+GRID_SHARE = 1e-6  # of a step; nearer to the grid than this is on it
+
+
+def misfits(series: Series, column: Column) -> int:
+    """How many cells would not come back from encoding as they were.
+
+    Numbers count as the same when they agree to twelve digits of the widest bound.
+
+    Args:
+      series: n cells.
+      column: its declaration; nothing is counted for one that is not modelled or not declared.
+    """
+    if not column.modelled or not column.declared:
+        return 0
+    absent = series.isna().to_numpy()
+    if column.kind.listed:
+        fits = to_labels(series).isin(column.categories or ()).to_numpy()
+    else:
+        numbers = to_numbers(series, column)
+        line = Line.of(column)
+        filled = np.where(np.isnan(numbers), line.low, numbers)
+        near = max(GRID_SHARE * column.step, 1e-12 * max(abs(line.low), abs(line.high)))
+        fits = (np.abs(line.snap(filled) - filled) <= near) & ~np.isnan(numbers)
+    return int(np.where(absent, not column.missing, ~fits).sum())
+
+
+def misfit_words(column: Column, cells: int) -> str:
+    """What would happen to cells that do not fit, in a sentence; empty where there are none."""
+    if not cells:
+        return ""
+    if column.kind.listed:
+        place = f"become {column.other}" if column.other else "become another of its values"
+    else:
+        place = "move to the nearest value inside"
+    if column.missing and column.kind.listed and not column.other:
+        place = "become missing"
+    count = "1 cell does" if cells == 1 else f"{cells:,} cells do"
+    return (
+        f"{count} not fit what is declared here and would {place}. Widen the declaration to keep "
+        "them as they are."
+    )

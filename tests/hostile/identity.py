@@ -1,0 +1,77 @@
+"""Is a cell still what it was? From the file to the frame, and from the frame through the codec."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pandas as pd
+
+from core.table.codec import Codec
+from core.table.infer import infer_schema
+from core.table.io.cells import MISSING_MARKERS
+from core.table.io.read import ReadResult
+from core.table.labels import to_labels, to_numbers
+from core.table.misfits import misfits
+from core.table.schema import Column, DomainSource, Schema
+
+
+def changed_cells(series: pd.Series, column: Column) -> int:
+    """Cells that encoding and decoding changes, in a modelled column."""
+    codec = Codec(Schema(columns=(column,)).domain())
+    back = codec.decode_codes(codec.encode(pd.DataFrame({column.name: series})))[column.name]
+    absent = series.isna().to_numpy()
+    if column.kind.listed:
+        same = (to_labels(back) == to_labels(series)).to_numpy(dtype=bool, na_value=False)
+    else:
+        before, after = to_numbers(series, column), to_numbers(back, column)
+        # Twelve digits of the widest bound: what a position on the declared scale can hold.
+        near = max(column.step / 1000, 1e-12 * max(abs(column.low or 0.0), abs(column.high or 0.0)))
+        same = np.abs(before - after) <= near
+    return int(np.where(absent, ~back.isna().to_numpy(), ~same).sum())
+
+
+def codec_faults(frame: pd.DataFrame) -> list[str]:
+    """Columns in which the codec changes more or fewer cells than are counted and shown."""
+    faults = []
+    for column in infer_schema(frame).columns:
+        if column.source is DomainSource.DROP or column.kind.surrogate:
+            if not column.note:
+                faults.append(f"{column.name}: left out or made up without a word")
+            continue
+        counted, changed = (
+            misfits(frame[column.name], column),
+            changed_cells(frame[column.name], column),
+        )
+        if counted != changed:
+            faults.append(f"{column.name}: {changed} changed, {counted} counted")
+    return faults
+
+
+def reading_faults(result: ReadResult, text: str) -> list[str]:
+    """Cells of delimited text that the frame holds otherwise, in columns that no doubt names."""
+    spaced = f'{result.delimiter} "' in text
+    lines = csv.reader(
+        io.StringIO(text, newline=""), delimiter=result.delimiter or ",", skipinitialspace=spaced
+    )
+    _, *rows = [row for row in lines if row]
+    faults = []
+    for place, name in enumerate(result.frame.columns):
+        told = any(f"'{name}'" in doubt for doubt in result.warnings)
+        for row, value in zip(rows, result.frame[name], strict=True):
+            if not told and not _same(row[place].strip(), value, result.decimal):
+                faults.append(f"{name}: {row[place][:40]!r} is {value!r}"[:120])
+    return faults
+
+
+def _same(cell: str, value: object, decimal: str) -> bool:
+    if pd.isna(value):  # type: ignore[call-overload]
+        return cell == ""  # another marker has to be named in a doubt
+    if isinstance(value, str):
+        return value == cell and (cell.lower() not in MISSING_MARKERS or cell != "")
+    if isinstance(value, bool | np.bool_):
+        return cell == str(bool(value))
+    plain = cell.replace(".", "").replace(",", ".") if decimal == "," and "," in cell else cell
+    number = int(plain) if isinstance(value, int | np.integer) else float(plain)
+    return bool(number == value)
