@@ -16,11 +16,10 @@ from pydantic import ValidationError
 
 from core.table.infer import date_step
 from core.table.labels import to_labels, to_numbers
+from core.table.magnitudes import FIRST_SECOND, LAST_SECOND
 from core.table.rare import OTHER, common_labels
 from core.table.rounding import round_bounds, whole_years
 from core.table.schema import (
-    FIRST_SECOND,
-    LAST_SECOND,
     MAX_CATEGORIES,
     Column,
     DomainSource,

@@ -20,9 +20,10 @@ import pandas as pd
 
 from core.table.dates import DateGuess, guess_date_format
 from core.table.labels import dtype_of, snap, to_labels, to_numbers
+from core.table.magnitudes import LARGEST
 from core.table.rare import FEW_ROWS, OTHER, common_labels
 from core.table.rounding import round_bounds, whole_years
-from core.table.schema import LARGEST, MAX_CATEGORIES, DomainSource, Kind, Schema, SchemaColumn
+from core.table.schema import MAX_CATEGORIES, DomainSource, Kind, Schema, SchemaColumn
 
 __all__ = ["date_step", "infer_column", "infer_schema"]
 

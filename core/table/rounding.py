@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from core.table.schema import FIRST_SECOND, LAST_SECOND
+from core.table.magnitudes import FIRST_SECOND, LAST_SECOND
 
 __all__ = ["round_bounds", "rung", "whole_years"]
 

@@ -19,10 +19,9 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from core.table.magnitudes import magnitude_fault
+
 __all__ = [
-    "FIRST_SECOND",
-    "LARGEST",
-    "LAST_SECOND",
     "Column",
     "Domain",
     "DomainColumn",
@@ -35,8 +34,6 @@ __all__ = [
     "UndeclaredDomainError",
 ]
 
-LARGEST = 1e150  # of a number; the square of a larger one is no number any more
-FIRST_SECOND, LAST_SECOND = -62_135_596_800.0, 253_402_300_799.0  # of the years 1 and 9999
 MAX_CATEGORIES = 10_000  # above this a column is an identifier or text in all but name
 
 
@@ -184,13 +181,9 @@ class Column(BaseModel):
         Raises:
           SchemaError: a number beyond ±1e150, or a date outside the years 1 to 9999.
         """
-        if not self.kind.numeric or not self.modelled:
-            return
-        least, most, words = -LARGEST, LARGEST, "lie between -1e150 and 1e150"
-        if self.kind is Kind.DATETIME:
-            least, most, words = FIRST_SECOND, LAST_SECOND, "be dates of the years 1 to 9999"
-        values = [x for x in (self.low, self.high, *self.spikes) if x is not None]
-        if any(not least <= x <= most for x in values):
+        bounds = (self.low, self.high, *self.spikes)
+        words = magnitude_fault(bounds, dates=self.kind is Kind.DATETIME)
+        if words and self.kind.numeric and self.modelled:
             raise SchemaError(
                 f"Column '{self.name}': its bounds must {words}. Nothing was spent. Declare "
                 "narrower bounds on the Tables page, or leave the column out."

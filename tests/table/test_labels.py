@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.table.labels import dtype_of, from_labels, from_numbers, snap, to_labels, to_numbers
-from core.table.schema import LARGEST, Column, Kind
+from core.table.magnitudes import LARGEST
+from core.table.schema import Column, Kind
 
 MOMENT = st.datetimes(dt.datetime(1850, 1, 1), dt.datetime(2100, 1, 1))
 VALUES = {

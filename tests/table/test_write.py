@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from core.table.io.read import read_table
 from core.table.io.write import write_csv, write_parquet
-from core.table.schema import LARGEST
+from core.table.magnitudes import LARGEST
 from tests.table.files import read
 
 NAMES = st.text("abcæ_ ,\"'", min_size=1, max_size=6).map(lambda s: "c" + s.strip())

@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from core.table.schema import LARGEST
+from core.table.magnitudes import LARGEST
 
 __all__ = [
     "MISSING_MARKERS",

@@ -21,7 +21,7 @@ from core.table.io.cells import (
     without_giants,
 )
 from core.table.io.delimited import check_header
-from core.table.schema import FIRST_SECOND, LAST_SECOND
+from core.table.magnitudes import FIRST_SECOND, LAST_SECOND
 
 __all__ = ["PARQUET_MAGIC", "read_parquet"]
 
