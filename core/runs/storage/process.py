@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import socket
 import time
-from typing import Any
+from typing import Any, Protocol
 
 import psutil
 import pynvml
@@ -15,7 +15,14 @@ from sqlalchemy.orm import Session
 from core.runs.storage.database import RunRow
 from core.runs.storage.events import State
 
-__all__ = ["Readings", "held_by_nobody", "holder_gone", "process_alive", "started_since_boot"]
+__all__ = [
+    "Readings",
+    "held_by_nobody",
+    "holder_gone",
+    "lost_words",
+    "process_alive",
+    "started_since_boot",
+]
 
 STALE_SECONDS = 60.0  # without a sign of life for so long, a worker on another machine is gone
 START_SECONDS = 60.0  # a claimed run whose worker has not shown up by then never started
@@ -71,6 +78,32 @@ def held_by_nobody(engine: Engine) -> list[tuple[str, int | None]]:
     query = select(RunRow).where(RunRow.state == State.RUNNING)
     with Session(engine) as session:
         return [(row.id, row.pid) for row in session.scalars(query) if holder_gone(row)]
+
+
+class Kept(Protocol):
+    """Knows what a run has left on disk; see `core.runs.storage.store.RunStore`."""
+
+    def has_result(self, run_id: str) -> bool:
+        """Whether the synthetic table and its certificate are there."""
+
+    def has_checkpoint(self, run_id: str) -> bool:
+        """Whether a resumed run has something to go on from."""
+
+    def resumes_free(self, run_id: str) -> bool:
+        """Whether what was debited still pays for going on."""
+
+
+def lost_words(kept: Kept, run_id: str) -> str:
+    """What to say of a run whose worker is gone, and what going on costs."""
+    if kept.has_result(run_id):
+        left = "The synthetic table is kept; resume to finish the report."
+    elif kept.has_checkpoint(run_id):
+        left = "Its checkpoint is kept: resume goes on from there and spends nothing."
+    elif kept.resumes_free(run_id):
+        left = "Nothing was released yet: resuming spends nothing more."
+    else:
+        left = "There is no checkpoint: a new start spends its budget again."
+    return f"The worker process ended unexpectedly. {left}"
 
 
 class Readings:

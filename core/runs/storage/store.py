@@ -33,7 +33,7 @@ from core.runs.storage.database import RunRow, TableRow, can_write
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import RunEvent, State
 from core.runs.storage.journal import Journal
-from core.runs.storage.process import held_by_nobody, started_since_boot
+from core.runs.storage.process import held_by_nobody, lost_words, started_since_boot
 from core.runs.storage.records import RunRecord
 from core.runs.storage.table_store import TableStore
 from core.runs.storage.workspace import Workspace, private_folder
@@ -174,7 +174,7 @@ class RunStore(TableStore):
             rows = session.execute(query.order_by(RunRow.created.desc())).all()
             for row, _, _ in rows:
                 if row.id in unmarked:  # the session ends without writing
-                    row.state, row.message = State.LOST, self._lost_words(row.id)
+                    row.state, row.message = State.LOST, lost_words(self, row.id)
             return [
                 RunRecord.of(
                     row,
@@ -380,19 +380,8 @@ class RunStore(TableStore):
         return tuple(run_id for run_id, _ in gone)
 
     def _lose(self, run_id: str, pid: int | None) -> bool:
-        message = self._lost_words(run_id)
+        message = lost_words(self, run_id)
         return self.set_state(run_id, State.LOST, message, expect=(State.RUNNING,), pid=pid)
-
-    def _lost_words(self, run_id: str) -> str:
-        if self.has_result(run_id):
-            left = "The synthetic table is kept; resume to finish the report."
-        elif self.has_checkpoint(run_id):
-            left = "Its checkpoint is kept: resume goes on from there and spends nothing."
-        elif self.resumes_free(run_id):
-            left = "Nothing was released yet: resuming spends nothing more."
-        else:
-            left = "There is no checkpoint: a new start spends its budget again."
-        return f"The worker process ended unexpectedly. {left}"
 
     def _append_state(self, run_id: str, state: State, message: str) -> None:
         event = RunEvent(kind="state", data={"state": state.value, "message": message})
