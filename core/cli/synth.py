@@ -175,7 +175,10 @@ def synth(options: argparse.Namespace) -> int:
         spent = _ledger_words(Ledger(store.engine), people)
         selection = inside_view_words(store, people) if outcome.guarantee.private else ""
     console.watch.enter("write")
-    (write_csv if out.suffix.lower() == ".csv" else write_parquet)(outcome.synthetic, out)
+    if out.suffix.lower() == ".csv":
+        write_csv(outcome.synthetic, out, escape_formulas=options.escape_formulas)
+    else:
+        write_parquet(outcome.synthetic, out)
     console.watch.enter(None)
     claim, domain = claim_of(outcome.guarantee), domain_words(options)
     certificate = outcome.privacy_certificate
@@ -183,6 +186,8 @@ def synth(options: argparse.Namespace) -> int:
     print(f"wrote {out}: {rows} records, {columns} columns")
     if out != options.out:
         print("the file's name says that it has no differential privacy")
+    if options.escape_formulas:
+        print("text that a spreadsheet would run as a formula has an apostrophe in front")
     print(f"{claim_words(claim)}\ndomain: {domain}\nledger: {spent}")
     extra = [selection] if selection else []
     for line in [*lmdp_words(certificate["lmdp"]), *extra, *_score_lines(score)]:
@@ -203,6 +208,7 @@ def synth(options: argparse.Namespace) -> int:
             "lmdp": certificate["lmdp"],
             "score": None if score is None else asdict(score),
             "out": str(out),
+            "formulas_escaped": options.escape_formulas,
         }
         print_json(claim | result)
     return 0
@@ -213,6 +219,8 @@ def _synthetic_path(options: argparse.Namespace) -> Path:
     path: Path = options.out
     if not math.isfinite(options.epsilon) and NOT_PRIVATE not in path.name:
         path = path.with_name(f"{path.stem}.{NOT_PRIVATE}{path.suffix}")
+    if options.escape_formulas and path.suffix.lower() != ".csv":
+        raise CommandError("--escape-formulas is for a .csv file; a .parquet file runs no formula")
     return out_path(path, endings=OUT_ENDINGS, inputs=[options.table])
 
 

@@ -14,6 +14,7 @@ from core.table.grid import grid_of
 from core.table.holdout import SHARES
 from core.table.schema import Column, Kind
 from pages.parts import declared_domains, shared
+from pages.parts.plain import plain
 
 COLUMNS = {
     "column": st.column_config.TextColumn("Column", disabled=True, pinned=True),
@@ -105,7 +106,7 @@ def _doubts(table: TableRecord) -> None:
     declared_domains.dangers(table)
     doubts = [(c.name, c.note) for c in table.schema.columns if c.note]
     if doubts:
-        text = "\n".join(f"- **{name}**: {note}" for name, note in doubts)
+        text = "\n".join(f"- **{plain(name)}**: {plain(note)}" for name, note in doubts)
         st.info(f"Worth a look:\n{text}", icon=":material/help:")
 
 

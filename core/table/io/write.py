@@ -11,11 +11,12 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
-__all__ = ["escape_formulas", "write_csv", "write_parquet"]
+__all__ = ["csv_text", "escape_formulas", "write_csv", "write_parquet"]
 
 Series: TypeAlias = "pd.Series[Any]"
 
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets run; OWASP "CSV injection"
+# What spreadsheets run (OWASP "CSV injection"); those of East Asia take the wide signs too.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
 def write_csv(frame: pd.DataFrame, path: Path, *, escape_formulas: bool = False) -> None:
@@ -27,10 +28,16 @@ def write_csv(frame: pd.DataFrame, path: Path, *, escape_formulas: bool = False)
       escape_formulas: put an apostrophe before text a spreadsheet would run as a formula; the
         file then no longer reads back as it was.
     """
-    if escape_formulas:
-        frame = _escaped(frame)
     with _replacing(path) as temporary:
-        frame.to_csv(temporary, index=False, encoding="utf-8", lineterminator="\n")
+        (_escaped(frame) if escape_formulas else frame).to_csv(
+            temporary, index=False, encoding="utf-8", lineterminator="\n"
+        )
+
+
+def csv_text(frame: pd.DataFrame, *, escape_formulas: bool = False) -> str:
+    """What `write_csv` writes, as text; for small frames."""
+    shown = _escaped(frame) if escape_formulas else frame
+    return str(shown.to_csv(index=False, lineterminator="\n"))
 
 
 def write_parquet(frame: pd.DataFrame, path: Path) -> None:
