@@ -54,8 +54,8 @@ def _hidden(run: RunRecord) -> bool:
         return True
     st.error(
         f"The check of hidden distributions said no for: {plain(', '.join(groups))}. The table may "
-        "reveal how these columns are spread in the real one. Train again with a stronger shift, or say "
-        "that you accept it.",
+        "reveal how these columns are spread in the real one. Train again with a stronger shift, "
+        "or say that you accept it.",
         icon=":material/block:",
     )
     return st.toggle("I accept that these distributions may be revealed")

@@ -17,6 +17,7 @@ Series: TypeAlias = "pd.Series[Any]"
 
 # What spreadsheets run (OWASP "CSV injection"); those of East Asia take the wide signs too.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+NUMBER = r"[+-]?\d+(?:[.,]\d+)?(?:[eE][+-]?\d+)?"
 
 
 def write_csv(frame: pd.DataFrame, path: Path, *, escape_formulas: bool = False) -> None:
@@ -47,12 +48,13 @@ def write_parquet(frame: pd.DataFrame, path: Path) -> None:
 
 
 def escape_formulas(text: Series) -> Series:
-    """Text cells made inert for spreadsheets.
+    """Text cells made inert for spreadsheets; numbers are inert and keep their sign.
 
-    >>> escape_formulas(pd.Series(["=1+1", "plain"])).tolist()
-    ["'=1+1", 'plain']
+    >>> escape_formulas(pd.Series(["=1+1", "plain", "-5", "-5+1"])).tolist()
+    ["'=1+1", 'plain', '-5', "'-5+1"]
     """
-    return text.mask(text.str.startswith(FORMULA_STARTS, na=False), "'" + text)
+    runs = text.str.startswith(FORMULA_STARTS, na=False) & ~text.str.fullmatch(NUMBER, na=True)
+    return text.mask(runs, "'" + text)
 
 
 def _escaped(frame: pd.DataFrame) -> pd.DataFrame:
