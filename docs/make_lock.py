@@ -32,7 +32,7 @@ PINNED = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", re.MULTILINE)
 def pinned(text: str) -> dict[str, str]:
     """Versions by package, of a lock or a list of requirements.
 
-    >>> pinned("streamlit==1.67.0 ; python_version > '3' \\\\")
+    >>> pinned("streamlit==1.67.0 ; python_version > '3'")
     {'streamlit': '1.67.0'}
     """
     return {name.lower(): version for name, version in PINNED.findall(text)}

@@ -43,8 +43,8 @@ SECRETS = {
     "`[auth]`.",
     "auth": "A section: [Streamlit's settings of OIDC](https://docs.streamlit.io/develop/concepts/"
     "connections/authentication). With it everybody has to sign in.",
-    "roles": "A section with lists of e-mail addresses: `steward` may do everything, `reviewer` may "
-    "see Review and write there, `privacy_officer` sets limits on Ledger. "
+    "roles": "A section with lists of e-mail addresses: `steward` may do everything, `reviewer` "
+    "may see Review and write there, `privacy_officer` sets limits on Ledger. "
     "[How to set sign-in up](deployment.md).",
 }
 SERVER = {

@@ -18,7 +18,7 @@ def test_the_lock_holds_what_the_requirements_pin():
 
 def test_every_locked_package_has_hashes():
     entries = [entry for entry in LOCK.replace("\\\n", " ").splitlines() if "==" in entry]
-    assert len(entries) == len(LOCKED) > 60
+    assert len(entries) >= len(LOCKED) > 60  # of some packages a version for each Python
     assert [entry[:40] for entry in entries if "--hash=sha256:" not in entry] == []
 
 

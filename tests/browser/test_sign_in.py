@@ -246,6 +246,9 @@ def address_of_a_file(house: House, sign_in) -> Callable[[], tuple[str, dict[str
         page.goto(f"{house.url}/download?run={house.new.id}")
         button = page.get_by_role("button", name="Download wages-2025-synthetic")
         button.wait_for()
+        # Streamlit forgets what a button made at the second end of a run after it, anybody's
+        page.wait_for_function("!document.querySelector('[data-testid=stStatusWidget]')")
+        page.wait_for_timeout(1500)
         page.evaluate("HTMLAnchorElement.prototype.click = function () { window.to = this.href }")
         button.click()
         url = page.wait_for_function("window.to").json_value()

@@ -27,7 +27,7 @@ def words(at: AppTest) -> str:
 
 def said(markdown: str) -> str:
     """Markdown as it is read, as far as `plain` escaped it."""
-    return re.sub(r"\\(?=[^\w\s])", "", markdown).replace(JOINER, "")
+    return re.sub(r"\\(?=[^\w\s]|_)", "", markdown).replace(JOINER, "")
 
 
 def buttons(at: AppTest) -> list[str]:
