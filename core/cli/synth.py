@@ -50,6 +50,7 @@ __all__ = ["plan", "synth"]
 SPEAK_SECONDS = 5.0
 OUT_ENDINGS = (".csv", ".parquet")
 NOT_PRIVATE = "not-private"
+ESCAPED = "text that a spreadsheet would run as a formula has an apostrophe in front"
 
 
 def plan(options: argparse.Namespace) -> int:
@@ -175,10 +176,7 @@ def synth(options: argparse.Namespace) -> int:
         spent = _ledger_words(Ledger(store.engine), people)
         selection = inside_view_words(store, people) if outcome.guarantee.private else ""
     console.watch.enter("write")
-    if out.suffix.lower() == ".csv":
-        write_csv(outcome.synthetic, out, escape_formulas=options.escape_formulas)
-    else:
-        write_parquet(outcome.synthetic, out)
+    _write(outcome, out, escape_formulas=options.escape_formulas)
     console.watch.enter(None)
     claim, domain = claim_of(outcome.guarantee), domain_words(options)
     certificate = outcome.privacy_certificate
@@ -186,11 +184,10 @@ def synth(options: argparse.Namespace) -> int:
     print(f"wrote {out}: {rows} records, {columns} columns")
     if out != options.out:
         print("the file's name says that it has no differential privacy")
-    if options.escape_formulas:
-        print("text that a spreadsheet would run as a formula has an apostrophe in front")
     print(f"{claim_words(claim)}\ndomain: {domain}\nledger: {spent}")
     extra = [selection] if selection else []
-    for line in [*lmdp_words(certificate["lmdp"]), *extra, *_score_lines(score)]:
+    said = [ESCAPED] if options.escape_formulas else []
+    for line in [*lmdp_words(certificate["lmdp"]), *extra, *_score_lines(score), *said]:
         print(line)
     if options.json:
         total = {"total": round(time.monotonic() - began, 3)}
@@ -212,6 +209,13 @@ def synth(options: argparse.Namespace) -> int:
         }
         print_json(claim | result)
     return 0
+
+
+def _write(outcome: Outcome, out: Path, *, escape_formulas: bool) -> None:
+    if out.suffix.lower() == ".csv":
+        write_csv(outcome.synthetic, out, escape_formulas=escape_formulas)
+    else:
+        write_parquet(outcome.synthetic, out)
 
 
 def _synthetic_path(options: argparse.Namespace) -> Path:

@@ -84,13 +84,20 @@ class Downloads:
             return
         request = Request(scope)
         # hashing a large file must not keep others waiting
-        if await asyncio.to_thread(handover.taken, body, claims_of(request)):
+        if await asyncio.to_thread(
+            handover.taken, body, claims_of(request), keep=asked_by_the_page(request)
+        ):
             try:
                 await self.app(scope, receive, send)
             finally:
                 await asyncio.to_thread(forget, name, body)
             return
         await PlainTextResponse(GONE, status_code=404)(scope, receive, send)
+
+
+def asked_by_the_page(request: Request) -> bool:
+    """Whether a script of the page asks: Streamlit's does, before it lets the browser fetch."""
+    return request.method == "HEAD" or request.headers.get("sec-fetch-mode") == "cors"
 
 
 MIDDLEWARE = [Middleware(Headers), Middleware(Downloads)]

@@ -49,12 +49,13 @@ def enter(body: bytes, address: str, allowed: Callable[[], bool]) -> None:
         _waiting.setdefault(_digest(body), []).append(_Made(address, now + SECONDS, allowed))
 
 
-def taken(body: bytes, claims: Mapping[str, Any]) -> bool:
+def taken(body: bytes, claims: Mapping[str, Any], *, keep: bool = False) -> bool:
     """Whether a file may go out to whoever asks for it; then it may not a second time.
 
     Args:
       body: what the file holds.
       claims: of the sign-in that came with the request, empty without one.
+      keep: it may, because this is only the page asking whether the file is there.
     """
     address = guard.address_of(claims) if guard.configured() else ""
     digest, now = _digest(body), time.monotonic()
@@ -63,7 +64,8 @@ def taken(body: bytes, claims: Mapping[str, Any]) -> bool:
         mine = next((one for one in waiting if one.address == address and one.until > now), None)
         if mine is None:
             return False
-        waiting.remove(mine)
+        if not keep:
+            waiting.remove(mine)
         if not waiting:
             del _waiting[digest]
     return mine.allowed()

@@ -246,9 +246,6 @@ def address_of_a_file(house: House, sign_in) -> Callable[[], tuple[str, dict[str
         page.goto(f"{house.url}/download?run={house.new.id}")
         button = page.get_by_role("button", name="Download wages-2025-synthetic")
         button.wait_for()
-        # Streamlit forgets what a button made at the second end of a run after it, anybody's
-        page.wait_for_function("!document.querySelector('[data-testid=stStatusWidget]')")
-        page.wait_for_timeout(1500)
         page.evaluate("HTMLAnchorElement.prototype.click = function () { window.to = this.href }")
         button.click()
         url = page.wait_for_function("window.to").json_value()
@@ -272,6 +269,15 @@ def test_a_file_is_handed_to_its_maker_once(address_of_a_file):
     assert answer.status_code == 200, answer.text
     assert answer.text.startswith("visit_id,age,ward")
     assert fetch(url, cookies).status_code == 404
+
+
+def test_a_browser_saves_the_file(house, sign_in):
+    page = sign_in("ann@x.org")
+    page.goto(f"{house.url}/download?run={house.new.id}")
+    with page.expect_download() as caught:
+        page.get_by_role("button", name="Download wages-2025-synthetic").click()
+    assert caught.value.path().read_text().startswith("visit_id,age,ward")
+    assert fetch(caught.value.url).status_code == 404
 
 
 def test_somebody_elses_sign_in_fetches_nothing(house, address_of_a_file):

@@ -81,6 +81,7 @@ def now(monkeypatch):
 def test_a_file_waits_once_and_not_for_long(now):
     assert not handover.taken(b"x", {})
     handover.enter(b"x", "", lambda: True)
+    assert handover.taken(b"x", {}, keep=True)  # the page asks first
     assert handover.awaited(b"x") and handover.taken(b"x", {}) and not handover.taken(b"x", {})
     handover.enter(b"x", "", lambda: True)
     now[0] += handover.SECONDS + 1
