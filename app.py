@@ -1,13 +1,8 @@
-"""Facsimile's entry: page config, sign-in, navigation; nothing else."""
+"""Facsimile's entry: the server with its guards, around the pages."""
 
 import streamlit as st
 
-from pages.parts import faults, guard, routes, style
+from pages.parts import doorway
 
-st.set_page_config(page_title="Facsimile", page_icon=":material/content_copy:", layout="wide")
-with faults.plain_errors():
-    style.apply()
-    # without sign-in no page is listed; a script that names no pages would list its folder of them
-    chosen = st.navigation(routes.pages(), position="top" if guard.signed_in() else "hidden")
-    guard.sign_in()
-    chosen.run()
+# beside `front.py` lies no folder of pages, so the server lists and runs none by itself
+app = st.App("pages/parts/front.py", middleware=doorway.MIDDLEWARE)

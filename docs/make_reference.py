@@ -46,8 +46,9 @@ SECRETS = {
     "`[auth]`.",
     "auth": "A section: [Streamlit's settings of OIDC](https://docs.streamlit.io/develop/concepts/"
     "connections/authentication). With it everybody has to sign in.",
-    "roles": "A section with two lists of e-mail addresses: `steward` may do everything, "
-    "`reviewer` may see Review and write there.",
+    "roles": "A section with lists of e-mail addresses: `steward` may do everything, `reviewer` "
+    "may see Review and write there, `privacy_officer` sets limits on Ledger. "
+    "[How to set sign-in up](deployment.md).",
 }
 SERVER = {
     "server.address": "Who can reach the server: this machine alone.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Literal
 
 import streamlit as st
@@ -12,7 +11,8 @@ from core.runs.storage import notes
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from core.services import export, reviews, runs
-from pages.parts import guard, lmdp_results, routes, shared
+from pages.parts import downloads, guard, lmdp_results, routes, shared
+from pages.parts.plain import plain
 
 Format = Literal["csv", "parquet"]
 
@@ -42,9 +42,9 @@ def render() -> None:
         return
     left, right = st.columns([3, 2], gap="large")
     with left:
-        _table(run)
+        escaped = _table(run)
     with right:
-        _papers(run)
+        _papers(run, escaped=escaped)
 
 
 def _hidden(run: RunRecord) -> bool:
@@ -53,9 +53,9 @@ def _hidden(run: RunRecord) -> bool:
     if not groups:
         return True
     st.error(
-        f"The check of hidden distributions said no for: {', '.join(groups)}. The table may reveal "
-        "how these columns are spread in the real one. Train again with a stronger shift, or say "
-        "that you accept it.",
+        f"The check of hidden distributions said no for: {plain(', '.join(groups))}. The table may "
+        "reveal how these columns are spread in the real one. Train again with a stronger shift, "
+        "or say that you accept it.",
         icon=":material/block:",
     )
     return st.toggle("I accept that these distributions may be revealed")
@@ -65,18 +65,19 @@ def _approved(run: RunRecord) -> bool:
     """Whether the reviews that the steward asked for are there."""
     waits = notes.missing(shared.store(), table_id=run.table_id, run_id=run.id)
     if waits:
-        st.error(f"This table waits for its review. {waits}", icon=":material/block:")
+        st.error(f"This table waits for its review. {plain(waits)}", icon=":material/block:")
         routes.button("Go to its review", "review", run=run.id)
     picked = notes.picked(shared.store(), run.table_id)
     if picked is not None and picked[0] != run.id:
         st.info(
-            f"Another run of this table was picked for release by {picked[1]}.",
+            f"Another run of this table was picked for release by {plain(picked[1])}.",
             icon=":material/trophy:",
         )
     return not waits
 
 
-def _table(run: RunRecord) -> None:
+def _table(run: RunRecord) -> bool:
+    """The table itself; whether it is made safe for spreadsheets."""
     st.subheader("The table", anchor=False)
     rows = st.number_input(
         "Rows",
@@ -88,24 +89,27 @@ def _table(run: RunRecord) -> None:
     format: Format = st.radio("Format", ["csv", "parquet"], format_func=str.upper, horizontal=True)
     escape = format == "csv" and st.checkbox(
         "Make it safe to open in a spreadsheet",
-        help="Text that a spreadsheet would run as a formula gets an apostrophe in front.",
+        value=True,
+        help="Text that a spreadsheet would run as a formula gets an apostrophe in front. The "
+        "data dictionary says so. Switch it off for programs that read the file as it is.",
     )
     if rows != run.rows:
         _fresh(run, rows, format, escape)
-        return
+        return escape
     name = export.file_name(run, format)
-    st.download_button(
+    downloads.offer(
         f"Download {name}",
-        data=lambda: export.reviewed_file(
+        lambda: export.reviewed_file(
             shared.store(), run, format=format, escape_formulas=escape
         ).read_bytes(),
+        table_id=run.table_id,
         file_name=name,
         mime="text/csv" if format == "csv" else "application/vnd.apache.parquet",
         type="primary",
         icon=":material/download:",
-        on_click="ignore",
     )
     st.caption("These are the very rows that were reviewed.")
+    return escape
 
 
 def _fresh(run: RunRecord, rows: int, format: Format, escape: bool) -> None:
@@ -122,33 +126,36 @@ def _fresh(run: RunRecord, rows: int, format: Format, escape: bool) -> None:
     path = st.session_state.get(key)
     if path is not None:
         name = export.file_name(run, format)
-        st.download_button(
+        downloads.offer(
             f"Download {name}",
-            data=path.read_bytes,
+            path.read_bytes,
+            table_id=run.table_id,
             file_name=name,
             icon=":material/download:",
-            on_click="ignore",
         )
 
 
-def _papers(run: RunRecord) -> None:
+def _papers(run: RunRecord, *, escaped: bool) -> None:
     st.subheader("What goes with it", anchor=False)
-    offer = partial(st.download_button, width="stretch", on_click="ignore")
     certificate = reviews.privacy_certificate(shared.store(), run.id)
     if certificate is not None:
-        offer(
+        downloads.offer(
             "Privacy certificate (JSON)",
-            data=lambda: export.certificate_text(  # as it is true when the button is pressed
+            lambda: export.certificate_text(  # as it is true when the button is pressed
                 reviews.privacy_certificate(shared.store(), run.id) or {}
             ),
+            table_id=run.table_id,
             file_name=export.file_name(run, "certificate.json"),
             icon=":material/verified_user:",
+            width="stretch",
         )
-    offer(
+    downloads.offer(
         "Data dictionary (CSV)",
-        data=lambda: export.dictionary(run).to_csv(index=False),
+        lambda: export.dictionary_text(run, escaped=escaped),
+        table_id=run.table_id,
         file_name=export.file_name(run, "dictionary.csv"),
         icon=":material/menu_book:",
+        width="stretch",
     )
     if run.plan.protection is not None and run.plan.protection.shift:
         st.caption(
@@ -156,12 +163,14 @@ def _papers(run: RunRecord) -> None:
             "distributions unshifted, and the shift."
         )
     else:
-        offer(
+        downloads.offer(
             "Trained model (ZIP)",
-            data=lambda: export.model_zip(shared.store(), run),
+            lambda: export.model_zip(shared.store(), run),
+            table_id=run.table_id,
             file_name=export.file_name(run, "model.zip"),
             icon=":material/deployed_code:",
             help="Weights and settings. As private as the table: more rows can be drawn from it.",
+            width="stretch",
         )
     if certificate is not None:
         with st.expander("Read the certificate", icon=":material/verified_user:", expanded=True):
@@ -170,12 +179,12 @@ def _papers(run: RunRecord) -> None:
 
 def _certificate(run: RunRecord, certificate: dict[str, Any]) -> None:
     if certificate.get("selection"):
-        st.warning(certificate["selection"], icon=":material/rule:")
+        st.warning(plain(certificate["selection"]), icon=":material/rule:")
     lmdp = certificate.get("lmdp")
     if lmdp is not None:
         words = {True: "granted", False: "refused", None: "not tested with noise"}
         st.markdown(f"**Hidden distributions (α-LMDP)**: {words[lmdp['granted']]}.")
-        st.caption(lmdp["statement"])
+        st.caption(plain(lmdp["statement"]))
     claim = run.guarantee
     if claim is None or not claim.private:
         st.markdown("**No differential privacy is claimed.**")
@@ -185,10 +194,10 @@ def _certificate(run: RunRecord, certificate: dict[str, Any]) -> None:
             f"differential privacy under zero-out, ε = {claim.epsilon_replace:.3f} under "
             f"replace-one. Accounting: {claim.method}."
         )
-        st.caption(str(certificate.get("relation", "")))
+        st.caption(plain(certificate.get("relation", "")))
         with st.popover("Conditions", icon=":material/checklist:"):
             for condition in certificate.get("conditions", claim.conditions):
-                st.markdown(f"- {condition}")
+                st.markdown(f"- {plain(condition)}")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ import streamlit as st
 from core.privacy.ledger.ledger import Entry, Ledger
 from core.runs.accounts.account import DEFAULT_LIMIT, Account, set_limit, table_account
 from core.runs.storage.records import TableRecord
-from pages.parts import guard, routes, shared
+from pages.parts import guard, routes, shared, visible
+from pages.parts.plain import plain
 
 MEANING = (
     "The limit is the largest ε that all releases about these people may have together, whoever "
@@ -20,12 +21,16 @@ MEANING = (
 
 def render() -> None:
     """The page."""
-    guard.require("steward")
+    guard.require("steward", "privacy_officer")
     shared.header(
         "Ledger",
         "Every private release about each table's people. Entries are added, never changed.",
     )
-    tables = shared.store().tables()
+    office = "privacy_officer" in guard.roles()  # which is about everybody's accounts
+    tables = shared.store().tables() if office else visible.tables(shared.store())
+    if not tables and not guard.steward():
+        st.caption("No table has been brought in yet.")
+        return
     if not tables:
         shared.nothing_yet("Nothing has been released yet.", "Bring in a table", "tables")
         return
@@ -36,14 +41,14 @@ def render() -> None:
         if verification:
             st.success("The chain of entries is intact.", icon=":material/check:")
         else:
-            st.error(f"The ledger was changed from outside. {verification.problem}")
+            st.error(f"The ledger was changed from outside. {plain(verification.problem)}")
 
 
 def _account(tables: list[TableRecord]) -> None:
     """One account, with all tables about its people."""
     account = table_account(shared.store(), tables[0].id)
     with st.container(border=True):
-        st.markdown(" · ".join(f"**{table.name}** ({table.n:,} rows)" for table in tables))
+        st.markdown(" · ".join(f"**{plain(table.name)}** ({table.n:,} rows)" for table in tables))
         if account.limit is None:
             _without_limit(tables[0], account)
         elif account.left is not None:
@@ -58,7 +63,7 @@ def _account(tables: list[TableRecord]) -> None:
         for words in dict.fromkeys(declared):
             st.caption(
                 ":material/group_off: The steward declared that these people have no other "
-                f"account: “{words}”. Certificates say so."
+                f"account: “{plain(words)}”. Certificates say so."
             )
         rows = [
             _row(entry)
@@ -99,6 +104,9 @@ def _without_limit(table: TableRecord, account: Account) -> None:
         f"ε {DEFAULT_LIMIT:g} for all releases together, unless you set another one before it. "
         + MEANING
     )
+    if not guard.sets_limits():
+        st.caption(":material/badge: The privacy officer sets another one.")
+        return
     with st.popover("Set a limit", icon=":material/vertical_align_top:"):
         st.write("All releases about these people together. It can be set once, before the first.")
         epsilon = st.number_input(

@@ -20,7 +20,9 @@ from pages.parts import (
     routes,
     run_details,
     shared,
+    visible,
 )
+from pages.parts.plain import plain
 
 
 def render() -> None:
@@ -66,7 +68,7 @@ def render() -> None:
             )
             plan = planning.make_plan(table.schema, table.training_n, request)
         except ValueError as error:
-            st.error(f"{error}", icon=":material/error:")
+            st.error(plain(error), icon=":material/error:")
             if st.button("Back to the table", icon=":material/arrow_back:"):
                 routes.go("tables", table=table.id)
             return
@@ -75,7 +77,7 @@ def render() -> None:
 
 
 def _newest() -> TableRecord | None:
-    tables = shared.store().tables()
+    tables = visible.tables(shared.store())
     if not tables:
         return None
     by_id = {table.id: table for table in tables}
@@ -86,10 +88,10 @@ def _newest() -> TableRecord | None:
 
 def _summary(table: TableRecord, card: Card, plan: Plan) -> None:
     """The plan, its picture, and the ledger before it."""
-    target = table.schema.target or "none"
+    target = plain(table.schema.target or "none")
     spared = table.n - table.training_n
     use = f" to train on, {spared:,} kept out for review" if spared else ""
-    st.caption(f"{table.name}: {table.training_n:,} rows{use}, target {target}.")
+    st.caption(f"{plain(table.name)}: {table.training_n:,} rows{use}, target {target}.")
     _numbers(plan)
     shared.picture(
         budget_figure(plan.model_dump(mode="json")),
@@ -99,7 +101,7 @@ def _summary(table: TableRecord, card: Card, plan: Plan) -> None:
     shared.stages(plan, key="stages")
     with st.expander("What is released, in words", icon=":material/list:"):
         for phase in plan.phases:
-            st.markdown(f"**{phase.title}** — {phase.what} {phase_words(phase, plan.n)}")
+            st.markdown(f"**{phase.title}** — {plain(phase.what)} {phase_words(phase, plan.n)}")
     if any(not stage.private for stage in card.stages) and "steps" in plan.settings:
         st.markdown(
             f":material/model_training: Then {plan.settings['steps']:,} training steps that touch "

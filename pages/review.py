@@ -21,6 +21,7 @@ from pages.parts import (
     run_comparison,
     shared,
 )
+from pages.parts.plain import plain
 from pages.parts.review_discussion import Talk
 
 ONE, SEVERAL = "One run", "Compare runs"
@@ -28,7 +29,7 @@ ONE, SEVERAL = "One run", "Compare runs"
 
 def render() -> None:
     """The page."""
-    guard.require("reviewer")
+    guard.require("reviewer", "steward")
     shared.header("Review", "Is the synthetic table close enough, and where does it differ?")
     run = shared.finished_run("There is no finished run to review yet.")
     if run is None:
@@ -63,7 +64,9 @@ def _one(run: RunRecord, view: View) -> None:
         if run.state.live:
             _refresh(run.id, len(report["scores"]))
         else:
-            st.warning(f"The comparison is not complete. {run.message}", icon=":material/warning:")
+            st.warning(
+                f"The comparison is not complete. {plain(run.message)}", icon=":material/warning:"
+            )
             _again(run)
     report_scores.summary(report)
     report_scores.scores(report)
@@ -142,12 +145,13 @@ def _head(run: RunRecord, report: dict[str, Any], view: View) -> None:
         report_view.STAMPS[view].show()
         shared.privacy_badge(run)
         against = f"{report['rows_real']:,} real rows against " if view == "inside" else ""
-        st.caption(f"{run.title} · {against}{report['rows_synthetic']:,} synthetic rows")
+        st.caption(f"{plain(run.title)} · {against}{report['rows_synthetic']:,} synthetic rows")
         report_view.take_along(run, report, view)
-        routes.button("Download", "download", primary=True, run=run.id)
+        if guard.steward():
+            routes.button("Download", "download", primary=True, run=run.id)
     report_view.chosen_how(run)
     for note in report["notes"]:
-        st.caption(f":material/info: {note}")
+        st.caption(f":material/info: {plain(note)}")
 
 
 def _columns(talk: Talk, report: dict[str, Any]) -> None:
@@ -168,7 +172,7 @@ def _columns(talk: Talk, report: dict[str, Any]) -> None:
         with place:
             tvd = pictures[name]["tvd"]
             distance = "" if tvd is None else f" :gray[distance {tvd:.3f}]"
-            st.markdown(f"**{name}**{distance}")
+            st.markdown(f"**{plain(name)}**{distance}")
             report_scores.column(report, name, key=f"column_{name}")
             review_discussion.pin(talk, f"column:{name}")
 
@@ -189,7 +193,7 @@ def _predictions(talk: Talk, report: dict[str, Any]) -> None:
         st.caption("They are left out of the gap. Their shares are all there is to compare.")
         for place, point in shared.tiles(dropped):
             with place:
-                st.markdown(f"**{point['column']}** :gray[{point['note']}]")
+                st.markdown(f"**{plain(point['column'])}** :gray[{plain(point['note'])}]")
                 report_scores.column(report, point["column"], key=f"dropped_{point['column']}")
 
 
@@ -210,8 +214,8 @@ def _figure(talk: Talk, declared: ReportFigure, report: dict[str, Any]) -> None:
     if declared.headed:
         st.markdown(f"**{declared.title}**")
     words = declared.describe(report)
-    st.plotly_chart(figure, key=declared.id, alt=words)
-    st.caption(words)
+    st.plotly_chart(shared.inert(figure), key=declared.id, alt=words)
+    st.caption(plain(words))
     review_discussion.pin(talk, declared.id)
 
 

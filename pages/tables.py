@@ -15,7 +15,18 @@ from core.table.io.apart import read_apart
 from core.table.io.read import ReadResult
 from core.table.profile import ColumnProfile
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, fetch_adult, sample_table
-from pages.parts import guard, lmdp_tags, routes, schema_editor, shared, table_people, uploads
+from pages.parts import (
+    guard,
+    lmdp_tags,
+    routes,
+    schema_editor,
+    shared,
+    table_access,
+    table_people,
+    uploads,
+    visible,
+)
+from pages.parts.plain import plain
 
 ENOUGH_TO_SPARE = 2_000  # rows from which a tenth is kept out unless the steward says otherwise
 
@@ -80,7 +91,7 @@ def _adult() -> ReadResult:
 def _bring_in(name: str, source: str, read: Callable[[], ReadResult], target: str | None) -> None:
     """Read, infer, keep; then show the table. A refusal leaves the page as it was."""
     record = None
-    with shared.plain_errors(), st.status(f"Bringing in {name} …") as status:
+    with shared.plain_errors(), st.status(f"Bringing in {plain(name)} …") as status:
         status.write("Reading the file")
         try:
             result = read()
@@ -91,11 +102,12 @@ def _bring_in(name: str, source: str, read: Callable[[], ReadResult], target: st
         record = table_service.import_frame(
             shared.store(), frame, name=name, source=source, doubts=result.warnings
         )
+        table_access.keep_owner(record)
         if target is not None and target in record.columns:
             record = table_service.change_target(shared.store(), record, target)
         if record.n >= ENOUGH_TO_SPARE:
             record = table_service.change_holdout(shared.store(), record, SHARES[1])
-        status.update(label=f"{name} is in", state="complete")
+        status.update(label=f"{plain(name)} is in", state="complete")
     if record is not None:
         _open(record)
 
@@ -107,15 +119,15 @@ def _open(table: TableRecord) -> None:
 
 
 def _stored() -> None:
-    tables = shared.store().tables()
+    tables = visible.tables(shared.store())
     if not tables:
         return
     st.subheader("Your tables", anchor=False)
     for table in tables:
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
             st.markdown(
-                f"**{table.name}**  \n{table.n:,} rows × {len(table.columns)} columns · "
-                f"{table.source} · {table.created.astimezone():%d %b %Y %H:%M}"
+                f"**{plain(table.name)}**  \n{table.n:,} rows × {len(table.columns)} columns · "
+                f"{plain(table.source)} · {table.created.astimezone():%d %b %Y %H:%M}"
             )
             if st.button("Open", key=f"open_{table.id}", icon=":material/arrow_forward:"):
                 _open(table)
@@ -143,6 +155,7 @@ def _confirm(table: TableRecord) -> None:
         if st.button("All tables", icon=":material/arrow_back:"):
             st.query_params.clear()
             st.rerun()
+        table_access.render(table)
     columns, tags, pictures, rows = st.tabs(
         [
             ":material/edit_note: Columns",
@@ -171,7 +184,7 @@ def _pictures(table: TableRecord) -> None:
     for place, profile in shared.tiles(shown, border=True):
         with place:
             missing = f" · {profile.missing:.0%} missing" if profile.missing else ""
-            st.markdown(f"**{profile.name}** :gray[{profile.kind.value}{missing}]")
+            st.markdown(f"**{plain(profile.name)}** :gray[{profile.kind.value}{missing}]")
             shared.picture(
                 profile_figure(profile.model_dump(mode="json")),
                 key=f"profile_{table.id}_{profile.name}",

@@ -9,7 +9,8 @@ from core.models.card import Chart
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from core.services import runs
-from pages.parts import guard, routes, shared
+from pages.parts import guard, routes, shared, visible
+from pages.parts.plain import plain
 
 KEPT = {
     State.FAILED: "The real table, the ledger and any checkpoint are kept.",
@@ -51,7 +52,7 @@ def _show(run: RunRecord) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         shared.STATE_BADGES[run.state].show()
         shared.privacy_badge(run)
-        st.caption(f"{run.title} · {run.plan.n:,} real rows · {run.rows:,} synthetic rows")
+        st.caption(f"{plain(run.title)} · {run.plan.n:,} real rows · {run.rows:,} synthetic rows")
     if run.state is State.RUNNING:
         _progress(run)
     _buttons(run)
@@ -63,7 +64,7 @@ def _show(run: RunRecord) -> None:
 
 def _progress(run: RunRecord) -> None:
     now = runs.progress(shared.store(), run.id)
-    stage = f"{now.title or 'Starting'}{_place(run, now)}"
+    stage = f"{plain(now.title or 'Starting')}{_place(run, now)}"
     st.progress(now.fraction, text=f"{stage} · {now.fraction:.0%}{shared.time_left(now)}")
     _spent(run)
     device = shared.store().journal.latest(run.id, "device")
@@ -139,14 +140,14 @@ def _resume(run: RunRecord) -> None:
 def _ending(run: RunRecord) -> None:
     """What happened, what was kept, what to do."""
     if run.state is State.QUEUED:
-        ahead = [r for r in shared.store().runs() if r.state is State.RUNNING]
-        wait = f" It waits for “{ahead[0].title}”." if ahead else ""
+        ahead = [r for r in visible.runs(shared.store()) if r.state is State.RUNNING]
+        wait = f" It waits for “{plain(ahead[0].title)}”." if ahead else ""
         st.info(f"This run is in the queue.{wait}", icon=":material/schedule:")
     elif run.state is State.DONE:
         took = shared.duration(sum(run.seconds.values()))
         st.success(f"The synthetic table is ready. It took {took}.", icon=":material/check:")
     elif run.state is State.CANCELLED:
-        st.info(run.message or KEPT[run.state], icon=":material/cancel:")
+        st.info(plain(run.message or KEPT[run.state]), icon=":material/cancel:")
     elif run.state in KEPT:
         cause = run.error or run.message
         way = "There is no checkpoint to go on from."
@@ -155,7 +156,7 @@ def _ending(run: RunRecord) -> None:
         elif run.resumable:
             way = "Resume goes on from what was saved and spends nothing more."
         show = st.error if run.state in (State.FAILED, State.LOST) else st.info
-        show(f"{cause} {KEPT[run.state]} {way}")
+        show(f"{plain(cause)} {KEPT[run.state]} {way}")
 
 
 def _charts(run: RunRecord) -> None:
@@ -192,14 +193,14 @@ def _preview(run: RunRecord) -> None:
 
 
 def _others(run: RunRecord) -> None:
-    others = [r for r in shared.store().runs() if r.id != run.id]
+    others = [r for r in visible.runs(shared.store()) if r.id != run.id]
     if not others:
         return
     with st.expander(f"Other runs ({len(others)})", icon=":material/list:"):
         for other in others[:30]:
             with st.container(horizontal=True, vertical_alignment="center"):
                 shared.STATE_BADGES[other.state].show()
-                st.write(shared.run_label(other))
+                st.write(plain(shared.run_label(other)))
                 if st.button("Open", key=f"other_{other.id}"):
                     st.query_params["run"] = other.id
                     st.rerun()

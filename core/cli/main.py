@@ -151,6 +151,11 @@ def _synth_options(command: argparse.ArgumentParser) -> None:
         help="where to compute; auto takes a graphics card when there is one",
     )
     command.add_argument("--out", type=Path, required=True, help="a .csv or .parquet file")
+    command.add_argument(
+        "--escape-formulas",
+        action="store_true",
+        help="CSV only: put an apostrophe before text that a spreadsheet would run as a formula",
+    )
     command.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
 

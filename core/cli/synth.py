@@ -50,6 +50,7 @@ __all__ = ["plan", "synth"]
 SPEAK_SECONDS = 5.0
 OUT_ENDINGS = (".csv", ".parquet")
 NOT_PRIVATE = "not-private"
+ESCAPED = "text that a spreadsheet would run as a formula has an apostrophe in front"
 
 
 def plan(options: argparse.Namespace) -> int:
@@ -175,7 +176,7 @@ def synth(options: argparse.Namespace) -> int:
         spent = _ledger_words(Ledger(store.engine), people)
         selection = inside_view_words(store, people) if outcome.guarantee.private else ""
     console.watch.enter("write")
-    (write_csv if out.suffix.lower() == ".csv" else write_parquet)(outcome.synthetic, out)
+    _write(outcome, out, escape_formulas=options.escape_formulas)
     console.watch.enter(None)
     claim, domain = claim_of(outcome.guarantee), domain_words(options)
     certificate = outcome.privacy_certificate
@@ -185,7 +186,8 @@ def synth(options: argparse.Namespace) -> int:
         print("the file's name says that it has no differential privacy")
     print(f"{claim_words(claim)}\ndomain: {domain}\nledger: {spent}")
     extra = [selection] if selection else []
-    for line in [*lmdp_words(certificate["lmdp"]), *extra, *_score_lines(score)]:
+    said = [ESCAPED] if options.escape_formulas else []
+    for line in [*lmdp_words(certificate["lmdp"]), *extra, *_score_lines(score), *said]:
         print(line)
     if options.json:
         total = {"total": round(time.monotonic() - began, 3)}
@@ -203,9 +205,17 @@ def synth(options: argparse.Namespace) -> int:
             "lmdp": certificate["lmdp"],
             "score": None if score is None else asdict(score),
             "out": str(out),
+            "formulas_escaped": options.escape_formulas,
         }
         print_json(claim | result)
     return 0
+
+
+def _write(outcome: Outcome, out: Path, *, escape_formulas: bool) -> None:
+    if out.suffix.lower() == ".csv":
+        write_csv(outcome.synthetic, out, escape_formulas=escape_formulas)
+    else:
+        write_parquet(outcome.synthetic, out)
 
 
 def _synthetic_path(options: argparse.Namespace) -> Path:
@@ -213,6 +223,8 @@ def _synthetic_path(options: argparse.Namespace) -> Path:
     path: Path = options.out
     if not math.isfinite(options.epsilon) and NOT_PRIVATE not in path.name:
         path = path.with_name(f"{path.stem}.{NOT_PRIVATE}{path.suffix}")
+    if options.escape_formulas and path.suffix.lower() != ".csv":
+        raise CommandError("--escape-formulas is for a .csv file; a .parquet file runs no formula")
     return out_path(path, endings=OUT_ENDINGS, inputs=[options.table])
 
 

@@ -19,10 +19,19 @@ from core.runs.storage.artefacts import SYNTHETIC_TABLE
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
-from core.table.io.write import write_csv
+from core.table.io.write import csv_text, write_csv
 
-__all__ = ["certificate_text", "dictionary", "file_name", "model_zip", "reviewed_file"]
+__all__ = [
+    "certificate_text",
+    "dictionary",
+    "dictionary_text",
+    "file_name",
+    "model_zip",
+    "reviewed_file",
+]
 
+TEXT = ("str", "string", "object", "category")  # types of columns that spreadsheets could run
+ESCAPED = "text that begins with =, +, -, @, a tab or a line break has an apostrophe in front"
 MODEL_ENDINGS = (".json", ".safetensors")  # what models save; nothing else goes into a ZIP
 
 
@@ -90,8 +99,14 @@ def model_zip(store: RunStore, run: RunRecord) -> bytes:
     return buffer.getvalue()
 
 
-def dictionary(run: RunRecord) -> pd.DataFrame:
-    """One row a column: name, type, what may stand in it and where that was taken from."""
+def dictionary(run: RunRecord, *, escaped: bool = False) -> pd.DataFrame:
+    """One row a column: name, type, what may stand in it and where that was taken from.
+
+    Args:
+      run: whose.
+      escaped: whether the file it goes with was made safe for spreadsheets; its text columns then
+        say so.
+    """
     return pd.DataFrame(
         [
             {
@@ -101,9 +116,20 @@ def dictionary(run: RunRecord) -> pd.DataFrame:
                 "what may stand in it": declared(c).removeprefix(f"{c.name}: "),
                 "known": origin(c),
             }
+            | ({"in the file": ESCAPED if c.dtype in TEXT else ""} if escaped else {})
             for c in run.schema.domain().columns
         ]
     )
+
+
+def dictionary_text(run: RunRecord, *, escaped: bool = False) -> str:
+    """The dictionary as CSV; it is opened in spreadsheets, so names in it are always made safe.
+
+    Args:
+      run: whose.
+      escaped: as for `dictionary`.
+    """
+    return csv_text(dictionary(run, escaped=escaped), escape_formulas=True)
 
 
 def certificate_text(certificate: dict[str, Any]) -> str:

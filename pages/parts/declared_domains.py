@@ -8,13 +8,14 @@ from core.runs.execution.privacy_certificate import declared, origin
 from core.runs.storage.records import TableRecord
 from core.services import tables
 from core.table.schema import DomainColumn
+from pages.parts.plain import plain
 
 
 def dangers(table: TableRecord) -> None:
     """A warning that names the lists whose declaration would publish values of few rows."""
     sentences = tables.dangers(table)
     if sentences:
-        text = "\n".join(f"- {sentence}" for sentence in sentences)
+        text = "\n".join(f"- {plain(sentence)}" for sentence in sentences)
         st.warning(f"Before you declare anything public:\n{text}", icon=":material/warning:")
 
 
@@ -26,4 +27,4 @@ def render(table: TableRecord) -> None:
             public = DomainColumn.of(column)
             if public.declared:
                 where = f" — *{origin(public)}*" if origin(public) else ""
-                st.markdown(f"- {declared(public)}{where}")
+                st.markdown(f"- {plain(declared(public))}{where}")

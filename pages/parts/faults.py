@@ -14,6 +14,7 @@ from core.privacy.ledger.ledger import LedgerError
 from core.runs.storage.errors import RunStoreError, storage_trouble
 from core.table.io.read import TableReadError
 from core.table.schema import SchemaError
+from pages.parts.plain import plain
 
 __all__ = ["UNFORESEEN", "plain_errors"]
 
@@ -47,7 +48,7 @@ def plain_errors() -> Iterator[None]:
     except NO_FAULTS:
         raise
     except REFUSALS as error:
-        st.error(str(error), icon=":material/error:")
+        st.error(plain(error), icon=":material/error:")
     except BaseException as error:
         _log.error("Fault on a page", exc_info=error)
         trouble = storage_trouble(error)

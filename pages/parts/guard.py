@@ -1,53 +1,120 @@
-"""Who may see what. Without a secrets file the server is for the person at this machine.
+"""Who may do what. Without a secrets file the server is for the person at this machine.
 
 A secrets file means that somebody wanted sign-in: one that cannot be read, or does not say how,
-locks the server for everybody, since opening it would make whoever comes a steward.
+locks the server for everybody, since opening it would make whoever comes a steward. It is read
+anew each time, so a role that is taken away there is gone with the next click.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, get_args
 
 import streamlit as st
 from streamlit import config
 
-Role = Literal["steward", "reviewer"]
+from pages.parts.plain import plain
+
+Role = Literal["steward", "reviewer", "privacy_officer"]
+ROLES: tuple[Role, ...] = get_args(Role)
 OPEN = "sign_in"  # `sign_in = false` at the top of a secrets file: nobody is asked
+NEEDED = ("redirect_uri", "cookie_secret")  # in [auth]; what else it needs depends on the provider
+SHORTEST_SECRET = 32  # characters: who guesses it writes cookies that make anybody a steward
+SIGN_IN_SECONDS = 12 * 3600  # Streamlit's cookie lasts 30 days, longer than a day's work needs
+CLOCKS_APART = 300  # seconds that the provider's clock may be ahead of ours
 _log = logging.getLogger(__name__)
 
 
-def _problem() -> str:
-    """Why nobody may come in; "" where sign-in is configured, or was never wanted."""
-    wanted, configured = [], False
+def _read() -> tuple[dict[str, Any], str]:
+    """All secrets, and why nobody may come in; "" where sign-in is configured or not wanted."""
+    secrets: dict[str, Any] = {}
+    wanted = []
     for file in map(Path, config.get_option("secrets.files")):
         if not file.exists():
             continue
         try:
-            secrets = tomllib.loads(file.read_text(encoding="utf-8"))
+            found = tomllib.loads(file.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            return f"{file} cannot be read: {error}"
-        if secrets.get(OPEN) is False and "auth" not in secrets:
-            continue
-        wanted.append(str(file))
-        configured = configured or isinstance(secrets.get("auth"), dict)
-    if wanted and not configured:
-        return (
+            return {}, f"{file} cannot be read: {error}"
+        if found.get(OPEN) is not False or "auth" in found:
+            wanted.append(str(file))
+        secrets |= found  # as Streamlit does: of two files the later one holds
+    if not wanted:
+        return {}, ""
+    auth = secrets.get("auth")
+    if not isinstance(auth, dict):
+        return {}, (
             f"{wanted[0]} has no section [auth], spelt just so. Write one, or `{OPEN} = false` at "
             "its top if nobody shall sign in."
         )
-    return ""
+    missing = [name for name in NEEDED if not isinstance(auth.get(name), str)]
+    if missing:
+        return {}, f"{wanted[0]}: [auth] lacks {' and '.join(missing)}."
+    if len(auth["cookie_secret"]) < SHORTEST_SECRET:
+        return {}, f"{wanted[0]}: cookie_secret has fewer than {SHORTEST_SECRET} characters."
+    return secrets, ""
 
 
-def _configured() -> bool:
-    return st.secrets.load_if_toml_exists() and "auth" in st.secrets
+def configured() -> bool:
+    """Whether people sign in here, or would if the secrets were not set up wrongly."""
+    secrets, problem = _read()
+    return bool(problem) or "auth" in secrets
+
+
+def fresh(claims: Mapping[str, Any]) -> bool:
+    """Whether these claims are of somebody who signed in, not too long ago."""
+    issued = claims.get("iat")
+    if not claims.get("is_logged_in") or not isinstance(issued, int | float):
+        return False
+    return -CLOCKS_APART <= time.time() - issued <= SIGN_IN_SECONDS
+
+
+def address_of(claims: Mapping[str, Any]) -> str:
+    """The address that claims vouch for, in lower case; "" where they do not."""
+    if not fresh(claims) or str(claims.get("email_verified", True)).lower() != "true":
+        return ""
+    return str(claims.get("email") or "").strip().lower()
+
+
+def roles_of(address: str) -> set[Role]:
+    """What an address may be, as the secrets now say; everything where nobody signs in.
+
+    Roles are lists of e-mail addresses under [roles].
+    """
+    secrets, problem = _read()
+    if problem:
+        return set()
+    if "auth" not in secrets:
+        return set(ROLES)
+    return {role for role in ROLES if address and address in _listed(secrets, role)}
+
+
+def _listed(secrets: Mapping[str, Any], role: Role) -> set[str]:
+    """The addresses that have a role; a list that is none names nobody."""
+    roles = secrets.get("roles")
+    names = roles.get(role) if isinstance(roles, dict) else None
+    return {str(name).strip().lower() for name in names} if isinstance(names, list) else set()
+
+
+def people() -> list[str]:
+    """The addresses of everybody who may see tables."""
+    secrets, _ = _read()
+    return sorted(_listed(secrets, "steward") | _listed(secrets, "reviewer"))
 
 
 def signed_in() -> bool:
     """Whether this server has nothing to ask of whoever is here."""
-    return not _problem() and (not _configured() or bool(st.user.is_logged_in))
+    _, problem = _read()
+    return not problem and (not configured() or fresh(_claims()))
+
+
+def _claims() -> Mapping[str, Any]:
+    claims: Mapping[str, Any] = st.user.to_dict()
+    return claims
 
 
 def sign_in() -> None:
@@ -55,7 +122,7 @@ def sign_in() -> None:
 
     Where they cannot be understood everybody is stopped; the console says why.
     """
-    problem = _problem()
+    _, problem = _read()
     if problem:
         _log.error("Sign-in: %s", problem)
         st.error(
@@ -71,43 +138,53 @@ def sign_in() -> None:
     st.stop()
 
 
+def address() -> str:
+    """The signed-in person's address, in lower case; "" without sign-in."""
+    return address_of(_claims()) if configured() else ""
+
+
 def person() -> str:
     """The signed-in person's name or address; "" without sign-in."""
-    if not _configured():
+    if not configured():
         return ""
-    return str(st.user.get("name") or st.user.get("email") or "")
+    claims = _claims()
+    return str(claims.get("name") or claims.get("email") or "")
+
+
+def roles() -> set[Role]:
+    """What this person may be."""
+    return roles_of(address())
 
 
 def steward() -> bool:
     """Whether this person is a steward; without sign-in whoever is at this machine is."""
-    return not _problem() and (not _configured() or "steward" in _roles())
+    return "steward" in roles()
 
 
-def _roles() -> set[str]:
-    """What the person may be; an address that the provider says is not verified may be nothing."""
-    if st.user.get("email_verified", True) is False:
-        return set()
-    roles = st.secrets.get("roles", {})
-    address = str(st.user.get("email", "")).lower()
-    return {
-        role
-        for role in ("steward", "reviewer")
-        if address in {name.lower() for name in roles.get(role, [])}
-    }
+def sets_limits() -> bool:
+    """Whether this person may set limits: privacy officers, and stewards where none is named."""
+    if "privacy_officer" in roles():
+        return True
+    return steward() and not _listed(_read()[0], "privacy_officer")
 
 
-def require(role: Role) -> None:
-    """Begin a page: stop unless the person has the role. Reviewers see, stewards also do.
-
-    Roles are lists of e-mail addresses under [roles] in the server's secrets.
-    """
+def require(*any_of: Role) -> None:
+    """Begin a page: stop unless the person has one of these roles."""
     sign_in()
-    if not _configured():
-        return
-    if _roles() & ({"steward"} if role == "steward" else {"steward", "reviewer"}):
+    if roles() & set(any_of):
         return
     st.error(
         "Your account may not open this page. Nothing was shown or changed. "
         "Ask whoever runs this server to add you."
     )
     st.stop()
+
+
+def who_is_here() -> None:
+    """Who is signed in, and the way out; nothing where nobody signs in."""
+    if not configured():
+        return
+    with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center"):
+        named = ", ".join(sorted(roles())).replace("_", " ") or "no role"
+        st.caption(f"{plain(person())} · {named}", width="content")
+        st.button("Sign out", on_click=st.logout, type="tertiary", icon=":material/logout:")

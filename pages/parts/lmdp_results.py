@@ -11,6 +11,7 @@ from core.runs.storage.records import RunRecord
 from core.services import reviews
 from pages.parts import report_scores, shared
 from pages.parts.lmdp_tags import NOT_PEOPLE
+from pages.parts.plain import plain
 from pages.parts.shared import Badge
 
 CERTIFICATE_BADGES = {
@@ -56,23 +57,23 @@ def _group(
     report: dict[str, Any],
 ) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"**{group}**: {', '.join(names)}")
+        st.markdown(f"**{plain(group)}**: {plain(', '.join(names))}")
         if paid is not None:
             CERTIFICATE_BADGES[paid["granted"]].show()
         if check is not None:
             CHECK_BADGES[check["differs"]].show()
     if check is not None:
-        st.markdown(marginal_shift.verdict_words(check))
+        st.markdown(plain(marginal_shift.verdict_words(check)))
         st.caption(
             f"Two-sample test p = {check['p_two_sample']:.3f}, Stein test p = "
             f"{check['p_stein']:.3f}; both must be at most {check['alpha']:g}. Made from real rows "
             "without noise: do not quote these p-values outside."
         )
     if paid is not None:
-        st.caption(marginal_shift.certificate_words(paid))
+        st.caption(plain(marginal_shift.certificate_words(paid)))
     with st.expander("Real and released, one above the other", icon=":material/stacked_bar_chart:"):
         shown = [name for name in names if name in report["columns"]]
         for place, name in shared.tiles(shown):
             with place:
-                st.markdown(name)
+                st.markdown(plain(name))
                 report_scores.column(report, name, key=f"hidden_{group}_{name}")

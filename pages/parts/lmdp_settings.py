@@ -16,6 +16,7 @@ from core.services.plan_advice import certificate_offers
 from core.services.planning import DEFAULT_SHIFT
 from pages.parts import shared
 from pages.parts.lmdp_tags import NOT_PEOPLE
+from pages.parts.plain import plain
 
 SHIFTS = {0.0: "none", 0.4: "slightly", DEFAULT_SHIFT: "clearly", 0.95: "strongly"}
 
@@ -42,7 +43,8 @@ def choose(table: TableRecord, card: Card, epsilon: float) -> LmdpChoice:
     if not groups:
         return LmdpChoice()
     st.subheader("Hidden distributions", anchor=False)
-    st.markdown("  \n".join(f"**{g}**: {', '.join(columns)}" for g, columns in groups.items()))
+    named = (f"**{plain(g)}**: {plain(', '.join(columns))}" for g, columns in groups.items())
+    st.markdown("  \n".join(named))
     private = math.isfinite(epsilon)
     shift = st.select_slider(
         "How different from the real ones?",
@@ -123,7 +125,7 @@ def confirm(table: TableRecord, plan: Plan) -> tuple[bool, str]:
     problem = ledger.objection(table.people, plan, table.schema.domain())
     if problem is None:
         return True, ""
-    st.error(problem, icon=":material/visibility:")
+    st.error(plain(problem), icon=":material/visibility:")
     typed = st.text_input(
         "Confirm in words that the hidden distributions may become known",
         max_chars=300,

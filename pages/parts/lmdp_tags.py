@@ -10,6 +10,7 @@ from core.runs.storage.records import TableRecord
 from core.services import tables
 from core.table.profile import ColumnProfile
 from pages.parts import schema_editor, shared
+from pages.parts.plain import plain
 
 GROUPS = ("", "group 1", "group 2", "group 3", "group 4")
 EXPLAINED = (
@@ -69,10 +70,10 @@ def _pictures(table: TableRecord) -> None:
     )
     profiles = {c["name"]: ColumnProfile.model_validate(c) for c in table.profile["columns"]}
     for group, names in table.schema.sensitive.items():
-        st.markdown(f"**{group}** :gray[{len(names)} column{'s' if len(names) > 1 else ''}]")
+        st.markdown(f"**{plain(group)}** :gray[{len(names)} column{'s' if len(names) > 1 else ''}]")
         for place, name in shared.tiles(names, 2, border=True):
             with place:
-                st.markdown(f"{name}")
+                st.markdown(plain(name))
                 shared.picture(
                     shift_figure(profiles[name].model_dump(mode="json")),
                     key=f"shift_{table.id}_{name}",

@@ -10,6 +10,7 @@ import streamlit as st
 from core.export.findings import boosting_words, findings
 from core.figures.column import column_figure, describe_column
 from pages.parts import shared
+from pages.parts.plain import plain
 
 HEADLINES = ("tvd_1way", "tvd_2way", "wscore_pca", "tstr_auroc", "tstr_r2", "prediction_gap")
 MOST = 4  # cards in a row
@@ -30,7 +31,7 @@ def summary(report: dict[str, Any]) -> None:
     with st.container(border=True):
         for finding in sentences:
             icon, colour, word = CARDS[finding.kind]
-            st.markdown(f":{colour}-badge[{icon} {word}] {finding.text}")
+            st.markdown(f":{colour}-badge[{icon} {word}] {plain(finding.text)}")
 
 
 def scores(report: dict[str, Any]) -> None:
@@ -105,8 +106,8 @@ def _score(score: dict[str, Any]) -> None:
         delta=f"{score['goal']} is closer{real}",
         delta_color="off",
         delta_arrow="off",
-        help=f"{score['meaning']} Range {score['low']:g} to {score['high']:g}. {score['note']} "
-        f"Source: {score['source']}",
+        help=f"{score['meaning']} Range {score['low']:g} to {score['high']:g}. "
+        f"{plain(score['note'])} Source: {score['source']}",
         border=True,
     )
 
@@ -116,8 +117,8 @@ def utility(report: dict[str, Any]) -> None:
     if not report["utility"]:
         return
     st.markdown(
-        f"**Predicting “{report['target']}”**: the same model trained on each table, tested on the "
-        "same real rows."
+        f"**Predicting “{plain(report['target'])}”**: the same model trained on each "
+        "table, tested on the same real rows."
     )
     st.dataframe(
         report["utility"],

@@ -13,7 +13,8 @@ from core.runs.storage import notes
 from core.runs.storage.inside_views import record_view
 from core.runs.storage.records import RunRecord
 from core.services import export, reviews
-from pages.parts import guard, review_discussion, shared
+from pages.parts import downloads, guard, review_discussion, shared
+from pages.parts.plain import plain
 from pages.parts.shared import Badge
 
 NO_OUTSIDE = (
@@ -90,7 +91,7 @@ def chosen_how(run: RunRecord) -> None:
     """What the run's certificate says of the choice among runs, if anything."""
     words = reviews.selection_words(shared.store(), run)
     if words:
-        st.caption(f":material/rule: Its certificate says: {words}")
+        st.caption(f":material/rule: Its certificate says: {plain(words)}")
 
 
 def take_along(run: RunRecord, report: dict[str, Any], view: View) -> None:
@@ -107,13 +108,14 @@ def take_along(run: RunRecord, report: dict[str, Any], view: View) -> None:
         if not report["complete"]:
             st.caption("The file can be made once everything is compared.")
             return
-        st.download_button(
+        downloads.offer(
             f"Report as one file, {view}",
-            data=lambda: _file(run, report, view),
+            lambda: _file(run, report, view),
+            table_id=run.table_id,
+            role="reviewer",
             file_name=export.file_name(run, f"review-{view}.html"),
             mime="text/html",
             icon=":material/html:",
-            on_click="ignore",
             help="Opens in any browser without a network. It is stamped with who may see it.",
         )
 

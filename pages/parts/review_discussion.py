@@ -16,6 +16,7 @@ from core.runs.storage.inside_views import recorded_views
 from core.runs.storage.notes import Comment, Decision, Rule
 from core.runs.storage.records import RunRecord
 from pages.parts import guard, shared
+from pages.parts.plain import plain
 from pages.parts.shared import Badge
 
 NAME = "my_name"  # of this session's person, where nobody signs in
@@ -55,7 +56,7 @@ def pin(talk: Talk, about: str) -> None:
     comments = [comment for comment in talk.comments if comment.about == about]
     for comment in comments:
         if not comment.settled_by:
-            st.caption(f":material/chat_bubble: **{comment.author}**: {comment.text}")
+            st.caption(f":material/chat_bubble: **{plain(comment.author)}**: {plain(comment.text)}")
     label = f"Comment ({len(comments)})" if comments else "Comment"
     if st.button(label, key=f"pin_{about}", icon=":material/add_comment:", type="tertiary"):
         _ask(talk.run, about, talk.view)
@@ -64,7 +65,7 @@ def pin(talk: Talk, about: str) -> None:
 @st.dialog("Comment")
 @shared.plain_errors()
 def _ask(run: RunRecord, about: str, view: View) -> None:
-    st.markdown(f"On **{title(about)}**")
+    st.markdown(f"On **{plain(title(about))}**")
     with st.form("comment_form", border=False):
         name = who("comment")
         text = st.text_area("What do you see?", max_chars=2_000)
@@ -86,7 +87,7 @@ def who(place: str) -> str:
     """The person's name: from sign-in where there is one, else as they write it."""
     known = guard.person()
     if known:
-        st.caption(f"As {known}")
+        st.caption(f"As {plain(known)}")
         return known
     typed: str = st.text_input(
         "Your name", st.session_state.get(NAME, ""), max_chars=120, key=f"name_{place}"
@@ -152,10 +153,11 @@ def _verdicts(run: RunRecord, view: View) -> None:
         st.caption("Nobody has given one yet.")
     for verdict in verdicts:
         VERDICT_BADGES[verdict.decision].show()
-        st.markdown(f"**{verdict.author}** :gray[{_when(verdict.time)}]  \n{verdict.text}")
+        st.markdown(f"**{plain(verdict.author)}** :gray[{_when(verdict.time)}]")
+        st.text(verdict.text)
     waits = notes.missing(shared.store(), table_id=run.table_id, run_id=run.id)
     if waits:
-        st.caption(f":material/block: Download waits: {waits}")
+        st.caption(f":material/block: Download waits: {plain(waits)}")
 
 
 def _inside_views(run: RunRecord) -> None:
@@ -168,7 +170,9 @@ def _inside_views(run: RunRecord) -> None:
         if view.run_id == run.id
     ]
     if viewers:
-        st.caption(f":material/visibility: Real data was in sight first of: {', '.join(viewers)}.")
+        st.caption(
+            f":material/visibility: Real data was in sight first of: {plain(', '.join(viewers))}."
+        )
 
 
 def _rule(run: RunRecord) -> None:
@@ -207,11 +211,12 @@ def _comments(talk: Talk) -> None:
 def _comment(run: RunRecord, comment: Comment) -> None:
     with st.container(border=True):
         st.markdown(
-            f"**{comment.author}** on **{title(comment.about)}** :gray[{_when(comment.time)}]"
+            f"**{plain(comment.author)}** on **{plain(title(comment.about))}** "
+            f":gray[{_when(comment.time)}]"
         )
         st.text(comment.text)
         if comment.settled_by:
-            st.caption(f":material/check: Settled by {comment.settled_by}")
+            st.caption(f":material/check: Settled by {plain(comment.settled_by)}")
         elif st.button("Settled", key=f"settle_{comment.id}", icon=":material/check:"):
             notes.settle(
                 shared.store(),

@@ -9,6 +9,8 @@ from typing import NoReturn
 
 import streamlit as st
 
+from pages.parts import guard
+
 ROUTES = {
     "tables": ("Tables", ":material/table:"),
     "plan": ("Plan", ":material/tune:"),
@@ -17,17 +19,37 @@ ROUTES = {
     "download": ("Download", ":material/download:"),
     "ledger": ("Ledger", ":material/receipt_long:"),
 }
+# for whom a page is listed; each page begins by asking `guard.require` itself
+LISTED: dict[str, set[guard.Role]] = {
+    "review": {"steward", "reviewer"},
+    "ledger": {"steward", "privacy_officer"},
+}
+FIRST = "tables"
 
 
 def page(name: str) -> st.Page:
-    """The page called `name`, rendering on demand."""
+    """The page called `name`, rendering on demand; listed for those who may open it."""
     title, icon = ROUTES[name]
+    own = guard.roles() if guard.signed_in() else set()
 
     def render() -> None:
+        if name == FIRST and own and not _listed(name, own):
+            go(next(other for other in ROUTES if _listed(other, own)))
         importlib.import_module(f"pages.{name}").render()
 
     render.__name__ = name
-    return st.Page(render, title=title, icon=icon, url_path=name, default=name == "tables")
+    return st.Page(
+        render,
+        title=title,
+        icon=icon,
+        url_path=name,
+        default=name == FIRST,
+        visibility="visible" if _listed(name, own) else "hidden",
+    )
+
+
+def _listed(name: str, roles: set[guard.Role]) -> bool:
+    return bool(LISTED.get(name, {"steward"}) & roles)
 
 
 def pages() -> list[st.Page]:
@@ -36,12 +58,12 @@ def pages() -> list[st.Page]:
 
 
 def front_door() -> None:
-    """Run app.py, for a page file that the server executed without it.
+    """Run front.py, for a page file that a server executed without it.
 
-    Until some session has called `st.navigation`, a server asked for /review runs pages/review.py
-    alone. Going through app.py brings the sign-in, the navigation and the page that was asked for.
+    A server that is started on another file beside `pages` runs pages/review.py alone when it is
+    asked for /review. Going through front.py brings the sign-in, the navigation and the page.
     """
-    runpy.run_path(str(Path(__file__).resolve().parents[2] / "app.py"), run_name="__main__")
+    runpy.run_path(str(Path(__file__).with_name("front.py")), run_name="__main__")
 
 
 def go(name: str, **query: str) -> NoReturn:

@@ -19,7 +19,8 @@ from core.runs.storage.notes import Decision
 from core.runs.storage.records import RunRecord
 from core.services import reviews
 from core.services.reviews import Ranking
-from pages.parts import guard, report_scores, report_view, review_discussion, shared
+from pages.parts import guard, report_scores, report_view, review_discussion, shared, visible
+from pages.parts.plain import plain
 
 NOISY, BAND = "↓ Noisy score", "± (noise)"
 NOISY_MEANING = (
@@ -33,7 +34,7 @@ Reports = Sequence[tuple[RunRecord, dict[str, Any]]]
 
 def render(run: RunRecord) -> None:
     """Compare runs of the table that `run` was made from."""
-    runs = [r for r in shared.store().runs(run.table_id) if r.state is State.DONE]
+    runs = [r for r in visible.runs(shared.store(), run.table_id) if r.state is State.DONE]
     view: View = "outside"
     if report_view.may_look_inside(run.table_id):
         view = report_view.switch(runs, place="views")
@@ -42,7 +43,7 @@ def render(run: RunRecord) -> None:
     wanted = [i for i in st.query_params.get("runs", "").split(",") if i in by_id]
     labels = shared.told_apart({key: shared.run_label(r) for key, r in by_id.items()})
     chosen = st.multiselect(
-        f"Runs of {run.table_name}",
+        f"Runs of {plain(run.table_name)}",
         list(by_id),
         default=wanted or list(by_id)[:FIRST],
         format_func=labels.__getitem__,
@@ -133,8 +134,8 @@ def _curve(reports: Reports) -> None:
     goal = scores[-1][1]["goal"]
     title = f"{titles[key]} ({goal} is closer)"
     sentence = tradeoff_words(points, titles[key], goal)
-    st.plotly_chart(tradeoff_figure(points, title), key="tradeoff", alt=sentence)
-    st.caption(f"{sentence} Dotted: the same score of real data.")
+    st.plotly_chart(shared.inert(tradeoff_figure(points, title)), key="tradeoff", alt=sentence)
+    st.caption(f"{plain(sentence)} Dotted: the same score of real data.")
 
 
 def _pictures(reports: Reports, labels: dict[str, str]) -> None:
@@ -144,7 +145,7 @@ def _pictures(reports: Reports, labels: dict[str, str]) -> None:
     what = st.selectbox("Picture", [*pictures, *columns])
     for place, (run, report) in shared.tiles(reports, min(3, len(reports))):
         with place:
-            st.markdown(f"**{labels[run.id]}**")
+            st.markdown(f"**{plain(labels[run.id])}**")
             key = f"multiple_{run.id}"
             drawn = pictures[what].drawn(report) if what in pictures else None
             if drawn is not None:
@@ -160,7 +161,9 @@ def _pick(runs: list[RunRecord], labels: dict[str, str]) -> None:
     table = runs[0].table_id
     picked = notes.picked(shared.store(), table)
     if picked is not None and picked[0] in labels:
-        st.success(f"{labels[picked[0]]}, picked by {picked[1]}.", icon=":material/trophy:")
+        st.success(
+            f"{plain(labels[picked[0]])}, picked by {plain(picked[1])}.", icon=":material/trophy:"
+        )
     if not guard.steward():
         return
     seen = viewed_runs(shared.store(), runs[0].people)
@@ -171,7 +174,7 @@ def _pick(runs: list[RunRecord], labels: dict[str, str]) -> None:
         )
     by_id = {run.id: run for run in runs}
     with st.form("pick_form"):
-        chosen = st.radio("Pick a run", list(by_id), format_func=labels.__getitem__)
+        chosen = st.radio("Pick a run", list(by_id), format_func=lambda key: plain(labels[key]))
         name = review_discussion.who("pick")
         sent = st.form_submit_button("Pick this run", icon=":material/trophy:")
     if sent and chosen is not None:
@@ -183,12 +186,14 @@ def _pick_by_scores(runs: list[RunRecord], ranked: Ranking, labels: dict[str, st
     """The choice that needs no look at real data, with how sure it is."""
     store = shared.store()
     st.markdown("**By the noisy scores**, without looking at real data")
-    st.markdown(f"Closest: {labels[ranked.best]}. Against the next one: {words(ranked.lead)}")
+    st.markdown(
+        f"Closest: {plain(labels[ranked.best])}. Against the next one: {words(ranked.lead)}"
+    )
     looked = reviews.inside_view_words(store, runs[0].people, run_id=ranked.best)
     if looked:
         st.caption(
             ":material/visibility: Inside views of other runs about these people were open, so "
-            f"its certificate says all the same: {looked}"
+            f"its certificate says all the same: {plain(looked)}"
         )
     if not guard.steward():
         return

@@ -14,6 +14,7 @@ from core.table.grid import grid_of
 from core.table.holdout import SHARES
 from core.table.schema import Column, Kind
 from pages.parts import declared_domains, shared
+from pages.parts.plain import plain
 
 COLUMNS = {
     "column": st.column_config.TextColumn("Column", disabled=True, pinned=True),
@@ -103,10 +104,10 @@ def _holdout(table: TableRecord) -> None:
 
 def _doubts(table: TableRecord) -> None:
     declared_domains.dangers(table)
-    lines = [f"- {sentence}" for sentence in tables.reading_doubts(table)]
+    lines = [f"- {plain(sentence)}" for sentence in tables.reading_doubts(table)]
     doubts = [(c.name, c.note) for c in table.schema.columns if c.note]
     doubts += tables.misfit_doubts(table).items()
-    lines += [f"- **{name}**: {note}" for name, note in doubts]
+    lines += [f"- **{plain(name)}**: {plain(note)}" for name, note in doubts]
     if lines:
         text = "\n".join(lines)
         st.info(f"Worth a look:\n{text}", icon=":material/help:")

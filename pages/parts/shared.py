@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,13 +24,15 @@ from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.services.runs import Progress, open_store
-from pages.parts import routes
+from pages.parts import routes, visible
 from pages.parts.faults import plain_errors as plain_errors
+from pages.parts.plain import plain
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 T = TypeVar("T")
+LINK = re.compile(r"(?:<|\\u003c)(?=/?a\b)", re.IGNORECASE)  # in JSON, which may escape the bracket
 
 
 @dataclass(frozen=True)
@@ -80,9 +84,9 @@ def change() -> Iterator[None]:
 
 
 def header(title: str, text: str) -> None:
-    """A page's title and one sentence on what it is for."""
-    st.title(title, anchor=False)
-    st.caption(text)
+    """A page's title and one sentence on what it is for; both are shown as they stand."""
+    st.title(plain(title), anchor=False)
+    st.caption(plain(text))
 
 
 def nothing_yet(text: str, button: str, target: str) -> None:
@@ -105,9 +109,9 @@ def chosen_table() -> TableRecord | None:
     if wanted is None:
         return None
     try:
-        return store().table(wanted)
+        return visible.table(store(), wanted)
     except NotFoundError as error:
-        st.warning(f"{error} The address may be old.")
+        st.warning(f"{plain(error)} The address may be old.")
         return None
 
 
@@ -125,7 +129,7 @@ def chosen_run(*, states: tuple[State, ...] | None = None) -> RunRecord | None:
     Args:
       states: only runs in these states are offered in the list.
     """
-    known = {run.id: run for run in store().runs()}
+    known = {run.id: run for run in visible.runs(store())}
     by_id = {key: run for key, run in known.items() if states is None or run.state in states}
     wanted = st.query_params.get("run")
     if wanted is not None and wanted not in known:
@@ -187,7 +191,14 @@ def stages(plan: Plan, *, key: str) -> None:
 
 def picture(figure: Figure, *, key: str, alt: str) -> None:
     """A figure without a tool bar, and its sentence for screen readers."""
-    st.plotly_chart(figure, key=key, alt=alt, config={"displayModeBar": False})
+    st.plotly_chart(inert(figure), key=key, alt=alt, config={"displayModeBar": False})
+
+
+def inert(figure: Figure) -> Figure:
+    """The figure without links: Plotly takes HTML's from any text, names of columns too."""
+    text = figure.to_json()
+    without = LINK.sub("&lt;", text)
+    return figure if without == text else type(figure)(json.loads(without))
 
 
 def tiles(

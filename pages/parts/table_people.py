@@ -6,7 +6,8 @@ import streamlit as st
 
 from core.runs.accounts import people
 from core.runs.storage.records import TableRecord
-from pages.parts import shared
+from pages.parts import guard, shared, visible
+from pages.parts.plain import plain
 
 EXPLAINED = (
     "What is released about people adds up over all tables they are in, whatever the columns are "
@@ -14,6 +15,7 @@ EXPLAINED = (
     "out of training belong to it too: they are looked at when columns are proposed, pictured and "
     "compared with earlier tables."
 )
+OTHERS = "others' tables, account"
 FRESH = "people no earlier table is about"
 
 
@@ -21,7 +23,7 @@ def render(table: TableRecord) -> None:
     """The question, or a line that there is nothing to ask."""
     store = shared.store()
     answer = people.account_choice(store, table.id)
-    names = people.account_names(store, without=table.id)
+    names = _named(people.account_names(store, without=table.id))
     with st.container(border=True):
         st.markdown("**Whose people are these?**", help=EXPLAINED)
         if not names:
@@ -30,7 +32,7 @@ def render(table: TableRecord) -> None:
             )
             return
         for other in answer.linked:
-            st.markdown(f":material/group: {other.evidence}")
+            st.markdown(f":material/group: {_evidence(other)}")
         if not answer.linked:
             st.caption("No earlier table shares enough rows with this one to be about its people.")
         options = [*names, people.NEW]
@@ -45,7 +47,7 @@ def render(table: TableRecord) -> None:
         )
         wanted = table.people if chosen == current else chosen
         if answer.words and wanted == table.people:
-            st.caption(f"Kept apart by the steward: “{answer.words}”. Certificates say so.")
+            st.caption(f"Kept apart by the steward: “{plain(answer.words)}”. Certificates say so.")
         elif any(other.people != wanted for other in answer.linked):
             _in_words(table, wanted)
         elif wanted != table.people:
@@ -72,3 +74,28 @@ def _in_words(table: TableRecord, wanted: str) -> None:
     if st.button("Keep these people apart", key=f"keep_apart_{table.id}", disabled=not words):
         with shared.change():
             people.change_account(shared.store(), table.id, wanted, words)
+
+
+def _named(names: dict[str, str]) -> dict[str, str]:
+    """The accounts' names; of those that hold a table this person may not see, none."""
+    away = _strangers()
+    others = {key: f"{OTHERS} {place}" for place, key in enumerate(sorted(away & set(names)), 1)}
+    return names | others
+
+
+def _evidence(other: people.LinkedAccount) -> str:
+    """Why an account is proposed; without the names of tables this person may not see."""
+    if other.people in _strangers():
+        return "Rows of this table are also in a table of somebody else here."
+    return plain(other.evidence)
+
+
+def _strangers() -> set[str]:
+    """Accounts whose names this person may not read: those not all of whose tables they see."""
+    if not guard.configured():
+        return set()
+    store = shared.store()
+    seen = {table.id for table in visible.tables(store)}
+    named = {table.people for table in store.tables()}
+    hidden = {table.people for table in store.tables() if table.id not in seen}
+    return hidden | (set(people.account_names(store)) - named)

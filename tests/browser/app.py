@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +48,10 @@ def browser_path() -> str:
 class Server:
     """`streamlit run app.py` on a free port over a workspace of its own."""
 
-    def __init__(self, home: Path, port: int | None = None):
+    def __init__(self, home: Path, port: int | None = None, flags: Sequence[str] = ()):
         self.home = home
-        self.port = port or _free_port()
+        self.flags = flags
+        self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.start()
 
@@ -60,10 +61,10 @@ class Server:
             [
                 sys.executable, "-m", "streamlit", "run", "app.py",
                 f"--server.port={self.port}", "--server.headless=true",
-                "--server.fileWatcherType=none", "--browser.gatherUsageStats=false",
+                "--server.fileWatcherType=none", "--browser.gatherUsageStats=false", *self.flags,
             ],
             cwd=ROOT,
-            env={**os.environ, "FACSIMILE_HOME": str(self.home)},
+            env={**os.environ, "FACSIMILE_HOME": str(self.home), "NO_PROXY": "127.0.0.1"},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )  # fmt: skip
@@ -82,16 +83,17 @@ class Server:
         self.process.wait()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listened on just now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 @contextlib.contextmanager
-def server(home: Path) -> Iterator[Server]:
+def server(home: Path, port: int | None = None, flags: Sequence[str] = ()) -> Iterator[Server]:
     """A server that is gone at the end, with the workers of its runs."""
-    running = Server(home)
+    running = Server(home, port, flags)
     try:
         yield running
     finally:

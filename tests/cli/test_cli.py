@@ -336,3 +336,18 @@ def test_review_writes_one_file_that_needs_no_network(
     kept = ["--keep-out", "0.25", "--model", "pearl", "--epsilon", "1"]
     assert main(["plan", str(real), *kept, "--json"]) == 0
     assert last_line(capsys.readouterr().out)["rows"] == 150
+
+
+def test_formulas_are_made_inert_on_request(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = pd.DataFrame({"=a": ["=1+1", "plain"] * 100, "n": [-1, -2] * 100})
+    frame.to_csv(tmp_path / "in.csv", index=False)
+    command = ["synth", str(tmp_path / "in.csv"), "--model", "pearl", "--epsilon", "5"]
+    command += ["--declare-public", "--rows", "40", "--escape-formulas", "--json", *FEW]
+    assert main([*command, "--out", str(tmp_path / "out.parquet")]) == 2
+    assert "--escape-formulas is for a .csv file" in capsys.readouterr().err
+    assert main([*command, "--out", str(tmp_path / "out.csv")]) == 0
+    assert last_line(capsys.readouterr().out)["formulas_escaped"] is True
+    text = (tmp_path / "out.csv").read_text()
+    assert text.startswith("'=a,n\n") and "\n=" not in text and "'-" not in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,18 @@ from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
 from pages.parts import faults
+from pages.parts.plain import JOINER
 
 
 def words(at: AppTest) -> str:
     """Everything the page says."""
     kinds = (at.markdown, at.caption, at.info, at.warning, at.error, at.success, at.title)
-    return "\n".join(str(element.value) for kind in kinds for element in kind)
+    return said("\n".join(str(element.value) for kind in kinds for element in kind))
+
+
+def said(markdown: str) -> str:
+    """Markdown as it is read, as far as `plain` escaped it."""
+    return re.sub(r"\\(?=[^\w\s]|_)", "", markdown).replace(JOINER, "")
 
 
 def buttons(at: AppTest) -> list[str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import streamlit as st
@@ -20,7 +22,7 @@ PAGES = [path.stem for path in FILES if path.stem != "__init__"]
 
 
 def app(**query: str) -> AppTest:
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30)
+    at = AppTest.from_file(str(ROOT / "pages/parts/front.py"), default_timeout=30)
     for key, value in query.items():
         at.query_params[key] = value
     return whole(at.run())
@@ -86,27 +88,42 @@ def test_page_files_run_nothing_and_guard_first(path):
 
 # -- who may open what --------------------------------------------------------------------------
 
-SECRETS = {
-    "auth": {"redirect_uri": "x"},
-    "roles": {"steward": ["Ann@x.org"], "reviewer": ["bob@x.org"]},
-}
+AUTH = f"""[auth]
+redirect_uri = "http://localhost/oauth2callback"
+cookie_secret = "{"s" * 32}"
+"""
+ROLES = (
+    AUTH
+    + """[roles]
+steward = ["Ann@x.org", "ada@x.org"]
+reviewer = ["bob@x.org"]
+"""
+)
+OFFICER = ROLES + 'privacy_officer = ["pat@x.org"]\n'
 
 
 @pytest.fixture
-def signed(show, monkeypatch):
+def secrets_file(tmp_path, monkeypatch):
+    file = tmp_path / "secrets.toml"
+
+    def write(text: str | bytes) -> None:
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+    files = {"secrets.files": [str(file)]}
+    monkeypatch.setattr(guard, "config", SimpleNamespace(get_option=files.get))
+    return write
+
+
+@pytest.fixture
+def signed(show, secrets_file, monkeypatch):
     """Open a page on a server with sign-in, as somebody."""
 
-    def opened(name: str, email: str | None) -> AppTest:
-        secrets = dict(SECRETS)
-        monkeypatch.setattr(guard, "_configured", lambda: True)
-        user = SimpleNamespace(is_logged_in=email is not None, get=lambda *_: email or "")
-        fake = SimpleNamespace(
-            **{n: getattr(st, n) for n in ("title", "write", "button", "login", "stop", "error")},
-            user=user,
-            secrets=secrets,
-        )
-        monkeypatch.setattr(guard, "st", fake)
-        return whole(show(name))
+    def opened(name: str, email: str | None, *, secrets: str = ROLES, **more: Any) -> AppTest:
+        query = {key: more.pop(key) for key in ("table", "run") if key in more}
+        secrets_file(secrets)
+        claims = {"is_logged_in": email is not None, "email": email, "iat": time.time()} | more
+        monkeypatch.setattr(guard, "_claims", lambda: claims)
+        return whole(show(name, **query))
 
     return opened
 
@@ -134,12 +151,36 @@ def test_stewards_open_every_page_however_their_address_is_spelt(table, signed, 
     assert not signed(name, "ann@X.org").error
 
 
+@pytest.mark.parametrize("verified", [False, "false", None])
+def test_an_address_that_is_not_verified_opens_nothing(signed, verified):
+    assert signed("tables", "ann@x.org", email_verified=verified).error
+    assert not signed("tables", "ann@x.org", email_verified=True).error
+
+
+@pytest.mark.parametrize("hours", [12.1, -1, None])
+def test_who_signed_in_long_ago_or_never_signs_in_again(table, signed, hours):
+    issued = None if hours is None else time.time() - 3600 * hours
+    assert buttons(signed("tables", "ann@x.org", iat=issued)) == ["Sign in"]
+
+
+def test_a_role_that_is_taken_away_is_gone_at_once(table, signed, secrets_file):
+    at = signed("tables", "ann@x.org")
+    assert not at.error
+    secrets_file(ROLES.replace("Ann@x.org", "eve@x.org"))
+    assert "may not open this page" in whole(at.run()).error[0].value
+
+
 @pytest.mark.parametrize("name", PAGES)
-def test_an_address_that_is_not_verified_opens_nothing(table, signed, name, monkeypatch):
-    signed(name, "ann@x.org")
-    claims = {"email": "ann@x.org", "email_verified": False}
-    monkeypatch.setattr(guard.st, "user", SimpleNamespace(is_logged_in=True, get=claims.get))
-    assert not guard.steward()
+def test_a_privacy_officer_sees_the_ledger_alone(table, signed, name):
+    at = signed(name, "pat@x.org", secrets=OFFICER)
+    assert bool(at.error) is (name != "ledger")
+
+
+def test_limits_are_the_officers_where_there_is_one(table, signed):
+    assert "Set this limit" in buttons(signed("ledger", "pat@x.org", secrets=OFFICER))
+    assert "Set this limit" in buttons(signed("ledger", "ann@x.org"))
+    at = signed("ledger", "ann@x.org", secrets=OFFICER)
+    assert "Set this limit" not in buttons(at) and "privacy officer sets" in words(at)
 
 
 WRONG = {
@@ -149,19 +190,9 @@ WRONG = {
     "no section": "auth = true\n",
     "nothing": "",
     "no text": b"\xff\xfe[auth]",
+    "no cookie secret": '[auth]\nredirect_uri = "x"\n',
+    "a cookie secret to guess": AUTH.replace("s" * 32, "s" * 31),
 }
-
-
-@pytest.fixture
-def secrets_file(tmp_path, monkeypatch):
-    file = tmp_path / "secrets.toml"
-
-    def write(text: str | bytes) -> None:
-        file.write_bytes(text if isinstance(text, bytes) else text.encode())
-
-    files = {"secrets.files": [str(file)]}
-    monkeypatch.setattr(guard, "config", SimpleNamespace(get_option=files.get))
-    return write
 
 
 @pytest.mark.parametrize("wrong", WRONG)

@@ -111,7 +111,7 @@ def test_every_file_of_a_done_run(store, start, show, downloads):
         f"{stem}.csv", f"{stem}.certificate.json", f"{stem}.dictionary.csv", f"{stem}.model.zip"
     }  # fmt: skip
     assert json.loads(downloads[f"{stem}.certificate.json"]()) == {"relation": "zero-out"}
-    dictionary = pd.read_csv(io.StringIO(downloads[f"{stem}.dictionary.csv"]()))
+    dictionary = pd.read_csv(io.BytesIO(downloads[f"{stem}.dictionary.csv"]()))
     assert dictionary["column"].tolist() == list(run.schema.names)
     with zipfile.ZipFile(io.BytesIO(downloads[f"{stem}.model.zip"]())) as archive:
         assert {name.rsplit(".")[-1] for name in archive.namelist()} == {"json", "safetensors"}
@@ -123,10 +123,13 @@ def test_the_bytes_are_the_reviewed_rows_in_the_asked_form(store, start, show, d
     # the button's number is the number of rows that were reviewed
     at = whole(show("download", run=run.id))
     name = "clinic-visits-synthetic-epsilon-1"
+    said = "has an apostrophe in front"
+    assert b"'=1+1" in downloads[f"{name}.csv"]()
+    assert said in downloads[f"{name}.dictionary.csv"]().decode()
+    whole(at.checkbox[0].uncheck().run())
     data = downloads[f"{name}.csv"]()
     assert data.startswith(b"visit_id,age,ward\na,30,=1+1\n")
-    whole(at.checkbox[0].check().run())
-    assert b"'=1+1" in downloads[f"{name}.csv"]()
+    assert said not in downloads[f"{name}.dictionary.csv"]().decode()
     at = whole(at.radio[0].set_value("parquet").run())
     assert not at.checkbox
     assert len(pd.read_parquet(io.BytesIO(downloads[f"{name}.parquet"]()))) == 3

@@ -128,7 +128,7 @@ def test_every_shown_paper_says_it_review_and_both_files(store, show, pair, down
         at = whole(show("review", run=pair[0].id, view=view))
         assert UNPAID in words(at)
         (name,) = (name for name in downloads if name.endswith(f"review-{view}.html"))
-        assert UNPAID in downloads[name]()
+        assert UNPAID in downloads[name]().decode()
 
 
 def test_without_privacy_there_is_no_claim_to_condition(store, start, show, pair, downloads):

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from core.services import tables
 from core.table.sample import sample_table
 from core.table.schema import DomainSource, Kind
-from tests.pages.screen import button, buttons, forget_statement, press, running, whole, words
+from tests.pages.screen import button, buttons, forget_statement, press, running, said, whole, words
 
 
 def upload(at: AppTest, name: str, data: bytes) -> AppTest:
@@ -195,7 +195,7 @@ def test_origin_and_danger_stand_where_the_steward_decides(store, table, show):
     forget_statement(table)
     for page in ("tables", "plan"):
         at = whole(show(page, table=table.id))
-        (warning,) = [w.value for w in at.warning if "declare anything public" in w.value]
+        (warning,) = [said(w.value) for w in at.warning if "declare anything public" in w.value]
         assert "`visit_id`: 400 of 400 values belong to one row each" in warning
     grid = show("tables", table=table.id).dataframe[0].value.set_index("column")
     assert grid.loc["visit_id", "rare"] == "400 of 400, 400 of one row"

@@ -36,6 +36,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 __all__ = [
     "UNRECORDED",
+    "AccessRow",
     "EventRow",
     "InsideViewRow",
     "NoteRow",
@@ -68,6 +69,19 @@ class TableRow(Base):
     people: Mapped[str]
     schema: Mapped[str] = mapped_column(Text)
     profile: Mapped[dict[str, Any]] = mapped_column(JSON)
+
+
+class AccessRow(Base):
+    """Who may see a table where people sign in; older tables have none."""
+
+    __tablename__ = "access"
+
+    table_id: Mapped[str] = mapped_column(
+        ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True
+    )
+    owner: Mapped[str]
+    shared: Mapped[list[str]] = mapped_column(JSON)
+    stewards: Mapped[bool]
 
 
 class RunRow(Base):

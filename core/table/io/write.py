@@ -11,11 +11,13 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
-__all__ = ["escape_formulas", "write_csv", "write_parquet"]
+__all__ = ["csv_text", "escape_formulas", "write_csv", "write_parquet"]
 
 Series: TypeAlias = "pd.Series[Any]"
 
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets run; OWASP "CSV injection"
+# What spreadsheets run (OWASP "CSV injection"); those of East Asia take the wide signs too.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+NUMBER = r"[+-]?\d+(?:[.,]\d+)?(?:[eE][+-]?\d+)?"
 
 
 def write_csv(frame: pd.DataFrame, path: Path, *, escape_formulas: bool = False) -> None:
@@ -27,10 +29,16 @@ def write_csv(frame: pd.DataFrame, path: Path, *, escape_formulas: bool = False)
       escape_formulas: put an apostrophe before text a spreadsheet would run as a formula; the
         file then no longer reads back as it was.
     """
-    if escape_formulas:
-        frame = _escaped(frame)
     with _replacing(path) as temporary:
-        frame.to_csv(temporary, index=False, encoding="utf-8", lineterminator="\n")
+        (_escaped(frame) if escape_formulas else frame).to_csv(
+            temporary, index=False, encoding="utf-8", lineterminator="\n"
+        )
+
+
+def csv_text(frame: pd.DataFrame, *, escape_formulas: bool = False) -> str:
+    """What `write_csv` writes, as text; for small frames."""
+    shown = _escaped(frame) if escape_formulas else frame
+    return str(shown.to_csv(index=False, lineterminator="\n"))
 
 
 def write_parquet(frame: pd.DataFrame, path: Path) -> None:
@@ -40,12 +48,13 @@ def write_parquet(frame: pd.DataFrame, path: Path) -> None:
 
 
 def escape_formulas(text: Series) -> Series:
-    """Text cells made inert for spreadsheets.
+    """Text cells made inert for spreadsheets; numbers are inert and keep their sign.
 
-    >>> escape_formulas(pd.Series(["=1+1", "plain"])).tolist()
-    ["'=1+1", 'plain']
+    >>> escape_formulas(pd.Series(["=1+1", "plain", "-5", "-5+1"])).tolist()
+    ["'=1+1", 'plain', '-5', "'-5+1"]
     """
-    return text.mask(text.str.startswith(FORMULA_STARTS, na=False), "'" + text)
+    runs = text.str.startswith(FORMULA_STARTS, na=False) & ~text.str.fullmatch(NUMBER, na=True)
+    return text.mask(runs, "'" + text)
 
 
 def _escaped(frame: pd.DataFrame) -> pd.DataFrame:

@@ -1,0 +1,138 @@
+"""What stands between the network and the pages: headers on every answer, and a gate for downloads.
+
+Both are ASGI middleware of `st.App`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from starlette.datastructures import MutableHeaders
+from starlette.middleware import Middleware
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit import runtime
+from streamlit.auth_util import get_cookie_with_chunks
+from streamlit.runtime.media_file_storage import MediaFileKind
+from streamlit.web.server.server_util import get_cookie_secret
+from streamlit.web.server.starlette.starlette_app_utils import decode_signed_value
+from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
+
+from pages.parts import handover
+
+# Streamlit's own pages carry inline styles and one inline script; its charts compile expressions.
+# Nothing may be loaded from, sent to or framed by anybody else.
+POLICY = "; ".join(
+    (
+        "default-src 'self'",
+        "script-src 'self' 'unsafe-inline' 'unsafe-eval'",
+        "style-src 'self' 'unsafe-inline'",
+        "img-src 'self' data: blob:",
+        "font-src 'self' data:",
+        "worker-src 'self' blob:",
+        "object-src 'none'",
+        "base-uri 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+    )
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-frame-options": "DENY",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=()",
+}
+GONE = (
+    "This address was good once, for a minute, for the person it was made for. Nothing was sent. "
+    "Press the button on the page again."
+)
+
+
+class Headers:
+    """Adds `HEADERS` to every answer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        await self.app(scope, receive, with_headers if scope["type"] == "http" else send)
+
+
+class Downloads:
+    """Lets files that buttons made out once, to whom they were made for, and forgets them then."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        _, found, name = scope.get("path", "").rpartition("/media/")
+        body = made_by_a_button(name) if found and scope["type"] == "http" else None
+        if body is None or scope["method"] == "OPTIONS":
+            await self.app(scope, receive, send)
+            return
+        request = Request(scope)
+        # hashing a large file must not keep others waiting
+        if await asyncio.to_thread(
+            handover.taken, body, claims_of(request), keep=asked_by_the_page(request)
+        ):
+            try:
+                await self.app(scope, receive, send)
+            finally:
+                await asyncio.to_thread(forget, name, body)
+            return
+        await PlainTextResponse(GONE, status_code=404)(scope, receive, send)
+
+
+def asked_by_the_page(request: Request) -> bool:
+    """Whether a script of the page asks: Streamlit's does, before it lets the browser fetch."""
+    return request.method == "HEAD" or request.headers.get("sec-fetch-mode") == "cors"
+
+
+MIDDLEWARE = [Middleware(Headers), Middleware(Downloads)]
+
+
+# -- where Streamlit has no public door; tests watch that these are there --------------------------
+
+
+def made_by_a_button(name: str) -> bytes | None:
+    """What a file in the server's memory holds, if a download button made it."""
+    if not runtime.exists():
+        return None
+    file = runtime.get_instance().media_file_mgr.read_file(name)
+    return file.content if file is not None and file.kind is MediaFileKind.DOWNLOADABLE else None
+
+
+def forget(name: str, body: bytes) -> None:
+    """Drop a file from the server's memory, unless somebody else still waits for the same."""
+    if handover.awaited(body):
+        return
+    manager, file_id = runtime.get_instance().media_file_mgr, name.partition(".")[0]
+    with manager._lock:
+        if file_id in manager._file_metadata:
+            manager._delete_file(file_id)
+
+
+def claims_of(connection: HTTPConnection) -> dict[str, Any]:
+    """Whom a request's cookies say it comes from, as Streamlit signed them; {} for nobody."""
+
+    def one(name: str) -> bytes | None:
+        value = connection.cookies.get(name)
+        if value is None:
+            return None
+        return decode_signed_value(get_cookie_secret(), name, value.encode("latin-1"))
+
+    cookie = get_cookie_with_chunks(one, USER_COOKIE_NAME)
+    claims = {} if cookie is None else json.loads(cookie)
+    return claims if isinstance(claims, dict) else {}

@@ -1,0 +1,78 @@
+"""Files to take along: made on click, for whoever clicked, handed over once and soon.
+
+Rights are looked at when the button is pressed and again when the file is fetched: neither a page
+left open nor a kept address outlives them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Literal
+
+import streamlit as st
+
+from pages.parts import guard, handover, shared, visible
+
+Data = bytes | str
+
+
+def offer(
+    label: str,
+    make: Callable[[], Data],
+    *,
+    table_id: str,
+    file_name: str,
+    role: guard.Role = "steward",
+    mime: str | None = None,
+    icon: str | None = None,
+    help: str | None = None,
+    type: Literal["primary", "secondary"] = "secondary",
+    width: Literal["stretch", "content"] = "content",
+) -> None:
+    """A download button.
+
+    Args:
+      label: of the button.
+      make: what the file holds; called on click, outside the page's run.
+      table_id: the table it was made from, which the person must be allowed to see.
+      file_name: for the browser.
+      role: that the person must have.
+      mime: as for `st.download_button`, like the others.
+      icon: beside the label.
+      help: on hover.
+      type: of the button.
+      width: of the button.
+    """
+    address = guard.address()
+    st.download_button(
+        label,
+        data=partial(_made, make, address, partial(_allowed, address, role, table_id)),
+        file_name=file_name,
+        mime=mime,
+        icon=icon,
+        help=help,
+        type=type,
+        width=width,
+        on_click="ignore",
+    )
+
+
+def _allowed(address: str, role: guard.Role, table_id: str) -> bool:
+    """Whether an address has the role now and may see the table."""
+    may = role in guard.roles_of(address) or "steward" in guard.roles_of(address)
+    return may and table_id not in visible.hidden(shared.store(), address)
+
+
+def _made(make: Callable[[], Data], address: str, allowed: Callable[[], bool]) -> bytes:
+    """The file's bytes, entered for whoever pressed the button.
+
+    Raises:
+      PermissionError: the person may not have it any more; nothing was made.
+    """
+    if not allowed():
+        raise PermissionError("This account may not take this file any more. Nothing was made.")
+    data = make()
+    body = data.encode() if isinstance(data, str) else data
+    handover.enter(body, address, allowed)
+    return body

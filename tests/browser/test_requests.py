@@ -1,0 +1,153 @@
+"""No page asks another machine for anything, whatever people wrote; what they wrote is text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pandas as pd
+import pytest
+from playwright.sync_api import Page
+
+from core.quality.report.build_report import build_report
+from core.quality.report.outside import outside_report
+from core.runs.storage import notes
+from core.runs.storage.notes import Decision
+from core.runs.storage.records import RunRecord
+from core.runs.storage.store import RunStore
+from core.services import planning, runs, tables
+from tests.browser.app import browser_page, server
+from tests.pages.screen import finish
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+ELSEWHERE = "elsewhere.invalid"
+
+
+def hostile(where: str) -> str:
+    """Text that Markdown, HTML and Streamlit's own marks would make something of."""
+    return (
+        f"{where} ![p](http://{ELSEWHERE}/{where}.png) <img src=http://{ELSEWHERE}/h.png> "
+        f"[l](http://{ELSEWHERE}) http://{ELSEWHERE}/{where} www.{ELSEWHERE} :material/bolt: "
+        f"**b** :red[r] $x^2$"
+    )
+
+
+def table() -> pd.DataFrame:
+    values = [hostile("value"), f"<a href='http://{ELSEWHERE}'>v</a>", "plain"]
+    return pd.DataFrame(
+        {
+            hostile("column"): [20 + i % 40 for i in range(120)],
+            f"<a href='http://{ELSEWHERE}'>column</a>": [values[i % 3] for i in range(120)],
+            "target": ["yes" if i % 4 else "no" for i in range(120)],
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("requests") / "home"
+
+
+@pytest.fixture(scope="module")
+def run(home: Path) -> RunRecord:
+    """A finished run where everybody who could write something wrote hostile text."""
+    store = runs.open_store(home)
+    frame = table()
+    record = tables.import_frame(
+        store, frame, name=hostile("table"), source=f"upload of {hostile('file')}"
+    )
+    record = tables.change_target(store, record, "target")
+    record = tables.change_groups(store, record, {frame.columns[0]: hostile("group")})
+    store.attest(record.id)
+    made = [finished(store, record.id, frame, number) for number in (1, 2)]
+    for about in ("", f"column:{frame.columns[0]}"):
+        notes.comment(
+            store,
+            table_id=record.id,
+            run_id=made[0].id,
+            about=about,
+            author=hostile("author")[:120],
+            text=hostile("comment"),
+            view="inside",
+        )
+    notes.decide(
+        store,
+        table_id=record.id,
+        run_id=made[0].id,
+        author=hostile("judge")[:120],
+        decision=Decision.APPROVE,
+        text=hostile("verdict"),
+        view="inside",
+    )
+    notes.pick(store, table_id=record.id, run_id=made[1].id, author=hostile("picker")[:120])
+    return made[0]
+
+
+def finished(store: RunStore, table_id: str, frame: pd.DataFrame, number: int) -> RunRecord:
+    record = store.table(table_id)
+    request = planning.PlanRequest(model="pearl", epsilon=float(number))
+    run = store.create_run(
+        table_id,
+        planning.make_plan(record.schema, record.training_n, request),
+        schema=record.schema,
+        rows=len(frame),
+        seed=1,
+        device="cpu",
+        name=hostile("run")[:80],
+    )
+    report = build_report(frame, frame, record.schema, test=frame)
+    outside = outside_report(frame, record.schema)
+    finish(
+        store,
+        run,
+        report=json.loads(report.model_dump_json()),
+        outside=json.loads(outside.model_dump_json()),
+    )
+    return store.run(run.id)
+
+
+def visit(page: Page, address: str) -> None:
+    """Open a page, and every tab and fold of it."""
+    page.goto(address)
+    page.get_by_role("heading").first.wait_for()
+    page.wait_for_function("!document.querySelector('[data-testid=stStatusWidget]')")
+    page.wait_for_timeout(500)
+    for tab in page.get_by_role("tab").all():
+        tab.click()
+    for fold in page.locator("details:not([open]) > summary").all():
+        if fold.is_visible():
+            fold.click()
+    page.wait_for_timeout(700)
+
+
+def test_no_page_asks_anybody_else_and_text_of_people_is_text(home, run):
+    asked: list[str] = []
+    refused: list[str] = []
+    with server(home) as app, browser_page() as page:
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("console", lambda said: refused.append(said.text))
+        seen = ""
+        for place in (
+            "",
+            f"?table={run.table_id}",
+            f"plan?table={run.table_id}",
+            f"training?run={run.id}",
+            f"review?run={run.id}",
+            f"review?run={run.id}&view=outside",
+            f"review?run={run.id}&runs={run.id}",
+            f"download?run={run.id}",
+            "ledger",
+        ):
+            visit(page, f"{app.url}/{place}")
+            assert page.locator(f"[src*='{ELSEWHERE}'], [href*='{ELSEWHERE}']").count() == 0, place
+            seen += page.locator("body").inner_text().replace("\u2060", "")
+        home_host = urlsplit(app.url).netloc
+    away = {url for url in asked if urlsplit(url).scheme not in ("data", "blob")
+            and urlsplit(url).netloc != home_host}  # fmt: skip
+    assert away == set()
+    assert [text for text in refused if "Content Security Policy" in text] == []
+    written = {"table", "file", "column", "run", "author", "comment", "judge", "verdict", "picker"}
+    assert {where for where in written if f"{where} ![p](http://{ELSEWHERE}" in seen} == written
+    for mark in (":material/bolt:", "**b**", "$x^2$"):
+        assert mark in seen

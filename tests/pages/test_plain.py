@@ -1,0 +1,121 @@
+"""Text from people as text, files for their makers alone, and tables asked for in one place."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from core.runs.storage.access import Access, accesses, set_access
+from core.runs.storage.errors import NotFoundError
+from pages.parts import downloads, guard, handover, visible
+from pages.parts.plain import JOINER, plain
+from tests.pages.screen import said
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = sorted((ROOT / "pages").rglob("*.py"))
+TEXTS = ["visit_id", "a*b*", "_x_", "1. x", "# x", "![p](http://x)", "<b>", "`c`", "$x$", ":bolt:"]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_nothing_is_lost(text):
+    assert said(plain(text)) == text
+
+
+def test_what_backslashes_do_not_stop_is_broken_up():
+    text = plain("http://x.org :material/bolt: www.x.org a@x.org")
+    for found in ("http://", ":material", "www.", "@x"):
+        assert found not in text and found in text.replace(JOINER, "")
+
+
+def test_plain_text_is_one_line():
+    assert plain("a\n\n# b\n- c") == "a # b - c"
+
+
+# -- who sees a table --------------------------------------------------------------------------
+
+
+def test_a_table_admits_its_owner_and_whom_they_named(store, table):
+    assert accesses(store) == {}
+    kept = set_access(store, table.id, owner="Ann@x.org", shared=["BOB@x.org ", "", "ann@x.org"])
+    assert accesses(store) == {table.id: kept} and kept == Access("ann@x.org", ("bob@x.org",))
+    assert kept.admits("ann@x.org", steward=True) and kept.admits("bob@x.org", steward=False)
+    assert not kept.admits("ada@x.org", steward=True) and not kept.admits("", steward=True)
+    wide = set_access(store, table.id, owner="ann@x.org", stewards=True)
+    assert wide.admits("ada@x.org", steward=True) and not wide.admits("bob@x.org", steward=False)
+
+
+def test_what_was_said_of_a_table_goes_with_it(store, table):
+    set_access(store, table.id, owner="ann@x.org")
+    store.delete_table(table.id)
+    assert accesses(store) == {}
+    with pytest.raises(NotFoundError):
+        set_access(store, table.id, owner="ann@x.org")
+
+
+def test_pages_ask_for_tables_and_runs_in_one_place():
+    """`store().tables()`, `.table(…)` and `.runs(…)` know nothing of who asks."""
+    allowed = {"visible.py", "ledger.py", "table_people.py"}  # the last two sort out themselves
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                text = ast.unparse(node.func)
+                if text.endswith(("store.tables", "store().tables", "store().table")) or (
+                    text.endswith(("store.runs", "store().runs")) and "shared" in text
+                ):
+                    assert path.name in allowed, f"{path.name}: {text}"
+
+
+# -- files for their makers --------------------------------------------------------------------
+
+
+@pytest.fixture
+def now(monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr(handover.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(handover, "_waiting", {})
+    return clock
+
+
+def test_a_file_waits_once_and_not_for_long(now):
+    assert not handover.taken(b"x", {})
+    handover.enter(b"x", "", lambda: True)
+    assert handover.taken(b"x", {}, keep=True)  # the page asks first
+    assert handover.awaited(b"x") and handover.taken(b"x", {}) and not handover.taken(b"x", {})
+    handover.enter(b"x", "", lambda: True)
+    now[0] += handover.SECONDS + 1
+    assert not handover.taken(b"x", {})
+    handover.enter(b"y", "", lambda: True)
+    assert not handover.awaited(b"x")  # forgotten, not only refused
+
+
+def test_a_file_asks_again_when_it_is_fetched(now):
+    handover.enter(b"x", "", lambda: False)
+    assert not handover.taken(b"x", {})
+
+
+def test_nothing_is_made_for_who_may_not_have_it(now, monkeypatch, store, table):
+    monkeypatch.setattr(guard, "configured", lambda: True)
+    monkeypatch.setattr(guard, "roles_of", lambda address: {"reviewer"})
+    made = []
+    with pytest.raises(PermissionError, match="Nothing was made"):
+        downloads._made(
+            lambda: made.append(1) or "x", "", lambda: downloads._allowed("", "steward", table.id)
+        )
+    assert made == [] and downloads._allowed("", "reviewer", table.id)
+    set_access(store, table.id, owner="ann@x.org")
+    assert not downloads._allowed("bob@x.org", "reviewer", table.id)
+    assert visible.hidden(store, "bob@x.org") == {table.id}
+
+
+def test_links_are_taken_out_of_pictures():
+    from plotly.graph_objects import Figure  # heavy, for one test
+
+    from pages.parts import shared
+
+    figure = Figure(layout={"title": "<a href='http://x'>c</a> <b>d</b>"})
+    shown = shared.inert(figure).layout.title.text
+    assert "<a" not in shown and "&lt;a href" in shown and "<b>d</b>" in shown
+    quiet = Figure(layout={"title": "a < b"})
+    assert shared.inert(quiet) is quiet
