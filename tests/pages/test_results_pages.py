@@ -160,7 +160,7 @@ def test_fresh_rows_are_made_on_request(store, start, show, downloads, monkeypat
     assert not asked and "very rows" not in words(at)
     downloads.clear()
     whole(press(at, "Make 17 fresh rows"))
-    assert asked == [(run.id, SampleRequest(rows=17, format="csv", escape_formulas=False))]
+    assert asked == [(run.id, SampleRequest(rows=17, format="csv", escape_formulas=True))]
     assert downloads["clinic-visits-synthetic-epsilon-1.csv"]() == b"age\n1\n"
 
 
