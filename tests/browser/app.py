@@ -128,6 +128,13 @@ def open_page(browser: Browser, **options: Any) -> Iterator[Page]:
     context.close()
 
 
+@contextlib.contextmanager
+def browser_page(**options: Any) -> Iterator[Page]:
+    """A fresh browser with one page."""
+    with open_browser() as browser, open_page(browser, **options) as page:
+        yield page
+
+
 def settled(page: Page) -> None:
     """Wait until the server has run no script of this page for half a second."""
     page.evaluate("window.busyAt = performance.now()")

@@ -268,10 +268,12 @@ def test_snapshots_fall_in_the_second_half_by_count_alone():
         if len(trainer.snapshots.pairs) > before:
             kept_at.append(step)
     assert len(kept_at) == 5 and kept_at[0] > 20 and kept_at[-1] == 40
-    history = trainer.snapshots.history()
+    history = trainer.history()
     assert history["critics"].shape == (5, trainer.critic.size)
     assert len(history["generators"]) == 5
-    assert gan(torch.randn(16, 5), snapshots=0).snapshots.history() == {}
+    assert gan(torch.randn(16, 5), snapshots=0).history() == {}
+    lost = gan(torch.randn(16, 5), snapshots=3).history()  # a crash took the last quarter
+    assert len(lost["generators"]) == len(lost["critics"]) == 1
 
 
 def test_training_goes_on_where_it_was():

@@ -157,7 +157,7 @@ class TaggedFirst:
             for name, value in trainer.weights().items()
         }
         on_cpu = TaggedFirst(self._codec, self._settings, seed=0)
-        return on_cpu.loaded(weights, self._trainers[-1].snapshots.history())
+        return on_cpu.loaded(weights, self._trainers[-1].history())
 
     def last_energies(self) -> tuple[Dense, list[Energy], Tensor]:
         """Energies of the last phase, and where the columns they read lie in a whole record."""

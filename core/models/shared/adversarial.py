@@ -164,6 +164,10 @@ class AdversarialTrainer(ABC):
         names = [name for name, _ in self.generator.named_parameters()]
         return {n: a.detach().cpu().clone() for n, a in zip(names, self.averaged, strict=True)}
 
+    def history(self) -> dict[str, Tensor]:
+        """The snapshots; see `Snapshots.history`."""
+        return self.snapshots.history(self.generator, self.critic.flat)
+
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to go on, tensors and plain values only."""
         return {

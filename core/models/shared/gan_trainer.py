@@ -180,7 +180,7 @@ def train_gan(
         preview=lambda: fitted(trainer.weights(), {}).preview(),
         observe=context.observe,
     )
-    return fitted(trainer.weights(), trainer.snapshots.history())
+    return fitted(trainer.weights(), trainer.history())
 
 
 def gan_ensemble(

@@ -51,15 +51,29 @@ class Snapshots:
             return
         every = max(1, math.ceil(self._steps / 4 / self._count))
         if (self._steps - done) % every == 0:
-            flat = nn.utils.parameters_to_vector(generator.parameters()).detach()
-            self.pairs.append((flat.cpu(), critic.detach().cpu().clone()))
+            self.pairs.append(_pair(generator, critic))
 
-    def history(self) -> dict[str, Tensor]:
-        """Under "generators" and "critics", float32 [N, ·]; {} when none."""
-        if not self.pairs:
+    def history(self, generator: nn.Module, critic: Tensor) -> dict[str, Tensor]:
+        """Under "generators" and "critics", float32 [N, ·]; {} where none were asked for.
+
+        A crash may have taken the steps of the last quarter, which are paid for and not redone;
+        the networks as they are then stand for all that were lost.
+
+        Args:
+          generator: as it is at the end.
+          critic: its opponent's flat parameters then.
+        """
+        if not self._count:
             return {}
-        generators, critics = zip(*self.pairs, strict=True)
+        pairs = self.pairs or [_pair(generator, critic)]
+        generators, critics = zip(*pairs, strict=True)
         return {"generators": torch.stack(generators), "critics": torch.stack(critics)}
+
+
+def _pair(generator: nn.Module, critic: Tensor) -> tuple[Tensor, Tensor]:
+    """Flat parameters of both as they are now, on the CPU."""
+    flat = nn.utils.parameters_to_vector(generator.parameters()).detach()
+    return flat.cpu(), critic.detach().cpu().clone()
 
 
 @dataclass(frozen=True)
