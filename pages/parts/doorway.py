@@ -77,6 +77,7 @@ class Downloads:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        spare_awaited()
         _, found, name = scope.get("path", "").rpartition("/media/")
         body = made_by_a_button(name) if found and scope["type"] == "http" else None
         if body is None or scope["method"] == "OPTIONS":
@@ -100,6 +101,7 @@ def asked_by_the_page(request: Request) -> bool:
     return request.method == "HEAD" or request.headers.get("sec-fetch-mode") == "cors"
 
 
+_SPARING = "_facsimile_spares_awaited"  # set on Streamlit's keeper of files
 MIDDLEWARE = [Middleware(Headers), Middleware(Downloads)]
 
 
@@ -112,6 +114,30 @@ def made_by_a_button(name: str) -> bytes | None:
         return None
     file = runtime.get_instance().media_file_mgr.read_file(name)
     return file.content if file is not None and file.kind is MediaFileKind.DOWNLOADABLE else None
+
+
+def spare_awaited() -> None:
+    """Keep Streamlit from tidying away files that somebody may still come for; once a server.
+
+    It drops what a button made at the second end of any script that does not show the button, which
+    on a busy server comes before the browser's request.
+    """
+    if not runtime.exists():
+        return
+    manager = runtime.get_instance().media_file_mgr
+    if getattr(manager, _SPARING, False):
+        return
+    unused = manager._get_inactive_file_ids
+
+    def dispensable() -> set[str]:
+        return {one for one in unused() if not _awaited(one)}
+
+    def _awaited(file_id: str) -> bool:
+        body = made_by_a_button(file_id)
+        return body is not None and handover.awaited(body)
+
+    manager._get_inactive_file_ids = dispensable  # type: ignore[method-assign]
+    setattr(manager, _SPARING, True)
 
 
 def forget(name: str, body: bytes) -> None:

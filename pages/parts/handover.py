@@ -74,7 +74,11 @@ def taken(body: bytes, claims: Mapping[str, Any], *, keep: bool = False) -> bool
 def awaited(body: bytes) -> bool:
     """Whether somebody may still come for a file."""
     with _lock:
-        return _digest(body) in _waiting
+        if not _waiting:  # the usual case, which need not hash
+            return False
+    digest, now = _digest(body), time.monotonic()
+    with _lock:
+        return any(one.until > now for one in _waiting.get(digest, []))
 
 
 def _digest(body: bytes) -> str:
