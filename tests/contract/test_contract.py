@@ -33,7 +33,7 @@ NEAR = {
 
 
 @pytest.mark.parametrize("model", IDS)
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
 def test_plan_meets_the_budget_and_uses_it(model, epsilon):
     plan = planned(model, epsilon)
     assert plan.guarantee.epsilon <= epsilon
