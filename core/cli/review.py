@@ -21,9 +21,9 @@ from core.quality.report.build_report import build_report
 from core.quality.report.outside import outside_report
 from core.quality.report.types import Score
 from core.runs.execution.pipeline import limit_threads
-from core.runs.storage.workspace import replacing
 from core.table.holdout import split_rows
 from core.table.infer import infer_schema
+from core.table.io.replacing import replacing
 
 __all__ = ["review"]
 

@@ -6,8 +6,8 @@ import argparse
 import sys
 
 from core.cli.common import out_path, print_json, read_frame, say_dangers, with_target
-from core.runs.storage.workspace import replacing
 from core.table.infer import infer_schema
+from core.table.io.replacing import replacing
 
 __all__ = ["schema"]
 

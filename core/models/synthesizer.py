@@ -151,13 +151,14 @@ class Synthesizer(Generic[S]):
         Raises:
           FitCancelled, FitPaused: the observer's wish was followed.
         """
-        return self._trainer().fit(table, plan, context)
+        return self.trainer().fit(table, plan, context)
 
     def load(self, folder: Path) -> Fitted:
         """The model that `Fitted.save` wrote."""
-        return self._trainer().load(folder)
+        return self.trainer().load(folder)
 
-    def _trainer(self) -> Trainer:
+    def trainer(self) -> Trainer:
+        """The module `trainer` of the model's folder; imports torch."""
         # tensors: cards and plans must not wait for them, nor pages hold them in memory
         package = type(self).__module__.rpartition(".")[0]
         return cast("Trainer", importlib.import_module(f"{package}.trainer"))

@@ -20,7 +20,8 @@ from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import RunEvent, State, json_safe
 from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace, replacing
+from core.runs.storage.workspace import Workspace
+from core.table.io.replacing import replacing
 from core.table.schema import Column, Kind, Schema
 
 

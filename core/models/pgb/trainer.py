@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -46,8 +45,7 @@ class BaseTrainer(Protocol):
 
 
 def _trainer(base: str) -> BaseTrainer:
-    package = type(BASES[base]).__module__.rpartition(".")[0]
-    return cast("BaseTrainer", importlib.import_module(f"{package}.trainer"))
+    return cast("BaseTrainer", BASES[base].trainer())
 
 
 def fit(table: PrivateTable, plan: Plan, context: FitContext) -> BoostedFitted:

@@ -18,6 +18,7 @@ from core.models.events import Emitter, Metrics, Observe, PhaseStarted, Preview,
 from core.models.synthesizer import FitContext
 from core.privacy.meter import Meter
 from core.privacy.plan import Phase
+from core.table.io.replacing import replacing
 
 __all__ = ["Checkpoint", "Trainable", "private", "train"]
 
@@ -143,13 +144,7 @@ class Checkpoint:
     def keep(self, **parts: Any) -> None:
         """Add parts to the state and write it."""
         self.state.update(parts)
-        _write_atomically(self.state, self.file)
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(self.file) as file:
+            torch.save(self.state, file)
         self.meter.settle()
-
-
-def _write_atomically(state: dict[str, Any], file: Path) -> None:
-    """Write tensors and plain values so that a crash leaves the old file or the new one."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    half = file.with_suffix(".half")
-    torch.save(state, half)
-    half.replace(file)

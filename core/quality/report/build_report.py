@@ -66,10 +66,11 @@ def build_report(
     )
     if not len(tables.features):
         raise ValueError("No column can be compared: every one is dropped, text or an identifier.")
-    applied = [family for family in families() if family.applies(tables)]
+    known = families()
+    applied = [family for family in known if family.applies(tables)]
     whole, done = READING_COST + sum(family.cost for family in applied), READING_COST
     report = _empty(tables)
-    for family in families():
+    for family in known:
         if family not in applied:
             report = _with(report, notes=[*report.notes, *filter(None, [family.otherwise])])
             continue

@@ -25,8 +25,9 @@ from core.runs.execution.noisy_scores import release_cells
 from core.runs.execution.review_histograms import release_histograms
 from core.runs.storage.artefacts import METER
 from core.runs.storage.errors import RunStoreError
-from core.runs.storage.workspace import private_folder, replacing
+from core.runs.storage.workspace import private_folder
 from core.table.codec import Codec, Codes
+from core.table.io.replacing import replacing
 
 __all__ = ["Attempts", "fit_attempts"]
 

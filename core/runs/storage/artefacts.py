@@ -16,7 +16,8 @@ from typing import BinaryIO, Protocol, TypeVar
 from pydantic import BaseModel
 
 from core.runs.storage.errors import NotFoundError
-from core.runs.storage.workspace import private_folder, replacing
+from core.runs.storage.workspace import private_folder
+from core.table.io.replacing import replacing
 
 __all__ = [
     "BASELINE_TABLE",

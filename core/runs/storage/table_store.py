@@ -20,8 +20,9 @@ from core.runs.storage.database import SketchRow, TableRow, create_tables, open_
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import json_safe
 from core.runs.storage.records import TableRecord
-from core.runs.storage.workspace import Workspace, private_folder, replacing
+from core.runs.storage.workspace import Workspace, private_folder
 from core.table.holdout import split_rows
+from core.table.io.replacing import replacing
 from core.table.schema import Schema
 
 __all__ = ["TableStore"]

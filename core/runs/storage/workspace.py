@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
-__all__ = ["PROJECT_ROOT", "Workspace", "private_folder", "replacing"]
+__all__ = ["PROJECT_ROOT", "Workspace", "private_folder"]
 
 PROJECT_ROOT = Path(__file__).resolve().parents[3]
 
@@ -21,30 +17,6 @@ def private_folder(path: Path) -> Path:
     if path.stat().st_mode & 0o077:
         path.chmod(0o700)
     return path
-
-
-@contextmanager
-def replacing(path: Path, *, mode: int = 0o600) -> Iterator[BinaryIO]:
-    """A new file that takes the place of `path` only when the block ends well.
-
-    The bytes go to a temporary file in the same folder, are flushed to disk and renamed over
-    `path`, so that a reader sees the old file or the new one and never half of one.
-
-    Args:
-      path: where the file shall be; its folder exists.
-      mode: permission bits of the new file.
-    """
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(mode)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,13 @@
-"""Frames to files, whole or not at all: written beside the target, then moved into place."""
+"""Frames to files, whole or not at all."""
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pandas as pd
+
+from core.table.io.replacing import replacing
 
 __all__ = ["csv_text", "escape_formulas", "write_csv", "write_parquet"]
 
@@ -29,9 +27,9 @@ def write_csv(frame: pd.DataFrame, path: Path, *, escape_formulas: bool = False)
       escape_formulas: put an apostrophe before text a spreadsheet would run as a formula; the
         file then no longer reads back as it was.
     """
-    with _replacing(path) as temporary:
+    with replacing(path) as file:
         (_escaped(frame) if escape_formulas else frame).to_csv(
-            temporary, index=False, encoding="utf-8", lineterminator="\n"
+            file, index=False, encoding="utf-8", lineterminator="\n"
         )
 
 
@@ -43,8 +41,8 @@ def csv_text(frame: pd.DataFrame, *, escape_formulas: bool = False) -> str:
 
 def write_parquet(frame: pd.DataFrame, path: Path) -> None:
     """Write Parquet without an index; the path is replaced only when the whole file is written."""
-    with _replacing(path) as temporary:
-        frame.to_parquet(temporary, index=False)
+    with replacing(path) as file:
+        frame.to_parquet(file, index=False)
 
 
 def escape_formulas(text: Series) -> Series:
@@ -68,16 +66,3 @@ def _escaped(frame: pd.DataFrame) -> pd.DataFrame:
             out[name] = escape_formulas(out[name])
     out.columns = pd.Index(escape_formulas(pd.Series(out.columns, dtype="str")))
     return out
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """A temporary path in the same folder that becomes `path` unless the body raises."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
