@@ -11,7 +11,7 @@ from typing import Any
 
 from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
-from starlette.requests import HTTPConnection, Request
+from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import runtime
@@ -70,7 +70,7 @@ class Headers:
 
 
 class Downloads:
-    """Lets files that buttons made out once, to whom they were made for, and forgets them then."""
+    """Lets files that buttons made out for a minute, to whom they were made for, into no cache."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -83,22 +83,22 @@ class Downloads:
         if body is None or scope["method"] == "OPTIONS":
             await self.app(scope, receive, send)
             return
-        request = Request(scope)
         # hashing a large file must not keep others waiting
-        if await asyncio.to_thread(
-            handover.taken, body, claims_of(request), keep=asked_by_the_page(request)
-        ):
-            try:
-                await self.app(scope, receive, send)
-            finally:
-                await asyncio.to_thread(forget, name, body)
+        if await asyncio.to_thread(handover.fetchable, body, claims_of(HTTPConnection(scope))):
+            await self.app(scope, receive, uncached(send))
             return
-        await PlainTextResponse(GONE, status_code=404)(scope, receive, send)
+        await PlainTextResponse(GONE, status_code=404)(scope, receive, uncached(send))
 
 
-def asked_by_the_page(request: Request) -> bool:
-    """Whether a script of the page asks: Streamlit's does, before it lets the browser fetch."""
-    return request.method == "HEAD" or request.headers.get("sec-fetch-mode") == "cors"
+def uncached(send: Send) -> Send:
+    """Ask browsers and proxies to keep nothing of an answer."""
+
+    async def send_uncached(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message)["cache-control"] = "no-store"
+        await send(message)
+
+    return send_uncached
 
 
 _SPARING = "_facsimile_spares_awaited"  # set on Streamlit's keeper of files
@@ -138,16 +138,6 @@ def spare_awaited() -> None:
 
     manager._get_inactive_file_ids = dispensable  # type: ignore[method-assign]
     setattr(manager, _SPARING, True)
-
-
-def forget(name: str, body: bytes) -> None:
-    """Drop a file from the server's memory, unless somebody else still waits for the same."""
-    if handover.awaited(body):
-        return
-    manager, file_id = runtime.get_instance().media_file_mgr, name.partition(".")[0]
-    with manager._lock:
-        if file_id in manager._file_metadata:
-            manager._delete_file(file_id)
 
 
 def claims_of(connection: HTTPConnection) -> dict[str, Any]:

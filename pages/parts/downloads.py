@@ -1,4 +1,4 @@
-"""Files to take along: made on click, for whoever clicked, handed over once and soon.
+"""Files to take along: made on click, for whoever clicked, handed over within a minute.
 
 Rights are looked at when the button is pressed and again when the file is fetched: neither a page
 left open nor a kept address outlives them.

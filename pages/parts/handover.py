@@ -1,4 +1,4 @@
-"""Files that wait for the one request they were made for: by whom, and until when.
+"""Files that wait for the browser of whom they were made for: whose, and until when.
 
 Streamlit keeps what a download button made in the server's memory and hands it to whoever knows its
 address, without a cookie. So each file is entered here, by what it holds, with the person it was
@@ -16,12 +16,14 @@ from typing import Any
 
 from pages.parts import guard
 
-SECONDS = 60.0  # from the click to the browser's request; it follows at once
+# From the click to the browser's requests. There are several: Streamlit's page asks for the file by
+# script while the browser fetches it, and a browser repeats what its cache or the line broke off.
+SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class _Made:
-    """A file that waits for its one request."""
+    """A file that waits for its maker's browser."""
 
     address: str
     until: float
@@ -33,7 +35,7 @@ _lock = threading.Lock()
 
 
 def enter(body: bytes, address: str, allowed: Callable[[], bool]) -> None:
-    """Let a file be fetched, once and soon.
+    """Let a file be fetched, soon.
 
     Args:
       body: what it holds.
@@ -49,36 +51,29 @@ def enter(body: bytes, address: str, allowed: Callable[[], bool]) -> None:
         _waiting.setdefault(_digest(body), []).append(_Made(address, now + SECONDS, allowed))
 
 
-def taken(body: bytes, claims: Mapping[str, Any], *, keep: bool = False) -> bool:
-    """Whether a file may go out to whoever asks for it; then it may not a second time.
+def fetchable(body: bytes, claims: Mapping[str, Any]) -> bool:
+    """Whether a file may go out to whoever asks for it.
 
     Args:
       body: what the file holds.
       claims: of the sign-in that came with the request, empty without one.
-      keep: it may, because this is only the page asking whether the file is there.
     """
     address = guard.address_of(claims) if guard.configured() else ""
-    digest, now = _digest(body), time.monotonic()
-    with _lock:
-        waiting = _waiting.get(digest, [])
-        mine = next((one for one in waiting if one.address == address and one.until > now), None)
-        if mine is None:
-            return False
-        if not keep:
-            waiting.remove(mine)
-        if not waiting:
-            del _waiting[digest]
-    return mine.allowed()
+    return any(one.address == address and one.allowed() for one in _waiting_for(body))
 
 
 def awaited(body: bytes) -> bool:
     """Whether somebody may still come for a file."""
+    return bool(_waiting_for(body))
+
+
+def _waiting_for(body: bytes) -> list[_Made]:
     with _lock:
         if not _waiting:  # the usual case, which need not hash
-            return False
+            return []
     digest, now = _digest(body), time.monotonic()
     with _lock:
-        return any(one.until > now for one in _waiting.get(digest, []))
+        return [one for one in _waiting.get(digest, []) if one.until > now]
 
 
 def _digest(body: bytes) -> str:

