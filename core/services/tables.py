@@ -19,7 +19,7 @@ from core.table.infer import infer_schema
 from core.table.misfits import misfit_words
 from core.table.profile import ColumnProfile, profile
 from core.table.rare import danger
-from core.table.schema import DomainSource, Kind, Schema, SchemaError
+from core.table.schema import Kind, Schema, SchemaError
 
 __all__ = [
     "change_categories",
@@ -242,7 +242,10 @@ def change_groups(store: RunStore, table: TableRecord, groups: Mapping[str, str]
 
 
 def _with_roles(schema: Schema) -> Schema:
-    """The schema without a target or tags that are no longer modelled."""
+    """The schema without a target, tags or rules of columns that are no longer modelled.
+
+    Who a row is of may be said by a column that is dropped.
+    """
     groups = {
         group: tuple(name for name in names if schema[name].modelled)
         for group, names in schema.sensitive.items()
@@ -251,8 +254,12 @@ def _with_roles(schema: Schema) -> Schema:
         update={"sensitive": {g: names for g, names in groups.items() if names}}
     )
     if schema.target is not None and not schema[schema.target].modelled:
-        return schema.model_copy(update={"target": None})
-    names = {c.name for c in schema.columns if c.source is not DomainSource.DROP}
-    if schema.entity_key is not None and schema.entity_key not in names:
-        return schema.model_copy(update={"entity_key": None})
-    return schema
+        schema = schema.model_copy(update={"target": None})
+    modelled = {column.name for column in schema.columns if column.modelled}
+    rules = tuple(rule for rule in schema.rules if modelled.issuperset(rule.columns))
+    person = schema.person
+    if person is not None:
+        constant = tuple(name for name in person.constant if name in modelled)
+        order = person.order if person.order in modelled else None
+        person = person.model_copy(update={"constant": constant, "order": order})
+    return schema.model_copy(update={"rules": rules, "person": person})

@@ -187,7 +187,7 @@ def _identifier(base: SchemaColumn, kind: Kind, distinct: int, n: int) -> Schema
         f"It will be replaced by {substitute}."
     )
     if kind is Kind.IDENTIFIER and distinct < 0.9 * n:
-        note += " If it names the person behind several rows, make it the entity key."
+        note += " If it names the person behind several rows, say so under “whose rows”."
     return base.model_copy(update={"kind": kind, "note": note})
 
 

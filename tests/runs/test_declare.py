@@ -10,6 +10,8 @@ from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.services import tables
 from core.table.grid import grid_of
+from core.table.person import Person
+from core.table.rules import parse_rule
 from core.table.sample import sample_table
 from core.table.schema import DomainSource, Kind, Provenance, SchemaError
 
@@ -78,13 +80,17 @@ def test_the_target_goes_with_its_column(store, table):
     assert kept.schema["ward"].source is DomainSource.DROP
 
 
-def test_the_entity_key_goes_with_its_column(store, table):
-    schema = table.schema.model_copy(update={"entity_key": "visit_id"})
+def test_who_a_row_is_of_stays_when_the_column_goes(store, table):
+    person = Person(columns=("visit_id",), rows=3, constant=("sex", "age"), order="visit_date")
+    rules = (parse_rule("ward <- triage"), parse_rule("missing together bmi, cost"))
+    schema = table.schema.model_copy(update={"person": person, "rules": rules})
     table = store.save_schema(table.id, schema)
     kept = tables.change_grid(store, table, edited(table, "age", from_="0"))
-    assert kept.schema.entity_key == "visit_id"
-    kept = tables.change_grid(store, kept, edited(kept, "visit_id", keep="leave out"))
-    assert kept.schema.entity_key is None
+    assert kept.schema.person == person and kept.schema.rules == rules
+    for name in ("visit_id", "sex", "visit_date", "ward"):
+        kept = tables.change_grid(store, kept, edited(kept, name, keep="leave out"))
+    assert kept.schema.person == Person(columns=("visit_id",), rows=3, constant=("age",))
+    assert kept.schema.rules == rules[1:]
 
 
 def test_categories_and_target_are_kept(store, table):

@@ -190,8 +190,8 @@ def test_identifiers(values: list[object], name: str) -> None:
     assert found.kind is Kind.IDENTIFIER and "fresh keys" in found.note
 
 
-def test_repeated_identifiers_may_be_the_entity_key() -> None:
-    assert "entity key" in column([f"p{i % 30}" for i in range(900)], "person_id").note
+def test_repeated_identifiers_may_say_whose_rows() -> None:
+    assert "whose rows" in column([f"p{i % 30}" for i in range(900)], "person_id").note
 
 
 def test_prose_is_text() -> None:
