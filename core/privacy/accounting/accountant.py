@@ -46,14 +46,20 @@ __all__ = [
 Relation = Literal["zero-out", "replace-one"]
 NOT_PRIVATE = "no differential privacy"
 LARGEST_EPSILON = 100.0
-INTERVAL = 1e-4  # privacy-loss grid; coarser only where ε is large
+INTERVAL = 1e-4  # finest privacy-loss grid
+COARSER = 32.0  # at most so many times as coarse
+_GRID_ERROR = 1e-5  # of ε: what the grid may add to it
 _TAIL = 1e-22  # profiles are followed down to here; the rest counts as certain loss
 _TOP = 600.0  # losses beyond this are not gridded: e^ε nears the end of float64
 _ROUND_UP = 1e-9  # added to exact Gaussian ε, far above its root-finder's error
 
 
 def epsilon(
-    phases: Sequence[Phase], delta: float, relation: Relation = "zero-out"
+    phases: Sequence[Phase],
+    delta: float,
+    relation: Relation = "zero-out",
+    *,
+    quick: bool = False,
 ) -> tuple[float, str]:
     """ε at δ of all phases together, and how it was found.
 
@@ -61,6 +67,7 @@ def epsilon(
       phases: what ran or will run; none costs nothing.
       delta: in (0, 1).
       relation: see the module.
+      quick: whether it may come out larger by about one part in 10⁵, for a search.
 
     Returns:
       (ε ≥ 0, method): inf and "no differential privacy" when a phase has no noise.
@@ -70,7 +77,7 @@ def epsilon(
     """
     if not 0.0 < delta < 1.0:
         raise ValueError(f"δ must lie strictly between 0 and 1, got {delta}.")
-    return _epsilon(tuple(_essence(phase) for phase in phases), delta, relation)
+    return _epsilon(tuple(_essence(phase) for phase in phases), delta, relation, quick)
 
 
 _Essence = tuple[str, float, float, int]  # mechanism, noise multiplier or ρ, sampling rate, count
@@ -88,7 +95,9 @@ def _essence(phase: Phase) -> _Essence:
 
 
 @functools.lru_cache(maxsize=256)
-def _epsilon(parts: tuple[_Essence, ...], delta: float, relation: Relation) -> tuple[float, str]:
+def _epsilon(
+    parts: tuple[_Essence, ...], delta: float, relation: Relation, quick: bool
+) -> tuple[float, str]:
     if not parts:
         return 0.0, "nothing was released"
     if any(amount == 0.0 for _, amount, _, _ in parts):
@@ -99,7 +108,8 @@ def _epsilon(parts: tuple[_Essence, ...], delta: float, relation: Relation) -> t
         return _exact_gaussian(parts, delta), "exact Gaussian"
     two_sided = relation == "replace-one" and any(rate < 1.0 for _, _, rate, _ in parts)
     bounds = {} if two_sided else {"RDP": _rdp_epsilon(parts, delta)}
-    bounds["PLD"] = _pld_epsilon(parts, delta, two_sided=two_sided)
+    near = bounds["RDP"] if quick else 0.0
+    bounds["PLD"] = _pld_epsilon(parts, delta, near=near, two_sided=two_sided)
     method = min(bounds, key=lambda name: bounds[name])
     return bounds[method], method if math.isfinite(bounds[method]) else "no finite ε was found"
 
@@ -173,9 +183,19 @@ def renyi(phases: Sequence[Phase], order: float) -> float:
     return float(np.min(_rdp_accountant(parts, [order, float(math.ceil(order))]).rdp))
 
 
-def _pld_epsilon(parts: tuple[_Essence, ...], delta: float, *, two_sided: bool) -> float:
-    """ε by composing privacy loss distributions; inf where the losses are too large to grid."""
-    interval = _interval(parts)
+def _pld_epsilon(
+    parts: tuple[_Essence, ...], delta: float, *, near: float, two_sided: bool
+) -> float:
+    """ε by composing privacy loss distributions; inf where the losses are too large to grid.
+
+    Args:
+      parts: what is composed.
+      delta: in (0, 1).
+      near: about the answer, for a grid no finer than it needs; 0 for the finest. Every grid is
+        sound.
+      two_sided: whether sampled Gaussians take the bound of records that are replaced.
+    """
+    interval = _interval(parts, near)
     if not math.isfinite(interval):
         return math.inf
     total: Any = plds.identity(interval)
@@ -193,8 +213,12 @@ def _pld_epsilon(parts: tuple[_Essence, ...], delta: float, *, two_sided: bool) 
     return float(total.get_epsilon_for_delta(delta))
 
 
-def _interval(parts: tuple[_Essence, ...]) -> float:
-    """A grid step that keeps the distributions below about a million points; inf for none."""
+def _interval(parts: tuple[_Essence, ...], near: float) -> float:
+    """A grid step that keeps the distributions below about a million points; inf for none.
+
+    The grid i adds about T i²/ε to the ε of T compositions (measured), so few of them at a large ε
+    need no fine one. Steps double, so that neighbouring noise scales share one.
+    """
     spread = sum(count * amount for kind, amount, _, count in parts if kind == "zcdp")
     for kind, amount, rate, count in parts:
         if kind == "gaussian" and rate == 1.0:
@@ -204,7 +228,12 @@ def _interval(parts: tuple[_Essence, ...]) -> float:
         elif kind == "laplace":
             spread += 1.0 / amount
     reach = spread + 2.0 * math.sqrt(50.0 * spread)  # loss exceeded with probability e^-50
-    return INTERVAL * max(1.0, reach / 50.0) if reach < 5e4 else math.inf
+    if reach >= 5e4:
+        return math.inf
+    composed = 1 + sum(count for _, _, rate, count in parts if rate < 1.0)
+    enough = min(near, 1e3) * math.sqrt(_GRID_ERROR / composed) / INTERVAL
+    coarser = 2.0 ** math.floor(math.log2(min(max(enough, 1.0), COARSER)))
+    return INTERVAL * max(coarser, reach / 50.0)
 
 
 def _noise_pld(
@@ -297,7 +326,7 @@ def calibrate(budget: Budget, make_phases: Callable[[float], tuple[Phase, ...]])
         multiplier by s and divide every ρ by s².
 
     Returns:
-      s such that `epsilon(make_phases(s), δ)` ≤ ε holds exactly as computed; the smallest to about
+      s such that `epsilon(make_phases(s), δ)` ≤ ε, quick or not; the smallest to about
       one part in 10⁹ for Gaussians on all rows and 10⁵ otherwise. 0 when no privacy is claimed.
 
     Raises:
@@ -308,7 +337,7 @@ def calibrate(budget: Budget, make_phases: Callable[[float], tuple[Phase, ...]])
 
     def excess(scale: float) -> float:
         """ln(ε(s)/ε) ≤ 0 when the budget is met."""
-        value, _ = epsilon(make_phases(scale), budget.delta)
+        value, _ = epsilon(make_phases(scale), budget.delta, quick=True)
         return math.log(max(value, 1e-300) / budget.epsilon)
 
     def cheap(scale: float) -> float:
