@@ -3,14 +3,18 @@
     python benchmarks/load.py [--contexts 20] [--sessions 200] [--runs 2]
 
 Opens so many browser contexts at once on pages of a workspace of its own, with runs of the sample
-table training beside them, then goes on until there were so many sessions. Needs Chromium.
+table training beside them, then goes on until there were so many sessions. Every context belongs to
+a person who signed in and owns one table; a page that shows the name of anybody else's is counted.
+Needs Chromium.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
+import secrets
 import shutil
 import statistics
 import subprocess
@@ -18,20 +22,23 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import cycle, islice
 from pathlib import Path
 
 import psutil
 from playwright.async_api import BrowserContext, async_playwright
+from streamlit.web.server.starlette.starlette_app_utils import create_signed_value
+from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from core.runs.execution.local_launcher import LocalLauncher  # noqa: E402
+from core.runs.storage.access import set_access  # noqa: E402
 from core.services import planning, runs, tables  # noqa: E402
-from core.table.sample import SAMPLE_NAME, sample_table  # noqa: E402
+from core.table.sample import sample_table  # noqa: E402
 
 PORT = 8599
 PAGES = ("tables", "plan", "training", "review", "download", "ledger")
@@ -39,24 +46,76 @@ MIB = 1024.0**2
 WAIT_MS = 180_000
 
 
-def train(home: Path, count: int) -> tuple[str, list[str]]:
-    """A table and so many runs at work on it, long enough to outlast the measurement."""
+SECRET = secrets.token_hex(32)
+
+
+def name_of(number: int) -> str:
+    """Of somebody's table; no name is part of another."""
+    return f"ward-{number:03d}-visits"
+
+
+def address_of(number: int) -> str:
+    """Of the table's owner."""
+    return f"person{number:03d}@example.org"
+
+
+def prepare(home: Path, people: int, count: int) -> tuple[list[str], list[str]]:
+    """A table for each person, and so many runs at work on them, to outlast the measurement."""
     with runs.open_store(home) as store:
-        table = tables.import_frame(store, sample_table(5_000), name=SAMPLE_NAME, source="built in")
-        store.attest(table.id)
-        request = planning.PlanRequest(model="pearl", epsilon=1.0, settings={"steps": 200_000})
-        plan = planning.make_plan(table.schema, table.n, request)
         launcher = LocalLauncher(store, slots=max(1, count))
-        started = [
-            runs.start(store, launcher, table_id=table.id, plan=plan).id for _ in range(count)
-        ]
-        return table.id, started
+        frame, request = (
+            sample_table(5_000),
+            planning.PlanRequest(model="pearl", epsilon=1.0, settings={"steps": 200_000}),
+        )
+        table_ids, run_ids = [], []
+        for number in range(people):
+            table = tables.import_frame(
+                store, frame, name=name_of(number), source="built in", people=name_of(number)
+            )
+            store.attest(table.id)
+            set_access(store, table.id, owner=address_of(number))
+            table_ids.append(table.id)
+            if number < count:
+                plan = planning.make_plan(table.schema, table.n, request)
+                run = runs.start(store, launcher, table_id=table.id, plan=plan)
+                run_ids.append(run.id)
+        return table_ids, run_ids
+
+
+def signed_in(number: int) -> str:
+    """The cookie of a person, as the server signs it after sign-in."""
+    claims = {
+        "email": address_of(number),
+        "email_verified": True,
+        "is_logged_in": True,
+        "iat": int(time.time()),
+        "origin": f"http://127.0.0.1:{PORT}",
+    }
+    return create_signed_value(SECRET, USER_COOKIE_NAME, json.dumps(claims)).decode("latin-1")
+
+
+def write_secrets(path: Path, people: int) -> None:
+    """Sign-in is configured; nobody has to ask the provider, who is not there."""
+    path.write_text(
+        f"""[auth]
+redirect_uri = "http://127.0.0.1:{PORT}/oauth2callback"
+cookie_secret = "{SECRET}"
+client_id = "load"
+client_secret = "load"
+server_metadata_url = "http://127.0.0.1:9/.well-known/openid-configuration"
+[roles]
+steward = {[address_of(number) for number in range(people)]!r}
+"""
+    )
 
 
 @contextmanager
-def served(home: Path) -> Iterator[psutil.Process]:
+def served(home: Path, secrets_file: Path) -> Iterator[psutil.Process]:
     """The server, healthy; its workers and itself are gone at the end."""
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.port={PORT}"]
+    command = [
+        sys.executable, "-m", "streamlit", "run", "app.py",
+        f"--server.port={PORT}", f"--secrets.files={secrets_file}",
+    ]  # fmt: skip
     process = subprocess.Popen(
         command,
         cwd=ROOT,
@@ -77,32 +136,46 @@ def served(home: Path) -> Iterator[psutil.Process]:
         process.wait()
 
 
-async def visit(context: BrowserContext, name: str, query: str) -> float:
-    """Seconds until a page of a new session can be used: its title is there, nothing runs."""
+async def visit(context: BrowserContext, place: str, number: int, people: int) -> tuple[float, int]:
+    """A page of a new session: seconds until it can be used, and others' names that it shows.
+
+    It can be used once its title is there and no script runs.
+    """
     page = await context.new_page()
     begun = time.monotonic()
-    await page.goto(f"http://127.0.0.1:{PORT}/{name}?{query}", timeout=WAIT_MS)
+    await page.goto(f"http://127.0.0.1:{PORT}/{place}", timeout=WAIT_MS)
     await page.locator("h1").first.wait_for(timeout=WAIT_MS)
+    still = "!document.querySelector('[data-testid=stStatusWidget]')"
+    await page.wait_for_function(still, timeout=WAIT_MS)
     seconds = time.monotonic() - begun
+    text = await page.locator("body").inner_text()
     await page.close()
-    return seconds
+    assert f"{address_of(number)[:9]}" in text, f"{place} shows somebody else, or nobody, signed in"
+    others = (other for other in range(people) if other != number)
+    return seconds, sum(name_of(other) in text for other in others)
 
 
-async def load(contexts: int, sessions: int, query: str) -> list[float]:
-    """Seconds of all page loads, `contexts` of them at a time."""
+async def load(people: int, sessions: int, queries: Sequence[str]) -> tuple[list[float], int]:
+    """Seconds of all page loads, one a person at a time, and names of others' tables seen."""
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     flags = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
-    names = islice(cycle(PAGES), sessions)
+    places = islice(cycle(PAGES), sessions)
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=path, args=flags)
-        people = [await browser.new_context() for _ in range(contexts)]
 
-        async def person(context: BrowserContext) -> list[float]:
-            return [await visit(context, name, query) for name in names]
+        async def person(number: int) -> list[tuple[float, int]]:
+            context = await browser.new_context()
+            cookie = {"name": USER_COOKIE_NAME, "value": signed_in(number)}
+            await context.add_cookies([{**cookie, "url": f"http://127.0.0.1:{PORT}"}])
+            return [
+                await visit(context, f"{place}?{queries[number]}", number, people)
+                for place in places
+            ]
 
-        seconds = await asyncio.gather(*(person(context) for context in people))
+        visits = await asyncio.gather(*(person(number) for number in range(people)))
         await browser.close()
-    return [one for several in seconds for one in several]
+    together = [visit for several in visits for visit in several]
+    return [seconds for seconds, _ in together], sum(names for _, names in together)
 
 
 def main() -> None:
@@ -113,17 +186,20 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=2)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder) / "home"
-        table_id, started = train(home, options.runs)
-        query = f"table={table_id}" + (f"&run={started[0]}" if started else "")
+        home, secrets_file = Path(folder) / "home", Path(folder) / "secrets.toml"
+        table_ids, run_ids = prepare(home, options.contexts, options.runs)
+        write_secrets(secrets_file, options.contexts)
+        queries = [f"table={table_id}" for table_id in table_ids]
+        for number, run_id in enumerate(run_ids):
+            queries[number] += f"&run={run_id}"
         try:
-            with served(home) as server:
+            with served(home, secrets_file) as server:
                 idle, before = server.memory_info().rss / MIB, sum(server.cpu_times()[:2])
-                seconds = asyncio.run(load(options.contexts, options.sessions, query))
+                seconds, names = asyncio.run(load(options.contexts, options.sessions, queries))
                 spent, after = sum(server.cpu_times()[:2]) - before, server.memory_info().rss / MIB
         finally:
             with runs.open_store(home) as store:
-                for run_id in started:
+                for run_id in run_ids:
                     pid = store.run(run_id).pid
                     if pid is not None:
                         psutil.Process(pid).kill()
@@ -133,6 +209,7 @@ def main() -> None:
     print(f"time to interactive: p50 {statistics.median(seconds):.2f} s, p95 {cuts[18]:.2f} s")
     print(f"server processor time a page: {spent / len(seconds):.3f} s")
     print(f"server memory: {idle:.0f} MiB before the first session, {after:.0f} MiB after the last")
+    print(f"names of other people's tables seen: {names}")
 
 
 if __name__ == "__main__":
