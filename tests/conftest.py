@@ -52,8 +52,16 @@ def left_out(path: Path) -> bool:
     return place in LEFT_OUT or place.split("/")[0] in LEFT_OUT
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One process more than cores: while one waits for a browser or a worker, another computes."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what is quick, and leave the long forms out unless somebody asks for them."""
+    """Mark what is quick, and leave the long forms out unless somebody asks for them.
+
+    What takes long comes first, so that no process is left with it when the others are done.
+    """
     long = [item for item in items if item.get_closest_marker("long")]
     if long and "long" not in config.option.markexpr:
         config.hook.pytest_deselected(items=long)
@@ -61,6 +69,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if not left_out(item.path):
             item.add_marker("quick")
+    items.sort(key=lambda item: not left_out(item.path))
 
 
 def pytest_terminal_summary(
