@@ -1,0 +1,82 @@
+"""What keeping at most m rows of a person costs and keeps, from declared figures alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.figures.elements import BLUE, LEGEND, VERMILION, Figure, Trace, axis, figure
+
+__all__ = ["row_limit_figure", "row_limit_words", "share_of_rows"]
+
+LIMITS = (1, 2, 3, 5, 8, 12, 20)
+
+
+def share_of_rows(most: int, mean: float) -> float:
+    """Share of rows that a limit keeps where rows of a person follow a geometric law.
+
+    Args:
+      most: rows of one person at most, m ≥ 1.
+      mean: rows of a person, declared, ≥ 1.
+
+    Returns:
+      E[min(R, m)] / E[R] = 1 - (1 - 1/mean)^m, in (0, 1].
+
+    >>> share_of_rows(1, 2.0), share_of_rows(3, 1.0)
+    (0.5, 1.0)
+    """
+    return 1.0 - (1.0 - 1.0 / max(mean, 1.0)) ** most
+
+
+def row_limit_figure(mean: float, most: int, *, grouped: bool) -> Figure:
+    """Rows kept, and noise, against the limit.
+
+    Args:
+      mean: rows of a person, declared, ≥ 1.
+      most: the limit that stands now.
+      grouped: whether a column says who; then noise does not grow with the limit.
+    """
+    limits = sorted({*LIMITS, most})
+    noise = [1.0 if grouped else float(limit) for limit in limits]
+    data = [
+        _line("rows kept", limits, [share_of_rows(m, mean) for m in limits], BLUE, "y"),
+        _line("noise, times that of one row", limits, noise, VERMILION, "y2"),
+    ]
+    layout = {
+        "xaxis": axis("rows of one person, at most", type="log", tickvals=limits,
+                      ticktext=[f"{limit}" for limit in limits]),
+        "yaxis": axis("rows kept", range=[0, 1.05], tickformat=".0%"),
+        "yaxis2": axis("noise", overlaying="y", side="right", range=[0, max(2.0, max(noise) * 1.05)],
+                       showgrid=False),
+        "shapes": [{"type": "line", "x0": most, "x1": most, "yref": "paper", "y0": 0, "y1": 1,
+                    "line": {"color": "rgba(128,128,128,0.8)", "dash": "dot", "width": 1}}],
+        "height": 260,
+        "legend": LEGEND,
+    }  # fmt: skip
+    return figure(data, layout)
+
+
+def _line(name: str, x: Sequence[int], y: Sequence[float], color: str, side: str) -> Trace:
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": name,
+        "x": list(x),
+        "y": list(y),
+        "yaxis": side,
+        "line": {"color": color, "width": 2, "dash": "solid" if side == "y" else "dash"},
+    }
+
+
+def row_limit_words(mean: float, most: int, *, grouped: bool) -> str:
+    """The figure in one sentence.
+
+    Args:
+      mean: rows of a person, declared, ≥ 1.
+      most: the limit that stands now.
+      grouped: whether a column says who.
+    """
+    noise = "no more noise than one row" if grouped else f"{most} times the noise of one row"
+    return (
+        f"At most {most} rows of a person keep about {share_of_rows(most, mean):.0%} of the rows "
+        f"where people have {mean:g} on average, and need {noise}."
+    )

@@ -1,0 +1,141 @@
+"""Who a row is of: the unit that ε protects, and what is public of how rows belong together."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.figures.rows_per_person import row_limit_figure, row_limit_words
+from core.runs.storage.records import TableRecord
+from core.services import tables
+from core.table.person import MOST_ROWS, Person
+from core.table.schema import Kind
+from pages.parts import shared
+from pages.parts.plain import plain
+
+ANSWERS = {
+    "row": "No, every row is another person",
+    "key": "Yes, and a column says who",
+    "unknown": "Yes, but no column says who",
+}
+EXPLAINED = (
+    "ε protects one person. If somebody has five rows and each row counts as a person, everything "
+    "they are sure of is five times as exposed as the number says."
+)
+USUAL_ROWS = 5
+
+
+def render(table: TableRecord) -> None:
+    """The question and what follows from the answer."""
+    person = table.schema.person
+    now = "row" if person is None else "key" if person.grouped else "unknown"
+    answer = st.radio(
+        "**Can a person appear in several rows?**",
+        list(ANSWERS),
+        index=list(ANSWERS).index(now),
+        format_func=ANSWERS.__getitem__,
+        help=EXPLAINED,
+        key=f"unit_{table.id}_{now}",
+    )
+    if answer == "row":
+        if person is not None:
+            with shared.change():
+                tables.change_person(shared.store(), table, None)
+        st.caption("Each row is protected by itself. The certificate says so: one row, one person.")
+        return
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        chosen = _grouped(table) if answer == "key" else _unknown(table)
+    with right:
+        _picture(table, chosen, grouped=answer == "key")
+    if chosen is not None and chosen != person:
+        st.caption("Not kept yet.")
+        if st.button("Keep this answer", type="primary", key=f"keep_unit_{table.id}"):
+            with shared.change():
+                tables.change_person(shared.store(), table, chosen)
+
+
+def _most(table: TableRecord, person: Person | None, help: str) -> int:
+    return int(
+        st.number_input(
+            "Rows of one person, at most",
+            min_value=1,
+            max_value=MOST_ROWS,
+            value=USUAL_ROWS if person is None else person.rows,
+            help=help,
+            key=f"most_{table.id}",
+        )
+    )
+
+
+def _grouped(table: TableRecord) -> Person | None:
+    """The declaration of a table with a key; None while no key is chosen."""
+    person = table.schema.person if table.schema.person and table.schema.person.grouped else None
+    schema = table.schema
+    likely = [c.name for c in schema.columns if c.kind is Kind.IDENTIFIER]
+    names = [*likely, *(name for name in schema.names if name not in likely)]
+    columns = st.multiselect(
+        "Columns that together say who a row is of",
+        names,
+        default=list(person.columns) if person else [],
+        key=f"key_{table.id}",
+        help="Such as a patient number. In the synthetic table they hold fresh, made-up keys. Rows "
+        "without a key count together as one person.",
+    )
+    most = _most(
+        table,
+        person,
+        "Further rows of a person are left out of training, chosen by what that person's own rows "
+        "hold. The number is public; it needs no more noise, because a person counts once however "
+        "many rows they have.",
+    )
+    rest = [c.name for c in schema.columns if c.modelled and c.name not in columns]
+    constant = st.multiselect(
+        "Columns that stay the same in all rows of a person",
+        rest,
+        default=[name for name in person.constant if name in rest] if person else [],
+        key=f"constant_{table.id}",
+        help="Such as sex or year of birth. They stay the same for a synthetic person too.",
+    )
+    dated = [None, *(n for n in rest if schema[n].kind.numeric and n not in constant)]
+    order = st.selectbox(
+        "Sort the rows of a person by",
+        dated,
+        index=dated.index(person.order) if person and person.order in dated else 0,
+        format_func=lambda name: "nothing" if name is None else name,
+        key=f"order_{table.id}",
+    )
+    if not columns:
+        st.caption("Choose at least one column.")
+        return None
+    return Person(columns=tuple(columns), rows=most, constant=tuple(constant), order=order)
+
+
+def _unknown(table: TableRecord) -> Person:
+    """The declaration of a table in which nobody can tell."""
+    person = table.schema.person
+    most = _most(
+        table,
+        None if person is None or person.grouped else person,
+        "Nobody can check this: it is your word, and the certificate rests on it. Everything is "
+        "protected as if one person had so many rows, so the noise grows with it.",
+    )
+    return Person(rows=most)
+
+
+def _picture(table: TableRecord, person: Person | None, *, grouped: bool) -> None:
+    """What a limit keeps and costs; from what the steward declares, never from the rows."""
+    mean = st.number_input(
+        "Rows a person has on average, as far as is publicly known",
+        min_value=1.0,
+        value=2.0,
+        step=0.5,
+        key=f"mean_{table.id}",
+        help="Only for this picture. Nothing here was counted in your table, because the choice of "
+        "the limit is public.",
+    )
+    most = USUAL_ROWS if person is None else person.rows
+    words = row_limit_words(mean, most, grouped=grouped)
+    shared.picture(
+        row_limit_figure(mean, most, grouped=grouped), key=f"limit_{table.id}", alt=words
+    )
+    st.caption(plain(words))
