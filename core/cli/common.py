@@ -18,9 +18,11 @@ from pydantic_core import ErrorDetails
 from core.privacy.plan import Guarantee
 from core.table.infer import infer_schema
 from core.table.io.apart import read_apart
+from core.table.layout.violations import count_violations, declared_from_rows
 from core.table.misfits import misfit_words, misfits
 from core.table.rare import danger, rare_counts
-from core.table.schema import Schema
+from core.table.rules import parse_rule
+from core.table.schema import Schema, SchemaError
 
 __all__ = [
     "CommandError",
@@ -36,6 +38,8 @@ __all__ = [
     "read_with_schema",
     "require_declaration",
     "say_dangers",
+    "say_violations",
+    "with_rules",
     "with_target",
 ]
 
@@ -76,13 +80,60 @@ def read_with_schema(options: argparse.Namespace) -> tuple[pd.DataFrame, Schema]
     if missing:
         raise CommandError(f"the schema names columns the table lacks: {', '.join(missing)}")
     schema = keep_out(options, with_target(options, schema))
+    may_declare = options.schema is None and options.declare_public
+    schema = with_rules(options, schema, frame if may_declare else None)
     if options.sensitive:
         schema = _tagged(schema, options.sensitive)
     asked = (options.alpha, options.shift, options.certificate)
     if not schema.sensitive and any(value is not None for value in asked):
         raise CommandError("--alpha, --shift and --certificate need tagged columns: --sensitive")
     _say_misfits(frame, schema)
+    say_violations(frame, schema)
     return frame, schema
+
+
+def with_rules(options: argparse.Namespace, schema: Schema, frame: pd.DataFrame | None) -> Schema:
+    """The schema with the rules that `--rule` adds.
+
+    Args:
+      options: of the command.
+      schema: of the table.
+      frame: rows that may say which label each code has and which combinations there are, since
+        that is declared public; None where it has to be declared in the schema.
+
+    Raises:
+      CommandError: a rule has none of the known forms, or names no column.
+    """
+    try:
+        rules = tuple(parse_rule(text) for text in options.rule or ())
+        schema = Schema.model_validate(
+            schema.model_dump() | {"rules": [rule.model_dump() for rule in (*schema.rules, *rules)]}
+        )
+    except ValidationError as error:
+        raise CommandError(_first(error)["msg"].removeprefix("Value error, ")) from None
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    if frame is None:
+        return schema
+    declared = tuple(declared_from_rows(rule, frame) for rule in schema.rules)
+    for rule, before in zip(declared, schema.rules, strict=True):
+        if rule != before:
+            print(f"note: rule '{rule.text}': read from the rows and declared", file=sys.stderr)
+    return schema.model_copy(update={"rules": declared})
+
+
+def say_violations(frame: pd.DataFrame, schema: Schema) -> None:
+    """Count on stderr the rows that break a rule; nothing where the schema cannot be used yet."""
+    if not schema.rules:
+        return
+    try:
+        counts = count_violations(frame, schema.domain())
+    except SchemaError:
+        return  # the plan says what is wrong
+    for text, rows in counts.items():
+        if rows:
+            moved = "is moved inside" if rows == 1 else "are moved inside"
+            print(f"note: rule '{text}': {rows:,} of {len(frame):,} {moved}", file=sys.stderr)
 
 
 def _say_misfits(frame: pd.DataFrame, schema: Schema) -> None:

@@ -93,6 +93,7 @@ def _parser() -> _Parser:
     schema = commands.add_parser("schema", help="a table's proposed schema, to check and change")
     schema.add_argument("table", type=Path, help="CSV, TSV, Parquet or Excel")
     schema.add_argument("--target", help="the column that others should predict")
+    _rule(schema)
     schema.add_argument("--out", type=Path, required=True, help="a .json file")
     schema.set_defaults(module="schema", command="schema")
 
@@ -177,6 +178,17 @@ def _keep_out(command: argparse.ArgumentParser) -> None:
     )
 
 
+def _rule(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--rule",
+        action="append",
+        metavar="RULE",
+        help="what holds in every row and shall in the synthetic table: 'label <- code', "
+        "'start <= end', 'total = a + b', 'stay = end - start', 'combinations a, b' or 'missing "
+        "together a, b'; again for another rule",
+    )
+
+
 def _declaration(command: argparse.ArgumentParser) -> None:
     command.add_argument("--schema", type=Path, help="a declared schema, as `schema` writes it")
     command.add_argument(
@@ -194,6 +206,7 @@ def _plan_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--target", help="the column that others should predict")
     _declaration(command)
     _keep_out(command)
+    _rule(command)
     command.add_argument(
         "--people",
         metavar="NAME",

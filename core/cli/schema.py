@@ -5,9 +5,18 @@ from __future__ import annotations
 import argparse
 import sys
 
-from core.cli.common import out_path, print_json, read_frame, say_dangers, with_target
+from core.cli.common import (
+    out_path,
+    print_json,
+    read_frame,
+    say_dangers,
+    say_violations,
+    with_rules,
+    with_target,
+)
 from core.table.infer import infer_schema
 from core.table.io.replacing import replacing
+from core.table.suggestions import suggest_rules
 
 __all__ = ["schema"]
 
@@ -16,10 +25,13 @@ def schema(options: argparse.Namespace) -> int:
     """Write the proposal; a column that is changed in the file counts as set by the steward."""
     out = out_path(options.out, endings=(".json",), inputs=[options.table])
     frame = read_frame(options.table)
-    proposed = with_target(options, infer_schema(frame))
+    proposed = with_rules(options, with_target(options, infer_schema(frame)), frame)
     with replacing(out) as file:
         file.write(proposed.model_dump_json(indent=1).encode())
     say_dangers(frame, proposed)
+    say_violations(frame, proposed)
+    for rule in suggest_rules(proposed):
+        print(f"suggestion: --rule '{rule.text}'", file=sys.stderr)
     for column in proposed.columns:
         if column.note:
             print(f"note: `{column.name}`: {column.note}", file=sys.stderr)

@@ -43,6 +43,7 @@ from core.services.planning import PlanRequest, make_plan
 from core.services.reviews import inside_view_words
 from core.table.holdout import split_rows, training_count
 from core.table.io.write import write_csv, write_parquet
+from core.table.layout.layout import Layout
 from core.table.schema import Schema
 
 __all__ = ["plan", "synth"]
@@ -256,7 +257,8 @@ def _job(
 
 def _score(outcome: Outcome, job: Job) -> NoisyScore | None:
     """How near the table is by noisy counts, where the plan bought some; opens no real row."""
-    synthetic = count_synthetic(outcome.synthetic, job.schema.domain(), job.plan.n)
+    domain = Layout(job.schema.domain()).domain
+    synthetic = count_synthetic(outcome.modelled, domain, job.plan.n)
     released = load_json(job.artefacts, NOISY_CELLS, NoisyCells)
     return None if synthetic is None or released is None else score(released, synthetic)
 

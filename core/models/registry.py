@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from core.models.card import Card
+from core.models.laid_out import with_layout
 from core.models.synthesizer import Fitted, Synthesizer
 
 __all__ = ["cards", "load_fitted", "register", "synthesizer"]
@@ -51,7 +52,7 @@ def synthesizer(model_id: str) -> Synthesizer[Any]:
 
 
 def load_fitted(model_id: str, folder: Path) -> Fitted:
-    """The saved model in `folder`, with the marginal shift that was saved beside it, if any."""
+    """The saved model in `folder`, with the shift and the layout that were saved beside it."""
     from core.lmdp.shift import with_tilts  # torch: cards and plans do without
 
-    return with_tilts(synthesizer(model_id).load(folder), folder)
+    return with_layout(with_tilts(synthesizer(model_id).load(folder), folder), folder)

@@ -163,8 +163,9 @@ class Features:
         frames = (real, *others)
         items: list[Feature] = []
         values: list[dict[str, NDArray[np.generic]]] = [{} for _ in frames]
+        keys = () if schema.person is None else schema.person.columns  # made up, like identifiers
         for column in schema.columns:
-            if not column.modelled or column.name not in real:
+            if not column.modelled or column.name in keys or column.name not in real:
                 continue
             feature, arrays = _read(column, frames)
             items.append(feature)

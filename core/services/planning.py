@@ -16,7 +16,9 @@ from core.models.registry import synthesizer
 from core.privacy.plan import Budget, Phase, Plan, Protection, default_delta
 from core.runs.execution.noisy_scores import score_phase
 from core.runs.execution.review_histograms import review_phase
+from core.table.layout.layout import Layout
 from core.table.schema import Domain, DomainSource, Schema, SchemaError
+from core.table.surrogates import check_room
 
 __all__ = ["DEFAULT_SHIFT", "PlanRequest", "make_plan"]
 
@@ -71,7 +73,8 @@ def make_plan(schema: Schema, n: int, request: PlanRequest) -> Plan:
             f"Buying a domain with budget is not part of this version: {', '.join(unpaid)}. "
             "Declare these columns' bounds or categories public, or drop them."
         )
-    domain = schema.domain()
+    check_room(schema.columns, n)
+    domain = Layout(schema.domain()).domain  # what models see is what they and the counts pay for
     try:
         delta = default_delta(n) if request.delta is None else request.delta
         budget = Budget(epsilon=request.epsilon, delta=delta)

@@ -28,6 +28,7 @@ from core.runs.storage.inside_views import recorded_views
 from core.runs.storage.notes import ScorePick
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
+from core.table.layout.layout import Layout
 from core.table.schema import Domain
 
 __all__ = [
@@ -151,7 +152,7 @@ def bought(store: RunStore, table_id: str, domain: Domain, n: int) -> bool:
       domain: whose columns.
       n: number of records (public), ≥ 1.
     """
-    return released_cells(store, table_id, cells_key(domain, n)) is not None
+    return released_cells(store, table_id, cells_key(Layout(domain).domain, n)) is not None
 
 
 def comparable(store: RunStore, run: RunRecord) -> bool:

@@ -22,7 +22,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from core.table.labels import from_labels, from_numbers, to_labels, to_numbers
-from core.table.schema import Column, Domain, DomainColumn, Kind, SchemaError
+from core.table.schema import Column, Domain, DomainColumn, SchemaError
+from core.table.surrogates import surrogate
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -273,7 +274,7 @@ class Codec:
         columns: dict[str, pd.Series[Any]] = {}
         for column in self.domain.columns:
             if column.name not in self._by_name:
-                columns[column.name] = _surrogate(column, len(codes))
+                columns[column.name] = surrogate(column, len(codes))
                 continue
             block = self.block(column.name)
             state = np.asarray(codes.states[:, block.index])
@@ -341,12 +342,3 @@ def _decode_numeric(block: Block, state: NDArray[Any], value: Floats) -> pd.Seri
     if block.missing_state is not None:
         x[state == block.missing_state] = np.nan
     return from_numbers(x, block.column)
-
-
-def _surrogate(column: Column, rows: int) -> pd.Series[Any]:
-    """Fresh values of the column's type: 1, 2, 3 … or "name-000001" …; never anything real."""
-    count = pd.Series(np.arange(1, rows + 1)).astype("str")
-    if column.dtype.lower().startswith(("int", "uint", "float")):
-        return from_labels(count, column)
-    word = column.name if column.kind is Kind.IDENTIFIER else f"synthetic {column.name}"
-    return from_labels(f"{word}-" + count.str.zfill(max(6, len(str(rows)))), column)

@@ -8,10 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from enum import StrEnum
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from core.table.magnitudes import magnitude_fault
 
@@ -19,6 +28,7 @@ __all__ = [
     "INSIDE",
     "MAX_CATEGORIES",
     "NOTHING_PROPOSED",
+    "WHOLE_NUMBERS",
     "Column",
     "DomainColumn",
     "DomainSource",
@@ -29,6 +39,7 @@ __all__ = [
     "UndeclaredDomainError",
 ]
 
+WHOLE_NUMBERS = ("int", "uint")  # how their dtypes begin, in lower case
 MAX_CATEGORIES = 10_000  # above this a column is an identifier or text in all but name
 
 
@@ -115,6 +126,8 @@ class Column(BaseModel):
       other: label that stands for values outside `categories`; it must be one of them.
       dtype: pandas dtype of the input ("int64", "float64", "str", "bool", "datetime64[us]", ...).
       date_format: strptime format when a date column arrived as text, else None.
+      pattern: what made-up values of identifiers and text look like, or None: # stands for a digit,
+        @ for a letter A–Z, a for one of a–z, * for a digit or a letter A–Z, others for themselves.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -132,6 +145,15 @@ class Column(BaseModel):
     other: str | None = None
     dtype: str = "str"
     date_format: str | None = None
+    pattern: str | None = Field(default=None, min_length=1, max_length=64)
+
+    @model_serializer(mode="wrap")
+    def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The stored form, which digests hold to: what came later is left out where unused."""
+        stored: dict[str, Any] = handler(self)
+        if stored.get("pattern") is None:
+            stored.pop("pattern", None)
+        return stored
 
     @field_validator("low", "high")
     @classmethod
@@ -152,6 +174,9 @@ class Column(BaseModel):
                     f"column '{self.name}': more than {MAX_CATEGORIES} categories; "
                     "make it text or an identifier"
                 )
+        whole = self.dtype.lower().startswith(WHOLE_NUMBERS)
+        if self.pattern is not None and whole and not re.fullmatch("#{1,18}", self.pattern):
+            raise ValueError(f"column '{self.name}': a whole number's pattern is 1 to 18 times #")
         if self.other is not None and self.other not in (self.categories or ()):
             raise ValueError(f"column '{self.name}': 'other' must be one of the categories")
         return self

@@ -18,8 +18,8 @@ import numpy.typing as npt
 import pandas as pd
 from pandas.api.types import pandas_dtype
 
+from core.table.column import Column, Kind
 from core.table.magnitudes import LARGEST
-from core.table.schema import Column, Kind
 
 __all__ = ["dtype_of", "from_labels", "from_numbers", "to_labels", "to_numbers"]
 

@@ -34,6 +34,7 @@ from core.table.column import (
     SchemaError,
     UndeclaredDomainError,
 )
+from core.table.layout.steps import Steps
 from core.table.person import Person
 from core.table.rules import Rule
 
@@ -146,8 +147,8 @@ class Schema(BaseModel):
 
         Raises:
           UndeclaredDomainError: bounds or categories are missing; the columns are named.
-          SchemaError: nothing is left to model, a bound is too large to compute with, or the
-            target or a tagged column is not modelled.
+          SchemaError: nothing is left to model, a bound is too large to compute with, the target
+            or a tagged column is not modelled, or a rule cannot be kept.
         """
         remaining = tuple(c for c in self.columns if c.source is not DomainSource.DROP)
         unknown = [c.name for c in remaining if not c.declared]
@@ -174,13 +175,29 @@ class Schema(BaseModel):
                     f"The sensitive group '{group}' names columns that are dropped, text or "
                     f"identifiers: {', '.join(lost)}. Untag them; they reveal no distribution."
                 )
-        public = tuple(DomainColumn.of(column) for column in remaining)
+        public = tuple(self._public(column) for column in remaining)
+        Steps.of(
+            public,
+            self.rules,
+            target=self.target,
+            tagged=[name for names in self.sensitive.values() for name in names],
+            constant=() if self.person is None else self.person.constant,
+        )
         return Domain(
             columns=public,
             target=self.target,
             person=self.person,
             rules=self.rules,
             sensitive=self.sensitive,
+        )
+
+    def _public(self, column: SchemaColumn) -> DomainColumn:
+        """The part of a column that may leave; who a row is of is said by made-up values."""
+        keys = () if self.person is None else self.person.columns
+        if column.name not in keys or column.kind.surrogate:
+            return DomainColumn.of(column)
+        return DomainColumn(
+            name=column.name, kind=Kind.IDENTIFIER, dtype=column.dtype, pattern=column.pattern
         )
 
 

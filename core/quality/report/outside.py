@@ -30,7 +30,8 @@ from core.quality.report.types import (
 )
 from core.table.bins import MAX_LABELS, REST_LABEL
 from core.table.codec import Codec
-from core.table.schema import Schema
+from core.table.layout.layout import Layout
+from core.table.schema import Domain, Schema
 
 __all__ = ["outside_report"]
 
@@ -49,6 +50,7 @@ def outside_report(
     schema: Schema,
     *,
     released: ReleasedHistograms | None = None,
+    modelled: pd.DataFrame | None = None,
     seed: int = 0,
 ) -> Report:
     """The report for people outside.
@@ -57,6 +59,8 @@ def outside_report(
       synthetic: ≥ 1 row.
       schema: with a declared domain.
       released: what was released of real columns, if anything.
+      modelled: synthetic rows in the columns that models see, of which the release counts; None
+        where those are the table's.
       seed: of subsamples.
 
     Raises:
@@ -67,7 +71,12 @@ def outside_report(
     rng = np.random.default_rng(seed)
     frame = synthetic.iloc[sample_rows(len(synthetic), ROWS, rng)]
     features, (table,) = Features.fit(schema, frame)
-    pictures = _pictures(frame, schema, released)
+    domain = schema.domain()
+    pictures = _pictures(frame, domain, None if modelled is not None else released)
+    if released is not None and modelled is not None:
+        # counted as the release counts: by person, in the columns that were learned
+        seen = _pictures(modelled, Layout(domain).domain, released)
+        pictures |= {name: seen[name] for name in pictures if name in seen}
     return Report(
         view="outside",
         complete=True,
@@ -82,10 +91,10 @@ def outside_report(
 
 
 def _pictures(
-    frame: pd.DataFrame, schema: Schema, released: ReleasedHistograms | None
+    frame: pd.DataFrame, domain: Domain, released: ReleasedHistograms | None
 ) -> dict[str, ColumnPicture]:
     """Every modelled column in its public bins."""
-    codec = Codec(schema.domain())
+    codec = Codec(domain)
     histograms = Histograms.of(codec, [block.column.name for block in codec.blocks])
     codes = codec.encode(frame).to("cpu")
     counts = histograms.split(histograms.statistic(codes, torch.ones(len(frame))).tolist())

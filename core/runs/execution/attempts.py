@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from core.models.events import Note, Observe
+from core.models.laid_out import laid_out, previewed
 from core.models.registry import load_fitted
 from core.models.synthesizer import FitContext, Fitted, Synthesizer
 from core.privacy.guarded import PrivateTable, UnplannedReleaseError
@@ -28,6 +29,7 @@ from core.runs.storage.errors import RunStoreError
 from core.runs.storage.workspace import private_folder
 from core.table.codec import Codec, Codes
 from core.table.io.replacing import replacing
+from core.table.layout.layout import Layout
 
 __all__ = ["Attempts", "fit_attempts"]
 
@@ -56,7 +58,7 @@ class Attempts:
 def fit_attempts(
     job: Job,
     model: Synthesizer[Any],
-    codec: Codec,
+    layout: Layout,
     codes: Codes,
     *,
     shift_key: bytes,
@@ -67,8 +69,8 @@ def fit_attempts(
     Args:
       job: with the plan.
       model: fits.
-      codec: of the run's domain.
-      codes: the rows that are trained on, encoded by it.
+      layout: of the run's table.
+      codes: the rows that are trained on, encoded in the columns that models see.
       shift_key: fixes the marginal shift of tagged columns.
       observe: hears of each phase and brings the wish back.
 
@@ -76,9 +78,10 @@ def fit_attempts(
       RunStoreError: no attempt can end any more; nothing is left to go on from.
     """
     executed: list[Phase] = []
+    observe = previewed(observe, layout)
     private, ended = True, None
     for number in range(1, job.plan.attempts + 1):
-        attempt = _Attempt(job, model, codec, number, shift_key)
+        attempt = _Attempt(job, model, layout, number, shift_key)
         try:
             ended = attempt.run(codes, observe)
             passed = all(result["granted"] for result in ended)
@@ -119,9 +122,10 @@ class _Attempt:
     """
 
     def __init__(
-        self, job: Job, model: Synthesizer[Any], codec: Codec, number: int, shift_key: bytes
+        self, job: Job, model: Synthesizer[Any], layout: Layout, number: int, shift_key: bytes
     ) -> None:
-        self._job, self._model, self._codec, self._number = job, model, codec, number
+        self._job, self._model, self._number = job, model, number
+        self._layout, self._codec = layout, Codec(layout.domain)
         self._shift_key = shift_key
         base = private_folder(job.folder / "checkpoint")
         self._folder = base if number == 1 else private_folder(base / f"attempt-{number}")
@@ -158,8 +162,8 @@ class _Attempt:
         if self._number == 1:
             release_histograms(table, self._codec, job.artefacts, observe=observe)
             release_cells(table, self._codec, job.artefacts, observe=observe)
-        fitted.save(private_folder(job.folder / "model"))
-        self.fitted = fitted
+        self.fitted = laid_out(fitted, self._layout)
+        self.fitted.save(private_folder(job.folder / "model"))
         if job.plan.protection is None:
             return []
         results = self._test(table, fitted, codes, observe)

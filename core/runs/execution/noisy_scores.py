@@ -82,7 +82,7 @@ def cells_key(domain: Domain, n: int) -> str:
     """Names the cells and the number of records, 16 hex digits; public facts alone.
 
     Args:
-      domain: whose columns that may be shown are cut in cells.
+      domain: of what models see; its columns that may be shown are cut in cells.
       n: records that are trained on.
     """
     names = shown_columns(domain)
@@ -132,8 +132,8 @@ def count_synthetic(synthetic: pd.DataFrame, domain: Domain, n: int) -> Syntheti
     """The same counts of synthetic records, for the worker; None where no column may be compared.
 
     Args:
-      synthetic: ≥ 1 record.
-      domain: of the run.
+      synthetic: ≥ 1 record, as models see them.
+      domain: of what models see.
       n: records the run was trained on.
     """
     names = shown_columns(domain)

@@ -17,6 +17,7 @@ from typing import Any
 import pandas as pd
 
 from core.models.events import Emitter, Observe, Wish
+from core.models.laid_out import LaidOut
 from core.models.registry import synthesizer
 from core.models.synthesizer import Synthesizer
 from core.privacy.accounting.accountant import guarantee
@@ -29,6 +30,7 @@ from core.runs.execution.job import Job
 from core.runs.execution.privacy_certificate import conditions, make_privacy_certificate
 from core.runs.storage.artefacts import (
     BASELINE_TABLE,
+    MODELLED_TABLE,
     PRIVACY_CERTIFICATE,
     SYNTHETIC_TABLE,
     ArtefactStore,
@@ -36,6 +38,8 @@ from core.runs.storage.artefacts import (
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import shift_key
 from core.table.codec import Codec
+from core.table.layout.layout import Layout, rows_of_person
+from core.table.surrogates import check_room
 
 __all__ = ["DeviceError", "Outcome", "choose_device", "execute", "limit_threads"]
 
@@ -48,9 +52,14 @@ class DeviceError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What came out: the synthetic table [rows, columns], what ran, what may be claimed."""
+    """What came out: the synthetic table [rows, columns], what ran, what may be claimed.
+
+    `modelled` holds as many synthetic rows in the columns that models see, which is what a plan's
+    bought counts are counts of.
+    """
 
     synthetic: pd.DataFrame
+    modelled: pd.DataFrame
     executed: tuple[Phase, ...]
     guarantee: Guarantee
     privacy_certificate: dict[str, Any]
@@ -110,15 +119,15 @@ def execute(
         came before the debit.
     """
     model = find(job.plan.model)
-    codec = Codec(job.schema.domain())
+    layout = Layout(job.schema.domain())
+    check_room(layout.output.columns, job.rows)
     key = shift_key(store.workspace, job.people)  # first: one that is broken costs nothing
     _phase(observe, "debit", "Checking the ledger")
     entry = _debit(job, store)
     debited(entry)
     _phase(observe, "read", "Reading and encoding the table")
-    names = [column.name for column in codec.domain.modelled]
-    codes = codec.encode(load(names))
-    attempts = fit_attempts(job, model, codec, codes, shift_key=key, observe=observe)
+    codes = Codec(layout.domain).encode(_modelled_rows(job, layout, load))
+    attempts = fit_attempts(job, model, layout, codes, shift_key=key, observe=observe)
     claim = _claim(job, attempts)
     _phase(observe, "sample", "Making the synthetic table", pausable=False)
     synthetic = attempts.fitted.sample(job.rows, seed=job.seed)
@@ -136,14 +145,29 @@ def execute(
     if baseline is not None:
         _write_table(job.artefacts, BASELINE_TABLE, baseline.sample(job.rows, seed=job.seed))
     _write_table(job.artefacts, SYNTHETIC_TABLE, synthetic)
+    modelled = synthetic
+    if isinstance(attempts.fitted, LaidOut):
+        modelled = attempts.fitted.inner.sample(job.rows, seed=job.seed)
+        _write_table(job.artefacts, MODELLED_TABLE, modelled)
     with job.artefacts.replacing(PRIVACY_CERTIFICATE) as file:
         file.write(json.dumps(certificate, indent=1, ensure_ascii=False).encode())
     return Outcome(
         synthetic=synthetic,
+        modelled=modelled,
         executed=attempts.executed,
         guarantee=claim,
         privacy_certificate=certificate,
     )
+
+
+def _modelled_rows(
+    job: Job, layout: Layout, load: Callable[[Sequence[str]], pd.DataFrame]
+) -> pd.DataFrame:
+    """The rows as the model sees them; whose they are is read beside them, and stays here."""
+    person = job.schema.person
+    keys = () if person is None else person.columns
+    rows = load(list(dict.fromkeys((*layout.reads, *keys))))
+    return layout.to_model(rows, rows_of_person(rows, person))
 
 
 def _debit(job: Job, store: RunStore) -> Entry:

@@ -22,6 +22,7 @@ from core.runs.execution.review_histograms import HISTOGRAMS
 from core.runs.storage.artefacts import (
     BASELINE_TABLE,
     INSIDE_REPORT,
+    MODELLED_TABLE,
     OUTSIDE_REPORT,
     SYNTHETIC_TABLE,
     ArtefactStore,
@@ -32,6 +33,7 @@ from core.runs.storage.artefacts import (
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import private_folder
+from core.table.layout.layout import Layout
 
 if TYPE_CHECKING:
     from core.quality.report.types import Report
@@ -64,8 +66,11 @@ def make_reports(
     artefacts = store.artefacts(run.id)
     synthetic = _read_table(artefacts, SYNTHETIC_TABLE)
     if run.private:  # else the synthetic rows themselves may quote anyone: they have no outside
-        _report_outside(artefacts, run, synthetic)
-        cells = count_synthetic(synthetic, run.schema.domain(), run.plan.n)
+        seen = artefacts.exists(MODELLED_TABLE)
+        modelled = _read_table(artefacts, MODELLED_TABLE) if seen else None
+        _report_outside(artefacts, run, synthetic, modelled)
+        counted = synthetic if modelled is None else modelled
+        cells = count_synthetic(counted, Layout(run.schema.domain()).domain, run.plan.n)
         if cells is not None:
             save_json(artefacts, SYNTHETIC_CELLS, cells)
     table = store.table(run.table_id).path
@@ -112,13 +117,18 @@ def _key(store: RunStore, run: RunRecord) -> str:
     return content_key(files, run.schema.model_dump_json(), alpha, len(files))
 
 
-def _report_outside(artefacts: ArtefactStore, run: RunRecord, synthetic: pd.DataFrame) -> None:
+def _report_outside(
+    artefacts: ArtefactStore,
+    run: RunRecord,
+    synthetic: pd.DataFrame,
+    modelled: pd.DataFrame | None,
+) -> None:
     """Write the report for people outside; opens no real row."""
     # measuring is heavy: a worker imports it when its fit is done
     from core.quality.report.outside import outside_report
 
     histograms = load_json(artefacts, HISTOGRAMS, ReleasedHistograms)
-    report = outside_report(synthetic, run.schema, released=histograms)
+    report = outside_report(synthetic, run.schema, released=histograms, modelled=modelled)
     save_json(artefacts, OUTSIDE_REPORT, report)
 
 

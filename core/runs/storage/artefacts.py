@@ -23,6 +23,7 @@ __all__ = [
     "BASELINE_TABLE",
     "INSIDE_REPORT",
     "METER",
+    "MODELLED_TABLE",
     "OUTSIDE_REPORT",
     "PRIVACY_CERTIFICATE",
     "SYNTHETIC_TABLE",
@@ -33,6 +34,7 @@ __all__ = [
 ]
 
 SYNTHETIC_TABLE, BASELINE_TABLE = "synthetic.parquet", "before.parquet"
+MODELLED_TABLE = "modelled.parquet"  # synthetic rows as models see them, if they see others
 PRIVACY_CERTIFICATE = "certificate.json"
 INSIDE_REPORT, OUTSIDE_REPORT = "report.json", "outside.json"  # by who may see them
 METER = "meter.json"

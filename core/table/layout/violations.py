@@ -1,0 +1,97 @@
+"""Rows that break a rule, counted for the steward: what encoding would move inside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from core.table.column import DomainColumn, Kind
+from core.table.labels import to_numbers
+from core.table.layout.labels import Lookup, labels_of
+from core.table.layout.relations import DAY
+from core.table.rules import AtMost, Combinations, Determines, MissingTogether, Rule
+from core.table.schema import Domain
+
+__all__ = ["count_violations", "declared_from_rows"]
+
+NEAR = 1e-9  # relative: sums of decimals differ in their last digit
+
+
+def count_violations(frame: pd.DataFrame, domain: Domain) -> dict[str, int]:
+    """How many rows break each rule, by its text; for eyes inside only.
+
+    Args:
+      frame: rows with the columns that the rules name.
+      domain: with the rules, their mappings and combinations declared.
+    """
+    columns = {column.name: column for column in domain.columns}
+    return {rule.text: int(_violates(rule, frame, columns).sum()) for rule in domain.rules}
+
+
+def declared_from_rows(rule: Rule, frame: pd.DataFrame) -> Rule:
+    """The rule with what rows say of values where nothing is declared; to be declared public.
+
+    Each source gets its most common result, the first by alphabet of those that are; combinations
+    are all that occur.
+
+    Args:
+      rule: itself where it says nothing of values or has it declared.
+      frame: rows with the columns that it names.
+    """
+    cells = pd.DataFrame({str(i): labels_of(frame[name]) for i, name in enumerate(rule.columns)})
+    if isinstance(rule, Determines) and rule.mapping is None:
+        pairs = cells.value_counts(sort=False).reset_index(name="rows")
+        pairs = pairs.sort_values(["0", "rows", "1"], ascending=[True, False, True])
+        first = pairs.drop_duplicates("0")
+        return rule.model_copy(update={"mapping": dict(zip(first["0"], first["1"], strict=True))})
+    if isinstance(rule, Combinations) and rule.allowed is None:
+        occurring = cells.drop_duplicates().sort_values(list(cells.columns))
+        allowed = tuple(occurring.itertuples(index=False, name=None))
+        return rule.model_copy(update={"allowed": allowed})
+    return rule
+
+
+def _violates(
+    rule: Rule, frame: pd.DataFrame, columns: dict[str, DomainColumn]
+) -> NDArray[np.bool_]:
+    """Which rows break a rule, bool [n]; rows that it does not speak of keep it.
+
+    Args:
+      rule: with what it says of values declared.
+      frame: n rows.
+      columns: of the table, by name.
+    """
+    if isinstance(rule, Determines):
+        lookup = Lookup.of(rule, columns)
+        return _different(lookup.decode(frame[rule.source]), frame[rule.result])
+    if isinstance(rule, Combinations):
+        allowed = pd.MultiIndex.from_tuples(rule.allowed or ())
+        cells = {name: labels_of(frame[name]) for name in rule.names}
+        return np.asarray(~pd.MultiIndex.from_frame(pd.DataFrame(cells)).isin(allowed))
+    if isinstance(rule, MissingTogether):
+        absent = frame[list(rule.names)].isna().to_numpy()
+        return np.asarray(absent.any(axis=1) & ~absent.all(axis=1))
+    values = [to_numbers(frame[name], columns[name]) for name in rule.columns]
+    unit = DAY if Kind.DATETIME in [columns[name].kind for name in rule.columns] else 1.0
+    with np.errstate(invalid="ignore"):
+        if isinstance(rule, AtMost):
+            low, high = values
+            return np.asarray(low - high > _slack(low, high))
+        days = [
+            x * (1.0 if columns[name].kind is Kind.DATETIME else unit)
+            for name, x in zip(rule.columns, values, strict=True)
+        ]
+        sign = 1.0 if rule.kind == "sum" else -1.0
+        apart = np.abs(days[0] - days[1] - sign * days[2])
+        return np.asarray(apart > _slack(*days))
+
+
+def _slack(*values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(NEAR * np.maximum.reduce([np.abs(x) for x in values]) + 1e-12)
+
+
+def _different(a: pd.Series[Any], b: pd.Series[Any]) -> NDArray[np.bool_]:
+    return np.asarray(labels_of(a) != labels_of(b))

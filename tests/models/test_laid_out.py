@@ -1,0 +1,91 @@
+"""Every model keeps rules and makes people; saved and loaded it makes the same."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from core.lmdp.shift import Shifted
+from core.models.events import Preview
+from core.models.laid_out import LaidOut, laid_out, previewed
+from core.models.registry import load_fitted
+from core.models.synthesizer import Fitted
+from core.privacy.guarded import PrivateTable
+from core.services.planning import PlanRequest, make_plan
+from core.table.codec import Codec
+from core.table.layout.layout import Layout
+from tests.contract.fits import IDS, QUICK, fit, quick_fit
+from tests.models.tables import Watcher
+from tests.table.layouts import (
+    LOOKED_UP,
+    ORDERED,
+    PERSON,
+    STAY,
+    TOTAL,
+    faults,
+    made,
+    people_of,
+    schema,
+)
+
+SCHEMA = schema((LOOKED_UP, ORDERED, STAY, TOTAL), PERSON)
+N = 240
+
+
+@functools.cache
+def fitted(model: str) -> tuple[LaidOut, Watcher]:
+    """A quick fit of rows that keep the rules, as a run makes it."""
+    domain = SCHEMA.domain()
+    layout, table = Layout(domain), made(domain, N)
+    plan = make_plan(SCHEMA, N, PlanRequest(model=model, epsilon=1.0, settings=QUICK[model]))
+    codes = Codec(layout.domain).encode(layout.to_model(table, people_of(table)))
+    watcher = Watcher()
+    with tempfile.TemporaryDirectory() as folder:
+        door = PrivateTable(codes, layout.domain, plan)
+        inner = fit(door, plan, Path(folder), previewed(watcher, layout))
+    outer = laid_out(inner, layout)
+    assert isinstance(outer, LaidOut)
+    return outer, watcher
+
+
+@pytest.mark.parametrize("model", IDS)
+def test_rows_of_every_model_keep_the_rules_and_belong_to_people(
+    model: str, tmp_path: Path
+) -> None:
+    outer, watcher = fitted(model)
+    domain = SCHEMA.domain()
+    table = outer.sample(150, seed=3)
+    assert len(table) == 150 and faults(table, domain) == []
+    if outer.baseline is not None:
+        assert faults(outer.baseline.sample(50, seed=3), domain) == []
+    for event in watcher.events:
+        if isinstance(event, Preview) and event.rows:
+            assert list(event.rows[0]) == [column.name for column in domain.columns]
+    outer.save(tmp_path)
+    again = load_fitted(model, tmp_path)
+    assert again.domain == domain
+    pd.testing.assert_frame_equal(again.sample(150, seed=3), table)
+
+
+def test_the_layout_stands_around_the_marginal_shift(tmp_path: Path) -> None:
+    outer, _ = fitted("pearl")
+    shifted = Shifted.around(outer.inner, {"g": ("pulse", "pressure")}, power=0.2, key=b"k" * 32)
+    table = LaidOut(shifted, Layout(SCHEMA.domain()))
+    table.save(tmp_path)
+    loaded = load_fitted("pearl", tmp_path)
+    assert isinstance(loaded, LaidOut) and isinstance(loaded.inner, Shifted)
+    pd.testing.assert_frame_equal(loaded.sample(20, seed=1), table.sample(20, seed=1))
+
+
+def test_models_of_tables_without_rules_are_kept_as_before(tmp_path: Path) -> None:
+    plain: Fitted = quick_fit("pearl").fitted
+    same = laid_out(plain, Layout(plain.domain))
+    assert same is plain
+    same.save(tmp_path)
+    assert not (tmp_path / "layout.json").exists()
+    watcher = Watcher()
+    assert previewed(watcher, Layout(plain.domain)) is watcher
