@@ -16,10 +16,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from core.table.codec import Codes
+from core.table.codec import Codec, Codes
 from core.table.labels import to_labels
+from core.table.person import Person
 
-__all__ = ["PersonRows", "kept_rows", "number_people"]
+__all__ = ["PersonRows", "encoded_records", "kept_rows", "number_people", "votes"]
 
 Places = NDArray[np.int64]
 _WHO = "who-comes-first-"  # public key of SipHash, 16 characters
@@ -138,3 +139,41 @@ def kept_rows(number: Places, codes: Codes, most: int) -> tuple[Places, PersonRo
     stay = np.minimum(counts, most)
     offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(stay)])
     return order[place < most], PersonRows(offsets)
+
+
+def encoded_records(
+    frame: pd.DataFrame, codec: Codec, person: Person | None
+) -> tuple[Codes, PersonRows | None]:
+    """Rows as codes, put together where rows of one person are.
+
+    Args:
+      frame: holds the modelled columns and those that say who.
+      codec: of the domain.
+      person: whose rows are protected together; None where a row is a person.
+
+    Returns:
+      The codes of the rows that stay, and where each person's lie; None where a record is a row.
+    """
+    codes = codec.encode(frame)
+    if person is None or not person.grouped:
+        return codes, None
+    number, _ = number_people(frame[list(person.columns)])
+    index, people = kept_rows(number, codes, person.rows)
+    return codes.take(index), people if person.rows > 1 else None
+
+
+def votes(frame: pd.DataFrame, person: Person | None) -> NDArray[np.float64]:
+    """What each row of a synthetic table counts for beside real ones, float64 [rows].
+
+    Rows of one person have one vote together, as they have in whatever was released; one each where
+    rows are not put together, or the table does not say who.
+
+    Args:
+      frame: r ≥ 1 rows.
+      person: of the schema that the table was made by.
+    """
+    if person is None or not person.grouped or not set(person.columns) <= set(frame.columns):
+        return np.ones(len(frame))
+    number, _ = number_people(frame[list(person.columns)])
+    each: NDArray[np.float64] = (1.0 / np.bincount(number))[number]
+    return each

@@ -36,6 +36,8 @@ from core.runs.storage.artefacts import (
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import shift_key
 from core.table.codec import Codec
+from core.table.person_rows import encoded_records
+from core.table.schema import SchemaError
 
 __all__ = ["DeviceError", "Outcome", "choose_device", "execute", "limit_threads"]
 
@@ -98,7 +100,7 @@ def execute(
 
     Args:
       job: see `Job`.
-      load: rows of the named columns; called once, after the debit.
+      load: rows of the named columns that are trained on; called once, after the debit.
       store: holds the ledger that pays and the secret that shifts.
       observe: hears of each phase and brings the wish back.
       find: the synthesizer of a model id.
@@ -111,14 +113,22 @@ def execute(
     """
     model = find(job.plan.model)
     codec = Codec(job.schema.domain())
+    if job.plan.unit != job.schema.person:
+        raise SchemaError(
+            "The plan and the schema say otherwise whose rows are protected together. Nothing was "
+            "spent. Make a new plan."
+        )
     key = shift_key(store.workspace, job.people)  # first: one that is broken costs nothing
     _phase(observe, "debit", "Checking the ledger")
     entry = _debit(job, store)
     debited(entry)
     _phase(observe, "read", "Reading and encoding the table")
+    person = job.schema.person
+    who = () if person is None else person.columns
     names = [column.name for column in codec.domain.modelled]
-    codes = codec.encode(load(names))
-    attempts = fit_attempts(job, model, codec, codes, shift_key=key, observe=observe)
+    rows = load(list(dict.fromkeys((*names, *who))))
+    codes, people = encoded_records(rows, codec, person)
+    attempts = fit_attempts(job, model, codec, codes, people=people, shift_key=key, observe=observe)
     claim = _claim(job, attempts)
     _phase(observe, "sample", "Making the synthetic table", pausable=False)
     synthetic = attempts.fitted.sample(job.rows, seed=job.seed)
@@ -173,7 +183,7 @@ def _claim(job: Job, attempts: Attempts) -> Guarantee:
     """
     plan = job.plan
     terms = conditions(job.schema, n=plan.n, inferred=job.inferred)
-    executed = guarantee(attempts.executed, plan.budget.delta, terms)
+    executed = guarantee(attempts.executed, plan.budget.delta, terms, rows=plan.rows_of_one)
     if plan.attempts == 1 or not executed.private or not attempts.private:
         return executed
     return plan.guarantee.model_copy(update={"conditions": executed.conditions})
