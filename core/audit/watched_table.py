@@ -82,7 +82,8 @@ class WatchedTable(PrivateTable):
     """See the module.
 
     Args:
-      codes, domain, plan, people, present: as for `PrivateTable`; the plan's counts must allow for repeats.
+      codes, domain, plan, people, present: as for `PrivateTable`; the plan's counts must allow for
+        repeats.
       watch: sees each release, before the model does.
       repeats: of every release but selections, ≥ 1.
       fixed: what the model is handed; None hands it the release itself.

@@ -254,6 +254,11 @@ class Plan(BaseModel):
         return self.unit.rows if self.unit is not None and self.unit.grouped else 1
 
     @property
+    def records(self) -> str:
+        """What n counts, for people to read: people or rows."""
+        return "people" if self.unit is not None and self.unit.grouped else "rows"
+
+    @property
     def charged(self) -> tuple[Phase, ...]:
         """The phases with the runs of all attempts: what the plan costs."""
         return repeated(self.phases, self.attempts)

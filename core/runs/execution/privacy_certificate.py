@@ -138,8 +138,8 @@ def _unit(person: Person | None) -> str:
     """Whose rows are protected together, in plain words."""
     if person is None or (person.rows == 1 and not person.grouped):
         return (
-            "The guarantee protects one record: one row is one person. A person with several "
-            "records gets less."
+            "The guarantee protects one record: every row counts as a person of its own. A person "
+            "with several records gets less."
         )
     if not person.grouped:
         return (
