@@ -89,9 +89,10 @@ def _newest() -> TableRecord | None:
 def _summary(table: TableRecord, card: Card, plan: Plan) -> None:
     """The plan, its picture, and the ledger before it."""
     target = plain(table.schema.target or "none")
-    spared = table.n - table.training_n
-    use = f" to train on, {spared:,} kept out for review" if spared else ""
-    st.caption(f"{plain(table.name)}: {table.training_n:,} rows{use}, target {target}.")
+    spared = table.schema.holdout
+    use = f" to train on, {spared:.0%} kept out for review" if spared else ""
+    who = f"{table.training_n:,} {table.records}{use}"
+    st.caption(f"{plain(table.name)}: {who}, target {target}.")
     _numbers(plan)
     shared.picture(
         budget_figure(plan.model_dump(mode="json")),
@@ -101,7 +102,7 @@ def _summary(table: TableRecord, card: Card, plan: Plan) -> None:
     shared.stages(plan, key="stages")
     with st.expander("What is released, in words", icon=":material/list:"):
         for phase in plan.phases:
-            st.markdown(f"**{phase.title}** — {plain(phase.what)} {phase_words(phase, plan.n)}")
+            st.markdown(f"**{phase.title}** — {plain(phase.what)} {phase_words(phase, plan)}")
     if any(not stage.private for stage in card.stages) and "steps" in plan.settings:
         st.markdown(
             f":material/model_training: Then {plan.settings['steps']:,} training steps that touch "
@@ -135,6 +136,8 @@ def _numbers(plan: Plan) -> None:
         help="The same run, when neighbours differ by swapping one record for any other.",
     )
     three.metric("δ", f"{claim.delta:.0e}", help="Chance that the promise fails altogether.")
+    if plan.unit is not None:
+        st.caption(f":material/person: This holds {plan.unit.words}.")
 
 
 def _ledger(table: TableRecord) -> None:

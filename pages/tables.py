@@ -16,6 +16,7 @@ from core.table.io.read import ReadResult
 from core.table.profile import ColumnProfile
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, fetch_adult, sample_table
 from pages.parts import (
+    declared_rules,
     guard,
     lmdp_tags,
     routes,
@@ -25,6 +26,7 @@ from pages.parts import (
     table_people,
     uploads,
     visible,
+    whose_rows,
 )
 from pages.parts.plain import plain
 
@@ -47,7 +49,7 @@ def render() -> None:
 def _choose() -> None:
     shared.header(
         "Tables",
-        "Bring in a table with one row per person. It stays on this machine.",
+        "Bring in a table, with one row or several per person. It stays on this machine.",
     )
     left, right = st.columns([2, 3], gap="large")
     with left:
@@ -156,9 +158,10 @@ def _confirm(table: TableRecord) -> None:
             st.query_params.clear()
             st.rerun()
         table_access.render(table)
-    columns, tags, pictures, rows = st.tabs(
+    columns, people, tags, pictures, rows = st.tabs(
         [
             ":material/edit_note: Columns",
+            ":material/groups: People and rules",
             ":material/visibility_off: Hidden distributions",
             ":material/bar_chart: Pictures",
             ":material/table_rows: Rows",
@@ -166,6 +169,10 @@ def _confirm(table: TableRecord) -> None:
     )
     with columns:
         schema_editor.render(table)
+    with people:
+        whose_rows.render(table)
+        st.divider()
+        declared_rules.render(table)
     with tags:
         lmdp_tags.render(table)
     with pictures:

@@ -52,7 +52,9 @@ def _show(run: RunRecord) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         shared.STATE_BADGES[run.state].show()
         shared.privacy_badge(run)
-        st.caption(f"{plain(run.title)} · {run.plan.n:,} real rows · {run.rows:,} synthetic rows")
+        st.caption(
+            f"{plain(run.title)} · {run.plan.n:,} real {run.plan.records} · {run.rows:,} synthetic rows"
+        )
     if run.state is State.RUNNING:
         _progress(run)
     _buttons(run)

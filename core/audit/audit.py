@@ -75,6 +75,7 @@ class Sizes:
       sampled_repeats: the same where batches are random, too.
       full: whether the one run has the model's default settings.
       scored: releases of the one run that are scored, at most.
+      rows: equal rows of each record; more than one attacks what is claimed per person.
     """
 
     canaries: int = 128
@@ -86,6 +87,7 @@ class Sizes:
     sampled_repeats: int = 200
     full: bool = False
     scored: int = 160
+    rows: int = 1
 
 
 FEW = 16  # n where nobody else is there
@@ -249,7 +251,8 @@ class Trial:
 
     def _table(self, canaries: int, others: int) -> AuditTable:
         if (canaries, others) not in self._tables:
-            self._tables[canaries, others] = audit_table(canaries, others)
+            rows = self.sizes.rows
+            self._tables[canaries, others] = audit_table(canaries, others, rows=rows)
         return self._tables[canaries, others]
 
     def _plan(self, attacked: AuditTable, steps: int | None, rate: float, *, plain: bool) -> Plan:

@@ -37,6 +37,8 @@ from core.models.registry import synthesizer
 from core.models.synthesizer import FitContext
 from core.privacy.plan import Plan
 from core.table.codec import Codec, Codes
+from core.table.person import Person
+from core.table.person_rows import PersonRows
 from core.table.schema import Domain, Kind, Schema, SchemaColumn
 
 __all__ = ["AuditTable", "LeaveOneOut", "audit_table", "one_run", "prepare_leave_one_out"]
@@ -56,17 +58,32 @@ class AuditTable:
 
     Attributes:
       domain: three columns of labels, the first tagged, and a number.
-      codes: n rows; the canaries come first, each with labels that nobody else has.
+      codes: n records; the canaries come first, each with labels that nobody else has.
       canaries: how many of them there are.
+      rows: how many equal rows each record has; more than one where a record is a person.
     """
 
     domain: Domain
     codes: Codes
     canaries: int
+    rows: int = 1
+
+    def written_out(self) -> tuple[Codes, PersonRows | None]:
+        """All rows of all records, and where each one's lie; None where it has one."""
+        if self.rows == 1:
+            return self.codes, None
+        places = np.arange(len(self.codes) + 1, dtype=np.int64) * self.rows
+        everybody = np.repeat(np.arange(len(self.codes)), self.rows)
+        return self.codes.take(everybody), PersonRows(places)
 
 
-def audit_table(canaries: int, others: int) -> AuditTable:
-    """A table of that many canaries and ordinary records, always the same; no person is in it."""
+def audit_table(canaries: int, others: int, *, rows: int = 1) -> AuditTable:
+    """A table made by code, always the same; no person is in it.
+
+    Args:
+      canaries, others: how many records of either kind.
+      rows: how many equal rows each of them has.
+    """
     random = np.random.default_rng(20240229)
     own = [f"own {i}" for i in range(canaries)]
     labels = tuple([f"usual {i}" for i in range(USUAL)] + own)
@@ -81,7 +98,10 @@ def audit_table(canaries: int, others: int) -> AuditTable:
     frame = pd.DataFrame({name: pd.Series(own + usual[name], dtype="str") for name in COLUMNS})
     frame["number"] = random.random(canaries + others)
     domain = schema.domain()
-    return AuditTable(domain, Codec(domain).encode(frame), canaries)
+    if rows > 1:  # the column that says who is no part of what models see
+        person = Person(columns=("who",), rows=rows)
+        domain = domain.model_copy(update={"person": person})
+    return AuditTable(domain, Codec(domain).encode(frame), canaries, rows)
 
 
 def _go_on(_: FitEvent) -> Wish:
@@ -111,10 +131,12 @@ def one_run(
     coins = np.array([secrets.randbits(1) for _ in range(attacked.canaries)], dtype=bool)
     present = np.concatenate([coins, np.ones(len(attacked.codes) - attacked.canaries, dtype=bool)])
     coin_scores = _CoinScores(plan, attacked, every)
+    codes, people = attacked.written_out()
     table = WatchedTable(
-        attacked.codes,
+        codes,
         attacked.domain,
         altered(plan, noise=noise),
+        people=people,
         present=present,
         watch=coin_scores,
     )
@@ -247,10 +269,12 @@ class LeaveOneOut:
         """
         present = np.full(len(self.attacked.codes), not self.alone)
         present[0] = inside
+        codes, people = self.attacked.written_out()
         table = WatchedTable(
-            self.attacked.codes,
+            codes,
             self.attacked.domain,
             altered(self.plan, repeats=repeats, noise=noise),
+            people=people,
             present=present,
             watch=watch,
             repeats=repeats,

@@ -22,6 +22,7 @@ from core.privacy.dpsgd.gradient import GradientMechanism, NoisyGradient, Sample
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import Mechanism, Rows
 from core.privacy.plan import Budget, Phase, Plan
+from core.table.person_rows import PersonRows
 from core.table.schema import Domain
 
 __all__ = ["FixedReleases", "ObservedRelease", "WatchedTable", "altered", "each_alone", "together"]
@@ -81,7 +82,8 @@ class WatchedTable(PrivateTable):
     """See the module.
 
     Args:
-      codes, domain, plan, present: as for `PrivateTable`; the plan's counts must allow for repeats.
+      codes, domain, plan, people, present: as for `PrivateTable`; the plan's counts must allow for
+        repeats.
       watch: sees each release, before the model does.
       repeats: of every release but selections, ≥ 1.
       fixed: what the model is handed; None hands it the release itself.
@@ -95,6 +97,7 @@ class WatchedTable(PrivateTable):
         domain: Domain,
         plan: Plan,
         *,
+        people: PersonRows | None = None,
         present: NDArray[np.bool_],
         watch: Watch,
         repeats: int = 1,
@@ -102,7 +105,7 @@ class WatchedTable(PrivateTable):
     ):
         # In the file's order: an auditor wants to say which record comes first. Pairs of
         # neighbouring rows are then no random pairs, which no bound rests on.
-        super().__init__(codes, domain, plan, shuffle=False, present=present)
+        super().__init__(codes, domain, plan, people=people, shuffle=False, present=present)
         self._watch, self._repeats, self._fixed = watch, repeats, fixed
         self._calls = 0
 

@@ -12,6 +12,7 @@ from core.audit.audit import LONG, QUICK, Audit, Trial, run_audit
 from core.cli.common import CommandError, print_json
 from core.models.registry import cards
 from core.runs.execution.pipeline import limit_threads
+from core.table.person import MOST_ROWS
 
 __all__ = ["audit"]
 
@@ -29,6 +30,11 @@ def audit(options: argparse.Namespace) -> int:
     if options.delta is not None and not 0.0 < options.delta < 1e-2:
         raise CommandError(f"--delta must lie between 0 and 0.01, not {options.delta:g}")
     sizes = LONG if options.long else QUICK
+    if not 1 <= options.rows_per_person <= MOST_ROWS:
+        raise CommandError(
+            f"--rows-per-person must lie in 1 to {MOST_ROWS}, not {options.rows_per_person}"
+        )
+    sizes = replace(sizes, rows=options.rows_per_person)
     if options.canaries is not None:
         if options.canaries < FEWEST:
             raise CommandError(f"--canaries must be {FEWEST} or more, not {options.canaries}")

@@ -20,9 +20,10 @@ from core.table.infer import infer_schema
 from core.table.io.apart import read_apart
 from core.table.layout.violations import count_violations, declared_from_rows
 from core.table.misfits import misfit_words, misfits
+from core.table.person import MOST_ROWS, Person
 from core.table.rare import danger, rare_counts
 from core.table.rules import parse_rule
-from core.table.schema import Schema, SchemaError
+from core.table.schema import Kind, Schema, SchemaError
 
 __all__ = [
     "CommandError",
@@ -42,6 +43,9 @@ __all__ = [
     "with_rules",
     "with_target",
 ]
+
+
+DEFAULT_ROWS = 10  # of one person, where columns say who and nobody says how many
 
 
 class CommandError(ValueError):
@@ -79,7 +83,7 @@ def read_with_schema(options: argparse.Namespace) -> tuple[pd.DataFrame, Schema]
     missing = sorted(set(schema.names) - set(frame.columns))
     if missing:
         raise CommandError(f"the schema names columns the table lacks: {', '.join(missing)}")
-    schema = keep_out(options, with_target(options, schema))
+    schema = keep_out(options, _with_person(options, with_target(options, schema)))
     may_declare = options.schema is None and options.declare_public
     schema = with_rules(options, schema, frame if may_declare else None)
     if options.sensitive:
@@ -151,6 +155,37 @@ def with_target(options: argparse.Namespace, schema: Schema) -> Schema:
     if options.target not in schema.names:
         raise CommandError(f"no column is called '{options.target}'")
     return schema.model_copy(update={"target": options.target})
+
+
+def _with_person(options: argparse.Namespace, schema: Schema) -> Schema:
+    """The schema with the person that `--person` and `--rows-per-person` name.
+
+    A single column that says who is an identifier unless a schema was given that says otherwise.
+    """
+    most, told = options.rows_per_person, schema.person
+    if options.person is None and most is None:
+        return schema
+    who = () if told is None else told.columns
+    if options.person is not None:
+        who = tuple(name.strip() for name in options.person.split(",") if name.strip())
+        if not who:
+            raise CommandError("--person needs the name of a column")
+    unknown = [name for name in who if name not in schema.names]
+    if unknown:
+        raise CommandError(f"no column is called '{unknown[0]}' (--person)")
+    if most is None:
+        most = DEFAULT_ROWS if told is None else told.rows
+    if not 1 <= most <= MOST_ROWS:
+        raise CommandError(f"--rows-per-person must lie in 1 to {MOST_ROWS}, not {most}")
+    kept = told.model_dump() if told is not None and told.columns == who else {}
+    try:
+        person = Person.model_validate({**kept, "columns": who, "rows": most})
+    except ValidationError as error:
+        raise CommandError(_first(error)["msg"].removeprefix("Value error, ")) from None
+    schema = schema.model_copy(update={"person": person})
+    if options.schema is None and len(who) == 1:
+        schema = schema.replace(schema[who[0]].model_copy(update={"kind": Kind.IDENTIFIER}))
+    return schema
 
 
 def keep_out(options: argparse.Namespace, schema: Schema) -> Schema:

@@ -143,7 +143,7 @@ def _parser() -> _Parser:
 
 
 def _synth_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--rows", type=int, help="synthetic records; as many as the table has")
+    command.add_argument("--rows", type=int, help="synthetic rows; as many as there are records")
     command.add_argument("--seed", type=int, help="of data-free randomness, never of noise")
     command.add_argument(
         "--device",
@@ -164,6 +164,13 @@ def _audit_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--model", required=True, help="an id that `models` prints")
     command.add_argument("--epsilon", type=float, required=True, help="the claim, > 0")
     command.add_argument("--delta", type=float, help="min(1e-6, 1/(10 n)) when left out")
+    command.add_argument(
+        "--rows-per-person",
+        type=int,
+        default=1,
+        metavar="M",
+        help="attack people who have M rows each",
+    )
     command.add_argument("--canaries", type=int, help="records that a coin puts in or leaves out")
     command.add_argument("--seed", type=int, help="the user's; the attacker knows it")
     command.add_argument("--long", action="store_true", help="default settings; minutes a model")
@@ -207,6 +214,18 @@ def _plan_options(command: argparse.ArgumentParser) -> None:
     _declaration(command)
     _keep_out(command)
     _rule(command)
+    command.add_argument(
+        "--person",
+        metavar="COL[,COL]",
+        help="columns that say together who a row is of: ε is then per person, not per row",
+    )
+    command.add_argument(
+        "--rows-per-person",
+        type=int,
+        metavar="M",
+        help="at most M rows of one person; with --person more are left out (10 when not given), "
+        "without it your word for it, and all noise is for M rows",
+    )
     command.add_argument(
         "--people",
         metavar="NAME",

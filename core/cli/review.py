@@ -46,12 +46,12 @@ def review(options: argparse.Namespace) -> int:
     test = None if options.holdout is None else read_frame(options.holdout)
     schema = infer_schema(real) if options.schema is None else read_schema(options.schema)
     schema = with_target(options, schema)
-    share = keep_out(options, schema).holdout
-    if test is None and share:
-        real, test = split_rows(real, share)
     lacking = [name for name in schema.names if name not in real.columns]
     if lacking or not set(schema.names) & set(synthetic.columns):
         raise CommandError("the two tables have no columns in common that the schema names")
+    share = keep_out(options, schema).holdout
+    if test is None and share:
+        real, test = split_rows(real, share, schema.person)
 
     def hear(stage: str, fraction: float) -> None:
         print(f"{fraction:4.0%}  {stage}", file=sys.stderr, flush=True)

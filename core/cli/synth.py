@@ -14,6 +14,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from core.cli.common import (
     CommandError,
     claim_of,
@@ -41,9 +43,10 @@ from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.services.planning import PlanRequest, make_plan
 from core.services.reviews import inside_view_words
-from core.table.holdout import split_rows, training_count
+from core.table.holdout import people_trained_on, split_rows
 from core.table.io.write import write_csv, write_parquet
 from core.table.layout.layout import Layout
+from core.table.person import Person
 from core.table.schema import Schema
 
 __all__ = ["plan", "synth"]
@@ -57,11 +60,11 @@ ESCAPED = "text that a spreadsheet would run as a formula has an apostrophe in f
 def plan(options: argparse.Namespace) -> int:
     """What a run would spend; spends nothing."""
     frame, schema = read_with_schema(options)
-    planned = _plan_for(options, schema, training_count(len(frame), schema.holdout))
+    planned = _plan_for(options, schema, _records(split_rows(frame, *_kept_out(schema))[0], schema))
     if planned.budget.private:
         say_dangers(frame, schema)
     claim, domain = claim_of(planned.guarantee), domain_words(options)
-    print(f"{planned.model} on {planned.n} records: {claim_words(claim)}")
+    print(f"{planned.model} on {planned.n} {_many(planned)}: {claim_words(claim)}")
     for phase in planned.phases:
         rate = "" if phase.sampling_rate is None else f", sampling rate {phase.sampling_rate:.4g}"
         noise = f"noise multiplier {phase.noise_multiplier:.4g}"
@@ -72,9 +75,34 @@ def plan(options: argparse.Namespace) -> int:
         print(f"would be refused: {refused} (--confirm-shift WORDS)")
     if options.json:
         phases = [phase.model_dump(mode="json") for phase in planned.phases]
-        facts = {"rows": planned.n, "digest": planned.digest, "settings": planned.settings}
+        unit = None if planned.unit is None else planned.unit.words
+        facts = {
+            "rows": planned.n,
+            "unit": unit,
+            "digest": planned.digest,
+            "settings": planned.settings,
+        }
         print_json(claim | {"model": planned.model, "phases": phases, "domain": domain} | facts)
     return 0
+
+
+def _kept_out(schema: Schema) -> tuple[float, Person | None]:
+    return schema.holdout, schema.person
+
+
+def _records(trained: pd.DataFrame, schema: Schema) -> int:
+    """How many records rows are: people where rows are put together."""
+    person = schema.person
+    if person is None or not person.grouped:
+        return len(trained)
+    return people_trained_on(trained[list(person.columns)], 0.0)
+
+
+def _many(plan: Plan) -> str:
+    """What the plan counts, and what it protects where that was said."""
+    if plan.unit is None:
+        return "records"
+    return f"{'people' if plan.unit.grouped else 'records'}, {plan.unit.words}"
 
 
 def _plan_for(options: argparse.Namespace, schema: Schema, n: int) -> Plan:
@@ -161,8 +189,8 @@ def synth(options: argparse.Namespace) -> int:
     console = _Console(quiet=options.quiet)
     console.watch.enter("table")
     frame, schema = read_with_schema(options)
-    trained, _ = split_rows(frame, schema.holdout)
-    plan = _plan_for(options, schema, len(trained))
+    trained, _ = split_rows(frame, *_kept_out(schema))
+    plan = _plan_for(options, schema, _records(trained, schema))
     if plan.budget.private:
         say_dangers(frame, schema)
     limit_threads()
@@ -185,7 +213,8 @@ def synth(options: argparse.Namespace) -> int:
     print(f"wrote {out}: {rows} records, {columns} columns")
     if out != options.out:
         print("the file's name says that it has no differential privacy")
-    print(f"{claim_words(claim)}\ndomain: {domain}\nledger: {spent}")
+    unit = "" if plan.unit is None else f", {plan.unit.words}"
+    print(f"{claim_words(claim)}{unit}\ndomain: {domain}\nledger: {spent}")
     extra = [selection] if selection else []
     said = [ESCAPED] if options.escape_formulas else []
     for line in [*lmdp_words(certificate["lmdp"]), *extra, *_score_lines(score), *said]:
@@ -201,6 +230,7 @@ def synth(options: argparse.Namespace) -> int:
             "device": device,
             "phases": certificate["phases"],
             "domain": domain,
+            "unit": None if plan.unit is None else plan.unit.words,
             "conditions": [*certificate["conditions"], *extra],
             "ledger": spent,
             "lmdp": certificate["lmdp"],

@@ -29,8 +29,8 @@ def plan_fit(
 
     Args:
       model: which.
-      domain: public.
-      n: number of records, public, ≥ 1.
+      domain: public; its person, if any, is what ε is stated for.
+      n: number of records, public, ≥ 1; of people where rows are put together by person.
       budget: (ε, δ) for everything together.
       settings: those set by hand, by name.
       added: accesses beside the model's own that the budget pays for too.
@@ -48,6 +48,7 @@ def plan_fit(
         fixed=model.fixed_phases(budget, chosen),
         added=added,
         attempts=attempts,
+        unit=domain.person,
     )
     finished = model.finish(domain, plan, chosen)
     return plan.model_copy(update={"settings": finished.model_dump()})

@@ -2,6 +2,10 @@
 
 A model is handed this object and nothing else. Rows can be read only inside a release that the plan
 holds, that is charged before it computes, and whose result carries the planned noise.
+
+Where the plan puts rows together by person, a record is a person: the summand of a sum is the mean
+over that person's rows, what looks at pairs or groups of records sees one row of each, and batches
+draw people. So every sensitivity holds per person, and n people is the divisor.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from core.privacy.mechanisms.noise import NoiseSource, SecureNoise
 from core.privacy.mechanisms.selection import Scores, Selection, range_of
 from core.privacy.meter import Meter, UnplannedReleaseError
 from core.privacy.plan import Plan
+from core.table.person_rows import PersonRows
 from core.table.schema import Domain
 
 if TYPE_CHECKING:
@@ -37,12 +42,14 @@ _ORDER_KEY = 0x5EED  # public: the order of rows may depend on n and on nothing 
 class PrivateTable:
     """Rows behind a plan: n and the domain are public, everything else costs budget.
 
-    Rows are put in a fixed order that depends only on n, so that consecutive rows are random pairs
-    chosen without looking at the data, and the same order comes back after a resume.
+    Records are put in a fixed order that depends only on n, so that consecutive ones are random
+    pairs chosen without looking at the data, and the same order comes back after a resume.
 
     Args:
-      codes: the encoded rows; n of them, as the plan says.
+      codes: the encoded rows; n of them, as the plan says, or those of n people.
       plan: what may be released.
+      people: where each person's rows lie in `codes`; needed where the plan puts together more than
+        one row, None elsewhere.
       chunk_rows: rows read at once; even, so that pairs stay together, and a multiple of the group
         size of whatever looks at groups.
       present: bool [n] in the order of `codes`, False where a record is ⊥: it keeps its place, and
@@ -62,6 +69,7 @@ class PrivateTable:
         "__codes",
         "__domain",
         "__meter",
+        "__people",
         "__plan",
         "__present",
         "__source",
@@ -73,6 +81,7 @@ class PrivateTable:
         domain: Domain,
         plan: Plan,
         *,
+        people: PersonRows | None = None,
         chunk_rows: int = CHUNK_ROWS,
         shuffle: bool = True,
         noise_source: NoiseSource | None = None,
@@ -81,18 +90,19 @@ class PrivateTable:
     ):
         if present is not None and present.shape != (plan.n,):
             raise ValueError(f"present must say of each of {plan.n} records whether it is there.")
-        if len(codes) != plan.n:
-            raise ValueError(
-                f"The plan is for {plan.n} records and the table has {len(codes)}. Nothing was "
-                "released; make a plan for this table."
-            )
+        _check_records(codes, plan, people)
         if chunk_rows < 2 or chunk_rows % 2:
             raise ValueError(f"chunk_rows must be a positive even number, got {chunk_rows}.")
         silent = [p.name for p in plan.phases if p.mechanism != "zcdp" and not p.noise_multiplier]
         if plan.budget.private and silent:
             raise ValueError(f"A private plan holds phases without noise: {', '.join(silent)}.")
         order = np.random.Generator(np.random.Philox(key=_ORDER_KEY)).permutation(plan.n)
-        self.__codes = codes.take(order) if shuffle else codes
+        if people is None:
+            self.__codes = codes.take(order) if shuffle else codes
+        else:
+            index, people = people.reordered(order if shuffle else np.arange(plan.n))
+            self.__codes = codes.take(index)
+        self.__people = people
         self.__present = present[order] if shuffle and present is not None else present
         self.__domain = domain
         self.__plan = plan
@@ -104,7 +114,7 @@ class PrivateTable:
 
     @property
     def n(self) -> int:
-        """Number of records (public)."""
+        """Number of records (public); of people where rows are put together."""
         return self.__plan.n
 
     @property
@@ -136,8 +146,8 @@ class PrivateTable:
           phase_name: a phase of the plan with runs left and without sampling.
           mechanism: what is computed; its noise must be of the phase's kind.
           device: where the statistic is computed.
-          tick: called with (rows read, rows in all) after each chunk; both are public. It may
-            raise to stop; the charge stays.
+          tick: called with (records read, records in all) after each chunk; both are public. It
+            may raise to stop; the charge stays.
 
         Returns:
           float64 on the CPU, the statistic's shape. The noise scale is noise_multiplier · Δ (plus
@@ -202,8 +212,9 @@ class PrivateTable:
         def gather(chosen: NDArray[np.int64]) -> Tensor:
             if not laid_out:
                 rows = view(codes.take(chosen).to(device))
-                if self.n * rows.shape[1] <= EXPAND_AT_ONCE:
-                    parts = [view(codes.slice(*chunk).to(device)) for chunk in self._chunks()]
+                if len(codes) * rows.shape[1] <= EXPAND_AT_ONCE:
+                    starts = range(0, len(codes), CHUNK_ROWS)
+                    parts = [view(codes.slice(i, i + CHUNK_ROWS).to(device)) for i in starts]
                     laid_out.append(torch.cat(parts))
                 return rows
             index = torch.from_numpy(chosen).to(device, non_blocking=True)
@@ -218,6 +229,8 @@ class PrivateTable:
             source=self.__source,
             device=device,
             present=self.__present,
+            people=self.__people,
+            most_rows=self.__plan.most_rows,
         )
 
     def selection(
@@ -294,12 +307,12 @@ class PrivateTable:
         import torch  # pages import this module, and compute nothing
 
         total: Tensor | None = None
+        size = group_size_of(mechanism)
         with torch.no_grad():
-            for start, stop in self._chunks():
-                rows = self.__codes.slice(start, stop).to(device)
-                mask = torch.ones(stop - start, device=device)
-                if self.__present is not None:
-                    mask *= torch.from_numpy(self.__present[start:stop]).to(device)
+            for start, stop in self._chunks(size):
+                codes, weights = self._records(start, stop, together=size == 1)
+                rows = codes.to(device)
+                mask = torch.from_numpy(weights).to(device)
                 if start == 0:
                     check_parts(mechanism, rows, mask)
                 part = mechanism.statistic(rows, mask).detach().to("cpu", torch.float64)
@@ -309,9 +322,33 @@ class PrivateTable:
         assert total is not None  # a plan has n ≥ 1
         return total
 
-    def _chunks(self) -> Iterator[tuple[int, int]]:
-        for start in range(0, self.n, self.__chunk_rows):
-            yield start, min(start + self.__chunk_rows, self.n)
+    def _records(
+        self, start: int, stop: int, *, together: bool
+    ) -> tuple[Rows, NDArray[np.float32]]:
+        """The rows of records start … stop - 1, and what each counts for.
+
+        Args:
+          start, stop: of records.
+          together: whether all rows of a person take part, or one of each alone.
+        """
+        people, present = self.__people, self.__present
+        here = np.ones(stop - start, dtype=np.float32)
+        if present is not None:
+            here *= present[start:stop]
+        if people is None:
+            return self.__codes.slice(start, stop), here
+        if not together:
+            return self.__codes.take(people.firsts[start:stop]), here
+        first, last = people.offsets[start], people.offsets[stop]
+        weights = people.weights[first:last] * np.repeat(here, people.counts[start:stop])
+        return self.__codes.slice(int(first), int(last)), weights
+
+    def _chunks(self, size: int) -> Iterator[tuple[int, int]]:
+        """Records that are read at once, no more than `chunk_rows` rows; whole groups of `size`."""
+        together = self.__plan.most_rows if size == 1 else 1
+        step = max(1, self.__chunk_rows // together)
+        for start in range(0, self.n, step):
+            yield start, min(start + step, self.n)
 
     def __repr__(self) -> str:
         return f"PrivateTable(n={self.n}, columns={len(self.__domain.columns)})"
@@ -326,6 +363,20 @@ class PrivateTable:
     __getstate__ = _refuse
     __reduce__ = _refuse
     __reduce_ex__ = _refuse
+
+
+def _check_records(codes: Rows, plan: Plan, people: PersonRows | None) -> None:
+    """Refuse rows that are not what the plan is for; see `PrivateTable`."""
+    if people is None and plan.most_rows > 1:
+        raise ValueError("The plan puts rows together by person. Nothing was released.")
+    if people is not None and people.counts.max() > plan.most_rows:
+        raise ValueError("A person has more rows than the plan says. Nothing was released.")
+    records = len(codes) if people is None else people.n
+    if records != plan.n or (people is not None and people.offsets[-1] != len(codes)):
+        raise ValueError(
+            f"The plan is for {plan.n} records and the table has {records}. Nothing was "
+            "released; make a plan for this table."
+        )
 
 
 @dataclass(frozen=True)

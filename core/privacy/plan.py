@@ -19,6 +19,8 @@ from pydantic import (
     model_validator,
 )
 
+from core.table.person import Person
+
 __all__ = [
     "Budget",
     "Guarantee",
@@ -27,6 +29,7 @@ __all__ = [
     "Protection",
     "certificate_phase",
     "default_delta",
+    "for_group",
     "repeated",
 ]
 
@@ -96,6 +99,14 @@ def repeated(phases: tuple[Phase, ...], attempts: int) -> tuple[Phase, ...]:
     return tuple(p.model_copy(update={"count": p.count * attempts}) for p in phases)
 
 
+def for_group(phase: Phase, rows: int) -> Phase:
+    """The phase with so much noise that `rows` records together cost what one did; rows ≥ 1."""
+    if rows == 1:
+        return phase
+    rho = None if phase.rho is None else phase.rho / rows**2
+    return phase.model_copy(update={"noise_multiplier": phase.noise_multiplier * rows, "rho": rho})
+
+
 class Protection(BaseModel):
     """α-LMDP: what is promised of the distribution of tagged columns, and how it is shown.
 
@@ -149,7 +160,8 @@ class Guarantee(BaseModel):
     """What is claimed: ε under both neighbouring relations, δ, and on which conditions.
 
     `epsilon` is under zero-out (one record's contribution removed, n public); `epsilon_replace`
-    is under replace-one (one record swapped for any other). inf means no claim.
+    is under replace-one (one record swapped for any other). Where the plan's unit is a person, a
+    record is all that a person has. inf means no claim.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
@@ -171,11 +183,12 @@ class Plan(BaseModel):
 
     Attributes:
       model: registry id.
-      n: number of records (public).
+      n: number of records (public); of people where rows are put together by person.
       budget: what was asked for.
       phases: the private accesses, in order: the model's own, then those added to them.
       added: how many of the phases are not the model's own.
       attempts: how often everything may be done over; all of them are paid for beforehand.
+      unit: whose rows are protected together; None where a row is a person.
       guarantee: ε of the composed phases of all attempts under both relations.
       settings: the model's public settings (steps, widths, ...), JSON values only.
       protection: what is promised of tagged columns, or None without tags.
@@ -192,6 +205,7 @@ class Plan(BaseModel):
     protection: Protection | None = None
     added: int = Field(default=0, ge=0)
     attempts: int = Field(default=1, ge=1, le=20)
+    unit: Person | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -207,9 +221,12 @@ class Plan(BaseModel):
     def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """The stored form, which digests in ledgers hold to.
 
-        In it, what is added to the model's phases and the attempts belong to the budget.
+        In it, what is added to the model's phases and the attempts belong to the budget; what came
+        later is left out where unused.
         """
         stored: dict[str, Any] = handler(self)
+        if stored["unit"] is None:
+            del stored["unit"]
         added, attempts = stored.pop("added"), stored.pop("attempts")
         phases = stored["phases"]
         beside = {"reserved": phases[len(phases) - added :], "attempts": attempts}
@@ -221,6 +238,25 @@ class Plan(BaseModel):
             if phase.name == name:
                 return phase
         raise KeyError(name)
+
+    @property
+    def rows_of_one(self) -> int:
+        """How many records, m ≥ 1, count as one, since nobody can tell which are a person's.
+
+        1 where a row is a person, and where rows are put together by person: then a record is a
+        person.
+        """
+        return 1 if self.unit is None or self.unit.grouped else self.unit.rows
+
+    @property
+    def most_rows(self) -> int:
+        """At most so many rows, m ≥ 1, are put together as one record."""
+        return self.unit.rows if self.unit is not None and self.unit.grouped else 1
+
+    @property
+    def records(self) -> str:
+        """What n counts, for people to read: people or rows."""
+        return "people" if self.unit is not None and self.unit.grouped else "rows"
 
     @property
     def charged(self) -> tuple[Phase, ...]:

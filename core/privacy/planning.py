@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from core.privacy.accounting.accountant import calibrate, check_budget, guarantee
-from core.privacy.plan import Budget, Phase, Plan, repeated
+from core.privacy.plan import Budget, Phase, Plan, for_group, repeated
+from core.table.person import Person
 
 __all__ = ["planned"]
 
@@ -19,24 +20,27 @@ def planned(
     fixed: tuple[Phase, ...] = (),
     added: tuple[Phase, ...] = (),
     attempts: int = 1,
+    unit: Person | None = None,
 ) -> Plan:
     """A plan with one noise scale for all of the model's phases.
 
     Args:
       model: registry id.
-      n: number of records, public.
+      n: number of records, public; of people where the unit has columns.
       budget: (ε, δ) for everything together.
       phases: of the model for a noise scale, see `calibrate`.
       fixed: further phases of the model, which no scale changes.
-      added: phases beside the model's own.
+      added: phases beside the model's own; noise of both is stated for one record.
       attempts: how often everything may be done over, ≥ 1.
+      unit: whose rows are protected together; None where a row is a person.
 
     Raises:
       ValueError: δ ≥ 1/n, or no amount of noise meets the budget.
     """
     check_budget(budget, n)
-    reserved = (*fixed, *added)
-    scale = calibrate(budget, lambda s: repeated((*phases(s), *reserved), attempts))
+    rows = 1 if unit is None or unit.grouped else unit.rows
+    reserved = tuple(for_group(phase, rows) for phase in (*fixed, *added))
+    scale = calibrate(budget, lambda s: repeated((*phases(s), *reserved), attempts), rows=rows)
     left = max(0.01, 1.0 - sum(phase.share for phase in reserved))
     own = (p.model_copy(update={"share": p.share * left}) if reserved else p for p in phases(scale))
     final = (*own, *reserved)
@@ -45,7 +49,8 @@ def planned(
         n=n,
         budget=budget,
         phases=final,
-        guarantee=guarantee(repeated(final, attempts), budget.delta),
+        guarantee=guarantee(repeated(final, attempts), budget.delta, rows=rows),
         added=len(added),
         attempts=attempts,
+        unit=unit,
     )

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from core.lmdp.level import chance, groups_of
-from core.privacy.plan import Phase
+from core.privacy.plan import Phase, Plan
 
 __all__ = ["CertificateOffer", "certificate_offers", "phase_words"]
 
@@ -35,7 +35,7 @@ class CertificateOffer:
 
 
 def certificate_offers(
-    n: int, *, groups: int, epsilon: float, shift: float
+    n: int, *, groups: int, epsilon: float, shift: float, rows: int = 1
 ) -> tuple[CertificateOffer, ...]:
     """The certificates that a budget can pay for, the cheapest first; none when ε is too small.
 
@@ -44,25 +44,26 @@ def certificate_offers(
       groups: of tagged columns, each with a certificate of its own.
       epsilon: budget of the whole run.
       shift: how different the columns are to come out, as `Protection.shift`.
+      rows: of one person that nobody can put together; noise is as much wider.
     """
     return tuple(
-        CertificateOffer(cost, chance(groups_of(n), epsilon=cost, alpha=LEVEL, rate=shift))
+        CertificateOffer(cost, chance(groups_of(n), epsilon=cost / rows, alpha=LEVEL, rate=shift))
         for cost in CERTIFICATE_COSTS
         if cost * groups < MOST_FOR_CERTIFICATES * epsilon
     )
 
 
-def phase_words(phase: Phase, n: int) -> str:
+def phase_words(phase: Phase, plan: Plan) -> str:
     """How often a phase runs, on how much, with what noise.
 
     Args:
-      phase: of a plan.
-      n: records that the plan trains on.
+      phase: of the plan.
+      plan: says on how many records.
     """
     times = "Once" if phase.count == 1 else f"{phase.count:,} times"
-    on = "on all rows"
+    on = f"on all {plan.records}"
     if phase.sampling_rate is not None and phase.sampling_rate < 1:
-        on = f"on random batches of about {phase.sampling_rate * n:,.0f} rows"
+        on = f"on random batches of about {phase.sampling_rate * plan.n:,.0f} {plan.records}"
     if phase.rho is not None:
         odds = math.exp(math.sqrt(8.0 * phase.rho))
         return f"{times}, {on}. One record changes the odds of a choice {odds:.4f}-fold at most."

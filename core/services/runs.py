@@ -286,7 +286,8 @@ def epsilon_so_far(store: RunStore, run_id: str) -> float | None:
         if phase.name == present and count > 1:
             count = _rounded(progress(store, run_id).fraction, count)
         executed.append(phase.model_copy(update={"count": count}))
-    return epsilon(executed, run.plan.budget.delta)[0] if executed else 0.0
+    rows = run.plan.rows_of_one
+    return epsilon(executed, run.plan.budget.delta, rows=rows)[0] if executed else 0.0
 
 
 def _rounded(fraction: float, count: int) -> int:

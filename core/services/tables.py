@@ -16,7 +16,6 @@ from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.table.grid import as_kind, schema_of, with_categories
 from core.table.infer import infer_schema
-from core.table.layout.violations import count_violations
 from core.table.misfits import misfit_words
 from core.table.profile import ColumnProfile, profile
 from core.table.rare import danger
@@ -35,7 +34,6 @@ __all__ = [
     "misfit_doubts",
     "rare_words",
     "reading_doubts",
-    "violations",
 ]
 
 
@@ -241,23 +239,6 @@ def change_groups(store: RunStore, table: TableRecord, groups: Mapping[str, str]
             sensitive[group] = (*sensitive.get(group, ()), column.name)
     sensitive = dict(sorted(sensitive.items()))
     return store.save_schema(table.id, table.schema.model_copy(update={"sensitive": sensitive}))
-
-
-def violations(store: RunStore, table: TableRecord) -> dict[str, int]:
-    """How many rows break each of the table's rules, by the rule's text; inside only.
-
-    Args:
-      store: where.
-      table: whose rows and rules.
-
-    Raises:
-      SchemaError: a rule cannot be kept as it is declared.
-    """
-    if not table.schema.rules:
-        return {}
-    named = dict.fromkeys(name for rule in table.schema.rules for name in rule.columns)
-    rows, _ = store.load_split(table.id, 0.0, columns=list(named))
-    return count_violations(rows, table.schema.domain())
 
 
 def _with_roles(schema: Schema) -> Schema:

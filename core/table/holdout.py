@@ -3,6 +3,10 @@
 Which places are kept depends on the number of records and the share alone, so the choice reveals
 nothing about anyone. A fixed shuffle of the places, not every k-th one, so that a file sorted or
 written in rounds is split evenly.
+
+Where rows are put together by person, people are kept out with all their rows. Each one's own key
+decides, by a fixed public hash, so that nobody's being there moves anybody else. How many are kept
+out is then the share on average; the number of those trained on is what is public.
 """
 
 from __future__ import annotations
@@ -11,7 +15,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = ["SHARES", "held_out", "split_rows", "training_count"]
+from core.table.person import Person
+from core.table.person_rows import number_people
+
+__all__ = ["SHARES", "held_out", "people_trained_on", "split_rows", "training_count"]
 
 SHARES = (0.0, 0.1, 0.2, 0.25)
 _KEY = 0xFAC5  # public: the same split in every workspace
@@ -39,9 +46,44 @@ def held_out(n: int, share: float) -> NDArray[np.bool_]:
     return out
 
 
-def split_rows(frame: pd.DataFrame, share: float) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows that are trained on and those kept out, each in file order, numbered from 0."""
-    out = held_out(len(frame), share)
+def _people_held_out(hashes: NDArray[np.uint64], share: float) -> NDArray[np.bool_]:
+    """Which people are kept out of training, bool [n]; never all of them.
+
+    Args:
+      hashes: uint64 [n], n ≥ 1, of their keys, ascending.
+      share: in [0, ½].
+    """
+    out = hashes.astype(np.float64) < share * 2.0**64
+    out[-1] = False
+    return out
+
+
+def people_trained_on(keys: pd.DataFrame, share: float) -> int:
+    """How many people are trained on, at least one.
+
+    Args:
+      keys: the columns that say who a row is of, r ≥ 1 rows.
+      share: in [0, ½].
+    """
+    _, hashes = number_people(keys)
+    return int((~_people_held_out(hashes, share)).sum())
+
+
+def split_rows(
+    frame: pd.DataFrame, share: float, person: Person | None = None
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows that are trained on and those kept out, each in file order, numbered from 0.
+
+    Args:
+      frame: holds the columns that say who a row is of, where there are any.
+      share: of the records kept out, in [0, ½].
+      person: whose rows stay together.
+    """
+    if not share or person is None or not person.grouped:
+        out = held_out(len(frame), share)
+    else:
+        number, hashes = number_people(frame[list(person.columns)])
+        out = _people_held_out(hashes, share)[number]
     if not out.any():
         return frame, frame.iloc[:0]
     return frame[~out].reset_index(drop=True), frame[out].reset_index(drop=True)

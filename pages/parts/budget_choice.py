@@ -6,7 +6,7 @@ import math
 
 import streamlit as st
 
-from core.privacy.accounting.accountant import attacker_best_guess
+from core.privacy.accounting.attacker import attacker_best_guess
 from core.privacy.plan import default_delta
 from core.runs.execution.noisy_scores import DEFAULT_SHARE
 from core.runs.execution.paid_release import shown_columns

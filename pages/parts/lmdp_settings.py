@@ -84,7 +84,7 @@ def _certificate(table: TableRecord, epsilon: float, shift: float) -> float | No
     """The ε of each group's certificate, or None."""
     if not groups_of(table.training_n):
         st.caption(
-            f"A private certificate needs {GROUP} rows at least. You will see the inside check."
+            f"A private certificate needs {GROUP} {table.records} at least. You will see the inside check."
         )
         return None
     paid = st.radio(
@@ -100,8 +100,13 @@ def _certificate(table: TableRecord, epsilon: float, shift: float) -> float | No
     )
     if not paid:
         return None
+    person = table.schema.person
     offers = certificate_offers(
-        table.training_n, groups=len(table.schema.sensitive), epsilon=epsilon, shift=shift
+        table.training_n,
+        groups=len(table.schema.sensitive),
+        epsilon=epsilon,
+        shift=shift,
+        rows=1 if person is None or person.grouped else person.rows,
     )
     if not offers:
         st.caption("ε is too small to pay for a certificate.")

@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.figures.rows_per_person import row_limit_figure, row_limit_words
 from core.runs.storage.records import TableRecord
-from core.services import tables
+from core.services import declarations
 from core.table.person import MOST_ROWS, Person
 from core.table.schema import Kind
 from pages.parts import shared
@@ -39,7 +39,7 @@ def render(table: TableRecord) -> None:
     if answer == "row":
         if person is not None:
             with shared.change():
-                tables.change_person(shared.store(), table, None)
+                declarations.change_person(shared.store(), table, None)
         st.caption("Each row is protected by itself. The certificate says so: one row, one person.")
         return
     left, right = st.columns([3, 2], gap="large")
@@ -51,7 +51,7 @@ def render(table: TableRecord) -> None:
         st.caption("Not kept yet.")
         if st.button("Keep this answer", type="primary", key=f"keep_unit_{table.id}"):
             with shared.change():
-                tables.change_person(shared.store(), table, chosen)
+                declarations.change_person(shared.store(), table, chosen)
 
 
 def _most(table: TableRecord, person: Person | None, help: str) -> int:

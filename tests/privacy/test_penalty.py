@@ -166,8 +166,7 @@ class PenaltyInParts(SampledRelease):
     def _sum(self, mechanism, chosen):
         total = torch.zeros(mechanism.size + 1)
         for start in range(0, len(chosen), PART):
-            rows = self._rows(mechanism, chosen[start : start + PART])
-            total += nets.whole(mechanism, rows, torch.ones(len(rows)))
+            total += nets.whole(mechanism, *self._batch(mechanism, chosen[start : start + PART]))
         return total
 
 

@@ -18,7 +18,6 @@ from scipy import integrate, stats
 from core.privacy.accounting import curves
 from core.privacy.accounting.accountant import (
     Relation,
-    attacker_best_guess,
     calibrate,
     check_budget,
     epsilon,
@@ -26,6 +25,7 @@ from core.privacy.accounting.accountant import (
     guarantee,
     renyi,
 )
+from core.privacy.accounting.attacker import attacker_best_guess
 from core.privacy.plan import Budget, Phase, Plan
 from tests.privacy.toys import phase
 

@@ -290,7 +290,7 @@ def test_two_processes_never_overspend(ledger: Ledger, engine: Engine) -> None:
 def test_a_failure_inside_leaves_nothing_behind(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(*_: object) -> float:
+    def fails(*_: object, **__: object) -> float:
         raise RuntimeError("power cut")
 
     monkeypatch.setattr("core.privacy.accounting.accountant.renyi", fails)

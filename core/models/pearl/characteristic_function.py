@@ -181,11 +181,13 @@ class Embedding:
                 chosen = present > 0
                 if d.condition is not None:
                     chosen &= part.states[:, d.condition] == y
+                weights = present[chosen].to(torch.float64)
                 mine = features[chosen].permute(1, 2, 0)  # [G, m, b]
-                gram = mine @ mine.transpose(1, 2)  # [G, m, m], no conjugate: frequencies add up
+                weighted = mine * weights
+                gram = weighted @ mine.transpose(1, 2)  # [G, m, m], no conjugate: frequencies add
                 pairs[y] += gram[:, upper[0], upper[1]]
-                ones[y] += mine.sum(dim=2)
-                counts[y] += chosen.sum()
+                ones[y] += weighted.sum(dim=2)
+                counts[y] += weights.sum()
         flat = [torch.view_as_real(pairs), torch.view_as_real(ones) * d.one_way_weight]
         return torch.cat([*(x.flatten() for x in flat), counts * d.class_weight])
 

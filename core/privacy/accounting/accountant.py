@@ -10,7 +10,10 @@ Two neighbouring relations:
   replace-one: one record becomes any other. It is two zero-outs with ⊥ in the middle, so every
     sensitivity at most doubles: σ → σ/2, Laplace scale → scale/2, ρ → 4ρ (zCDP for groups of two).
     A sampled Gaussian takes the bound of `curves.replaced_sampled_profile`; it has no RDP bound
-    here, so plans that hold one use the PLD alone.
+    here, so plans that hold one use the PLD alone, and those with batches of groups the RDP alone.
+
+Where a person may have `rows` = m > 1 records that nobody can put together, "one record" is m of
+them throughout (`core.privacy.accounting.essence`, `groups`).
 """
 
 from __future__ import annotations
@@ -27,14 +30,16 @@ from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 from dp_accounting.pld import privacy_loss_distribution as plds
 from dp_accounting.privacy_accountant import NeighboringRelation
 from dp_accounting.rdp import RdpAccountant
+from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
 
 from core.privacy.accounting import curves
+from core.privacy.accounting.essence import Essence, essence, essences
+from core.privacy.accounting.groups import mixture_pld, mixture_renyi, replaced_renyi
 from core.privacy.accounting.scale_search import smallest_scale
 from core.privacy.plan import Budget, Guarantee, Phase
 
 __all__ = [
     "Relation",
-    "attacker_best_guess",
     "calibrate",
     "check_budget",
     "epsilon",
@@ -49,6 +54,7 @@ LARGEST_EPSILON = 100.0
 INTERVAL = 1e-4  # finest privacy-loss grid
 COARSER = 32.0  # at most so many times as coarse
 _GRID_ERROR = 1e-5  # of ε: what the grid may add to it
+_GROUPED_INTERVAL = 5e-4  # of plans with sampled groups, whose distributions take ten times longer
 _TAIL = 1e-22  # profiles are followed down to here; the rest counts as certain loss
 _TOP = 600.0  # losses beyond this are not gridded: e^ε nears the end of float64
 _ROUND_UP = 1e-9  # added to exact Gaussian ε, far above its root-finder's error
@@ -59,6 +65,7 @@ def epsilon(
     delta: float,
     relation: Relation = "zero-out",
     *,
+    rows: int = 1,
     quick: bool = False,
 ) -> tuple[float, str]:
     """ε at δ of all phases together, and how it was found.
@@ -67,6 +74,7 @@ def epsilon(
       phases: what ran or will run; none costs nothing.
       delta: in (0, 1).
       relation: see the module.
+      rows: records that count as one, see `Plan.rows_of_one`.
       quick: whether it may come out larger by about one part in 10⁵, for a search.
 
     Returns:
@@ -77,64 +85,52 @@ def epsilon(
     """
     if not 0.0 < delta < 1.0:
         raise ValueError(f"δ must lie strictly between 0 and 1, got {delta}.")
-    return _epsilon(tuple(_essence(phase) for phase in phases), delta, relation, quick)
-
-
-_Essence = tuple[str, float, float, int]  # mechanism, noise multiplier or ρ, sampling rate, count
-
-
-def _essence(phase: Phase) -> _Essence:
-    """What the accountant needs of a phase, hashable."""
-    if phase.mechanism == "zcdp":
-        assert phase.rho is not None
-        return ("zcdp", phase.rho, 1.0, phase.count)
-    if phase.mechanism == "laplace" and phase.sampling_rate is not None:
-        raise ValueError(f"Phase '{phase.name}': sampled Laplace noise is not accounted for.")
-    rate = 1.0 if phase.sampling_rate is None else phase.sampling_rate
-    return (phase.mechanism, phase.noise_multiplier, rate, phase.count)
+    return _epsilon(essences(phases, rows), delta, relation, quick)
 
 
 @functools.lru_cache(maxsize=256)
 def _epsilon(
-    parts: tuple[_Essence, ...], delta: float, relation: Relation, quick: bool
+    parts: tuple[Essence, ...], delta: float, relation: Relation, quick: bool
 ) -> tuple[float, str]:
     if not parts:
         return 0.0, "nothing was released"
-    if any(amount == 0.0 for _, amount, _, _ in parts):
+    if any(part.amount == 0.0 for part in parts):
         return math.inf, NOT_PRIVATE
     if relation == "replace-one":
         parts = tuple(_doubled(part) for part in parts)
-    if all(kind == "gaussian" and rate == 1.0 for kind, _, rate, _ in parts):
+    if all(part.kind == "gaussian" and part.rate == 1.0 for part in parts):
         return _exact_gaussian(parts, delta), "exact Gaussian"
-    two_sided = relation == "replace-one" and any(rate < 1.0 for _, _, rate, _ in parts)
-    bounds = {} if two_sided else {"RDP": _rdp_epsilon(parts, delta)}
-    near = bounds["RDP"] if quick else 0.0
-    bounds["PLD"] = _pld_epsilon(parts, delta, near=near, two_sided=two_sided)
+    two_sided = relation == "replace-one" and any(part.rate < 1.0 for part in parts)
+    grouped, bounds = any(part.grouped for part in parts), {}
+    if grouped or not two_sided:
+        bounds["RDP"] = _rdp_epsilon(parts, delta, two_sided=two_sided)
+    if not (grouped and two_sided):
+        near = bounds.get("RDP", 0.0) if quick else 0.0
+        bounds["PLD"] = _pld_epsilon(parts, delta, near=near, two_sided=two_sided)
     method = min(bounds, key=lambda name: bounds[name])
     return bounds[method], method if math.isfinite(bounds[method]) else "no finite ε was found"
 
 
-def _doubled(part: _Essence) -> _Essence:
+def _doubled(part: Essence) -> Essence:
     """The same mechanism at twice the sensitivity; sampled Gaussians are handled by their curve."""
-    kind, amount, rate, count = part
-    if kind == "zcdp":
-        return (kind, 4.0 * amount, rate, count)
-    return part if rate < 1.0 else (kind, amount / 2.0, rate, count)
+    if part.kind == "zcdp":
+        return part._replace(amount=4.0 * part.amount)
+    return part if part.rate < 1.0 else part._replace(amount=part.amount / 2.0)
 
 
-def _exact_gaussian(parts: tuple[_Essence, ...], delta: float) -> float:
+def _exact_gaussian(parts: tuple[Essence, ...], delta: float) -> float:
     """Gaussians σ₁, σ₂, … on all rows are one with 1/σ² = Σ 1/σᵢ², and its ε is known exactly."""
-    precision = sum(count / sigma**2 for _, sigma, _, count in parts)
+    precision = sum(part.runs / part.amount**2 for part in parts)
     return float(get_epsilon_gaussian(1.0 / math.sqrt(precision), delta)) + _ROUND_UP
 
 
 def event(phase: Phase) -> dp_event.DpEvent:
     """What the accounting library calls a phase; the only place that says so."""
-    return _event(_essence(phase))
+    return _event(essence(phase))
 
 
-def _event(part: _Essence) -> dp_event.DpEvent:
-    kind, amount, rate, count = part
+def _event(part: Essence) -> dp_event.DpEvent:
+    kind, amount, rate, count, _ = part
     single: dp_event.DpEvent
     if amount == 0.0:
         return dp_event.NonPrivateDpEvent()
@@ -149,12 +145,26 @@ def _event(part: _Essence) -> dp_event.DpEvent:
     return dp_event.SelfComposedDpEvent(single, count)
 
 
-def _rdp_epsilon(parts: tuple[_Essence, ...], delta: float) -> float:
-    return float(_rdp_accountant(parts, None).get_epsilon(delta))
+def _rdp_epsilon(parts: tuple[Essence, ...], delta: float, *, two_sided: bool = False) -> float:
+    accountant = _rdp_accountant([part for part in parts if not part.grouped], None)
+    grouped = [part for part in parts if part.grouped]
+    if not grouped:
+        return float(accountant.get_epsilon(delta))
+    of_batches = replaced_renyi if two_sided else mixture_renyi
+    divergences = accountant.rdp + _grouped_divergences(grouped, accountant.orders, of_batches)
+    return float(compute_epsilon(accountant.orders, divergences, delta)[0])
 
 
-def _rdp_accountant(parts: Sequence[_Essence], orders: Sequence[float] | None) -> Any:
-    """All parts composed.
+def _grouped_divergences(
+    parts: Sequence[Essence], orders: Sequence[float], of_batches: Callable[..., Any]
+) -> Any:
+    """Rényi divergences of batches of groups, all parts together; float64 [orders]."""
+    each = (p.runs * of_batches(orders, p.amount, p.rate, p.rows) for p in parts)
+    return sum(each, np.zeros(len(orders)))
+
+
+def _rdp_accountant(parts: Sequence[Essence], orders: Sequence[float] | None) -> Any:
+    """Parts composed, none of them batches of groups.
 
     Orders that cannot be computed count as infinite, which is sound, so the library's warnings
     about them are not passed on.
@@ -171,20 +181,28 @@ def _rdp_accountant(parts: Sequence[_Essence], orders: Sequence[float] | None) -
     return accountant
 
 
-def renyi(phases: Sequence[Phase], order: float) -> float:
+def renyi(phases: Sequence[Phase], order: float, *, rows: int = 1) -> float:
     """The phases' Rényi divergence bound at one order > 1, under zero-out; inf without noise.
 
     Divergences grow with the order, so the next whole order may stand in where a fractional one
     cannot be computed.
+
+    Args:
+      phases: composed.
+      order: > 1.
+      rows: see `epsilon`.
     """
-    parts = [_essence(phase) for phase in phases]
-    if any(amount == 0.0 for _, amount, _, _ in parts):
+    parts = essences(phases, rows)
+    if any(part.amount == 0.0 for part in parts):
         return math.inf
-    return float(np.min(_rdp_accountant(parts, [order, float(math.ceil(order))]).rdp))
+    orders = [order, float(math.ceil(order))]
+    divergences = _rdp_accountant([part for part in parts if not part.grouped], orders).rdp
+    grouped = [part for part in parts if part.grouped]
+    return float(np.min(divergences + _grouped_divergences(grouped, orders, mixture_renyi)))
 
 
 def _pld_epsilon(
-    parts: tuple[_Essence, ...], delta: float, *, near: float, two_sided: bool
+    parts: tuple[Essence, ...], delta: float, *, near: float, two_sided: bool
 ) -> float:
     """ε by composing privacy loss distributions; inf where the losses are too large to grid.
 
@@ -200,45 +218,44 @@ def _pld_epsilon(
         return math.inf
     total: Any = plds.identity(interval)
     try:
-        rho = sum(amount * count for kind, amount, _, count in parts if kind == "zcdp")
+        rho = sum(part.amount * part.runs for part in parts if part.kind == "zcdp")
         if rho:
             total = total.compose(_zcdp_pld(rho, interval))
         with np.errstate(over="ignore"):  # a tail bound that overflows is infinite, hence not used
-            for kind, amount, rate, count in parts:
-                if kind != "zcdp":
-                    more = _noise_pld(kind, amount, rate, count, interval, two_sided)
-                    total = total.compose(more)
+            for part in parts:
+                if part.kind != "zcdp":
+                    total = total.compose(_noise_pld(part, interval, two_sided))
     except _TooLargeError:
         return math.inf
     return float(total.get_epsilon_for_delta(delta))
 
 
-def _interval(parts: tuple[_Essence, ...], near: float) -> float:
+def _interval(parts: tuple[Essence, ...], near: float) -> float:
     """A grid step that keeps the distributions below about a million points; inf for none.
 
     The grid i adds about T i²/ε to the ε of T compositions (measured), so few of them at a large ε
     need no fine one. Steps double, so that neighbouring noise scales share one.
     """
-    spread = sum(count * amount for kind, amount, _, count in parts if kind == "zcdp")
-    for kind, amount, rate, count in parts:
+    spread = sum(part.runs * part.amount for part in parts if part.kind == "zcdp")
+    for kind, amount, rate, count, rows in parts:
         if kind == "gaussian" and rate == 1.0:
             spread += count / (2.0 * amount**2)
         elif kind == "gaussian":
-            spread += 1.0 / (2.0 * amount**2)
+            spread += rows**2 / (2.0 * amount**2)
         elif kind == "laplace":
             spread += 1.0 / amount
     reach = spread + 2.0 * math.sqrt(50.0 * spread)  # loss exceeded with probability e^-50
     if reach >= 5e4:
         return math.inf
-    composed = 1 + sum(count for _, _, rate, count in parts if rate < 1.0)
-    enough = min(near, 1e3) * math.sqrt(_GRID_ERROR / composed) / INTERVAL
+    finest = _GROUPED_INTERVAL if any(part.grouped for part in parts) else INTERVAL
+    composed = 1 + sum(part.runs for part in parts if part.rate < 1.0)
+    enough = min(near, 1e3) * math.sqrt(_GRID_ERROR / composed) / finest
     coarser = 2.0 ** math.floor(math.log2(min(max(enough, 1.0), COARSER)))
-    return INTERVAL * max(coarser, reach / 50.0)
+    return finest * max(coarser, reach / 50.0)
 
 
-def _noise_pld(
-    kind: str, amount: float, rate: float, count: int, interval: float, two_sided: bool
-) -> Any:
+def _noise_pld(part: Essence, interval: float, two_sided: bool) -> Any:
+    kind, amount, rate, count, rows = part
     if kind == "laplace":
         single = plds.from_laplace_mechanism(amount, value_discretization_interval=interval)
         return single.self_compose(count)
@@ -247,6 +264,8 @@ def _noise_pld(
         return plds.from_gaussian_mechanism(sigma, value_discretization_interval=interval)
     if two_sided:
         return _replaced_pld(amount, rate, interval).self_compose(count)
+    if part.grouped:
+        return mixture_pld(amount, rate, rows, interval=interval).self_compose(count)
     single = plds.from_gaussian_mechanism(
         amount, value_discretization_interval=interval, sampling_prob=rate
     )
@@ -278,16 +297,19 @@ def _replaced_pld(sigma: float, rate: float, interval: float) -> Any:
     return _curve_pld(lambda eps: curves.replaced_sampled_profile(eps, sigma, rate), interval)
 
 
-def guarantee(executed: Sequence[Phase], delta: float, conditions: Sequence[str] = ()) -> Guarantee:
+def guarantee(
+    executed: Sequence[Phase], delta: float, conditions: Sequence[str] = (), *, rows: int = 1
+) -> Guarantee:
     """What may be claimed after these phases ran.
 
     Args:
       executed: `Meter.executed`, or a plan's phases for a forecast.
       delta: in (0, 1).
       conditions: what the claim rests on, in plain sentences.
+      rows: see `epsilon`.
     """
-    value, method = epsilon(executed, delta)
-    replaced, replaced_method = epsilon(executed, delta, "replace-one")
+    value, method = epsilon(executed, delta, rows=rows)
+    replaced, replaced_method = epsilon(executed, delta, "replace-one", rows=rows)
     if method != replaced_method:
         method = f"{method} (replace-one: {replaced_method})"
     return Guarantee(
@@ -317,13 +339,16 @@ def check_budget(budget: Budget, n: int) -> None:
         )
 
 
-def calibrate(budget: Budget, make_phases: Callable[[float], tuple[Phase, ...]]) -> float:
+def calibrate(
+    budget: Budget, make_phases: Callable[[float], tuple[Phase, ...]], *, rows: int = 1
+) -> float:
     """The smallest noise scale s ≥ 0 whose phases meet the budget.
 
     Args:
       budget: (ε, δ) under zero-out.
       make_phases: phases for a scale s > 0; their ε must not rise with s. Multiply every noise
         multiplier by s and divide every ρ by s².
+      rows: see `epsilon`.
 
     Returns:
       s such that `epsilon(make_phases(s), δ)` ≤ ε, quick or not; the smallest to about
@@ -337,41 +362,19 @@ def calibrate(budget: Budget, make_phases: Callable[[float], tuple[Phase, ...]])
 
     def excess(scale: float) -> float:
         """ln(ε(s)/ε) ≤ 0 when the budget is met."""
-        value, _ = epsilon(make_phases(scale), budget.delta, quick=True)
+        value, _ = epsilon(make_phases(scale), budget.delta, rows=rows, quick=True)
         return math.log(max(value, 1e-300) / budget.epsilon)
 
     def cheap(scale: float) -> float:
         """The same by the Rényi bound alone, which takes milliseconds."""
-        value = _rdp_epsilon(tuple(_essence(phase) for phase in make_phases(scale)), budget.delta)
+        value = _rdp_epsilon(essences(make_phases(scale), rows), budget.delta)
         return math.log(max(value, 1e-300) / budget.epsilon)
 
-    first = tuple(_essence(phase) for phase in make_phases(1.0))
-    if all(kind == "gaussian" and rate == 1.0 for kind, _, rate, _ in first):
+    first = essences(make_phases(1.0), rows)
+    if all(part.kind == "gaussian" and part.rate == 1.0 for part in first):
         return smallest_scale(excess, 1e-9)
     try:
         near = smallest_scale(cheap, 1e-2)
     except ValueError:  # the better bound may still find one
         near = 1.0
     return smallest_scale(excess, 1e-5, near=near)
-
-
-def attacker_best_guess(epsilon: float, delta: float) -> float:
-    """The best chance of telling whether one person took part, starting from 50:50.
-
-    Among all (ε, δ)-private releases, the most revealing one shows the answer outright with
-    probability δ and otherwise answers truthfully with odds e^ε : 1, so the attacker is right with
-    probability δ + (1 - δ) e^ε / (1 + e^ε). Nothing an attacker knows or computes can beat it.
-
-    Args:
-      epsilon: ≥ 0, inf for no privacy.
-      delta: in [0, 1].
-
-    Returns:
-      Between 0.5 and 1.
-
-    >>> round(attacker_best_guess(1.0, 1e-6), 3)
-    0.731
-    """
-    if epsilon < 0.0 or not 0.0 <= delta <= 1.0:
-        raise ValueError(f"Need ε ≥ 0 and δ in [0, 1], got ε = {epsilon}, δ = {delta}.")
-    return delta + (1.0 - delta) / (1.0 + math.exp(-epsilon))

@@ -1,6 +1,11 @@
 """Sums of per-record gradients, each clipped to a norm, without laying out any of them.
 
 They come in closed form from the gradient factors of linear layers (`core.privacy.dpsgd.dense`).
+
+A person with m rows is a record that passes every layer m times: the mean of their gradients is a
+sum of m outer products, and has a norm in closed form. Where a person's rows pull against each
+other that norm is small and float32 does not see it well, so a share `CANCELLING` of what it would
+be if they all pulled one way is counted in.
 """
 
 from __future__ import annotations
@@ -13,7 +18,9 @@ from torch import Tensor
 
 from core.privacy.dpsgd.dense import GradFactor, Views
 
-__all__ = ["clipped_sum", "squared_norms"]
+__all__ = ["CANCELLING", "clipped_sum", "squared_norms"]
+
+CANCELLING = 1e-3  # of squared norms; no row of a person can then weigh over 32 C
 
 
 def squared_norms(grad_factors: Sequence[GradFactor]) -> Tensor:
@@ -48,6 +55,59 @@ def _passed_often(factors: Sequence[GradFactor]) -> Tensor:
     return total
 
 
+def _people_norms(grad_factors: Sequence[GradFactor], shape: tuple[int, int]) -> Tensor:
+    """‖Σ over rows‖² of every person over all layers together, float32 [b]; never below the truth.
+
+    Args:
+      grad_factors: of rows, b·m of them, a person's m together and weighted.
+      shape: (b, m).
+    """
+    square = torch.zeros(shape[0], device=grad_factors[0].backprops.device)
+    reach = torch.zeros_like(square)  # squared norms if all outer products pulled one way
+    for factors in _by_layer(grad_factors).values():
+        shaped = [
+            GradFactor(
+                factor.layer,
+                factor.backprops.reshape(*shape, factor.layer.outputs),
+                factor.activations.reshape(*shape, factor.layer.inputs),
+                factor.bias,
+            )
+            for factor in factors
+        ]
+        backprops = torch.cat([factor.backprops for factor in shaped], dim=1)  # [b, passes·m, out]
+        activations = torch.cat([factor.activations for factor in shaped], dim=1)
+        gram = torch.bmm(backprops, backprops.mT) * torch.bmm(activations, activations.mT)
+        square += gram.sum(dim=(1, 2)).clamp_min_(0.0)
+        lengths = gram.diagonal(dim1=1, dim2=2).clamp_min(0.0).sqrt().sum(dim=1)
+        reach += lengths.square_()
+        with_bias = [factor.backprops for factor in shaped if factor.bias]
+        if with_bias:
+            biases = torch.cat(with_bias, dim=1)
+            square += biases.sum(dim=1).square().sum(dim=1)
+            reach += torch.linalg.vector_norm(biases, dim=2).sum(dim=1).square_()
+    return square.lerp_(torch.maximum(reach, square), CANCELLING)
+
+
+def _weighted(grad_factors: Sequence[GradFactor], weights: Tensor) -> list[GradFactor]:
+    """Factors of b·m rows, each gradient times its row's weight; padding becomes exactly nothing.
+
+    Args:
+      grad_factors: of rows.
+      weights: float [b, m], 0 where there is no row.
+    """
+    column = weights.reshape(-1, 1)
+    padding = column == 0.0
+    return [
+        GradFactor(
+            factor.layer,
+            (factor.backprops * column).masked_fill_(padding, 0.0),
+            factor.activations.masked_fill(padding, 0.0),
+            factor.bias,
+        )
+        for factor in grad_factors
+    ]
+
+
 def _by_layer(grad_factors: Sequence[GradFactor]) -> dict[int, list[GradFactor]]:
     by_start: dict[int, list[GradFactor]] = {}
     for factor in grad_factors:
@@ -64,21 +124,31 @@ def clipped_sum(
     Args:
       grad_factors: of every layer in `views`.
       clip_norm: C > 0; inf clips nothing.
-      mask: float [b], 1 = present, 0 = the record is ⊥ and contributes nothing.
+      mask: float [b], 1 = present, 0 = the record is ⊥ and contributes nothing. Or [b, m] for
+        factors of b·m rows: what each row of a person counts for, 0 where there is none; ∇ᵢ is then
+        the weighted sum over a person's rows.
       views: where each layer's part of the sum goes, see `Dense.views`; overwritten.
 
     Returns:
       Float32 [b], the scales min(1, C/‖∇ᵢ‖)·mᵢ. A record whose gradient is not finite has
       scale 0 and contributes exactly nothing.
     """
-    square = squared_norms(grad_factors)
+    rows = mask.shape[1] if mask.dim() == 2 else 1
+    if mask.dim() == 2:
+        grad_factors = _weighted(grad_factors, mask)
+        shape = (len(mask), rows)
+        square, mask = _people_norms(grad_factors, shape), (mask > 0).any(dim=1)
+    else:
+        square = squared_norms(grad_factors)
     scale = square.rsqrt().mul_(clip_norm).clamp_(max=1.0) if clip_norm < float("inf") else None
     scale = mask.to(square.dtype) if scale is None else scale.mul_(mask)
     broken: Tensor | None = None
     if square.is_cuda or not math.isfinite(square.sum().item()):  # on the device, never ask back
         broken = ~torch.isfinite(square)
         scale = scale.masked_fill(broken, 0.0)
-    column = scale.unsqueeze(1)
+    column = scale.repeat_interleave(rows).unsqueeze(1) if rows > 1 else scale.unsqueeze(1)
+    if broken is not None and rows > 1:
+        broken = broken.repeat_interleave(rows)
     for start, factors in _by_layer(grad_factors).items():
         weight, bias = views[start]
         scaled = [_without(factor.backprops, broken) * column for factor in factors]

@@ -11,6 +11,10 @@ secret, and gone with the record when it is left out. A statistic that draws for
 as is one whose parts do not add up (`core.privacy.mechanisms.additive.check_parts`). What looks at
 a whole batch is a term of its own (`batch_term`), computed once a batch.
 
+Where a record is a person with several rows, batches draw people and rows come as [b, m, width],
+with weights [b, m] that sum to one for each person and are 0 where there is no row. A person's
+gradient is the mean over their rows, and what is clipped is that mean, once a person.
+
 One more number rides along for little: how many records of the batch were clipped, with a weight of
 a tenth of the clip norm, which makes the joint sensitivity √(C² + (C/10)²), half a percent more.
 
@@ -30,11 +34,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from core.privacy.dpsgd.clipping import clipped_sum
+from core.privacy.dpsgd.clipping import CANCELLING, clipped_sum
 from core.privacy.dpsgd.dense import Dense, GradFactor
 from core.privacy.dpsgd.stream import Draws, SecretStream
 from core.privacy.mechanisms.additive import Mechanism, check_parts
 from core.privacy.mechanisms.noise import NoiseSource
+from core.table.person_rows import PersonRows
 
 __all__ = [
     "COUNT_WEIGHT",
@@ -48,6 +53,8 @@ __all__ = [
 COUNT_WEIGHT = 0.1  # of the clip norm: what being clipped adds to the last coordinate
 ROWS_AT_ONCE = 16_384  # a larger batch is summed in parts
 _ROUNDING = 1e-5, 1e-7  # extra noise for float32 sums: a share, and a share per record of a batch
+# a person's rows may pull against each other as far as `clipping.CANCELLING` allows
+_ROUNDING_OF_PEOPLE = _ROUNDING[0] * CANCELLING**-0.5, _ROUNDING[1] * CANCELLING**-0.5
 
 
 @runtime_checkable
@@ -81,8 +88,9 @@ class GradientMechanism(Mechanism, Protocol):
         """Float32 [size + 1], Σᵢ mᵢ (clipped gradient, weight if it was clipped).
 
         Args:
-          rows: float32 [b, width + draws], b ≥ 0; a record's summand is a function of its row.
-          mask: float [b].
+          rows: float32 [b, width + draws], b ≥ 0; a record's summand is a function of its row. Or
+            [b, m, width + draws], b people with m rows or fewer, whose summand is the clipped mean.
+          mask: float [b]; of people [b, m], what each row counts for.
           out: where to write; without it a new tensor is made.
         """
         ...
@@ -91,7 +99,8 @@ class GradientMechanism(Mechanism, Protocol):
         """What looks at a whole batch, clipped by itself; None where there is no such thing.
 
         Args:
-          rows: of the batch, or of the first `ROWS_AT_ONCE` of a larger one; as in `statistic`.
+          rows: float32 [·, width + draws], of the batch, or of the first `ROWS_AT_ONCE` of a larger
+            one; a person's rows one by one.
 
         Returns:
           float32 [size], added to the sum once; its bound is part of `sensitivity`.
@@ -104,9 +113,11 @@ def clipped_weight(scale: Tensor, mask: Tensor, clip_norm: float) -> Tensor:
 
     Args:
       scale: float [b], what `clipped_sum` returned.
-      mask: float [b].
+      mask: float [b]; of people [b, m].
       clip_norm: C > 0; with inf nothing is clipped.
     """
+    if mask.dim() == 2:
+        mask = (mask > 0).any(dim=1).to(scale)
     weight = COUNT_WEIGHT * clip_norm if math.isfinite(clip_norm) else 0.0
     return (scale < mask).sum() * weight
 
@@ -147,7 +158,7 @@ class ClippedGradient:
         """The records' sum, see `GradientMechanism`."""
         total = torch.zeros(self.size + 1, device=rows.device) if out is None else out
         scale = clipped_sum(
-            self.grad_factors(rows),
+            self.grad_factors(rows.flatten(0, -2)),
             clip_norm=self.clip_norm,
             mask=mask,
             views=self.networks.views(total),
@@ -187,6 +198,8 @@ class SampledRelease:
       charge: counts one run of the phase, before anything is read; raises when none is left.
       source: where noise comes from.
       device: where gradients are computed.
+      people: where each record's rows lie; None where it has one.
+      most_rows: m ≥ 1, the most that a record has, public.
     """
 
     __slots__ = (
@@ -194,9 +207,11 @@ class SampledRelease:
         "__gather",
         "_buffer",
         "_checked",
+        "_most_rows",
         "_n",
         "_noise",
         "_ones",
+        "_people",
         "_present",
         "_rate",
         "_stream",
@@ -213,11 +228,14 @@ class SampledRelease:
         source: NoiseSource,
         device: str,
         present: NDArray[np.bool_] | None = None,
+        people: PersonRows | None = None,
+        most_rows: int = 1,
     ):
         self.__gather = gather
         self.__charge = charge
         self._n, self._rate, self._noise = n, rate, noise_multiplier
         self._present = present
+        self._people, self._most_rows = people, most_rows
         self._checked = False
         self._stream = SecretStream(source, device=device)
         self._ones = torch.ones(ROWS_AT_ONCE, device=device)
@@ -255,7 +273,7 @@ class SampledRelease:
             return 0.0
         if not math.isfinite(mechanism.sensitivity):
             raise ValueError("A private gradient needs a finite clip norm. Nothing was released.")
-        share, per_record = _ROUNDING
+        share, per_record = _ROUNDING if self._people is None else _ROUNDING_OF_PEOPLE
         widened = mechanism.sensitivity * (1.0 + share + per_record * self.expected_batch)
         return self._noise * widened
 
@@ -263,21 +281,49 @@ class SampledRelease:
         """Σ over the batch, in the buffer; a batch too large for one pass is summed in parts."""
         if len(self._buffer) != mechanism.size + 1:
             self._buffer = torch.zeros(mechanism.size + 1, device=self._ones.device)
-        rows = self._rows(mechanism, chosen[:ROWS_AT_ONCE])
+        at_once = max(1, ROWS_AT_ONCE // self._most_rows)
+        rows, mask = self._batch(mechanism, chosen[:at_once])
         if not self._checked and self._noise:
-            self._checked = check_parts(mechanism, rows, self._ones[: len(rows)])
-        mechanism.statistic(rows, self._ones[: len(rows)], out=self._buffer)
-        once = mechanism.batch_term(rows)
+            self._checked = check_parts(mechanism, rows, mask)
+        mechanism.statistic(rows, mask, out=self._buffer)
+        once = mechanism.batch_term(rows if self._people is None else rows[mask > 0])
         if once is not None:
             self._buffer[:-1] += once
-        for start in range(ROWS_AT_ONCE, len(chosen), ROWS_AT_ONCE):
-            rows = self._rows(mechanism, chosen[start : start + ROWS_AT_ONCE])
-            self._buffer += mechanism.statistic(rows, self._ones[: len(rows)])
+        for start in range(at_once, len(chosen), at_once):
+            rows, mask = self._batch(mechanism, chosen[start : start + at_once])
+            self._buffer += mechanism.statistic(rows, mask)
         return self._buffer
 
-    def _rows(self, mechanism: GradientMechanism, chosen: NDArray[np.int64]) -> Tensor:
-        """Records, each with its own draws behind it, float32 [b, width + draws]."""
-        rows = self.__gather(chosen)
+    def _batch(
+        self, mechanism: GradientMechanism, chosen: NDArray[np.int64]
+    ) -> tuple[Tensor, Tensor]:
+        """Records, each row with its own draws behind it, and what rows count for.
+
+        Returns:
+          float32 [b, width + draws] and [b]; of people [b, m, width + draws] and [b, m], with m as
+          the longest of them needs.
+        """
+        if self._people is None:
+            return self._rows(mechanism, chosen, chosen), self._ones[: len(chosen)]
+        index, weights = self._people.padded(chosen)
+        # a place for each row that a record may have, whoever else is in the batch
+        places = chosen[:, None] * self._most_rows + np.arange(index.shape[1])
+        rows = self._rows(mechanism, index.reshape(-1), places.reshape(-1))
+        mask = torch.from_numpy(weights).to(self._ones.device)
+        return rows.reshape(*index.shape, rows.shape[1]), mask
+
+    def _rows(
+        self, mechanism: GradientMechanism, index: NDArray[np.int64], places: NDArray[np.int64]
+    ) -> Tensor:
+        """Rows by their position, each with its own draws behind it, float32 [·, width + draws].
+
+        Args:
+          mechanism: says how many draws.
+          index: int64 [·], where the rows lie.
+          places: int64 [·], whose draws they get, below n · m.
+        """
+        rows = self.__gather(index)
         if not any(mechanism.draws):
             return rows
-        return torch.cat([rows, self._stream.draws(chosen, self._n, mechanism.draws)], dim=1)
+        draws = self._stream.draws(places, self._n * self._most_rows, mechanism.draws)
+        return torch.cat([rows, draws], dim=1)

@@ -308,7 +308,7 @@ def _epsilon(plan: Plan) -> float:
     """What the plan's phases cost at its δ, all attempts together; inf without privacy."""
     from core.privacy.accounting.accountant import epsilon  # costs 65 MB
 
-    return epsilon(plan.charged, plan.budget.delta)[0]
+    return epsilon(plan.charged, plan.budget.delta, rows=plan.rows_of_one)[0]
 
 
 def _price(plan: Plan) -> float:
@@ -326,7 +326,7 @@ def _divergence(plan: Plan, account: Entry) -> float:
     """The Rényi divergence of the plan's phases at the account's order."""
     from core.privacy.accounting.accountant import renyi  # costs 65 MB
 
-    return renyi(plan.charged, order_of(account))
+    return renyi(plan.charged, order_of(account), rows=plan.rows_of_one)
 
 
 def _admit(

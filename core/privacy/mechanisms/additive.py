@@ -81,7 +81,9 @@ class Mechanism(Protocol):
 
         Args:
           rows: b records on some device, of the type the table holds (see `Rows`).
-          mask: float [b], 1 = present, 0 = the record is ⊥ and contributes 0.
+          mask: float [b], 1 = present, 0 = the record is ⊥ and contributes 0. Where groups are of
+            one, also a weight in between: the statistic is linear in it, so that weights of several
+            rows that sum to one move it no further than one row.
 
         Returns:
           Any fixed shape; float64, or float32 summed with care. Statistics of chunks are added.
@@ -128,7 +130,7 @@ def check_parts(mechanism: Any, rows: Any, mask: Tensor) -> bool:
     Args:
       mechanism: what is about to be released.
       rows: b rows as `statistic` takes them, with `slice` or as a tensor.
-      mask: float [b].
+      mask: float [b]; of a tensor of people [b, m].
 
     Returns:
       Whether there were rows enough to tell. What is not finite cannot be compared; a release

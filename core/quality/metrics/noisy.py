@@ -70,7 +70,7 @@ class SyntheticCells(BaseModel):
 
     Attributes:
       key: as above.
-      rows: synthetic records, ≥ 1.
+      rows: synthetic records, ≥ 1; people where real counts are of people.
       counts: of all marginals.
     """
 

@@ -31,6 +31,7 @@ from core.quality.report.types import (
 from core.table.bins import MAX_LABELS, REST_LABEL
 from core.table.codec import Codec
 from core.table.layout.layout import Layout
+from core.table.person_rows import votes
 from core.table.schema import Domain, Schema
 
 __all__ = ["outside_report"]
@@ -43,6 +44,7 @@ WITH_NOISE = (
     "Real shares were released once with Gaussian noise, which the plan paid for; everything else "
     "on this page comes from the synthetic table alone."
 )
+ONE_VOTE = "Pictures of columns count people: the rows of one person have one vote together."
 
 
 def outside_report(
@@ -69,13 +71,15 @@ def outside_report(
     if not len(synthetic):
         raise ValueError("A report needs at least one synthetic row.")
     rng = np.random.default_rng(seed)
-    frame = synthetic.iloc[sample_rows(len(synthetic), ROWS, rng)]
+    drawn = sample_rows(len(synthetic), ROWS, rng)
+    frame, each = synthetic.iloc[drawn], votes(synthetic, schema.person)[drawn]
     features, (table,) = Features.fit(schema, frame)
+    grouped = schema.person is not None and schema.person.grouped
     domain = schema.domain()
-    pictures = _pictures(frame, domain, None if modelled is not None else released)
+    pictures = _pictures(frame, each, domain, None if modelled is not None else released)
     if released is not None and modelled is not None:
         # counted as the release counts: by person, in the columns that were learned
-        seen = _pictures(modelled, Layout(domain).domain, released)
+        seen = _pictures(modelled, np.ones(len(modelled)), Layout(domain).domain, released)
         pictures |= {name: seen[name] for name in pictures if name in seen}
     return Report(
         view="outside",
@@ -86,35 +90,42 @@ def outside_report(
         columns=pictures,
         pca=_projection(features, table, rng, seed),
         associations=_associations(features, table.sample(ASSOCIATION_ROWS, rng)),
-        notes=[NOT_SHOWN if released is None else WITH_NOISE],
+        notes=[NOT_SHOWN if released is None else WITH_NOISE, *([ONE_VOTE] if grouped else [])],
     )
 
 
 def _pictures(
-    frame: pd.DataFrame, domain: Domain, released: ReleasedHistograms | None
+    frame: pd.DataFrame, each: Floats, domain: Domain, released: ReleasedHistograms | None
 ) -> dict[str, ColumnPicture]:
-    """Every modelled column in its public bins."""
+    """Every modelled column in its public bins.
+
+    Args:
+      frame: synthetic rows.
+      each: [rows], what they count for.
+      domain: of them.
+      released: what was released of real columns, if anything.
+    """
     codec = Codec(domain)
     histograms = Histograms.of(codec, [block.column.name for block in codec.blocks])
     codes = codec.encode(frame).to("cpu")
-    counts = histograms.split(histograms.statistic(codes, torch.ones(len(frame))).tolist())
+    counts = histograms.split(histograms.statistic(codes, torch.from_numpy(each)).tolist())
     return {
         bins.block.column.name: _picture(
-            bins, np.array(counts[bins.block.column.name]), len(frame), released
+            bins, np.array(counts[bins.block.column.name]), float(each.sum()), released
         )
         for bins in histograms.bins
     }
 
 
 def _picture(
-    bins: Bins, synthetic: Floats, rows: int, released: ReleasedHistograms | None
+    bins: Bins, synthetic: Floats, rows: float, released: ReleasedHistograms | None
 ) -> ColumnPicture:
     """One column in its public bins, beside what was released of it.
 
     Args:
       bins: of the column.
       synthetic: counts of synthetic rows [bins], "missing" last where that may be.
-      rows: synthetic rows.
+      rows: what all of them count for.
       released: of real columns; perhaps not of this one.
     """
     column = bins.block.column
@@ -144,7 +155,7 @@ def _picture(
     )
 
 
-def _shares(counts: Floats, n: int, gaps: bool) -> tuple[list[float], float]:
+def _shares(counts: Floats, n: float, gaps: bool) -> tuple[list[float], float]:
     """Shares of the bins, and of missing values; noise below zero is cut off."""
     share = np.clip(counts / n, 0.0, None).tolist()
     return (share[:-1], share[-1]) if gaps else (share, 0.0)

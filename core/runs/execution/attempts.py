@@ -30,6 +30,7 @@ from core.runs.storage.workspace import private_folder
 from core.table.codec import Codec, Codes
 from core.table.io.replacing import replacing
 from core.table.layout.layout import Layout
+from core.table.person_rows import PersonRows
 
 __all__ = ["Attempts", "fit_attempts"]
 
@@ -61,6 +62,7 @@ def fit_attempts(
     layout: Layout,
     codes: Codes,
     *,
+    people: PersonRows | None,
     shift_key: bytes,
     observe: Observe,
 ) -> Attempts:
@@ -71,6 +73,7 @@ def fit_attempts(
       model: fits.
       layout: of the run's table.
       codes: the rows that are trained on, encoded in the columns that models see.
+      people: where each person's rows lie in `codes`; None where a record is a row.
       shift_key: fixes the marginal shift of tagged columns.
       observe: hears of each phase and brings the wish back.
 
@@ -83,7 +86,7 @@ def fit_attempts(
     for number in range(1, job.plan.attempts + 1):
         attempt = _Attempt(job, model, layout, number, shift_key)
         try:
-            ended = attempt.run(codes, observe)
+            ended = attempt.run(codes, people, observe)
             passed = all(result["granted"] for result in ended)
             told = f"Attempt {number} did not pass the check of the tagged columns."
         except UnplannedReleaseError:
@@ -134,11 +137,14 @@ class _Attempt:
         self.meter = _meter(place / METER, job.plan, resume=job.resume)
         self.fitted: Fitted | None = None
 
-    def run(self, codes: Codes, observe: Observe) -> list[LmdpResult]:
+    def run(self, codes: Codes, people: PersonRows | None, observe: Observe) -> list[LmdpResult]:
         """Fit, save the model, and say what was found of its tagged columns.
 
         The result of an attempt that ended before is read from disk. Its model is not: a later
         attempt may have replaced it since, or died while it did.
+
+        Args:
+          codes, people, observe: see `fit_attempts`.
 
         Raises:
           UnplannedReleaseError: a release was charged before a crash and lost by it.
@@ -149,7 +155,7 @@ class _Attempt:
             return results
         from core.runs.execution.lmdp_certificate import shifted  # torch, after `limit_threads`
 
-        table = PrivateTable(codes, self._codec.domain, job.plan, meter=self.meter)
+        table = PrivateTable(codes, self._codec.domain, job.plan, people=people, meter=self.meter)
         context = FitContext(
             observe=observe,
             folder=self._folder,

@@ -55,7 +55,9 @@ def certify(
     _say(observe, "certificate", "Testing the tagged columns, with noise", private=True)
     released = codec.encode(fitted.sample(NEEDED))
     groups = groups_of(table.n)
-    level = threshold(groups, epsilon=protection.certificate, alpha=protection.alpha)
+    # of one record's: noise for all rows of a person, where nobody can tell them, is m times wider
+    quiet = protection.certificate / plan.rows_of_one
+    level = threshold(groups, epsilon=quiet, alpha=protection.alpha)
     results = []
     for group, names in protection.groups.items():
         if table.meter.runs(certificate_phase(group)):

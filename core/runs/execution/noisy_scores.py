@@ -3,6 +3,9 @@
 The release is a phase of a plan. A run's own counts are of synthetic records, so comparing the two
 is free post-processing. Runs of one table over the same public cells share what any of them bought;
 several releases are averaged by their precision.
+
+Where rows are put together by person, real counts are of people: a person's rows have one vote
+together. So have the rows of a synthetic person.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from core.runs.storage.artefacts import ArtefactStore, load_json
 from core.runs.storage.records import RunRecord
 from core.table.codec import Codec
 from core.table.marginals import MOST_PAIRS, PAIR_GROUPS, SINGLE_GROUPS, pairs_of
+from core.table.person_rows import votes
 from core.table.schema import Domain
 
 if TYPE_CHECKING:
@@ -92,6 +96,7 @@ def cells_key(domain: Domain, n: int) -> str:
         domain.target,
         n,
         (SINGLE_GROUPS, PAIR_GROUPS, MOST_PAIRS),
+        *(() if domain.person is None else (domain.person.model_dump(mode="json"),)),
     ]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -145,9 +150,10 @@ def count_synthetic(synthetic: pd.DataFrame, domain: Domain, n: int) -> Syntheti
 
     codec = Codec(domain)
     mechanism = Marginals.of(codec, names, domain.target)
-    counts = mechanism.statistic(codec.encode(synthetic), torch.ones(len(synthetic)))
+    each = votes(synthetic, domain.person)
+    counts = mechanism.statistic(codec.encode(synthetic), torch.from_numpy(each))
     return SyntheticCells(
-        key=cells_key(domain, n), rows=len(synthetic), counts=tuple(counts.tolist())
+        key=cells_key(domain, n), rows=round(each.sum()), counts=tuple(counts.tolist())
     )
 
 

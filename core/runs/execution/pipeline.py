@@ -37,8 +37,9 @@ from core.runs.storage.artefacts import (
 )
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import shift_key
-from core.table.codec import Codec
-from core.table.layout.layout import Layout, rows_of_person
+from core.table.layout.layout import Layout
+from core.table.person_rows import encoded_records
+from core.table.schema import SchemaError
 from core.table.surrogates import check_room
 
 __all__ = ["DeviceError", "Outcome", "choose_device", "execute", "limit_threads"]
@@ -107,7 +108,7 @@ def execute(
 
     Args:
       job: see `Job`.
-      load: rows of the named columns; called once, after the debit.
+      load: rows of the named columns that are trained on; called once, after the debit.
       store: holds the ledger that pays and the secret that shifts.
       observe: hears of each phase and brings the wish back.
       find: the synthesizer of a model id.
@@ -121,13 +122,23 @@ def execute(
     model = find(job.plan.model)
     layout = Layout(job.schema.domain())
     check_room(layout.output.columns, job.rows)
+    if job.plan.unit != job.schema.person:
+        raise SchemaError(
+            "The plan and the schema say otherwise whose rows are protected together. Nothing was "
+            "spent. Make a new plan."
+        )
     key = shift_key(store.workspace, job.people)  # first: one that is broken costs nothing
     _phase(observe, "debit", "Checking the ledger")
     entry = _debit(job, store)
     debited(entry)
     _phase(observe, "read", "Reading and encoding the table")
-    codes = Codec(layout.domain).encode(_modelled_rows(job, layout, load))
-    attempts = fit_attempts(job, model, layout, codes, shift_key=key, observe=observe)
+    person = job.schema.person
+    who = () if person is None else person.columns
+    rows = load(list(dict.fromkeys((*layout.reads, *who))))
+    codes, people = encoded_records(rows, layout, person)
+    attempts = fit_attempts(
+        job, model, layout, codes, people=people, shift_key=key, observe=observe
+    )
     claim = _claim(job, attempts)
     _phase(observe, "sample", "Making the synthetic table", pausable=False)
     synthetic = attempts.fitted.sample(job.rows, seed=job.seed)
@@ -160,16 +171,6 @@ def execute(
     )
 
 
-def _modelled_rows(
-    job: Job, layout: Layout, load: Callable[[Sequence[str]], pd.DataFrame]
-) -> pd.DataFrame:
-    """The rows as the model sees them; whose they are is read beside them, and stays here."""
-    person = job.schema.person
-    keys = () if person is None else person.columns
-    rows = load(list(dict.fromkeys((*layout.reads, *keys))))
-    return layout.to_model(rows, rows_of_person(rows, person))
-
-
 def _debit(job: Job, store: RunStore) -> Entry:
     """Pay for the plan; a key that paid already, before a pause or a crash, pays no more."""
     if job.table_id is not None:
@@ -197,7 +198,7 @@ def _claim(job: Job, attempts: Attempts) -> Guarantee:
     """
     plan = job.plan
     terms = conditions(job.schema, n=plan.n, inferred=job.inferred)
-    executed = guarantee(attempts.executed, plan.budget.delta, terms)
+    executed = guarantee(attempts.executed, plan.budget.delta, terms, rows=plan.rows_of_one)
     if plan.attempts == 1 or not executed.private or not attempts.private:
         return executed
     return plan.guarantee.model_copy(update={"conditions": executed.conditions})

@@ -14,6 +14,7 @@ from typing import Any
 from core.privacy.ledger.ledger import Entry
 from core.privacy.plan import Guarantee, Phase, Plan
 from core.runs.storage.workspace import PROJECT_ROOT
+from core.table.person import Person
 from core.table.schema import Column, DomainColumn, DomainSource, Kind, Provenance, Schema
 
 __all__ = [
@@ -26,8 +27,8 @@ __all__ = [
 ]
 
 RELATION = (
-    "zero-out: two tables are neighbours when one record of the first contributes nothing in the "
-    "second, while the number of records is public; ε under replace-one (one record swapped for "
+    "zero-out: two tables are neighbours when {one} of the first contributes nothing in the "
+    "second, while the number of {many} is public; ε under replace-one ({one} swapped for "
     "any other) stands beside it."
 )
 NOT_PRIVATE = "no differential privacy"
@@ -98,7 +99,7 @@ def conditions(schema: Schema, *, n: int, inferred: bool = False) -> tuple[str, 
 
     Args:
       schema: as the run used it.
-      n: number of records, public.
+      n: number of records, public; of people where rows are put together.
       inferred: whether the domain was taken from the rows and declared public without a look.
     """
     how = "inferred from the table and declared public" if inferred else "declared public"
@@ -108,17 +109,48 @@ def conditions(schema: Schema, *, n: int, inferred: bool = False) -> tuple[str, 
         for column in columns
     )
     origins = {column.provenance for column in columns if column.modelled}
+    _, many = _unit_words(schema.person)
+    which = "by their own key" if many == "people" else "by their place in it"
     return (
-        f"The number of records, {n}, is public."
+        f"The number of {many}, {n}, is public."
         + (
-            f" Beside them {schema.holdout:.0%} of the file's records, chosen by their place in "
-            "it, were kept out of training."
+            f" Beside them {schema.holdout:.0%} of the file's {many}, chosen {which}, were kept "
+            "out of training."
             if schema.holdout
             else ""
         ),
-        "The guarantee protects one record; a person with several records gets less.",
+        _unit(schema.person),
         f"Conditional on these declared domains ({how}): {domains}.",
         *(words for where, words in ORIGINS.items() if where in origins),
+    )
+
+
+def _unit_words(person: Person | None) -> tuple[str, str]:
+    """What is left out in a neighbouring table, and what is counted."""
+    if person is None or (person.rows == 1 and not person.grouped):
+        return "one record", "records"
+    if person.grouped:
+        return "one person, with all their rows,", "people"
+    return f"any {person.rows} records that are one person's", "records"
+
+
+def _unit(person: Person | None) -> str:
+    """Whose rows are protected together, in plain words."""
+    if person is None or (person.rows == 1 and not person.grouped):
+        return (
+            "The guarantee protects one record: every row counts as a person of its own. A person "
+            "with several records gets less."
+        )
+    if not person.grouped:
+        return (
+            f"The guarantee holds {person.words}: the steward says that nobody has more, and no "
+            "column tells whose rows are whose. A person with more rows gets less."
+        )
+    who = ", ".join(person.columns)
+    return (
+        f"The guarantee holds {person.words}: rows that agree in {who} are one person's. Of who "
+        f"has more than {person.rows}, the others were left out. Rows that do not say who they "
+        "are of count as one person together; somebody found under two keys is two people."
     )
 
 
@@ -146,6 +178,7 @@ def make_privacy_certificate(
       attempts: how many were made.
     """
     private = guarantee.private
+    one, many = _unit_words(plan.unit)
     return {
         "product": f"Facsimile {product_version()}",
         "claim": f"ε = {guarantee.epsilon:.4g}, δ = {guarantee.delta:.3g}"
@@ -154,6 +187,7 @@ def make_privacy_certificate(
         "private": private,
         "table": table,
         "n": plan.n,
+        **({} if plan.unit is None else {"unit": plan.unit.words}),
         "rows": rows,
         "model": plan.model,
         "plan_digest": plan.digest,
@@ -163,7 +197,7 @@ def make_privacy_certificate(
         "epsilon_replace_one": guarantee.epsilon_replace if private else None,
         "delta": guarantee.delta if private else None,
         "method": guarantee.method if private else NOT_PRIVATE,
-        "relation": RELATION if private else NOT_PRIVATE,
+        "relation": RELATION.format(one=one, many=many) if private else NOT_PRIVATE,
         "conditions": [
             *(guarantee.conditions if private else (NOT_PRIVATE,)),
             *(sentence for _, sentence in debit.statements),

@@ -81,7 +81,9 @@ def make_reports(
         observe("Measured before", 1.0)
         return
     columns = [column.name for column in run.schema.domain().columns]
-    real, holdout = store.load_split(run.table_id, run.schema.holdout, columns=columns)
+    real, holdout = store.load_split(
+        run.table_id, run.schema.holdout, columns=columns, person=run.schema.person
+    )
     options: dict[str, Any] = {}
     if run.plan.protection is not None:
         options["alpha"] = run.plan.protection.alpha

@@ -142,7 +142,9 @@ class _Work:
         self._say("Going on from the checkpoint." if resume else "Fitting.")
         outcome = execute(
             job,
-            lambda names: store.load_split(run.table_id, run.schema.holdout, columns=names)[0],
+            lambda names: store.load_split(
+                run.table_id, run.schema.holdout, columns=names, person=run.schema.person
+            )[0],
             store=store,
             observe=self.reporter,
             find=self.find,

@@ -13,7 +13,9 @@ from core.runs.storage.events import State
 from core.table.holdout import training_count
 from core.table.schema import Schema
 
-__all__ = ["RunRecord", "TableRecord"]
+__all__ = ["PEOPLE", "RunRecord", "TableRecord", "people_of_profile"]
+
+PEOPLE = "people"  # of a profile: how many people are trained on, and for which key and share
 
 RESUMABLE = (State.PAUSED, State.LOST, State.FAILED)
 
@@ -29,7 +31,7 @@ class TableRecord:
     Attributes:
       id: short and fit for a URL.
       name: for people.
-      n: number of records (public).
+      n: number of rows.
       columns: headers in file order.
       source: where it came from, in words.
       created: time of import, UTC.
@@ -69,8 +71,27 @@ class TableRecord:
 
     @property
     def training_n(self) -> int:
-        """Number of records that are trained on: all but the holdout (public)."""
-        return training_count(self.n, self.schema.holdout)
+        """Number of records that are trained on: all but the holdout (public).
+
+        People where rows are put together by person, else rows.
+        """
+        people = people_of_profile(self.profile, self.schema)
+        return training_count(self.n, self.schema.holdout) if people is None else people
+
+    @property
+    def records(self) -> str:
+        """What a record is, in the plural: people or rows."""
+        person = self.schema.person
+        return "people" if person is not None and person.grouped else "rows"
+
+
+def people_of_profile(profile: dict[str, Any], schema: Schema) -> int | None:
+    """How many people are trained on; None where rows are not put together, or nobody counted."""
+    counted, person = profile.get(PEOPLE), schema.person
+    if counted is None or person is None:
+        return None
+    same = counted["columns"] == list(person.columns) and counted["holdout"] == schema.holdout
+    return int(counted["n"]) if same else None
 
 
 @dataclass(frozen=True, kw_only=True)

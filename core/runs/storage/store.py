@@ -37,7 +37,6 @@ from core.runs.storage.process import held_by_nobody, lost_words, started_since_
 from core.runs.storage.records import RunRecord
 from core.runs.storage.table_store import TableStore
 from core.runs.storage.workspace import Workspace, private_folder
-from core.table.holdout import training_count
 from core.table.schema import Schema
 
 __all__ = ["RunStore"]
@@ -86,14 +85,9 @@ class RunStore(TableStore):
           name, confirmation, shift_words: likewise; may be empty.
 
         Raises:
-          RunStoreError: the plan is for another number of records, or rows < 1.
+          RunStoreError: the plan is for another number or kind of records, or rows < 1.
         """
-        trained = training_count(self.table(table_id).n, schema.holdout)
-        if plan.n != trained:
-            raise RunStoreError(
-                f"The plan is for {plan.n} records, the table has {trained} to train on. Make a "
-                "new plan."
-            )
+        self._check_records(table_id, plan, schema)
         if rows < 1:
             raise RunStoreError("Ask for at least one synthetic record.")
         now = time.time()

@@ -8,6 +8,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,13 +17,15 @@ from sqlalchemy import Engine, delete, select, update
 from sqlalchemy.orm import Session
 
 from core.privacy.ledger.ledger import Ledger
+from core.privacy.plan import Plan
 from core.runs.storage.database import SketchRow, TableRow, create_tables, open_engine
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import json_safe
-from core.runs.storage.records import TableRecord
+from core.runs.storage.records import PEOPLE, TableRecord, people_of_profile
 from core.runs.storage.workspace import Workspace, private_folder
-from core.table.holdout import split_rows
+from core.table.holdout import people_trained_on, split_rows
 from core.table.io.replacing import replacing
+from core.table.person import Person
 from core.table.schema import Schema
 
 __all__ = ["TableStore"]
@@ -92,7 +95,7 @@ class TableStore:
             created=time.time(),
             people=people,
             schema=schema.model_dump_json(),
-            profile=json_safe(profile),
+            profile=json_safe(_with_people(profile, schema, frame)),
         )
         with Session(self.engine) as session, session.begin():
             session.add(row)
@@ -117,6 +120,9 @@ class TableStore:
     ) -> TableRecord:
         """Replace a table's schema (and profile, when one is given).
 
+        Where it says anew who rows are of, or how many are kept out, the people to train on are
+        counted, once, so that nothing else needs to read rows for it.
+
         Args:
           table_id: which table.
           schema: the new one.
@@ -125,11 +131,15 @@ class TableStore:
         Raises:
           RunStoreError: the schema names other columns than the table has.
         """
-        if schema.names != self.table(table_id).columns:
+        table = self.table(table_id)
+        if schema.names != table.columns:
             raise RunStoreError("The schema's columns are not the table's. It was not changed.")
         values: dict[str, Any] = {"schema": schema.model_dump_json()}
-        if profile is not None:
-            values["profile"] = json_safe(profile)
+        known = {PEOPLE: table.profile[PEOPLE]} if PEOPLE in table.profile else {}
+        counted = {**table.profile, **known} if profile is None else {**profile, **known}
+        counted = _with_people(counted, schema, table.path)
+        if profile is not None or counted != table.profile:
+            values["profile"] = json_safe(counted)
         with self.engine.begin() as connection:
             connection.execute(update(TableRow).where(TableRow.id == table_id).values(**values))
         return self.table(table_id)
@@ -161,17 +171,28 @@ class TableStore:
         return pd.read_parquet(self.table(table_id).path)
 
     def load_split(
-        self, table_id: str, holdout: float, *, columns: Sequence[str] | None = None
+        self,
+        table_id: str,
+        holdout: float,
+        *,
+        columns: Sequence[str] | None = None,
+        person: Person | None = None,
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
         """The rows that are trained on and those kept out, each in file order.
 
         Args:
           table_id: which table.
-          holdout: share of rows kept out, see `core.table.holdout`.
+          holdout: share of records kept out, see `core.table.holdout`.
           columns: only these; all by default.
+          person: whose rows stay together.
         """
-        wanted = None if columns is None else list(columns)
-        return split_rows(pd.read_parquet(self.table(table_id).path, columns=wanted), holdout)
+        if columns is None:
+            return split_rows(pd.read_parquet(self.table(table_id).path), holdout, person)
+        who = () if person is None or not holdout else person.columns
+        wanted = list(dict.fromkeys((*columns, *who)))
+        frame = pd.read_parquet(self.table(table_id).path, columns=wanted)
+        trained, kept = split_rows(frame, holdout, person)
+        return trained[list(columns)], kept[list(columns)]
 
     def _drop_table(self, table_id: str) -> None:
         """Remove a table's rows from disk and its records, and those of its runs, at once.
@@ -187,8 +208,54 @@ class TableStore:
                 connection.execute(delete(SketchRow).where(SketchRow.table_id == table_id))
         shutil.rmtree(folder)
 
+    def _check_records(self, table_id: str, plan: Plan, schema: Schema) -> None:
+        """Refuse a plan that is not for the records that a schema makes of a table.
+
+        Raises:
+          RunStoreError: another number of them, or other rows are protected together.
+        """
+        table = self.table(table_id)
+        counted = _with_people(table.profile, schema, table.path)
+        trained = replace(table, schema=schema, profile=counted).training_n
+        if plan.n != trained:
+            raise RunStoreError(
+                f"The plan is for {plan.n} records, the table has {trained} to train on. Make a "
+                "new plan."
+            )
+        if plan.unit != schema.person:
+            raise RunStoreError(
+                "The plan protects other rows together than the table's schema says. Make a new "
+                "plan."
+            )
+
     def _record(self, row: TableRow) -> TableRecord:
-        return TableRecord.of(row, self.workspace.tables_dir / row.id / "rows.parquet")
+        record = TableRecord.of(row, self.workspace.tables_dir / row.id / "rows.parquet")
+        if record.schema.person is None:
+            return record
+        # a schema that an older version kept may lack the count; it is kept with the next change
+        counted = _with_people(record.profile, record.schema, record.path)
+        return replace(record, profile=counted)
+
+
+def _with_people(
+    profile: dict[str, Any], schema: Schema, rows: pd.DataFrame | Path
+) -> dict[str, Any]:
+    """The profile with the number of people who are trained on, where rows are put together.
+
+    Args:
+      profile: as it is; a count that holds already is kept.
+      schema: says who and how many are kept out.
+      rows: the table, or its Parquet file.
+    """
+    person, rest = schema.person, {k: v for k, v in profile.items() if k != PEOPLE}
+    if person is None or not person.grouped:
+        return rest
+    if people_of_profile(profile, schema) is not None:
+        return profile
+    who = list(person.columns)
+    keys = rows[who] if isinstance(rows, pd.DataFrame) else pd.read_parquet(rows, columns=who)
+    n = people_trained_on(keys, schema.holdout)
+    return {**rest, PEOPLE: {"columns": who, "holdout": schema.holdout, "n": n}}
 
 
 def _digest(schema: Schema) -> str:

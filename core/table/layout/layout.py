@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from core.table.labels import to_labels, to_numbers
 from core.table.layout.crowd import Crowd
 from core.table.layout.steps import Steps, rewritten
-from core.table.person import Person
 from core.table.schema import Domain
 from core.table.surrogates import surrogate
 
-__all__ = ["Layout", "rows_of_person"]
+__all__ = ["Layout"]
 
 
 class Layout:
@@ -179,16 +178,3 @@ class Layout:
         own = [one.name for one in self.output.columns if not one.modelled]
         moved = table.iloc[order].reset_index(drop=True)
         return moved.assign(**{name: table[name] for name in own})
-
-
-def rows_of_person(frame: pd.DataFrame, person: Person | None) -> NDArray[np.intp] | None:
-    """How many rows the person of each row has, int [rows]; None where no column says whose.
-
-    Args:
-      frame: with the columns that say whose a row is.
-      person: whose rows are protected together.
-    """
-    if person is None or not person.grouped:
-        return None
-    groups = frame.groupby(list(person.columns), dropna=False, sort=False)
-    return groups[person.columns[0]].transform("size").to_numpy(dtype=np.intp)

@@ -1,0 +1,104 @@
+"""What the steward declares of whole rows: whose they are, and what holds in every one of them.
+
+Rows are read here only to count, for the steward alone, how many break a rule, and where the
+steward declares public what they say of a rule's values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.runs.storage.records import TableRecord
+from core.runs.storage.store import RunStore
+from core.table.layout.layout import Layout
+from core.table.layout.violations import count_violations, declared_from_rows
+from core.table.person import Person
+from core.table.rules import AnyRule, Combinations, Determines
+from core.table.schema import Schema
+from core.table.suggestions import suggest_rules
+
+__all__ = [
+    "broken_rules",
+    "change_person",
+    "change_rules",
+    "declare_values",
+    "suggestions",
+    "unsettled",
+]
+
+BROKEN = "broken rules"  # of a table's profile: rows that break each rule, by its text
+
+
+def change_person(store: RunStore, table: TableRecord, person: Person | None) -> TableRecord:
+    """Say whose rows are protected together.
+
+    Args:
+      store: where.
+      table: whose rows.
+      person: None where a row is a person.
+
+    Raises:
+      SchemaError: the rules, or the roles of columns, do not fit together; nothing was kept.
+    """
+    schema = Schema.model_validate({**dict(table.schema), "person": person})
+    return _keep(store, table, schema)
+
+
+def change_rules(store: RunStore, table: TableRecord, rules: Sequence[AnyRule]) -> TableRecord:
+    """Say what holds in every row, and count the rows that break it.
+
+    Args:
+      store: where.
+      table: whose rows.
+      rules: all of them.
+
+    Raises:
+      SchemaError, ValueError: a rule that cannot be kept, or names no column; nothing was kept.
+    """
+    schema = Schema.model_validate({**dict(table.schema), "rules": tuple(rules)})
+    return _keep(store, table, schema)
+
+
+def declare_values(store: RunStore, table: TableRecord, rule: AnyRule) -> TableRecord:
+    """Declare public what the rows say of a rule's values: labels of codes, combinations.
+
+    Args:
+      store: where.
+      table: whose rows are read.
+      rule: one of the table's, unsettled.
+    """
+    rows, _ = store.load_split(table.id, 0.0, columns=list(rule.columns))
+    settled = declared_from_rows(rule, rows)
+    rules = tuple(settled if one == rule else one for one in table.schema.rules)
+    return change_rules(store, table, rules)
+
+
+def unsettled(rule: AnyRule) -> bool:
+    """Whether a rule's values are neither declared nor bought yet."""
+    if isinstance(rule, Determines):
+        return rule.mapping is None
+    return isinstance(rule, Combinations) and rule.allowed is None
+
+
+def broken_rules(table: TableRecord) -> dict[str, int]:
+    """How many rows break each settled rule, by its text; inside only."""
+    return dict(table.profile.get(BROKEN, {}))
+
+
+def suggestions(table: TableRecord) -> tuple[AnyRule, ...]:
+    """Rules that names and kinds of columns suggest; no row is read."""
+    return suggest_rules(table.schema)
+
+
+def _keep(store: RunStore, table: TableRecord, schema: Schema) -> TableRecord:
+    """The table with a schema whose rules can be kept, and its broken ones counted anew."""
+    settled = tuple(rule for rule in schema.rules if not unsettled(rule))
+    domain = schema.model_copy(update={"rules": settled}).domain()
+    Layout(domain)  # says which rule cannot be kept
+    counts: dict[str, int] = {}
+    if settled:
+        named = dict.fromkeys(name for rule in settled for name in rule.columns)
+        rows, _ = store.load_split(table.id, 0.0, columns=list(named))
+        counts = count_violations(rows, domain)
+    profile = {**table.profile, BROKEN: counts}
+    return store.save_schema(table.id, schema, profile=profile)
