@@ -11,6 +11,10 @@ Two neighbouring relations:
     sensitivity at most doubles: σ → σ/2, Laplace scale → scale/2, ρ → 4ρ (zCDP for groups of two).
     A sampled Gaussian takes the bound of `curves.replaced_sampled_profile`; it has no RDP bound
     here, so plans that hold one use the PLD alone.
+
+A phase that fails with some probability (a threshold lets through what one person alone holds) is
+a Gaussian without the failure: ε is taken at what is left of δ when all failures are subtracted,
+under replace-one twice each, since both persons may hold such a thing.
 """
 
 from __future__ import annotations
@@ -70,7 +74,11 @@ def epsilon(
     """
     if not 0.0 < delta < 1.0:
         raise ValueError(f"δ must lie strictly between 0 and 1, got {delta}.")
-    return _epsilon(tuple(_essence(phase) for phase in phases), delta, relation)
+    failures = math.fsum(phase.failure * phase.count for phase in phases)
+    left = delta - failures * (2.0 if relation == "replace-one" else 1.0)
+    if left <= 0.0:
+        return math.inf, "δ does not cover the failures"
+    return _epsilon(tuple(_essence(phase) for phase in phases), left, relation)
 
 
 _Essence = tuple[str, float, float, int]  # mechanism, noise multiplier or ρ, sampling rate, count

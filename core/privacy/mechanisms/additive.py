@@ -84,7 +84,9 @@ class Mechanism(Protocol):
           mask: float [b], 1 = present, 0 = the record is ⊥ and contributes 0.
 
         Returns:
-          Any fixed shape; float64, or float32 summed with care. Statistics of chunks are added.
+          Any fixed shape; float64, or float32 summed with care. Statistics of chunks are added. A
+          mechanism whose number of entries depends on records states a public bound on it in an
+          attribute `entries`, since the noise's scale must not depend on records.
         """
         ...
 
