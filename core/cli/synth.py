@@ -14,7 +14,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from core.cli.buying import Parts, buy, known_purchases, parts, say_purchase, to_buy
 from core.cli.common import (
+    ALL,
     CommandError,
     claim_of,
     claim_words,
@@ -41,6 +43,7 @@ from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.services.planning import PlanRequest, make_plan
 from core.services.reviews import inside_view_words
+from core.table.buying import stand_in, unbought
 from core.table.holdout import split_rows, training_count
 from core.table.io.write import write_csv, write_parquet
 from core.table.schema import Schema
@@ -55,8 +58,13 @@ ESCAPED = "text that a spreadsheet would run as a formula has an apostrophe in f
 
 def plan(options: argparse.Namespace) -> int:
     """What a run would spend; spends nothing."""
+    _check_amounts(options)
     frame, schema = read_with_schema(options)
-    planned = _plan_for(options, schema, training_count(len(frame), schema.holdout))
+    schema = known_purchases(options, frame, to_buy(options, schema))
+    n = training_count(len(frame), schema.holdout)
+    split = parts(options, schema, n)
+    bought = say_purchase(schema, n, split)
+    planned = _plan_for(options, schema if bought is None else stand_in(schema), n, split)
     if planned.budget.private:
         say_dangers(frame, schema)
     claim, domain = claim_of(planned.guarantee), domain_words(options)
@@ -65,6 +73,8 @@ def plan(options: argparse.Namespace) -> int:
         rate = "" if phase.sampling_rate is None else f", sampling rate {phase.sampling_rate:.4g}"
         noise = f"noise multiplier {phase.noise_multiplier:.4g}"
         print(f"  {phase.share:4.0%}  {phase.title}: {phase.count} × {noise}{rate}")
+    if bought is not None:
+        print(f"together with the purchase: ε {options.epsilon:.4g}, by adding up")
     print(f"domain: {domain}")
     refused = foresee(options, frame, schema, planned)
     if refused is not None and not options.confirm_shift.strip():
@@ -72,17 +82,22 @@ def plan(options: argparse.Namespace) -> int:
     if options.json:
         phases = [phase.model_dump(mode="json") for phase in planned.phases]
         facts = {"rows": planned.n, "digest": planned.digest, "settings": planned.settings}
+        facts["purchase"] = bought
         print_json(claim | {"model": planned.model, "phases": phases, "domain": domain} | facts)
     return 0
 
 
-def _plan_for(options: argparse.Namespace, schema: Schema, n: int) -> Plan:
+def _check_amounts(options: argparse.Namespace) -> None:
+    """Refuse amounts out of range, before anything is read."""
     if not options.epsilon > 0.0:  # nan too
         raise CommandError(f"--epsilon must be above 0, or inf, not {options.epsilon:g}")
     if options.score is not None and not 0.0 < options.score <= 0.5:
         raise CommandError(f"--score must lie in 0 to 0.5, not {options.score:g}")
     if options.delta is not None and not 0.0 < options.delta < 1.0:
         raise CommandError(f"--delta must lie between 0 and 1, not {options.delta:g}")
+
+
+def _plan_for(options: argparse.Namespace, schema: Schema, n: int, split: Parts) -> Plan:
     settings = settings_of(options.settings)
     try:
         return make_plan(
@@ -90,8 +105,8 @@ def _plan_for(options: argparse.Namespace, schema: Schema, n: int) -> Plan:
             n,
             PlanRequest(
                 model=options.model,
-                epsilon=options.epsilon,
-                delta=options.delta,
+                epsilon=split.epsilon,
+                delta=split.delta,
                 settings=settings,
                 alpha=0.05 if options.alpha is None else options.alpha,
                 shift=options.shift,
@@ -155,13 +170,16 @@ def synth(options: argparse.Namespace) -> int:
     out = _synthetic_path(options)
     if options.rows is not None and options.rows < 1:
         raise CommandError("--rows must be at least 1")
-    if math.isfinite(options.epsilon):  # else nothing is claimed that could be false
+    _check_amounts(options)
+    if math.isfinite(options.epsilon) and options.buy != ALL:  # else nothing false is claimed
         require_declaration(options)
     console = _Console(quiet=options.quiet)
     console.watch.enter("table")
     frame, schema = read_with_schema(options)
+    schema = to_buy(options, schema)
     trained, _ = split_rows(frame, schema.holdout)
-    plan = _plan_for(options, schema, len(trained))
+    # tried before anything is bought, so that no purchase is paid for a run that cannot be planned
+    plan = _plan_for(options, stand_in(schema), len(trained), parts(options, schema, len(trained)))
     if plan.budget.private:
         say_dangers(frame, schema)
     limit_threads()
@@ -169,6 +187,9 @@ def synth(options: argparse.Namespace) -> int:
     with RunStore(Workspace.default()) as store:
         # whose people these are is asked of all records, those kept out too
         people = account_for(options, store, frame)
+        if unbought(schema).names:
+            schema, split = buy(options, store, people, trained, schema)
+            plan = _plan_for(options, schema, len(trained), split)
         with tempfile.TemporaryDirectory(prefix="synth-", dir=store.workspace.home) as folder:
             job = _job(options, schema, plan, device=device, people=people, folder=Path(folder))
             outcome = execute(job, lambda names: trained[list(names)], store=store, observe=console)
@@ -185,6 +206,11 @@ def synth(options: argparse.Namespace) -> int:
     if out != options.out:
         print("the file's name says that it has no differential privacy")
     print(f"{claim_words(claim)}\ndomain: {domain}\nledger: {spent}")
+    for one in certificate.get("purchases", ()):
+        print(
+            f"of it ε {one['epsilon_zero_out']:.4g} bought bounds, lists and mappings "
+            f"(ledger entry {one['ledger_entry']})"
+        )
     extra = [selection] if selection else []
     said = [ESCAPED] if options.escape_formulas else []
     for line in [*lmdp_words(certificate["lmdp"]), *extra, *_score_lines(score), *said]:
@@ -200,6 +226,7 @@ def synth(options: argparse.Namespace) -> int:
             "device": device,
             "phases": certificate["phases"],
             "domain": domain,
+            "purchases": certificate.get("purchases", []),
             "conditions": [*certificate["conditions"], *extra],
             "ledger": spent,
             "lmdp": certificate["lmdp"],

@@ -14,7 +14,7 @@ from core.table.infer import BOOLEAN_PAIRS
 from core.table.rules import Combinations, Determines
 from core.table.schema import DomainSource, Kind, Provenance, Schema, SchemaColumn, SchemaError
 
-__all__ = ["Unbought", "as_bought", "known_labels", "unbought"]
+__all__ = ["Unbought", "as_bought", "known_labels", "stand_in", "unbought"]
 
 DAY = 86_400.0
 _FROM_ROWS = (Provenance.PROPOSED, Provenance.UNSTATED)
@@ -75,8 +75,16 @@ def as_bought(schema: Schema, names: Collection[str] | None = None) -> Schema:
 
 
 def unbought(schema: Schema) -> Unbought:
-    """What of a schema is to be bought and was not."""
-    open_columns = [column for column in schema.columns if _to_buy(column)]
+    """What of a schema is to be bought and was not.
+
+    A column may be marked without `as_bought`: what the rows proposed of it is forgotten here too.
+    What the steward has set since (a step, labels known without the rows) stays.
+    """
+    open_columns = [
+        _bare(column) if column.provenance in _FROM_ROWS else column
+        for column in schema.columns
+        if _to_buy(column)
+    ]
     return Unbought(
         numeric=tuple(column for column in open_columns if column.kind.numeric),
         listed=tuple(column for column in open_columns if column.kind.listed),
@@ -86,6 +94,19 @@ def unbought(schema: Schema) -> Unbought:
             if isinstance(rule, Determines | Combinations) and _open_rule(rule, schema)
         ),
     )
+
+
+def stand_in(schema: Schema) -> Schema:
+    """The schema with made-up domains where they are still to be bought, to try a plan on."""
+    wanted = unbought(schema)
+    for column in (*wanted.numeric, *wanted.listed):
+        made_up: dict[str, object] = {"low": 0.0, "high": 1.0, "step": 0.0}
+        if column.kind.listed:
+            made_up = {"categories": ("a", "b")}
+        made_up |= {"source": DomainSource.DECLARED}
+        schema = schema.replace(column.model_copy(update=made_up))
+    rules = tuple(rule for rule in schema.rules if rule not in wanted.rules)
+    return schema.model_copy(update={"rules": rules})
 
 
 def known_labels(column: SchemaColumn) -> tuple[str, ...]:
@@ -109,10 +130,13 @@ def _open_rule(rule: Determines | Combinations, schema: Schema) -> bool:
 
 
 def _bare(column: SchemaColumn) -> SchemaColumn:
-    """The column with what its kind says and nothing that was read from the rows."""
+    """The column with what its kind says and nothing that was read from the rows.
+
+    It is its own proposal, so that what is set later counts as the steward's.
+    """
     labels = column.categories or ()
     pair = column.kind is Kind.BOOLEAN and {x.lower() for x in labels} in BOOLEAN_PAIRS
-    return column.model_copy(
+    bare = column.model_copy(
         update={
             "source": DomainSource.BOUGHT,
             "missing": False,
@@ -127,6 +151,7 @@ def _bare(column: SchemaColumn) -> SchemaColumn:
             "purchase": None,
         }
     )
+    return bare.as_proposed()
 
 
 def _public_step(column: SchemaColumn) -> float:

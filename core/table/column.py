@@ -207,6 +207,7 @@ class Purchase(BaseModel):
       entry: short name of the ledger's entry that paid.
       epsilon, epsilon_replace, delta: of the whole purchase, under zero-out and replace-one.
       domain: digest of the column's domain as it was bought.
+      known: how many of its labels the steward declared beforehand.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -216,11 +217,15 @@ class Purchase(BaseModel):
     epsilon_replace: float
     delta: float
     domain: str
+    known: int = 0
 
     @property
     def words(self) -> str:
         """For the certificate and the pages."""
-        return f"bought with ε {self.epsilon:.4g} for all in ledger entry {self.entry}"
+        words = (
+            f"bought in ledger entry {self.entry}, which cost ε {self.epsilon:.4g} for all in it"
+        )
+        return f"{words}, {self.known} labels declared" if self.known else words
 
 
 class DomainColumn(Column):
