@@ -16,7 +16,7 @@ from core.table.buying import known_labels
 from core.table.infer import scale_order
 from core.table.rare import OTHER
 from core.table.raw_rows import Keys
-from core.table.rounding import round_bounds, whole_years
+from core.table.rounding import round_bounds, rung, whole_years
 from core.table.rules import Combinations, Determines
 from core.table.schema import MAX_CATEGORIES, Column, DomainSource, Kind, SchemaColumn
 
@@ -25,6 +25,7 @@ __all__ = ["FirstLook", "bounded", "first_look", "left_out", "listed", "settled_
 OFTEN = 0.05  # share of the records on one value from which on it is an atom
 FINE_GRID = 128  # steps of a range; in a coarser one every value is an atom already
 HEAVY = 0.75  # share of the records in the inner tenth of a range, from which on its tail is heavy
+_UNITS = 20  # of a narrowed range, at most: its ends are multiples of one
 Counts = NDArray[np.float64]
 
 
@@ -131,18 +132,11 @@ def bounded(
       levels: of the plan.
       n: number of records, public.
     """
-    low, high = look.low, look.high
-    if fine is not None and low < high:
-        width, bins = (high - low) / len(fine), fine.tolist()
-        below, above = levels.cut(bins), levels.cut(bins[::-1])
-        if below + above < len(fine):
-            low, high = low + below * width, high - above * width
-    low, high = min([low, *look.atoms]), max([high, *look.atoms])
-    if column.kind is Kind.DATETIME:
-        end = max(low, high - max(column.step, 1.0))
-        low, high = whole_years(low, end, step=column.step, dtype=column.dtype)
-    else:
-        low, high = round_bounds(low, high, step=column.step, dtype=column.dtype)
+    low, high = _rounded(column, look.low, look.high)
+    if fine is not None and look.low < look.high:
+        inner = _narrowed(look, fine, levels, step=column.step)
+        ends = _rounded(column, *inner) if column.kind is Kind.DATETIME else inner
+        low, high = max(low, ends[0]), min(high, ends[1])
     spread_out = not column.step or (high - low) / column.step >= FINE_GRID
     share, error = look.outside
     cut = 2 * levels.tolerated / n if fine is not None else 0.0
@@ -160,6 +154,26 @@ def bounded(
             "note": note,
         }
     )
+
+
+def _rounded(column: SchemaColumn, low: float, high: float) -> tuple[float, float]:
+    """Bounds outward as people write them: from zero where it is near, in whole years."""
+    if column.kind is Kind.DATETIME:
+        last = max(low, high - max(column.step, 1.0))  # an edge is the first instant after
+        return whole_years(low, last, step=column.step, dtype=column.dtype)
+    return round_bounds(low, high, step=column.step, dtype=column.dtype)
+
+
+def _narrowed(look: FirstLook, fine: Counts, levels: Levels, *, step: float) -> tuple[float, float]:
+    """The ends without bins that surely hold few records, outward to round ones, with all atoms."""
+    width, bins = (look.high - look.low) / len(fine), fine.tolist()
+    below, above = levels.cut(bins), levels.cut(bins[::-1])
+    if below + above >= len(fine):
+        return look.low, look.high
+    low, high = look.low + below * width, look.high - above * width
+    unit = max(rung((high - low) / _UNITS), step)
+    low, high = math.floor(low / unit) * unit, math.ceil(high / unit) * unit
+    return min([low, *look.atoms]), max([high, *look.atoms])
 
 
 def left_out(column: SchemaColumn) -> SchemaColumn:

@@ -19,6 +19,7 @@ BOUNDS, LISTS, FINE = "bounds", "lists", "second look"  # names of phases
 FAILURES = 0.25  # of δ, where labels have to be found; replace-one counts them twice
 TOLERATED = 0.0025  # of the records, that a second look may cut off at either end
 _WEIGHTS = {BOUNDS: 1.0, LISTS: 2.0, FINE: 0.5}  # of one column: labels are thinner than ranges
+NEIGHBOUR_DOUBT = 0.05  # chance that bounds reach one cell too far at either end
 _SURE = 2.0  # standard deviations that a second look leaves room for
 
 
@@ -57,7 +58,7 @@ class Levels:
             label = label_threshold(std[LISTS], failure, _open_lists(wanted), rows)
         return cls(
             cell=cell_threshold(std[BOUNDS], cells),
-            neighbour=cell_threshold(std[BOUNDS], 1),
+            neighbour=cell_threshold(std[BOUNDS], 1, doubt=NEIGHBOUR_DOUBT),
             missing=missing,
             label=label,
             std=std,

@@ -19,19 +19,19 @@ from scipy.special import log_ndtr, ndtri
 __all__ = ["NOISE_MARGIN", "cell_threshold", "label_threshold"]
 
 NOISE_MARGIN = 1e-4  # the noise's scale may exceed what is planned by rounding, far less than this
-DOUBT = 0.05  # chance that noise alone passes for data in any cell of a whole purchase
+DOUBT = 0.01  # chance that noise alone passes for data in any cell of a whole purchase
 _STEPS = 200  # halvings of the search for a threshold
 
 
-def cell_threshold(std: float, tests: int) -> float:
+def cell_threshold(std: float, tests: int, doubt: float = DOUBT) -> float:
     """The count above which a public cell is taken to hold records.
 
     Args:
       std: of the noise in each count.
-      tests: how many cells are judged; in all of them together noise passes with probability
-        `DOUBT` at most.
+      tests: how many cells are judged.
+      doubt: with which probability noise passes, at most, in all of them together.
     """
-    return std * float(-ndtri(DOUBT / max(1, tests)))
+    return std * float(-ndtri(doubt / max(1, tests)))
 
 
 def label_threshold(std: float, failure: float, lists: int, rows: int = 1) -> float:
