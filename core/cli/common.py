@@ -23,9 +23,12 @@ from core.table.misfits import misfit_words, misfits
 from core.table.person import MOST_ROWS, Person
 from core.table.rare import danger, rare_counts
 from core.table.rules import parse_rule
-from core.table.schema import Kind, Schema, SchemaError
+from core.table.schema import DomainSource, Kind, Schema, SchemaError
+
+ALL = "all"  # columns, for --buy
 
 __all__ = [
+    "ALL",
     "CommandError",
     "claim_of",
     "claim_words",
@@ -62,7 +65,8 @@ def require_declaration(options: argparse.Namespace) -> None:
         raise CommandError(
             "nobody has declared this table's bounds and categories public, so nothing was read or "
             "spent. Either write them with `python -m core.cli schema TABLE --out FILE.json`, "
-            "check them and pass --schema FILE.json, or take them unseen with --declare-public"
+            "check them and pass --schema FILE.json, or take them unseen with --declare-public, or "
+            "let synth buy them with --buy all"
         )
 
 
@@ -70,7 +74,8 @@ def say_dangers(frame: pd.DataFrame, schema: Schema) -> None:
     """Name on stderr the lists whose declaration would publish values of few rows."""
     for column in schema.columns:
         words = ""
-        if column.modelled and column.name in frame.columns:
+        declared = column.source is DomainSource.DECLARED
+        if declared and column.modelled and column.name in frame.columns:
             words = danger(column.name, rare_counts(frame[column.name], column))
         if words:
             print(f"danger: {words}", file=sys.stderr)
@@ -298,6 +303,9 @@ def domain_words(options: argparse.Namespace) -> str:
     """How the domain became known, and that the claim hangs on it."""
     if options.schema is not None:
         return f"declared public (schema {options.schema.name}); ε is conditional on it"
+    if getattr(options, "buy", None):
+        rest = "" if options.buy == ALL else "; the others are declared public"
+        return f"bounds and lists bought; kinds, formats and steps declared public{rest}"
     if options.declare_public:
         return "declared public (inferred, --declare-public); ε is conditional on it"
     if not math.isfinite(options.epsilon):

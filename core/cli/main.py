@@ -205,6 +205,27 @@ def _declaration(command: argparse.ArgumentParser) -> None:
     )
 
 
+def _buying(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--buy",
+        metavar="all|COL,COL",
+        help="buy bounds and lists with a part of the budget instead of declaring them public: of "
+        "all columns whose domain was read from the rows, or of these; once for the same people",
+    )
+    command.add_argument(
+        "--buy-share",
+        type=float,
+        default=0.05,
+        metavar="SHARE",
+        help="share of ε that a purchase takes, up to .9 (.05); a quarter of δ goes with it",
+    )
+    command.add_argument(
+        "--buy-again",
+        action="store_true",
+        help="pay once more, where an earlier purchase was paid for and lost in a crash",
+    )
+
+
 def _plan_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("table", type=Path, help="CSV, TSV, Parquet or Excel")
     command.add_argument("--model", required=True, help="an id that `models` prints")
@@ -212,6 +233,7 @@ def _plan_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--delta", type=float, help="min(1e-6, 1/(10 n)) when left out")
     command.add_argument("--target", help="the column that others should predict")
     _declaration(command)
+    _buying(command)
     _keep_out(command)
     _rule(command)
     command.add_argument(

@@ -16,7 +16,9 @@ from typing import Any
 
 import pandas as pd
 
+from core.cli.buying import Parts, buy, known_purchases, parts, say_purchase, to_buy
 from core.cli.common import (
+    ALL,
     CommandError,
     claim_of,
     claim_words,
@@ -43,6 +45,7 @@ from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.services.planning import PlanRequest, make_plan
 from core.services.reviews import inside_view_words
+from core.table.buying import stand_in, unbought
 from core.table.holdout import people_trained_on, split_rows
 from core.table.io.write import write_csv, write_parquet
 from core.table.layout.layout import Layout
@@ -59,8 +62,13 @@ ESCAPED = "text that a spreadsheet would run as a formula has an apostrophe in f
 
 def plan(options: argparse.Namespace) -> int:
     """What a run would spend; spends nothing."""
+    _check_amounts(options)
     frame, schema = read_with_schema(options)
-    planned = _plan_for(options, schema, _records(split_rows(frame, *_kept_out(schema))[0], schema))
+    schema = known_purchases(options, frame, to_buy(options, schema))
+    n = _records(split_rows(frame, *_kept_out(schema))[0], schema)
+    split = parts(options, schema, n)
+    bought = say_purchase(schema, n, split)
+    planned = _plan_for(options, schema if bought is None else stand_in(schema), n, split)
     if planned.budget.private:
         say_dangers(frame, schema)
     claim, domain = claim_of(planned.guarantee), domain_words(options)
@@ -69,6 +77,8 @@ def plan(options: argparse.Namespace) -> int:
         rate = "" if phase.sampling_rate is None else f", sampling rate {phase.sampling_rate:.4g}"
         noise = f"noise multiplier {phase.noise_multiplier:.4g}"
         print(f"  {phase.share:4.0%}  {phase.title}: {phase.count} × {noise}{rate}")
+    if bought is not None:
+        print(f"together with the purchase: ε {options.epsilon:.4g}, by adding up")
     print(f"domain: {domain}")
     refused = foresee(options, frame, schema, planned)
     if refused is not None and not options.confirm_shift.strip():
@@ -81,6 +91,7 @@ def plan(options: argparse.Namespace) -> int:
             "unit": unit,
             "digest": planned.digest,
             "settings": planned.settings,
+            "purchase": bought,
         }
         print_json(claim | {"model": planned.model, "phases": phases, "domain": domain} | facts)
     return 0
@@ -105,13 +116,17 @@ def _many(plan: Plan) -> str:
     return f"{'people' if plan.unit.grouped else 'records'}, {plan.unit.words}"
 
 
-def _plan_for(options: argparse.Namespace, schema: Schema, n: int) -> Plan:
+def _check_amounts(options: argparse.Namespace) -> None:
+    """Refuse amounts out of range, before anything is read."""
     if not options.epsilon > 0.0:  # nan too
         raise CommandError(f"--epsilon must be above 0, or inf, not {options.epsilon:g}")
     if options.score is not None and not 0.0 < options.score <= 0.5:
         raise CommandError(f"--score must lie in 0 to 0.5, not {options.score:g}")
     if options.delta is not None and not 0.0 < options.delta < 1.0:
         raise CommandError(f"--delta must lie between 0 and 1, not {options.delta:g}")
+
+
+def _plan_for(options: argparse.Namespace, schema: Schema, n: int, split: Parts) -> Plan:
     settings = settings_of(options.settings)
     try:
         return make_plan(
@@ -119,8 +134,8 @@ def _plan_for(options: argparse.Namespace, schema: Schema, n: int) -> Plan:
             n,
             PlanRequest(
                 model=options.model,
-                epsilon=options.epsilon,
-                delta=options.delta,
+                epsilon=split.epsilon,
+                delta=split.delta,
                 settings=settings,
                 alpha=0.05 if options.alpha is None else options.alpha,
                 shift=options.shift,
@@ -184,13 +199,17 @@ def synth(options: argparse.Namespace) -> int:
     out = _synthetic_path(options)
     if options.rows is not None and options.rows < 1:
         raise CommandError("--rows must be at least 1")
-    if math.isfinite(options.epsilon):  # else nothing is claimed that could be false
+    _check_amounts(options)
+    if math.isfinite(options.epsilon) and options.buy != ALL:  # else nothing false is claimed
         require_declaration(options)
     console = _Console(quiet=options.quiet)
     console.watch.enter("table")
     frame, schema = read_with_schema(options)
+    schema = to_buy(options, schema)
     trained, _ = split_rows(frame, *_kept_out(schema))
-    plan = _plan_for(options, schema, _records(trained, schema))
+    n = _records(trained, schema)
+    # tried before anything is bought, so that no purchase is paid for a run that cannot be planned
+    plan = _plan_for(options, stand_in(schema), n, parts(options, schema, n))
     if plan.budget.private:
         say_dangers(frame, schema)
     limit_threads()
@@ -198,6 +217,9 @@ def synth(options: argparse.Namespace) -> int:
     with RunStore(Workspace.default()) as store:
         # whose people these are is asked of all records, those kept out too
         people = account_for(options, store, frame)
+        if unbought(schema).names:
+            schema, split = buy(options, store, people, trained, schema, n)
+            plan = _plan_for(options, schema, n, split)
         with tempfile.TemporaryDirectory(prefix="synth-", dir=store.workspace.home) as folder:
             job = _job(options, schema, plan, device=device, people=people, folder=Path(folder))
             outcome = execute(job, lambda names: trained[list(names)], store=store, observe=console)
@@ -215,6 +237,11 @@ def synth(options: argparse.Namespace) -> int:
         print("the file's name says that it has no differential privacy")
     unit = "" if plan.unit is None else f", {plan.unit.words}"
     print(f"{claim_words(claim)}{unit}\ndomain: {domain}\nledger: {spent}")
+    for one in certificate.get("purchases", ()):
+        print(
+            f"of it ε {one['epsilon_zero_out']:.4g} bought bounds, lists and mappings "
+            f"(ledger entry {one['ledger_entry']})"
+        )
     extra = [selection] if selection else []
     said = [ESCAPED] if options.escape_formulas else []
     for line in [*lmdp_words(certificate["lmdp"]), *extra, *_score_lines(score), *said]:
@@ -231,6 +258,7 @@ def synth(options: argparse.Namespace) -> int:
             "phases": certificate["phases"],
             "domain": domain,
             "unit": None if plan.unit is None else plan.unit.words,
+            "purchases": certificate.get("purchases", []),
             "conditions": [*certificate["conditions"], *extra],
             "ledger": spent,
             "lmdp": certificate["lmdp"],

@@ -8,6 +8,7 @@ from typing import Any
 from core.models.synthesizer import Synthesizer
 from core.privacy.plan import Budget, Phase, Plan
 from core.privacy.planning import planned
+from core.table.person import Person
 from core.table.schema import Domain
 
 __all__ = ["plan_fit"]
@@ -22,6 +23,7 @@ def plan_fit(
     *,
     added: tuple[Phase, ...] = (),
     attempts: int = 1,
+    unit: Person | None = None,
 ) -> Plan:
     """The private accesses of a fit and of what goes with it, noise calibrated to the budget.
 
@@ -29,12 +31,13 @@ def plan_fit(
 
     Args:
       model: which.
-      domain: public; its person, if any, is what ε is stated for.
+      domain: public.
       n: number of records, public, ≥ 1; of people where rows are put together by person.
       budget: (ε, δ) for everything together.
       settings: those set by hand, by name.
       added: accesses beside the model's own that the budget pays for too.
       attempts: how often everything may be done over, ≥ 1; all of them are paid for beforehand.
+      unit: whose rows are protected together; the domain's person where None.
 
     Raises:
       ValueError: δ ≥ 1/n, an unknown setting, or a budget that no noise can meet.
@@ -48,7 +51,7 @@ def plan_fit(
         fixed=model.fixed_phases(budget, chosen),
         added=added,
         attempts=attempts,
-        unit=domain.person,
+        unit=unit or domain.person,
     )
     finished = model.finish(domain, plan, chosen)
     return plan.model_copy(update={"settings": finished.model_dump()})

@@ -178,6 +178,7 @@ class PrivateTable:
             noise_multiplier=phase.noise_multiplier,
             sensitivity=float(mechanism.sensitivity),
             records=self.n,
+            entries=getattr(mechanism, "entries", None),
             source=self.__source,
         )
         return torch.from_numpy(noisy)

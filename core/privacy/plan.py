@@ -57,6 +57,7 @@ class Phase(BaseModel):
       count: how many times the mechanism runs, ≥ 1.
       sampling_rate: Poisson rate in (0, 1], or None when every record takes part.
       rho: zCDP parameter of one run of a "zcdp" mechanism.
+      failure: probability that a run shows what one person alone holds; it is part of δ.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -70,6 +71,15 @@ class Phase(BaseModel):
     count: int = Field(default=1, ge=1)
     sampling_rate: float | None = Field(default=None, gt=0.0, le=1.0)
     rho: float | None = Field(default=None, gt=0.0)
+    failure: float = Field(default=0.0, ge=0.0, lt=1.0)
+
+    @model_serializer(mode="wrap")
+    def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The stored form, which digests hold to: `failure` came later and is left out at 0."""
+        stored: dict[str, Any] = handler(self)
+        if not self.failure:
+            stored.pop("failure", None)
+        return stored
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -262,6 +272,11 @@ class Plan(BaseModel):
     def charged(self) -> tuple[Phase, ...]:
         """The phases with the runs of all attempts: what the plan costs."""
         return repeated(self.phases, self.attempts)
+
+    @property
+    def failure(self) -> float:
+        """The probability that any phase shows what one person alone holds; part of δ."""
+        return math.fsum(phase.failure * phase.count for phase in self.charged)
 
     @property
     def digest(self) -> str:

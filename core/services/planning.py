@@ -16,8 +16,9 @@ from core.models.registry import synthesizer
 from core.privacy.plan import Budget, Phase, Plan, Protection, default_delta
 from core.runs.execution.noisy_scores import score_phase
 from core.runs.execution.review_histograms import review_phase
+from core.table.buying import unbought
 from core.table.layout.layout import Layout
-from core.table.schema import Domain, DomainSource, Schema, SchemaError
+from core.table.schema import Domain, Schema, SchemaError
 from core.table.surrogates import check_room
 
 __all__ = ["DEFAULT_SHIFT", "PlanRequest", "make_plan"]
@@ -67,11 +68,11 @@ def make_plan(schema: Schema, n: int, request: PlanRequest) -> Plan:
       ValueError: one plain line on what is wrong (SchemaError, or the model's own words).
       KeyError: no such model.
     """
-    unpaid = [c.name for c in schema.columns if c.source is DomainSource.BOUGHT]
+    unpaid = unbought(schema).names
     if unpaid:
         raise SchemaError(
-            f"Buying a domain with budget is not part of this version: {', '.join(unpaid)}. "
-            "Declare these columns' bounds or categories public, or drop them."
+            f"Nobody has bought the bounds, categories or mappings of: {', '.join(unpaid)}. Buy "
+            "them on the Tables page or with --buy, declare them public, or drop these columns."
         )
     check_room(schema.columns, n)
     domain = Layout(schema.domain()).domain  # what models see is what they and the counts pay for
@@ -89,6 +90,7 @@ def make_plan(schema: Schema, n: int, request: PlanRequest) -> Plan:
             {**alpha, **request.settings},
             added=_added(domain, budget, protection, request),
             attempts=request.attempts,
+            unit=schema.person,
         )
     except ValidationError as error:
         raise ValueError(_plain(request.model, error)) from None

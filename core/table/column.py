@@ -34,6 +34,7 @@ __all__ = [
     "DomainSource",
     "Kind",
     "Provenance",
+    "Purchase",
     "SchemaColumn",
     "SchemaError",
     "UndeclaredDomainError",
@@ -84,6 +85,7 @@ class Provenance(StrEnum):
 
     PROPOSED = "proposed"
     STEWARD = "steward"
+    BOUGHT = "bought"  # released with noise, which a ledger's entry paid for
     UNSTATED = "unstated"  # declared before this was recorded, or in a file that does not say
 
     @property
@@ -95,6 +97,7 @@ class Provenance(StrEnum):
 _ORIGINS = {
     Provenance.PROPOSED: "as proposed from the rows",
     Provenance.STEWARD: "set by the steward",
+    Provenance.BOUGHT: "bought with budget",
     Provenance.UNSTATED: "origin not recorded",
 }
 
@@ -214,21 +217,73 @@ class Column(BaseModel):
         return {name: getattr(self, name) for name in Column.model_fields}
 
 
+class Purchase(BaseModel):
+    """What a column's domain was bought with, together with those of other columns; public.
+
+    Attributes:
+      entry: short name of the ledger's entry that paid.
+      epsilon, epsilon_replace, delta: of the whole purchase, under zero-out and replace-one.
+      domain: digest of the column's domain as it was bought.
+      known: how many of its labels the steward declared beforehand.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    entry: str
+    epsilon: float
+    epsilon_replace: float
+    delta: float
+    domain: str
+    known: int = 0
+
+    @property
+    def words(self) -> str:
+        """For the certificate and the pages."""
+        words = (
+            f"bought in ledger entry {self.entry}, which cost ε {self.epsilon:.4g} for all in it"
+        )
+        return f"{words}, {self.known} labels declared" if self.known else words
+
+
 class DomainColumn(Column):
     """A column of a domain: the declared fields and where they come from. It leaves the house.
 
     Attributes:
       provenance: see `Provenance`.
+      purchase: that of a domain that was bought, else None.
     """
 
     provenance: Provenance = Provenance.UNSTATED
+    purchase: Purchase | None = None
+
+    @model_serializer(mode="wrap")
+    def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return _without_unused(handler(self))
+
+    @property
+    def declared(self) -> bool:
+        """Whether everything a model needs to know is stated here, and paid for."""
+        return super().declared and _paid(self, self.provenance)
 
     @classmethod
     def of(cls, column: Column) -> DomainColumn:
         """The part of any column that may leave, copied field by field."""
         if isinstance(column, DomainColumn | SchemaColumn):
-            return cls(**column.fields(), provenance=column.provenance)
+            where = column.provenance
+            purchase = column.purchase if where is Provenance.BOUGHT else None
+            return cls(**column.fields(), provenance=where, purchase=purchase)
         return cls(**column.fields())
+
+
+def _without_unused(stored: dict[str, Any]) -> dict[str, Any]:
+    """The stored form: `purchase` came later and is left out where there is none."""
+    return {name: value for name, value in stored.items() if name != "purchase" or value}
+
+
+def _paid(column: Column, provenance: Provenance) -> bool:
+    """Whether a domain that is to be bought was; one that needs no buying counts as paid."""
+    to_buy = column.source is DomainSource.BOUGHT and column.modelled
+    return not to_buy or provenance is Provenance.BOUGHT
 
 
 INSIDE = ("note", "proposal")  # fields of `SchemaColumn` that earlier versions saved with models
@@ -243,24 +298,42 @@ class SchemaColumn(Column):
       proposal: digest of the domain as it was proposed from the rows; "none" where nothing was
         proposed, as in a schema that somebody wrote; None where nobody recorded it. It depends on
         rows even where the steward set another domain.
+      purchase: what the domain was bought with; it counts while the domain is what was bought.
     """
 
     note: str = ""
     proposal: str | None = None
+    purchase: Purchase | None = None
+
+    @model_serializer(mode="wrap")
+    def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return _without_unused(handler(self))
+
+    @property
+    def declared(self) -> bool:
+        """Whether everything a model needs to know is stated here, and paid for."""
+        return super().declared and _paid(self, self.provenance)
 
     @property
     def provenance(self) -> Provenance:
         """Found by comparing the domain with its proposal, so that no way of editing forgets it."""
-        if self.proposal is None or self.kind.surrogate:  # made-up values have no domain
+        if self.kind.surrogate:  # made-up values have no domain
             return Provenance.UNSTATED
-        unchanged = self.proposal == self._digest()
+        purchase = self.purchase if self.source is DomainSource.BOUGHT else None
+        if purchase is not None and purchase.domain == self.domain_digest:
+            return Provenance.BOUGHT
+        if self.proposal is None:
+            return Provenance.UNSTATED
+        unchanged = self.proposal == self.domain_digest
         return Provenance.PROPOSED if unchanged else Provenance.STEWARD
 
     def as_proposed(self) -> Self:
         """This column, with its domain recorded as a proposal from the rows."""
-        return self.model_copy(update={"proposal": self._digest()})
+        return self.model_copy(update={"proposal": self.domain_digest})
 
-    def _digest(self) -> str:
+    @property
+    def domain_digest(self) -> str:
+        """Names the declared fields but name and source, 16 hex digits."""
         # Fields at their defaults are left out: one that a later version adds changes no digest.
         domain = Column(**self.fields()).model_dump_json(
             exclude={"name", "source"}, exclude_defaults=True

@@ -24,6 +24,7 @@ from core.table.schema import (
     Column,
     DomainSource,
     Kind,
+    Provenance,
     Schema,
     SchemaColumn,
     SchemaError,
@@ -34,7 +35,11 @@ __all__ = ["GRID", "as_kind", "grid_of", "schema_of", "with_categories"]
 GRID = ("column", "kind", "missing", "from", "to", "scale", "values", "rare", "keep", "origin")
 AnyColumn = TypeVar("AnyColumn", bound=Column)
 _SCALES = {"linear": "even", "log": "heavy tail"}
-_KEEP = {DomainSource.DECLARED: "keep", DomainSource.DROP: "leave out"}
+_KEEP = {
+    DomainSource.DECLARED: "keep",
+    DomainSource.DROP: "leave out",
+    DomainSource.BOUGHT: "buy",
+}
 
 
 def grid_of(schema: Schema, rare: Mapping[str, str] | None = None) -> pd.DataFrame:
@@ -54,12 +59,17 @@ def grid_of(schema: Schema, rare: Mapping[str, str] | None = None) -> pd.DataFra
             "scale": _SCALES[c.scale] if c.kind.numeric else "—",
             "values": f"{len(c.categories)} listed" if c.categories else "",
             "rare": (rare or {}).get(c.name, ""),
-            "keep": _KEEP.get(c.source, "keep"),
-            "origin": "—" if c.kind.surrogate else c.provenance.words,
+            "keep": _KEEP[c.source],
+            "origin": "—" if c.kind.surrogate else _origin(c),
         }
         for c in schema.columns
     ]
     return pd.DataFrame(rows, columns=list(GRID))
+
+
+def _origin(column: SchemaColumn) -> str:
+    unpaid = column.source is DomainSource.BOUGHT and column.provenance is not Provenance.BOUGHT
+    return "to be bought" if unpaid else column.provenance.words
 
 
 def schema_of(grid: pd.DataFrame, schema: Schema) -> Schema:
@@ -78,8 +88,18 @@ def schema_of(grid: pd.DataFrame, schema: Schema) -> Schema:
             ends = (-math.inf if low is None else low, math.inf if high is None else high)
             spikes = tuple(spike for spike in column.spikes if ends[0] <= spike <= ends[1])
             change |= {"low": low, "high": high, "scale": scale, "spikes": spikes}
-        columns.append(_changed(column, change))
+        columns.append(_set_by_hand(column, _changed(column, change)))
     return schema.model_copy(update={"columns": tuple(columns)})
+
+
+def _set_by_hand(before: SchemaColumn, column: SchemaColumn) -> SchemaColumn:
+    """The edited column; a domain that is not what was bought, or not bought yet, is declared."""
+    edited = column.domain_digest != before.domain_digest
+    if not edited or before.source is not DomainSource.BOUGHT:
+        return column
+    if column.source is DomainSource.BOUGHT:
+        return column.model_copy(update={"source": DomainSource.DECLARED, "purchase": None})
+    return column
 
 
 def with_categories(column: AnyColumn, text: str) -> AnyColumn:

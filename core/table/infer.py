@@ -25,7 +25,7 @@ from core.table.rare import FEW_ROWS, OTHER, common_labels
 from core.table.rounding import round_bounds, whole_years
 from core.table.schema import MAX_CATEGORIES, DomainSource, Kind, Schema, SchemaColumn
 
-__all__ = ["date_step", "infer_column", "infer_schema"]
+__all__ = ["BOOLEAN_PAIRS", "SENTINELS", "date_step", "infer_column", "infer_schema", "scale_order"]
 
 Series: TypeAlias = "pd.Series[Any]"
 Numbers: TypeAlias = npt.NDArray[np.float64]
@@ -293,7 +293,7 @@ def _worded(counts: pd.Series[Any], base: SchemaColumn) -> SchemaColumn:
         note = f"{note} {distinct:,} different values; rare ones are learnt badly.".strip()
     if labels.str.lower().nunique() < distinct:
         note = f"{note} Some values differ only in capitals; they are kept apart.".strip()
-    order = _scale_order([str(x) for x in labels])
+    order = scale_order([str(x) for x in labels])
     # Many labels that begin with numbers, some of few rows, are codes and not steps of a scale.
     if order is not None and (distinct <= UNIQUE_ROWS or counts.min() >= FEW_ROWS):
         return _listed(base, Kind.ORDERED, order, f"{note} Taken as ordered; check it.".strip())
@@ -324,7 +324,7 @@ def _number_note(labels: Series) -> str:
     return ""
 
 
-def _scale_order(labels: list[str]) -> list[str] | None:
+def scale_order(labels: list[str]) -> list[str] | None:
     """Labels in the order of a known scale or of the numbers they begin with; None when neither."""
     lowered = {label.lower(): label for label in labels}
     if len(lowered) != len(labels) or len(labels) < 3:

@@ -119,20 +119,19 @@ def number_people(keys: pd.DataFrame) -> tuple[Places, NDArray[np.uint64]]:
     return rank[number], hashes.to_numpy()[order]
 
 
-def kept_rows(number: Places, codes: Codes, most: int) -> tuple[Places, PersonRows]:
+def kept_rows(number: Places, content: pd.DataFrame, most: int) -> tuple[Places, PersonRows]:
     """At most so many rows of each person, chosen and ordered by what is in them.
 
     Args:
       number: int64 [r], whose each row is, every number from 0 to n - 1 at least once.
-      codes: the same r rows, encoded; equal ones are one as good as the other.
+      content: what is in the same r rows; equal ones are one as good as the other.
       most: m ≥ 1.
 
     Returns:
       Positions of the rows that stay, sorted by person, and where each person's lie then.
     """
-    content = pd.DataFrame(np.hstack([codes.states, codes.values]))
     hashes = pd.util.hash_pandas_object(content, index=False)
-    ties = [content[column].to_numpy() for column in reversed(list(content))]
+    ties = [pd.factorize(content[name], sort=True)[0] for name in reversed(list(content))]
     order = np.lexsort((*ties, hashes.to_numpy(), number))
     counts = np.bincount(number)
     starts = np.cumsum(counts) - counts
@@ -160,7 +159,8 @@ def encoded_records(
         return codec.encode(layout.to_model(frame)), None
     number, _ = number_people(frame[list(person.columns)])
     codes = codec.encode(layout.to_model(frame, np.bincount(number)[number]))
-    index, people = kept_rows(number, codes, person.rows)
+    content = pd.DataFrame(np.hstack([codes.states, codes.values]))
+    index, people = kept_rows(number, content, person.rows)
     return codes.take(index), people if person.rows > 1 else None
 
 

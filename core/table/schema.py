@@ -30,6 +30,7 @@ from core.table.column import (
     DomainSource,
     Kind,
     Provenance,
+    Purchase,
     SchemaColumn,
     SchemaError,
     UndeclaredDomainError,
@@ -47,6 +48,7 @@ __all__ = [
     "DomainSource",
     "Kind",
     "Provenance",
+    "Purchase",
     "Schema",
     "SchemaColumn",
     "SchemaError",
@@ -155,7 +157,8 @@ class Schema(BaseModel):
         if unknown:
             raise UndeclaredDomainError(
                 f"Bounds or categories are not declared for: {', '.join(unknown)}. "
-                "Declare them on the Tables page, or drop these columns."
+                "Declare them on the Tables page, buy them there or with --buy, or drop these "
+                "columns."
             )
         for column in remaining:
             column.check_magnitude()

@@ -14,6 +14,10 @@ Two neighbouring relations:
 
 Where a person may have `rows` = m > 1 records that nobody can put together, "one record" is m of
 them throughout (`core.privacy.accounting.essence`, `groups`).
+
+A phase that fails with some probability (a threshold lets through what one person alone holds) is
+a Gaussian without the failure: ε is taken at what is left of δ when all failures are subtracted,
+under replace-one twice each, since both persons may hold such a thing.
 """
 
 from __future__ import annotations
@@ -85,7 +89,11 @@ def epsilon(
     """
     if not 0.0 < delta < 1.0:
         raise ValueError(f"δ must lie strictly between 0 and 1, got {delta}.")
-    return _epsilon(essences(phases, rows), delta, relation, quick)
+    failures = math.fsum(phase.failure * phase.count for phase in phases)
+    left = delta - failures * (2.0 if relation == "replace-one" else 1.0)
+    if left <= 0.0:
+        return math.inf, "δ does not cover the failures"
+    return _epsilon(essences(phases, rows), left, relation, quick)
 
 
 @functools.lru_cache(maxsize=256)

@@ -11,9 +11,11 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Column, Integer, MetaData, String, Table, Text
 
-__all__ = ["GENESIS", "ChainReport", "Entry", "Left", "check_chain", "entries_table"]
+__all__ = ["GENESIS", "PURCHASE", "ChainReport", "Entry", "Left", "check_chain", "entries_table"]
 
-LATER = ("columns", "groups", "shift", "domain_digest", "words", "statements")  # not in older ones
+# not in older ones
+LATER = ("columns", "groups", "shift", "domain_digest", "words", "statements", "failure")
+PURCHASE = "schema"  # what stands for a model where bounds and lists were bought
 GENESIS = "0" * 64  # what the first entry calls the hash before it
 
 entries_table = Table(
@@ -50,6 +52,8 @@ class Entry(BaseModel):
       words: what the steward wrote, when the entry needed it.
       statements: what certificates must repeat, each with what it is about ("people", "shift" or
         "limit"); see `core.privacy.ledger.shift_consistency`.
+      failure: the part of a release's δ that its divergence does not cover: the probability that
+        it shows what one person alone holds.
       hash: SHA-256 of everything above. What is left at its default is not part of it, so entries
         of older versions keep their hash.
     """
@@ -73,6 +77,7 @@ class Entry(BaseModel):
     domain_digest: str = Field(default="", alias="frame")
     words: str = ""
     statements: tuple[tuple[str, str], ...] = ()
+    failure: float = 0.0
     hash: str = ""
 
     @property
@@ -84,6 +89,11 @@ class Entry(BaseModel):
     def private(self) -> bool:
         """Whether any differential privacy is claimed."""
         return self.epsilon is not None
+
+    @property
+    def purchase(self) -> bool:
+        """Whether it paid for bounds and lists, and not for rows."""
+        return self.kind == "release" and self.model == PURCHASE
 
     @property
     def limit(self) -> float:

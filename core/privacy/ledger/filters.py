@@ -2,6 +2,12 @@
 
 Which filter governs an account is settled by its first private release; see
 `core.privacy.ledger.ledger`.
+
+A release may fail with some probability beside its divergence (`Phase.failure`). Failures add up
+and are part of δ_g. The RDP filter spends δ_g in its conversion, so a part of it must be set aside
+before anything is released: where the first private release can fail, `SET_ASIDE` of δ_g is for
+failures, and the conversion gets the rest. Set aside later, it would depend on what was released:
+on paths that revealed little the failures would come on top of what other paths revealed.
 """
 
 from __future__ import annotations
@@ -11,6 +17,8 @@ import math
 from core.privacy.ledger.entries import Entry, Left
 
 __all__ = ["admitted", "check_limit", "left_of", "opening", "order_of"]
+
+SET_ASIDE = 0.25  # of δ_g, for failures, where the first private release can fail
 
 
 def check_limit(epsilon: float, delta: float, n: int) -> None:
@@ -42,10 +50,15 @@ def order_of(account: Entry) -> float:
     return 1.0 + 2.0 * math.log(1.0 / account.delta) / account.limit
 
 
-def _capacity(account: Entry) -> float:
-    """The most Σρᵢ(α*) may reach; can be ≤ 0 for limits so tight that only the sum filter works."""
+def _capacity(account: Entry, aside: float) -> float:
+    """The most Σρᵢ(α*) may reach; can be ≤ 0 for limits so tight that only the sum filter works.
+
+    Args:
+      account: the entry that opened it.
+      aside: the part of δ_g that is for failures.
+    """
     order = order_of(account)
-    correction = math.log(account.delta * order) / (order - 1.0)
+    correction = math.log((account.delta - aside) * order) / (order - 1.0)
     return account.limit + correction - math.log1p(-1.0 / order)
 
 
@@ -53,29 +66,43 @@ def _releases(known: tuple[Entry, ...]) -> list[Entry]:
     return [e for e in known if e.kind == "release" and e.private]
 
 
-def _by_sum(known: tuple[Entry, ...], first_rho: float) -> bool:
+def _aside(known: tuple[Entry, ...], first_failure: float) -> float:
+    """The part of δ_g that is for failures: settled by the first private release."""
+    account = opening(known)
+    assert account is not None
+    earlier = _releases(known)
+    failure = earlier[0].failure if earlier else first_failure
+    return SET_ASIDE * account.delta if failure else 0.0
+
+
+def _by_sum(known: tuple[Entry, ...], first_rho: float, aside: float) -> bool:
     """Whether the sum filter governs: settled by the first private release, before any output."""
     account = opening(known)
     assert account is not None
     earlier = _releases(known)
     rho = earlier[0].rho if earlier else first_rho
-    return rho > _capacity(account)
+    return rho > _capacity(account, aside)
 
 
-def admitted(known: tuple[Entry, ...], *, epsilon: float, delta: float, rho: float) -> bool:
+def admitted(
+    known: tuple[Entry, ...], *, epsilon: float, delta: float, rho: float, failure: float = 0.0
+) -> bool:
     """Whether one more release keeps everything within the limit.
 
     Args:
       known: the account's entries.
       epsilon, delta: of the release, under zero-out.
       rho: its Rényi divergence at `order_of` the account.
+      failure: the part of its δ that the divergence does not cover.
     """
     account = opening(known)
     assert account is not None
     earlier = _releases(known)
-    if not _by_sum(known, rho):
+    aside = _aside(known, failure)
+    if not _by_sum(known, rho, aside):
         total = math.fsum([*(e.rho for e in earlier), rho])
-        return total <= _capacity(account)
+        failures = math.fsum([*(e.failure for e in earlier), failure])
+        return total <= _capacity(account, aside) and failures <= aside
     spent = math.fsum([*(e.limit for e in earlier), epsilon])
     failed = math.fsum([*(e.delta for e in earlier), delta])
     return spent <= account.limit and failed <= account.delta
@@ -86,7 +113,8 @@ def left_of(known: tuple[Entry, ...]) -> Left:
     account = opening(known)
     assert account is not None
     earlier = _releases(known)
-    by_sum = _by_sum(known, 0.0)
+    aside = _aside(known, 0.0)
+    by_sum = _by_sum(known, 0.0, aside)
     return Left(
         limit=account.limit,
         delta=account.delta,
@@ -94,7 +122,7 @@ def left_of(known: tuple[Entry, ...]) -> Left:
         releases=len(earlier),
         non_private=sum(not e.private for e in known if e.kind == "release"),
         filter="sum" if by_sum else "rdp",
-        capacity=account.limit if by_sum else _capacity(account),
+        capacity=account.limit if by_sum else _capacity(account, aside),
         spent=math.fsum((e.limit if by_sum else e.rho) for e in earlier),
         delta_spent=math.fsum(e.delta for e in earlier) if by_sum else 0.0,
     )

@@ -12,7 +12,8 @@ known about the data:
     Σεᵢ ≤ ε_g and Σδᵢ ≤ δ_g.
 
 Either keeps everything released about these people within (ε_g, δ_g) under zero-out, however
-cleverly later plans were chosen (Feldman & Zrnic, "Individual privacy accounting via a Rényi
+cleverly later plans were chosen; a part of δ_g is set aside where purchases of lists may fail, see
+`core.privacy.ledger.filters` (Feldman & Zrnic, "Individual privacy accounting via a Rényi
 filter", 2021, Theorem 4.3; Rogers et al., "Privacy odometers and filters", 2016).
 
 Entries are only ever added, each with the hash of the one before. The chain shows changed, removed
@@ -166,6 +167,7 @@ class Ledger:
                 epsilon=epsilon if math.isfinite(epsilon) else None,
                 delta=plan.budget.delta,
                 rho=rho,
+                failure=plan.failure,
                 words=_confirmation(known, scope, words),
                 **vars(scope),
             )
@@ -237,7 +239,11 @@ class Ledger:
         if account is None or not math.isfinite(epsilon):
             return False
         return admitted(
-            known, epsilon=epsilon, delta=plan.budget.delta, rho=_divergence(plan, account)
+            known,
+            epsilon=epsilon,
+            delta=plan.budget.delta,
+            rho=_divergence(plan, account),
+            failure=plan.failure,
         )
 
     def verify(self) -> ChainReport:
@@ -352,8 +358,14 @@ def _admit(
             "finite ε."
         )
     rho = _divergence(plan, account)
-    if admitted(known, epsilon=epsilon, delta=delta, rho=rho):
+    if admitted(known, epsilon=epsilon, delta=delta, rho=rho, failure=plan.failure):
         return rho
+    if plan.failure and admitted(known, epsilon=epsilon, delta=delta, rho=rho):
+        raise OverBudgetError(
+            "Buying lists needs a part of these people's δ that has to be set aside before their "
+            "first release, and it was not, or it is used up. Nothing was spent. Declare the lists "
+            "public, drop their columns, or buy bounds alone."
+        )
     left = left_of(known)
     raise OverBudgetError(
         f"This run needs ε {epsilon:.2f}; {left.words(delta)} is left of these people's "

@@ -81,11 +81,13 @@ def objection(earlier: Sequence[Entry], scope: ReleaseScope) -> str | None:
       A sentence or two on what would be revealed and what would pass. Nothing in it comes from
       rows.
     """
-    releases = [entry for entry in earlier if entry.kind == "release"]
+    releases = [entry for entry in earlier if entry.kind == "release" and not entry.purchase]
+    purchases = [entry for entry in earlier if entry.purchase]
     fixed = next((entry for entry in releases if entry.groups), None)
     if fixed is None:
-        return _after_untagged(releases, scope) if scope.groups else None
-    problem = _groups(fixed, scope) or _strength(fixed, scope) or _columns(releases, scope)
+        return _after_untagged(releases, purchases, scope) if scope.groups else None
+    seen = (*releases, *purchases)
+    problem = _groups(fixed, scope) or _strength(fixed, scope) or _columns(seen, scope)
     if problem is None:
         return None
     groups = "; ".join(", ".join(group) for group in fixed.groups)
@@ -96,11 +98,14 @@ def objection(earlier: Sequence[Entry], scope: ReleaseScope) -> str | None:
     )
 
 
-def _after_untagged(releases: Sequence[Entry], scope: ReleaseScope) -> str | None:
-    if not releases:
-        return None
+def _after_untagged(
+    releases: Sequence[Entry], purchases: Sequence[Entry], scope: ReleaseScope
+) -> str | None:
+    """As `objection`, before any tagged release; a purchase shows its columns alone."""
     tagged = {name for names in scope.groups for name in names}
-    shown = {name for entry in releases for name in entry.columns or ()}
+    shown = {name for entry in (*releases, *purchases) for name in entry.columns or ()}
+    if not releases and not tagged & shown:
+        return None
     unknown = any(entry.columns is None for entry in releases)
     which = ", ".join(sorted(tagged & shown))
     if which:

@@ -86,7 +86,9 @@ class Mechanism(Protocol):
             rows that sum to one move it no further than one row.
 
         Returns:
-          Any fixed shape; float64, or float32 summed with care. Statistics of chunks are added.
+          Any fixed shape; float64, or float32 summed with care. Statistics of chunks are added. A
+          mechanism whose number of entries depends on records states a public bound on it in an
+          attribute `entries`, since the noise's scale must not depend on records.
         """
         ...
 

@@ -156,6 +156,7 @@ def add(
     noise_multiplier: float,
     sensitivity: float,
     records: int,
+    entries: int | None = None,
     source: NoiseSource = _secure,
 ) -> Floats:
     """The statistic with noise of scale noise_multiplier · Δ', rounded to a public grid.
@@ -172,17 +173,21 @@ def add(
       sensitivity: Δ > 0, how far one record can move the statistic.
       records: n ≥ 1, public; no entry of the statistic can exceed nΔ, so the grid need not reach
         further.
+      entries: a public bound on d where d itself depends on records; d when None.
       source: where noise comes from.
 
     Returns:
       float64 of the same shape; every entry is a multiple of g.
 
     Raises:
-      ValueError: a scale is not positive and finite.
+      ValueError: a scale is not positive and finite, or there are more entries than allowed.
     """
     nominal = _scale_checked(noise_multiplier) * _scale_checked(sensitivity)
     step = grid_step(_scale_checked(nominal), largest=records * sensitivity)
-    spread = math.sqrt(statistic.size) if kind == "gaussian" else float(statistic.size)
+    count = statistic.size if entries is None else entries
+    if count < statistic.size:
+        raise ValueError("A statistic has more entries than its public bound allows.")
+    spread = math.sqrt(count) if kind == "gaussian" else float(count)
     widened = sensitivity * (1.0 + FLOAT_MARGIN) + step * spread
     draw = gaussian if kind == "gaussian" else laplace
     noise = draw(statistic.shape, noise_multiplier * widened, source)

@@ -9,6 +9,7 @@ counted, never from what was planned.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from core.privacy.ledger.ledger import Entry, Ledger
 from core.privacy.plan import Guarantee, Phase
 from core.runs.accounts.account import pay
 from core.runs.accounts.people import require_account
+from core.runs.accounts.purchases import PurchaseRecord, purchases_used
 from core.runs.execution.attempts import Attempts, fit_attempts
 from core.runs.execution.job import Job
 from core.runs.execution.privacy_certificate import conditions, make_privacy_certificate
@@ -128,6 +130,7 @@ def execute(
             "spent. Make a new plan."
         )
     key = shift_key(store.workspace, job.people)  # first: one that is broken costs nothing
+    bought = purchases_used(store, job.people, job.schema)
     _phase(observe, "debit", "Checking the ledger")
     entry = _debit(job, store)
     debited(entry)
@@ -139,7 +142,7 @@ def execute(
     attempts = fit_attempts(
         job, model, layout, codes, people=people, shift_key=key, observe=observe
     )
-    claim = _claim(job, attempts)
+    claim = _with_purchases(_claim(job, attempts), bought)
     _phase(observe, "sample", "Making the synthetic table", pausable=False)
     synthetic = attempts.fitted.sample(job.rows, seed=job.seed)
     certificate = make_privacy_certificate(
@@ -151,6 +154,7 @@ def execute(
         debit=entry,
         lmdp_results=attempts.lmdp_results,
         attempts=attempts.used,
+        bought=bought,
     )
     baseline = attempts.fitted.baseline
     if baseline is not None:
@@ -202,6 +206,31 @@ def _claim(job: Job, attempts: Attempts) -> Guarantee:
     if plan.attempts == 1 or not executed.private or not attempts.private:
         return executed
     return plan.guarantee.model_copy(update={"conditions": executed.conditions})
+
+
+def _with_purchases(claim: Guarantee, bought: Sequence[PurchaseRecord]) -> Guarantee:
+    """The claim for the table and the purchases it rests on together, by adding up."""
+    if not bought or not claim.private:
+        return claim
+    epsilon = math.fsum([claim.epsilon, *(one.epsilon for one in bought)])
+    delta = math.fsum([claim.delta, *(one.delta for one in bought)])
+    entries = ", ".join(one.entry for one in bought)
+    words = (
+        f"ε {epsilon:.4g} and δ {delta:.3g} are sums: ε {claim.epsilon:.4g} of this run and "
+        f"ε {epsilon - claim.epsilon:.4g} of bounds, lists and mappings that were bought before "
+        f"(ledger entry {entries})."
+    )
+    return claim.model_copy(
+        update={
+            "epsilon": epsilon,
+            "epsilon_replace": math.fsum(
+                [claim.epsilon_replace, *(one.epsilon_replace for one in bought)]
+            ),
+            "delta": delta,
+            "method": f"{claim.method}, added to what was bought",
+            "conditions": (*claim.conditions, words),
+        }
+    )
 
 
 def _phase(observe: Observe, name: str, title: str, *, pausable: bool = True) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from core.privacy.ledger.ledger import Entry
 from core.privacy.plan import Guarantee, Phase, Plan
+from core.runs.accounts.purchases import PurchaseRecord
 from core.runs.storage.workspace import PROJECT_ROOT
 from core.table.person import Person
 from core.table.schema import Column, DomainColumn, DomainSource, Kind, Provenance, Schema
@@ -35,6 +36,8 @@ NOT_PRIVATE = "no differential privacy"
 ORIGINS = {
     Provenance.PROPOSED: "Domains “as proposed from the rows” were read from them without noise "
     "and accepted as public; ε does not cover what they show.",
+    Provenance.BOUGHT: "Domains that were bought were released with noise, which ε includes; what "
+    "kind of column each is, how it is written and in which steps is declared.",
     Provenance.UNSTATED: "Where the “origin is not recorded”, take the domain as read from the "
     "rows: ε does not cover what it shows.",
 }
@@ -86,7 +89,9 @@ def origin(column: DomainColumn) -> str:
     >>> origin(DomainColumn(name="age", kind=Kind.INTEGER, provenance=Provenance.STEWARD))
     'set by the steward'
     """
-    return column.provenance.words if column.modelled else ""
+    if not column.modelled:
+        return ""
+    return column.provenance.words if column.purchase is None else column.purchase.words
 
 
 def _day(seconds: float | None) -> str:
@@ -164,6 +169,7 @@ def make_privacy_certificate(
     debit: Entry,
     lmdp_results: Sequence[dict[str, Any]] = (),
     attempts: int = 1,
+    bought: Sequence[PurchaseRecord] = (),
 ) -> dict[str, Any]:
     """The certificate as JSON-safe values.
 
@@ -176,6 +182,7 @@ def make_privacy_certificate(
       debit: the ledger's entry; its hash also dates the ledger's chain.
       lmdp_results: of the tagged groups, see `core.runs.execution.lmdp_certificate`.
       attempts: how many were made.
+      bought: the purchases that the domain rests on; the guarantee includes what they cost.
     """
     private = guarantee.private
     one, many = _unit_words(plan.unit)
@@ -203,8 +210,20 @@ def make_privacy_certificate(
             *(sentence for _, sentence in debit.statements),
         ],
         "phases": [phase.model_dump(mode="json") for phase in executed],
+        **({"purchases": [_purchase(one) for one in bought]} if bought else {}),
         "lmdp": _lmdp(plan, lmdp_results, attempts, debit),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _purchase(record: PurchaseRecord) -> dict[str, Any]:
+    return {
+        "ledger_entry": record.entry,
+        "epsilon_zero_out": record.epsilon,
+        "epsilon_replace_one": record.epsilon_replace,
+        "delta": record.delta,
+        "columns": [one.column.name for one in record.columns],
+        "rules": [rule.text for rule in record.rules],
     }
 
 

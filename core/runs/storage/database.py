@@ -40,6 +40,7 @@ __all__ = [
     "EventRow",
     "InsideViewRow",
     "NoteRow",
+    "PurchaseRow",
     "RunRow",
     "SketchRow",
     "TableRow",
@@ -141,6 +142,21 @@ class SketchRow(Base):
     body: Mapped[bytes] = mapped_column(LargeBinary)
     alike: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
     words: Mapped[str] = mapped_column(Text, default="")
+
+
+class PurchaseRow(Base):
+    """Bounds and lists that an account bought; rows are added and never changed.
+
+    No foreign key: what was bought is known for good, also when the table is deleted.
+    """
+
+    __tablename__ = "purchases"
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    people: Mapped[str] = mapped_column(index=True)
+    entry: Mapped[str] = mapped_column(unique=True)
+    created: Mapped[float] = mapped_column(Float(53))
+    body: Mapped[str] = mapped_column(Text)
 
 
 class EventRow(Base):

@@ -1,0 +1,162 @@
+"""--buy: bounds and lists bought with a part of the budget, before the run that uses them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from core.cli.common import ALL, CommandError
+from core.privacy.plan import Plan, default_delta
+from core.runs.accounts.people import linked_accounts
+from core.runs.accounts.purchases import purchases, with_purchases
+from core.runs.execution.buying import buy_schema
+from core.runs.storage.store import RunStore
+from core.runs.storage.workspace import Workspace
+from core.services.purchases import DELTA_SHARE, forecast, plan_purchase
+from core.table.buying import as_bought, unbought
+from core.table.schema import Schema, SchemaError
+
+__all__ = ["Parts", "buy", "known_purchases", "parts", "say_purchase", "to_buy"]
+
+MOST_SHARE = 0.9
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a run and the purchase before it may spend.
+
+    Attributes:
+      epsilon, delta: of the run.
+      bought_epsilon, bought_delta: of the purchase; 0 where there is none.
+    """
+
+    epsilon: float
+    delta: float
+    bought_epsilon: float
+    bought_delta: float
+
+
+def to_buy(options: argparse.Namespace, schema: Schema) -> Schema:
+    """The schema with domains to be bought, as `--buy` says."""
+    if options.buy is None:
+        return schema
+    names = None
+    if options.buy.strip() != ALL:
+        names = [name.strip() for name in options.buy.split(",") if name.strip()]
+        if lost := sorted(set(names) - set(schema.names)):
+            raise CommandError(f"no column is called '{lost[0]}' (--buy)")
+    return as_bought(schema, names)
+
+
+def parts(options: argparse.Namespace, schema: Schema, n: int) -> Parts:
+    """How ε and δ are split; nothing is spent on a purchase where nothing is left to buy.
+
+    Args:
+      options: of the command line; ε is checked already.
+      schema: with what was bought before.
+      n: number of records to train on.
+    """
+    delta = default_delta(n) if options.delta is None else options.delta
+    if options.buy is None or not unbought(schema).names:
+        return Parts(options.epsilon, delta, 0.0, 0.0)
+    share = options.buy_share
+    if not 0.0 < share <= MOST_SHARE:
+        raise CommandError(f"--buy-share must lie in 0 to {MOST_SHARE:g}, not {share:g}")
+    if options.epsilon == float("inf"):
+        raise CommandError("--buy needs a finite --epsilon; without privacy nothing is bought")
+    bought = share * options.epsilon, DELTA_SHARE * delta
+    return Parts(options.epsilon - bought[0], delta - bought[1], *bought)
+
+
+def known_purchases(options: argparse.Namespace, frame: pd.DataFrame, schema: Schema) -> Schema:
+    """The schema with what the account that would pay has bought before; stores nothing."""
+    home = Workspace.default_home()
+    if not home.is_dir() or not unbought(schema).names:
+        return schema
+    with RunStore(Workspace(home)) as store:
+        people = options.people
+        if people is None:
+            linked = linked_accounts(store, frame)
+            people = linked[0].people if linked else ""
+        return with_purchases(schema, purchases(store, people))
+
+
+def planned(schema: Schema, n: int, split: Parts) -> Plan:
+    """The purchase's plan.
+
+    Args:
+      schema: with columns to be bought.
+      n: number of records to train on.
+      split: what it may spend.
+    """
+    try:
+        return plan_purchase(schema, n, split.bought_epsilon, split.bought_delta)
+    except SchemaError as error:
+        raise CommandError(f"{error} (--buy-share)") from None
+
+
+def say_purchase(schema: Schema, n: int, split: Parts) -> dict[str, Any] | None:
+    """Print what a purchase would cost and find; None where nothing is left to buy.
+
+    Args:
+      schema: with columns to be bought.
+      n: number of records to train on.
+      split: what it may spend.
+    """
+    if not split.bought_epsilon:
+        return None
+    plan = planned(schema, n, split)
+    print(f"purchase of bounds and lists: ε {split.bought_epsilon:.4g}, δ {split.bought_delta:.3g}")
+    lines = forecast(plan, schema)
+    for line in lines:
+        print(f"  {line.share:5.1%}  {line.name}: {line.words}")
+    phases = [phase.model_dump(mode="json") for phase in plan.phases]
+    names = [line.name for line in lines]
+    return {"epsilon": split.bought_epsilon, "delta": split.bought_delta, "names": names} | {
+        "phases": phases,
+        "digest": plan.digest,
+    }
+
+
+def buy(
+    options: argparse.Namespace,
+    store: RunStore,
+    people: str,
+    rows: pd.DataFrame,
+    schema: Schema,
+    n: int,
+) -> tuple[Schema, Parts]:
+    """Buy what the schema leaves open, or take what these people's account has bought before.
+
+    Args:
+      options: of the command line.
+      store: holds the ledger that pays.
+      people: the account.
+      rows: those that are trained on.
+      schema: with columns to be bought.
+      n: number of records that the rows are.
+
+    Returns:
+      The schema with what was bought, and how the budget was split.
+    """
+    known = with_purchases(schema, purchases(store, people))
+    split = parts(options, known, n)
+    if options.buy is None or not split.bought_epsilon:
+        return known, split
+    result = buy_schema(
+        store,
+        people,
+        known,
+        planned(known, n, split),
+        lambda names: rows[list(names)],
+        again=options.buy_again,
+        shift_words=options.confirm_shift,
+    )
+    for column in result.columns:
+        if column.purchase is not None and known[column.name].purchase is None:
+            print(f"bought: '{column.name}': {column.note}", file=sys.stderr)
+    return result, split

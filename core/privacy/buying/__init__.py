@@ -1,0 +1,1 @@
+"""Buying a schema: bounds, atoms, lists and mappings, released with noise before any plan."""

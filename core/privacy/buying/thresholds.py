@@ -1,0 +1,71 @@
+"""Thresholds: above which noisy count something is known to be there.
+
+Two kinds. A *label* is known to occur only because somebody has it, so that the mere appearance of
+one that a single person holds would show that person: its threshold bounds the probability of that,
+which is part of δ. A *cell* of a public grid is there whatever the rows say; its threshold only
+keeps noise from being taken for data, and costs nothing.
+
+Source: Korolova et al., "Releasing search queries and clicks privately", 2009; for Gaussian noise
+"Delta for thresholding" of Google's differential privacy library, 2020.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import log_ndtr, ndtri
+
+__all__ = ["NOISE_MARGIN", "cell_threshold", "label_threshold"]
+
+NOISE_MARGIN = 1e-4  # the noise's scale may exceed what is planned by rounding, far less than this
+DOUBT = 0.01  # chance that noise alone passes for data in any cell of a whole purchase
+_STEPS = 200  # halvings of the search for a threshold
+
+
+def cell_threshold(std: float, tests: int, doubt: float = DOUBT) -> float:
+    """The count above which a public cell is taken to hold records.
+
+    Args:
+      std: of the noise in each count.
+      tests: how many cells are judged.
+      doubt: with which probability noise passes, at most, in all of them together.
+    """
+    return std * float(-ndtri(doubt / max(1, tests)))
+
+
+def label_threshold(std: float, failure: float, lists: int, rows: int = 1) -> float:
+    """The noisy count above which a label may be shown.
+
+    One unit alone may hold up to `rows` labels in each list, k of them say, with weights that are
+    multiples of 1/rows and sum to one. The probability that none is shown is the product of
+    Φ((τ - wᵢ)/s); ln Φ is concave, so at given k it is least where all weights but one are smallest
+    (1/rows), and the least over k bounds it.
+
+    Args:
+      std: s, of the noise in each count.
+      failure: the probability, for all lists together, that a label is shown that one unit alone
+        holds; in (0, 1).
+      lists: how many lists one noise covers.
+      rows: the most rows a unit has, each with weight one over their number.
+
+    Returns:
+      τ ≥ 1; 1 + s·Φ⁻¹((1 - failure)^(1/lists)) where a unit is one row.
+
+    >>> round(label_threshold(10.0, 1e-6, 1), 2)  # 1 + 10 · 4.7534
+    48.54
+    """
+    std *= 1.0 + NOISE_MARGIN
+    others = np.arange(rows, dtype=np.float64)  # labels beside the heaviest one
+    heaviest = 1.0 - others / rows
+
+    def survives(threshold: float) -> float:
+        """The logarithm of the least probability that nothing is shown."""
+        one = log_ndtr((threshold - heaviest) / std)
+        return lists * float(np.min(one + others * log_ndtr((threshold - 1.0 / rows) / std)))
+
+    low, high = 1.0, 1.0 + 40.0 * std
+    for _ in range(_STEPS):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if survives(middle) >= math.log1p(-failure) else (middle, high)
+    return high

@@ -1,0 +1,106 @@
+"""What bounds and lists are bought with: counts of raw rows, in public cells and under labels.
+
+Both are histograms, several released together: a unit's rows lie in one cell of each histogram and
+their weights sum to at most one, so leaving a unit out moves each histogram by at most one in the
+L2 norm, and h of them by √h. One Gaussian covers all that are released together.
+
+Cells are public, so their counts may be looked at one by one. Labels are not: that one occurs at
+all is known from the rows, so the noisy counts of labels stay inside until
+`core.privacy.buying.thresholds` lets them pass.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from core.privacy.buying.grids import PublicGrid
+
+__all__ = ["CellCounts", "LabelCounts"]
+
+
+@dataclass(frozen=True)
+class CellCounts:
+    """Counts of the cells of numeric columns.
+
+    Attributes:
+      grids: one a column, in the order of `RawRows.numbers`.
+    """
+
+    grids: tuple[PublicGrid, ...]
+    noise: Literal["gaussian"] = "gaussian"
+
+    @property
+    def sensitivity(self) -> float:
+        """Δ₂ = √P under zero-out, for P columns."""
+        return math.sqrt(len(self.grids))
+
+    def statistic(self, rows: Any, mask: Tensor) -> Tensor:
+        """Float64 [sum of sizes]: weights by cell of the first column, then of the second.
+
+        Args:
+          rows: `core.table.raw_rows.RawRows`, of tensors or not.
+          mask: float [b], weights in [0, 1].
+        """
+        numbers = torch.as_tensor(rows.numbers)
+        weights = mask.to(torch.float64)
+        return torch.cat(
+            [
+                torch.bincount(_cell(grid, numbers[:, i]), weights, minlength=grid.size)
+                for i, grid in enumerate(self.grids)
+            ]
+        )
+
+
+def _cell(grid: PublicGrid, x: Tensor) -> Tensor:
+    """Cells of one column's numbers, int64 [b] in 0 … size - 1."""
+    edges = torch.tensor(grid.edges, dtype=torch.float64, device=x.device)
+    cell = torch.bucketize(x.contiguous(), edges, right=True)
+    for i, atom in enumerate(grid.atoms):
+        cell[x == atom] = len(grid.edges) + 1 + i
+    cell[x.isnan()] = grid.size - 1
+    return cell
+
+
+@dataclass(frozen=True)
+class LabelCounts:
+    """Counts of all keys that occur, by list; the last of each list counts missing cells.
+
+    Attributes:
+      lengths: keys of each list, in the order of `RawRows.places`.
+      most: a public bound on the keys of one list, such as the number of rows.
+    """
+
+    lengths: tuple[int, ...]
+    most: int
+    noise: Literal["gaussian"] = "gaussian"
+
+    @property
+    def sensitivity(self) -> float:
+        """Δ₂ = √L under zero-out, for L lists."""
+        return math.sqrt(len(self.lengths))
+
+    @property
+    def entries(self) -> int:
+        """A public bound on the length of the statistic, which itself depends on the rows."""
+        return len(self.lengths) * (self.most + 1)
+
+    def statistic(self, rows: Any, mask: Tensor) -> Tensor:
+        """Float64 [sum of lengths + L]: weights by key of the first list, then of the second.
+
+        Args:
+          rows: `core.table.raw_rows.RawRows`, of tensors or not.
+          mask: float [b], weights in [0, 1].
+        """
+        places = torch.as_tensor(rows.places)
+        weights = mask.to(torch.float64)
+        return torch.cat(
+            [
+                torch.bincount(places[:, i], weights, minlength=length + 1)
+                for i, length in enumerate(self.lengths)
+            ]
+        )

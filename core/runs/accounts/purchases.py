@@ -1,0 +1,190 @@
+"""Purchases: bounds, lists and mappings that were bought about an account's people.
+
+What was bought is public knowledge about these people: every later plan, run and re-import of a
+table about them uses it at no cost, and nobody else may.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+
+from pydantic import BaseModel, ConfigDict
+from sqlalchemy import insert, select
+
+from core.privacy.ledger.ledger import Entry, Ledger
+from core.runs.storage.database import PurchaseRow
+from core.runs.storage.errors import RunStoreError
+from core.runs.storage.table_store import TableStore
+from core.table.buying import known_labels, unbought
+from core.table.rules import AnyRule, Rule
+from core.table.schema import (
+    Column,
+    DomainSource,
+    Kind,
+    Provenance,
+    Purchase,
+    Schema,
+    SchemaColumn,
+)
+
+__all__ = [
+    "BoughtColumn",
+    "PurchaseRecord",
+    "lost_purchase",
+    "purchases",
+    "purchases_used",
+    "save_purchase",
+    "with_purchases",
+]
+
+
+class BoughtColumn(BaseModel):
+    """A column's domain as it was bought.
+
+    Attributes:
+      asked: the kind that it was asked as; a list without an order may have made it another.
+      column: the declared fields; dropped where nothing was found.
+      note: how much of the rows it covers, from noisy counts.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    asked: Kind
+    column: Column
+    note: str
+
+
+class PurchaseRecord(BaseModel):
+    """One purchase and its result.
+
+    Attributes:
+      entry: short name of the ledger's entry that paid.
+      epsilon, epsilon_replace, delta: what it cost, under zero-out and replace-one.
+      columns, rules: what was bought.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    entry: str
+    epsilon: float
+    epsilon_replace: float
+    delta: float
+    columns: tuple[BoughtColumn, ...]
+    rules: tuple[Rule, ...]
+
+    def column(self, column: SchemaColumn) -> SchemaColumn | None:
+        """The bought form of a column that is to be bought; None where this is no answer to it.
+
+        The steward's step stays as it is, and so must the labels that he knows.
+        """
+        for one in self.columns:
+            known = set(known_labels(column)) <= set(one.column.categories or ())
+            written = (one.column.name, one.asked, one.column.dtype, one.column.date_format)
+            asked = (column.name, column.kind, column.dtype, column.date_format)
+            if written == asked and (known or one.column.source is DomainSource.DROP):
+                return self._form(column, one)
+        return None
+
+    def holds(self, column: SchemaColumn) -> bool:
+        """Whether a column that says so was bought here, but for its step."""
+        step = {"step": column.step}
+        return any(
+            one.column.model_copy(update=step).fields() == column.fields() for one in self.columns
+        )
+
+    def _form(self, column: SchemaColumn, one: BoughtColumn) -> SchemaColumn:
+        fields = one.column.fields() | {"step": column.step}
+        bought = SchemaColumn(**fields, note=one.note, proposal=column.proposal)
+        purchase = Purchase(
+            entry=self.entry,
+            epsilon=self.epsilon,
+            epsilon_replace=self.epsilon_replace,
+            delta=self.delta,
+            domain=bought.domain_digest,
+            known=len(known_labels(column)),
+        )
+        return bought.model_copy(update={"purchase": purchase})
+
+
+def purchases(store: TableStore, people: str) -> tuple[PurchaseRecord, ...]:
+    """What was bought about an account's people, oldest first."""
+    query = select(PurchaseRow.body).where(PurchaseRow.people == people).order_by(PurchaseRow.id)
+    with store.engine.connect() as connection:
+        bodies = connection.execute(query).scalars().all()
+    return tuple(PurchaseRecord.model_validate_json(body) for body in bodies)
+
+
+def save_purchase(store: TableStore, people: str, record: PurchaseRecord) -> None:
+    """Keep what was bought; it stays when tables are deleted, as the ledger does."""
+    row = {"people": people, "entry": record.entry, "created": time.time()}
+    with store.engine.begin() as connection:
+        connection.execute(insert(PurchaseRow).values(**row, body=record.model_dump_json()))
+
+
+def lost_purchase(store: TableStore, people: str) -> Entry | None:
+    """The newest purchase that was paid for after the last one kept, and is not kept; or None.
+
+    It was lost with the process that made it, or that process is at it now.
+    """
+    kept = {record.entry for record in purchases(store, people)}
+    paid = [entry for entry in Ledger(store.engine).entries(people) if entry.purchase]
+    newest = paid[-1] if paid else None
+    return None if newest is None or newest.id in kept else newest
+
+
+def with_purchases(schema: Schema, records: Iterable[PurchaseRecord]) -> Schema:
+    """The schema with what is to be bought and was: columns and rules, the oldest answer first."""
+    for record in records:
+        wanted = unbought(schema)
+        for column in (*wanted.numeric, *wanted.listed):
+            found = record.column(column)
+            schema = schema if found is None else schema.replace(found)
+        answers = {rule.text: rule for rule in record.rules}
+        open_rules = {rule.text for rule in wanted.rules}
+        rules = tuple(
+            answers[rule.text] if rule.text in open_rules & answers.keys() else rule
+            for rule in schema.rules
+        )
+        schema = schema.model_copy(update={"rules": rules})
+    return schema
+
+
+def purchases_used(store: TableStore, people: str, schema: Schema) -> tuple[PurchaseRecord, ...]:
+    """The purchases that a schema rests on, oldest first.
+
+    Raises:
+      RunStoreError: it says of something that it was bought, and these people's account never
+        paid for that.
+    """
+    records = purchases(store, people)
+    used = {_paid_column(column, records) for column in schema.columns if column.purchase}
+    used |= {_paid_rule(rule, records) for rule in schema.rules if getattr(rule, "bought", False)}
+    return tuple(record for record in records if record.entry in used)
+
+
+def _paid_column(column: SchemaColumn, records: Sequence[PurchaseRecord]) -> str | None:
+    assert column.purchase is not None
+    dropped = column.source is DomainSource.DROP
+    if not dropped and column.provenance is not Provenance.BOUGHT:
+        return None  # the steward has set another domain since
+    for record in records:
+        if record.entry == column.purchase.entry and (dropped or record.holds(column)):
+            return record.entry
+    if dropped:
+        return None
+    raise _unpaid(f"The domain of '{column.name}'")
+
+
+def _paid_rule(rule: AnyRule, records: Sequence[PurchaseRecord]) -> str:
+    for record in records:
+        if rule in record.rules:
+            return record.entry
+    raise _unpaid(f"What the rule “{rule.text}” says of labels")
+
+
+def _unpaid(what: str) -> RunStoreError:
+    return RunStoreError(
+        f"{what} is marked as bought, but the account of these people never paid for it. Nothing "
+        "was spent. Buy it again, or declare it public."
+    )

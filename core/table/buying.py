@@ -1,0 +1,165 @@
+"""What is to be bought of a schema, and what is public of a column before it is.
+
+A steward confirms what a column *is*: its kind, how it is written (dtype, date format) and its
+step. What values it takes (bounds, atoms, whether any is missing, a list of labels) is read from
+the rows, so it is forgotten here and released with noise, see `core.privacy.buying`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from core.table.infer import BOOLEAN_PAIRS
+from core.table.rules import Combinations, Determines
+from core.table.schema import DomainSource, Kind, Provenance, Schema, SchemaColumn, SchemaError
+
+__all__ = ["Unbought", "as_bought", "known_labels", "stand_in", "unbought"]
+
+DAY = 86_400.0
+_FROM_ROWS = (Provenance.PROPOSED, Provenance.UNSTATED)
+
+
+@dataclass(frozen=True)
+class Unbought:
+    """What of a schema nobody has bought or declared.
+
+    Attributes:
+      numeric, listed: columns to be bought, in file order.
+      rules: those whose mapping or combinations are open.
+    """
+
+    numeric: tuple[SchemaColumn, ...]
+    listed: tuple[SchemaColumn, ...]
+    rules: tuple[Determines | Combinations, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that something would be released of, each once."""
+        ruled = (name for rule in self.rules for name in rule.columns)
+        columns = (column.name for column in (*self.numeric, *self.listed))
+        return tuple(dict.fromkeys((*columns, *ruled)))
+
+
+def as_bought(schema: Schema, names: Collection[str] | None = None) -> Schema:
+    """The schema with domains to be bought where they were read from the rows.
+
+    What the rows proposed of them is forgotten; the step becomes the kind's public one (1 for
+    integers, a day or a second for dates, none for numbers) and may be set anew.
+
+    Args:
+      schema: as proposed or confirmed.
+      names: of the columns to buy, whoever set their domains; None for all whose domain was
+        proposed from the rows or is of unknown origin.
+
+    Raises:
+      SchemaError: a name that is no column to buy: identifiers, text, dropped and tagged ones.
+    """
+    tagged = {name for columns in schema.sensitive.values() for name in columns}
+    chosen = set(names or ())
+    if wrong := [n for n in names or () if n not in schema.names or not schema[n].modelled]:
+        raise SchemaError(
+            f"There is nothing to buy of: {', '.join(sorted(wrong))}. Identifiers, text and "
+            "columns that are left out need no bounds or lists."
+        )
+    if hidden := sorted(chosen & tagged):
+        raise SchemaError(
+            f"What is bought shows something of a column's distribution, and {', '.join(hidden)} "
+            "is tagged as hidden. Declare its domain public, or untag it."
+        )
+    for column in schema.columns:
+        read = column.modelled and column.provenance in _FROM_ROWS and column.name not in tagged
+        if column.name in chosen or (names is None and read and not _to_buy(column)):
+            schema = schema.replace(_bare(column))
+    return schema
+
+
+def unbought(schema: Schema) -> Unbought:
+    """What of a schema is to be bought and was not.
+
+    A column may be marked without `as_bought`: what the rows proposed of it is forgotten here too.
+    What the steward has set since (a step, labels known without the rows) stays.
+    """
+    open_columns = [
+        _bare(column) if column.provenance in _FROM_ROWS else column
+        for column in schema.columns
+        if _to_buy(column)
+    ]
+    return Unbought(
+        numeric=tuple(column for column in open_columns if column.kind.numeric),
+        listed=tuple(column for column in open_columns if column.kind.listed),
+        rules=tuple(
+            rule
+            for rule in schema.rules
+            if isinstance(rule, Determines | Combinations) and _open_rule(rule, schema)
+        ),
+    )
+
+
+def stand_in(schema: Schema) -> Schema:
+    """The schema with made-up domains where they are still to be bought, to try a plan on."""
+    wanted = unbought(schema)
+    for column in (*wanted.numeric, *wanted.listed):
+        made_up: dict[str, object] = {"low": 0.0, "high": 1.0, "step": 0.0}
+        if column.kind.listed:
+            made_up = {"categories": ("a", "b")}
+        made_up |= {"source": DomainSource.DECLARED}
+        schema = schema.replace(column.model_copy(update=made_up))
+    rules = tuple(rule for rule in schema.rules if rule not in wanted.rules)
+    return schema.model_copy(update={"rules": rules})
+
+
+def known_labels(column: SchemaColumn) -> tuple[str, ...]:
+    """The labels of a column to be bought that the steward knows without the rows; often none."""
+    return tuple(label for label in column.categories or () if label != column.other)
+
+
+def _to_buy(column: SchemaColumn) -> bool:
+    bought = column.provenance is Provenance.BOUGHT
+    return column.modelled and column.source is DomainSource.BOUGHT and not bought
+
+
+def _open_rule(rule: Determines | Combinations, schema: Schema) -> bool:
+    """Whether what a rule says of labels has to be found in the rows."""
+    tagged = {name for columns in schema.sensitive.values() for name in columns}
+    listed = all(schema[name].modelled and schema[name].kind.listed for name in rule.columns)
+    if not listed or tagged.intersection(rule.columns):
+        return False
+    said = rule.mapping if isinstance(rule, Determines) else rule.allowed
+    return said is None
+
+
+def _bare(column: SchemaColumn) -> SchemaColumn:
+    """The column with what its kind says and nothing that was read from the rows.
+
+    It is its own proposal, so that what is set later counts as the steward's.
+    """
+    labels = column.categories or ()
+    pair = column.kind is Kind.BOOLEAN and {x.lower() for x in labels} in BOOLEAN_PAIRS
+    bare = column.model_copy(
+        update={
+            "source": DomainSource.BOUGHT,
+            "missing": False,
+            "low": None,
+            "high": None,
+            "step": _public_step(column),
+            "scale": "linear",
+            "spikes": (),
+            "categories": labels if pair else None,
+            "other": None,
+            "note": "",
+            "purchase": None,
+        }
+    )
+    return bare.as_proposed()
+
+
+def _public_step(column: SchemaColumn) -> float:
+    """What a column's kind and way of writing say of its resolution."""
+    if column.kind is Kind.INTEGER:
+        return 1.0
+    if column.kind is not Kind.DATETIME:
+        return 0.0
+    written = column.date_format or ""
+    clock = any(part in written for part in ("%H", "%I", "%X", "%c", "%T"))
+    return DAY if written and not clock else 1.0

@@ -1,0 +1,203 @@
+"""What is bought holds the rows: bounds on awkward columns, lists, atoms, mappings, refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from core.privacy.buying.planning import FINE, Levels, forecasts
+from core.table.buying import as_bought, stand_in, unbought
+from core.table.infer import infer_schema
+from core.table.labels import to_numbers
+from core.table.rules import Combinations, Determines
+from core.table.sample import sample_table
+from core.table.schema import DomainSource, Kind, Schema, SchemaError, UndeclaredDomainError
+from tests.privacy.purchases import buy, by_name, planned, schema_for, to_buy
+
+RNG = np.random.default_rng(5)
+N = 5000
+DAY = 86_400.0
+
+
+def column_of(values, epsilon=1.0, **kinds):
+    frame = pd.DataFrame({"x": values})
+    schema = schema_for(frame, **kinds)
+    return frame, by_name(buy(frame, schema, epsilon))["x"]
+
+
+def dates(first: str, days: int) -> pd.Series:
+    day = pd.to_timedelta(RNG.integers(0, days, N), "D")
+    return pd.Series(pd.Timestamp(first) + day).astype("datetime64[us]")
+
+
+@pytest.mark.parametrize(
+    ("values", "within", "inside"),
+    [
+        (RNG.lognormal(8, 1.5, N), (0.0, 5e5), 0.98),
+        (RNG.standard_cauchy(N) * 1e-7, (-5e-5, 5e-5), 0.98),
+        (-RNG.lognormal(3, 0.5, N), (-200.0, 0.0), 0.98),
+        (np.full(N, 7.5), (0.0, 10.0), 1.0),
+        (np.zeros(N), (0.0, 0.0), 1.0),
+        (RNG.integers(1951, 2025, N), (1900.0, 2100.0), 1.0),
+        (RNG.integers(-40, 3, N), (-50.0, 5.0), 0.98),
+        (np.full(N, 2 * 10**18), (0.0, 5e18), 1.0),
+    ],
+)
+def test_bounds_are_round_and_hold_nearly_all_rows(values, within, inside):
+    _, column = column_of(values)
+    assert column.source is DomainSource.BOUGHT and not column.missing
+    assert within[0] <= column.low <= column.high <= within[1]
+    assert np.mean((values >= column.low) & (values <= column.high)) >= inside
+
+
+def test_dates_end_with_whole_years():
+    frame, column = column_of(dates("1931-05-05", 25_000))
+    seconds = to_numbers(frame["x"], column)
+    assert ((seconds >= column.low) & (seconds <= column.high)).all()
+    assert (column.low, column.high + DAY) == (
+        pd.Timestamp("1930-01-01").timestamp(),
+        pd.Timestamp("2000-01-01").timestamp(),
+    )
+
+
+def test_a_second_look_narrows_bounds_where_noise_allows():
+    values = RNG.uniform(60.0, 80.0, 40_000)
+    frame = pd.DataFrame({"x": values})
+    schema = schema_for(frame)
+    plan = planned(schema, len(frame), 5.0)[1]
+    assert [phase.name for phase in plan.phases] == ["bounds", FINE]
+    column = by_name(buy(frame, schema, 5.0))["x"]
+    assert 58.0 <= column.low <= 61.0 and 79.0 <= column.high <= 82.0
+    assert len(planned(schema, 4000, 0.1)[1].phases) == 1  # not planned where it could cut nothing
+
+
+def test_atoms_codes_and_missing_cells_are_found():
+    values = np.where(RNG.random(N) < 0.4, 0.0, RNG.lognormal(6, 1, N))
+    values[RNG.random(N) < 0.1] = -999.0
+    values[RNG.random(N) < 0.1] = np.nan
+    _, column = column_of(values)
+    assert set(column.spikes) == {0.0, -999.0} and column.missing
+    assert column.low <= -999.0
+    _, rare = column_of(np.where(np.arange(N) < 1, np.nan, 3.3), 0.2)
+    assert not rare.missing  # fewer than can be told from noise: declared complete
+
+
+def test_zero_inflated_amounts_get_a_heavy_tail():
+    values = np.where(RNG.random(N) < 0.7, 0.0, RNG.lognormal(7, 1, N))
+    assert column_of(values)[1].scale == "log"
+    assert column_of(RNG.normal(0, 1, N))[1].scale == "linear"
+
+
+@pytest.mark.parametrize("values", [np.full(N, np.nan), 10.0 ** RNG.uniform(-30, 149, N)])
+def test_a_column_in_which_nothing_is_found_is_left_out(values):
+    _, column = column_of(values, epsilon=0.1)
+    assert column.source is DomainSource.DROP and "left out" in column.note
+
+
+def test_lists_keep_order_numbers_and_their_known_pair():
+    frame = pd.DataFrame(
+        {
+            "step": RNG.choice(["low", "high", "medium"], N),
+            "odd": RNG.choice(["zeta", "alpha"], N),
+            "class": RNG.choice([10, 9, 2], N),
+            "yes": RNG.choice([0, 1], N),
+            "rare": RNG.choice(["a", "b", None], N, p=[0.4995, 0.5, 0.0005]),
+        }
+    )
+    schema = schema_for(
+        frame, step=Kind.ORDERED, odd=Kind.ORDERED, **{"class": Kind.ORDERED, "yes": Kind.BOOLEAN}
+    )
+    pair = to_buy("yes", Kind.BOOLEAN, categories=("0", "1"), dtype="int64")
+    schema = schema.replace(pair).replace(to_buy("class", Kind.ORDERED, dtype="int64"))
+    made = by_name(buy(frame, schema, 2.0))
+    assert made["step"].categories == ("low", "medium", "high", "OTHER")
+    assert made["step"].kind is Kind.ORDERED and made["odd"].kind is Kind.CATEGORY
+    assert made["odd"].categories == ("alpha", "zeta", "OTHER")
+    assert made["class"].categories == ("2", "9", "10") and made["class"].other is None
+    assert made["yes"].categories == ("0", "1") and made["yes"].kind is Kind.BOOLEAN
+    assert made["rare"].other == "OTHER" and not made["rare"].missing
+
+
+def test_mappings_and_combinations_are_those_that_enough_records_hold():
+    code = RNG.choice(["c1", "c2", "c3"], N)
+    label = np.array([{"c1": "one", "c2": "two", "c3": "three"}[c] for c in code])
+    label[:30] = "slip"
+    code[30] = "single"
+    frame = pd.DataFrame({"code": code, "label": label})
+    rules = (Determines(source="code", result="label"), Combinations(names=("code", "label")))
+    schema = schema_for(frame).model_copy(update={"rules": rules})
+    mapping, combinations = buy(frame, schema, 2.0).rules
+    assert mapping.mapping == {"c1": "one", "c2": "two", "c3": "three"} and mapping.bought
+    assert combinations.allowed == (("c1", "one"), ("c2", "two"), ("c3", "three"))
+    hidden = schema.model_copy(update={"sensitive": {"g": ("label",)}})
+    assert unbought(hidden).rules == ()
+
+
+@pytest.mark.parametrize("column", ["name", "amount"])
+def test_thirty_rows_at_little_epsilon_are_refused_before_anything_is_spent(column):
+    frame = pd.DataFrame({"name": ["a", "b"] * 15, "amount": np.arange(30.0)})
+    schema = schema_for(frame[[column]])
+    with pytest.raises(SchemaError, match="there are 30. Nothing was spent"):
+        planned(schema, 30, 0.05)
+    with pytest.raises(SchemaError, match="Nothing is to be bought"):
+        planned(infer_schema(frame), 30, 1.0)
+
+
+def test_what_is_foretold_is_made_of_public_numbers():
+    frame = pd.DataFrame({"name": ["a", "b"] * 500, "amount": np.arange(1000.0)})
+    schema = schema_for(frame)
+    wanted, plan = planned(schema, 1000, 1.0)
+    lines = forecasts(plan, wanted)
+    assert [line.name for line in lines] == ["amount", "name"]
+    assert sum(line.share for line in lines) == pytest.approx(1.0)
+    level = Levels.of(plan, wanted).label
+    assert f"{level:,.0f} records ({level / 1000:.1%})" in lines[1].words
+
+
+# -- marking --------------------------------------------------------------------------------------
+
+PROPOSED = infer_schema(sample_table(400))
+
+
+def test_marking_forgets_what_was_read_from_the_rows():
+    marked = as_bought(PROPOSED)
+    for column in marked.columns:
+        if not column.modelled:
+            assert column == PROPOSED[column.name]
+            continue
+        assert column.source is DomainSource.BOUGHT and not column.declared
+        assert (column.low, column.high, column.spikes, column.missing) == (None, None, (), False)
+        assert column.categories is None or column.kind is Kind.BOOLEAN
+    with pytest.raises(UndeclaredDomainError, match="buy them"):
+        marked.domain()
+    assert as_bought(marked) == marked
+    assert stand_in(marked).domain()
+
+
+def test_marking_by_hand_forgets_too():
+    """A page or a file may only change the source; what the rows proposed is not declared by it."""
+    by_hand = Schema(
+        columns=tuple(
+            column.model_copy(update={"source": DomainSource.BOUGHT}) for column in PROPOSED.columns
+        )
+    )
+    wanted, marked = unbought(by_hand), unbought(as_bought(PROPOSED))
+    assert wanted == marked and len(wanted.numeric) + len(wanted.listed) > 8
+    with pytest.raises(UndeclaredDomainError):
+        by_hand.domain()
+
+
+def test_what_the_steward_set_is_not_marked_and_what_cannot_be_bought_is_refused():
+    set_by_hand = PROPOSED.replace(PROPOSED["age"].model_copy(update={"high": 120.0}))
+    assert as_bought(set_by_hand)["age"].source is DomainSource.DECLARED
+    assert as_bought(set_by_hand, ["age"])["age"].source is DomainSource.BOUGHT
+    surrogate = next(c.name for c in PROPOSED.columns if c.kind.surrogate)
+    with pytest.raises(SchemaError, match="nothing to buy"):
+        as_bought(PROPOSED, [surrogate])
+    tagged = PROPOSED.model_copy(update={"sensitive": {"g": ("age",)}})
+    assert as_bought(tagged)["age"].source is DomainSource.DECLARED
+    with pytest.raises(SchemaError, match="tagged"):
+        as_bought(tagged, ["age"])
+    stepped = as_bought(PROPOSED)["cost"].model_copy(update={"step": 0.01})
+    assert unbought(PROPOSED.replace(stepped)).numeric[0].step == 0.01  # the steward's word stays

@@ -1,0 +1,214 @@
+"""Purchases: paid before rows are read, kept by the account, used by its runs and nobody else's."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from core.privacy.buying import release
+from core.privacy.ledger.ledger import HiddenError, Ledger, OverBudgetError
+from core.privacy.plan import Plan
+from core.runs.accounts.purchases import purchases, purchases_used
+from core.runs.storage.errors import RunStoreError
+from core.services import purchases as buying
+from core.services import tables
+from core.services.planning import PlanRequest, make_plan
+from core.table.buying import as_bought, unbought
+from core.table.grid import grid_of, schema_of
+from core.table.rules import Determines
+from core.table.sample import sample_table
+from core.table.schema import DomainSource, Provenance, Schema, SchemaError
+
+ROWS = 600
+EPSILON = 4.0
+
+
+def imported(store, *, people=None, rows=ROWS, marked=True):
+    frame = sample_table(rows)
+    table = tables.import_frame(store, frame, name="t", source="test", people=people)
+    return store.save_schema(table.id, as_bought(table.schema)) if marked else table
+
+
+def planned(table, schema=None, epsilon=EPSILON):
+    return buying.plan_purchase(schema or table.schema, table.training_n, epsilon)
+
+
+@pytest.fixture
+def table(store):
+    return imported(store)
+
+
+@pytest.fixture
+def made(store, table):
+    return buying.buy(store, table, planned(table))
+
+
+def spent(store, people):
+    return [entry for entry in Ledger(store.engine).entries(people) if entry.kind == "release"]
+
+
+def test_a_purchase_is_paid_for_kept_and_said(store, table, made):
+    (entry,) = spent(store, table.people)
+    assert entry.purchase and entry.epsilon == pytest.approx(EPSILON, rel=1e-6)
+    assert 0.0 < entry.failure < entry.delta == pytest.approx(0.25e-6)
+    (record,) = purchases(store, table.people)
+    assert record.entry == entry.id and record.epsilon == entry.epsilon
+    for column in made.schema.columns:
+        if column.modelled:
+            assert column.provenance is Provenance.BOUGHT and column.declared
+            assert column.purchase.entry == entry.id
+    public = made.schema.domain()
+    assert {c.provenance for c in public.modelled} == {Provenance.BOUGHT}
+    assert Schema.model_validate_json(made.schema.model_dump_json()) == made.schema
+    assert type(public).model_validate_json(public.model_dump_json()) == public
+    assert make_plan(made.schema, table.training_n, PlanRequest(model="pearl", epsilon=1.0))
+
+
+def test_it_is_used_again_at_no_cost_by_tables_about_the_same_people(store, table, made):
+    again = imported(store)
+    assert again.people == table.people and unbought(again.schema).names
+    known = buying.bought(store, again)
+    assert known.domain() == made.schema.domain()
+    with pytest.raises(SchemaError, match="Nothing is to be bought"):
+        planned(again, known)
+    assert len(spent(store, table.people)) == 1
+
+
+def test_other_people_pay_for_themselves(store, table, made):
+    other = imported(store, people="others", rows=640)
+    assert other.people != table.people
+    assert buying.bought(store, other) == other.schema
+    with pytest.raises(RunStoreError, match="never paid for it"):
+        purchases_used(store, other.people, made.schema)
+    buying.buy(store, other, planned(other))
+    assert len(spent(store, other.people)) == 1
+
+
+def test_a_forged_domain_is_no_purchase(store, table, made):
+    age = made.schema["age"]
+    forged = age.model_copy(update={"high": 1e6})
+    forged = forged.model_copy(
+        update={"purchase": age.purchase.model_copy(update={"domain": forged.domain_digest})}
+    )
+    assert forged.provenance is Provenance.BOUGHT  # as far as the schema can tell
+    with pytest.raises(RunStoreError, match="'age' is marked as bought"):
+        purchases_used(store, table.people, made.schema.replace(forged))
+    rule = Determines(source="ward", result="smoker", mapping={}, bought=True)
+    with pytest.raises(RunStoreError, match="smoker <- ward"):
+        purchases_used(store, table.people, made.schema.model_copy(update={"rules": (rule,)}))
+
+
+def test_what_the_steward_changes_is_the_stewards(store, table, made):
+    grid = grid_of(made.schema)
+    grid.loc[grid["column"] == "age", "to"] = "130"
+    edited = schema_of(grid, made.schema)
+    age = edited["age"]
+    assert age.provenance is Provenance.STEWARD and age.source is DomainSource.DECLARED
+    assert schema_of(grid_of(made.schema), made.schema) == made.schema
+    marked = grid_of(table.schema)
+    assert set(marked.loc[marked["keep"] == "buy", "origin"]) == {"to be bought"}
+    assert schema_of(marked, table.schema) == table.schema
+    changed = made.schema.replace(made.schema["age"].model_copy(update={"high": 7e7}))
+    with pytest.raises(ValueError, match="Nobody has bought .* age"):
+        make_plan(changed, ROWS, PlanRequest(model="pearl", epsilon=1.0))
+
+
+def test_rows_are_read_after_the_debit_and_a_crash_leaves_it_spent(store, table, monkeypatch):
+    def dies(rows, *_):
+        assert len(spent(store, table.people)) == 1  # paid before anything was read
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(release, "release_schema", dies)
+        with pytest.raises(KeyboardInterrupt):
+            buying.buy(store, table, planned(table))
+    assert purchases(store, table.people) == () and buying.bought(store, table) == table.schema
+    with pytest.raises(RunStoreError, match="paid for .* confirm that another"):
+        buying.buy(store, table, planned(table))
+    assert len(spent(store, table.people)) == 1
+    buying.buy(store, table, planned(table), again=True)
+    assert len(spent(store, table.people)) == 2
+    assert len(purchases(store, table.people)) == 1  # and the lost one is not asked about again
+    keyed = as_bought(table.schema, ["ward"])
+    assert unbought(buying.bought(store, store.table(table.id)).replace(keyed["ward"])).names
+
+
+def test_nothing_is_loaded_where_the_ledger_refuses(store, table, monkeypatch):
+    monkeypatch.setattr(type(store), "load_split", None)
+    Ledger(store.engine).register(table.people, 1.0, 1e-6, n=ROWS)
+    with pytest.raises(OverBudgetError):
+        buying.buy(store, table, planned(table))
+    assert spent(store, table.people) == []
+    other = planned(table).model_copy(update={"settings": {"columns": [], "rules": [], "rows": 1}})
+    with pytest.raises(ValueError, match="something else"):
+        buying.buy(store, table, other)
+
+
+def run_like(n: int, epsilon: float, delta: float) -> Plan:
+    schema = sample_schema()
+    return make_plan(schema, n, PlanRequest(model="pearl", epsilon=epsilon, delta=delta))
+
+
+def sample_schema() -> Schema:
+    from core.table.infer import infer_schema
+
+    return infer_schema(sample_table(200))
+
+
+def test_failures_come_out_of_a_part_of_delta_that_the_first_release_sets_aside(store, table):
+    ledger = Ledger(store.engine)
+    ledger.register("first a run", 10.0, 2e-5, n=ROWS)
+    ledger.debit("first a run", run_like(ROWS, 1.0, 1e-6), "run")
+    with pytest.raises(OverBudgetError, match="set aside before their first release"):
+        ledger.debit("first a run", planned(table), "late")
+    ledger.register("first a purchase", 10.0, 2e-5, n=ROWS)
+    whole = ledger.left("first a purchase").capacity
+    costly = buying.plan_purchase(table.schema, ROWS, EPSILON, 1.1e-5)  # fails with 2.75e-6
+    ledger.debit("first a purchase", costly, "one")
+    assert ledger.left("first a purchase").capacity < whole
+    with pytest.raises(OverBudgetError, match="used up"):
+        ledger.debit("first a purchase", costly, "two")
+    bounds = as_bought(table.schema, ["age"]).model_copy(update={})
+    alone = Schema(columns=tuple(c for c in bounds.columns if c.name == "age"))
+    ledger.debit("first a run", buying.plan_purchase(alone, ROWS, 1.0), "bounds never fail")
+    assert ledger.verify()
+
+
+def test_tagged_columns_are_not_bought_and_a_purchase_settles_no_tags(store):
+    table = imported(store, marked=False)
+    tagged = as_bought(table.schema.model_copy(update={"sensitive": {"g": ("smoker",)}}))
+    table = store.save_schema(table.id, tagged)
+    made = buying.buy(store, table, planned(table))
+    request = PlanRequest(model="pearl", epsilon=1.0)
+    plan = make_plan(made.schema, ROWS, request)
+    assert Ledger(store.engine).objection(table.people, plan, made.schema.domain()) is None
+    shown = made.schema.model_copy(update={"sensitive": {"g": ("age",)}})
+    words = Ledger(store.engine).objection(
+        table.people, make_plan(shown, ROWS, request), shown.domain()
+    )
+    assert words is not None and "shows age without a shift" in words
+    Ledger(store.engine).debit(table.people, plan, "run", domain=made.schema.domain())
+    fresh = as_bought(sample_schema()).model_copy(update={"sensitive": {}})
+    renamed = fresh["age"].model_copy(update={"name": "years"})
+    only = Schema(columns=(renamed,))
+    with pytest.raises(HiddenError):
+        Ledger(store.engine).debit(
+            table.people, buying.plan_purchase(only, ROWS, 1.0), "new", domain=only_domain(only)
+        )
+
+
+def only_domain(schema: Schema):
+    from core.table.schema import Domain, DomainColumn
+
+    return Domain(columns=tuple(DomainColumn.of(column) for column in schema.columns))
+
+
+def test_the_stored_form_says_nothing_where_nothing_was_bought(store):
+    table = imported(store, marked=False)
+    text = table.schema.model_dump_json()
+    assert "purchase" not in text and "purchase" not in table.schema.domain().model_dump_json()
+    plan = make_plan(table.schema, ROWS, PlanRequest(model="pearl", epsilon=1.0))
+    assert "failure" not in plan.model_dump_json()
+    Ledger(store.engine).register("p", 3.0, 1e-5, n=ROWS)
+    assert "failure" not in json.loads(Ledger(store.engine).debit("p", plan, "r").body())
