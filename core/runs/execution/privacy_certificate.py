@@ -14,6 +14,7 @@ from typing import Any
 from core.privacy.ledger.ledger import Entry
 from core.privacy.plan import Guarantee, Phase, Plan
 from core.runs.storage.workspace import PROJECT_ROOT
+from core.table.rules import Combinations, Determines
 from core.table.schema import Column, DomainColumn, DomainSource, Kind, Provenance, Schema
 
 __all__ = [
@@ -118,7 +119,25 @@ def conditions(schema: Schema, *, n: int, inferred: bool = False) -> tuple[str, 
         ),
         "The guarantee protects one record; a person with several records gets less.",
         f"Conditional on these declared domains ({how}): {domains}.",
+        *_rules(schema, how),
         *(words for where, words in ORIGINS.items() if where in origins),
+    )
+
+
+def _rules(schema: Schema, how: str) -> tuple[str, ...]:
+    """What was declared true of every row, with the labels that it publishes."""
+    if not schema.rules:
+        return ()
+    words = []
+    for rule in schema.rules:
+        listed: list[str] = []
+        if isinstance(rule, Determines) and not rule.bought:
+            listed = [f"{source}: {result}" for source, result in (rule.mapping or {}).items()]
+        if isinstance(rule, Combinations) and not rule.bought:
+            listed = [" · ".join(labels) for labels in rule.allowed or ()]
+        words.append(rule.text + (f" ({'; '.join(listed)})" if listed else ""))
+    return (
+        f"Conditional on these rules ({how}), which every synthetic row keeps: {'. '.join(words)}.",
     )
 
 
