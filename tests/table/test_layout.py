@@ -22,9 +22,9 @@ from tests.table.layouts import ORDERED, PERSON, STAY, TOTAL, domains, drawn, fa
 
 
 @settings(max_examples=25, deadline=None)
-@given(domain=domains(), seed=st.integers(0, 10**6))
-def test_every_synthetic_row_keeps_every_rule(domain: Domain, seed: int) -> None:
-    assert faults(made(domain, 60, seed), domain) == []
+@given(domain=domains(), seed=st.integers(0, 10**6), rows=st.sampled_from([1, 60]))
+def test_every_synthetic_row_keeps_every_rule(domain: Domain, seed: int, rows: int) -> None:
+    assert faults(made(domain, rows, seed), domain) == []
 
 
 @settings(max_examples=12, deadline=None)
@@ -53,6 +53,23 @@ def test_rows_that_break_every_rule_are_moved_inside(domain: Domain, seed: int) 
     seen = layout.to_model(wrong, layouts.people_of(wrong))
     codec = Codec(layout.domain)
     assert faults(layout.from_model(codec.decode_codes(codec.encode(seen)), 0), domain) == []
+
+
+def test_what_is_missing_together_is_so_in_a_single_row_too() -> None:
+    domain = schema((layouts.TOGETHER,)).domain()
+    layout = Layout(domain)
+    for seed in range(20):
+        assert faults(layout.from_model(drawn(layout.domain, 1, seed), 0), domain) == []
+
+
+def test_several_columns_together_say_whose_a_row_is_whatever_their_kind() -> None:
+    person = Person(columns=("net", "code", "who"), rows=3)
+    open_schema = schema((), person).replace(schema()["who"].model_copy(update={"source": "drop"}))
+    domain = open_schema.domain()
+    assert not {"net", "code", "who"} & {column.name for column in domain.modelled}
+    table = made(domain, 60)
+    assert list(table.columns) == [column.name for column in domain.columns]
+    assert table.groupby(["net", "code"]).ngroups == table["net"].nunique() < 60
 
 
 def test_breaches_are_counted_by_rule() -> None:
