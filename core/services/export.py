@@ -20,6 +20,7 @@ from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
 from core.table.io.write import csv_text, write_csv
+from core.table.schema import Schema
 
 __all__ = [
     "certificate_text",
@@ -31,6 +32,10 @@ __all__ = [
 ]
 
 TEXT = ("str", "string", "object", "category")  # types of columns that spreadsheets could run
+VARYING = (
+    "how many rows a person has is kept; how their values depend on each other, and in what order "
+    "they follow, is not"
+)
 ESCAPED = "text that begins with =, +, -, @, a tab or a line break has an apostrophe in front"
 MODEL_ENDINGS = (".json", ".safetensors")  # what models save; nothing else goes into a ZIP
 
@@ -102,6 +107,8 @@ def model_zip(store: RunStore, run: RunRecord) -> bytes:
 def dictionary(run: RunRecord, *, escaped: bool = False) -> pd.DataFrame:
     """One row a column: name, type, what may stand in it and where that was taken from.
 
+    Where rules or persons are declared it also says what holds in every row and what does not.
+
     Args:
       run: whose.
       escaped: whether the file it goes with was made safe for spreadsheets; its text columns then
@@ -117,9 +124,25 @@ def dictionary(run: RunRecord, *, escaped: bool = False) -> pd.DataFrame:
                 "known": origin(c),
             }
             | ({"in the file": ESCAPED if c.dtype in TEXT else ""} if escaped else {})
+            | ({"kept": _kept(run.schema, c.name)} if run.schema.rules or run.schema.person else {})
             for c in run.schema.domain().columns
         ]
     )
+
+
+def _kept(schema: Schema, name: str) -> str:
+    """What every row or every person keeps about a column, and what is not kept, in words."""
+    words = [f"in every row: {rule.text}" for rule in schema.rules if name in rule.columns]
+    person = schema.person
+    if person is None or not person.grouped:
+        return "; ".join(words)
+    if name in person.columns:
+        words.append("the same in the rows of a person, made up")
+    elif name in person.constant:
+        words.append("one value for a person")
+    else:
+        words.append(VARYING if name != person.order else f"rows of a person rise by it; {VARYING}")
+    return "; ".join(words)
 
 
 def dictionary_text(run: RunRecord, *, escaped: bool = False) -> str:

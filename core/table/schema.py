@@ -178,6 +178,7 @@ class Schema(BaseModel):
                     f"The sensitive group '{group}' names columns that are dropped, text or "
                     f"identifiers: {', '.join(lost)}. Untag them; they reveal no distribution."
                 )
+        self._check_keys()
         public = tuple(self._public(column) for column in remaining)
         Steps.of(
             public,
@@ -193,6 +194,17 @@ class Schema(BaseModel):
             rules=self.rules,
             sensitive=self.sensitive,
         )
+
+    def _check_keys(self) -> None:
+        """Refuse to learn what only says whose a row is."""
+        keys = () if self.person is None else self.person.columns
+        tagged = [name for names in self.sensitive.values() for name in names]
+        for name in (self.target, *tagged):
+            if name in keys:
+                raise SchemaError(
+                    f"Column '{name}' says whose a row is and is made up anew, so it is neither a "
+                    "target nor hidden. Choose another."
+                )
 
     def _public(self, column: SchemaColumn) -> DomainColumn:
         """The part of a column that may leave; who a row is of is said by made-up values."""

@@ -351,3 +351,31 @@ def test_formulas_are_made_inert_on_request(
     assert last_line(capsys.readouterr().out)["formulas_escaped"] is True
     text = (tmp_path / "out.csv").read_text()
     assert text.startswith("'=a,n\n") and "\n=" not in text and "'-" not in text
+
+
+@pytest.mark.usefixtures("home")
+def test_rules_are_read_suggested_and_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, out = tmp_path / "money.csv", tmp_path / "out.csv"
+    count = pd.Series(range(240))
+    frame = pd.DataFrame({"code": ["a", "a", "b", "c"] * 60, "net": count % 97, "tax": count % 53})
+    frame["label"] = frame["code"].str.upper()
+    frame.loc[0, "label"] = "C"
+    frame["total"] = frame["net"] + frame["tax"]
+    frame.to_csv(table, index=False)
+    assert main(["schema", str(table), "--out", str(tmp_path / "s.json")]) == 0
+    spoken = capsys.readouterr().err
+    assert "--rule 'label <- code'" in spoken and "--rule 'total = net + tax'" in spoken
+    command = ["synth", str(table), "--model", "pearl", "--epsilon", "1", "--out", str(out), *FEW]
+    command += ["--rule", "label <- code", "--rule", "total = net + tax"]
+    assert main([*command, "--schema", str(tmp_path / "s.json")]) == 2
+    assert "declare or buy which label each code has" in capsys.readouterr().err
+    assert main([*command, "--declare-public"]) == 0
+    spoken = capsys.readouterr().err
+    assert "read from the rows and declared" in spoken and "1 of 240 is moved inside" in spoken
+    made = pd.read_csv(out)
+    assert (made["total"] == made["net"] + made["tax"]).all()
+    assert (made["label"] == made["code"].str.upper()).all()
+    assert main([*command, "--declare-public", "--rule", "net < tax"]) == 2
+    assert "is no rule" in capsys.readouterr().err

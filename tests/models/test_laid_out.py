@@ -18,6 +18,7 @@ from core.privacy.guarded import PrivateTable
 from core.services.planning import PlanRequest, make_plan
 from core.table.codec import Codec
 from core.table.layout.layout import Layout
+from core.table.person_rows import encoded_records
 from tests.contract.fits import IDS, QUICK, fit, quick_fit
 from tests.models.tables import Watcher
 from tests.table.layouts import (
@@ -41,11 +42,12 @@ def fitted(model: str) -> tuple[LaidOut, Watcher]:
     """A quick fit of rows that keep the rules, as a run makes it."""
     domain = SCHEMA.domain()
     layout, table = Layout(domain), made(domain, N)
-    plan = make_plan(SCHEMA, N, PlanRequest(model=model, epsilon=1.0, settings=QUICK[model]))
-    codes = Codec(layout.domain).encode(layout.to_model(table, people_of(table)))
+    codes, people = encoded_records(table, layout, SCHEMA.person)
+    assert people is not None
+    plan = make_plan(SCHEMA, people.n, PlanRequest(model=model, epsilon=1.0, settings=QUICK[model]))
     watcher = Watcher()
     with tempfile.TemporaryDirectory() as folder:
-        door = PrivateTable(codes, layout.domain, plan)
+        door = PrivateTable(codes, layout.domain, plan, people=people)
         inner = fit(door, plan, Path(folder), previewed(watcher, layout))
     outer = laid_out(inner, layout)
     assert isinstance(outer, LaidOut)

@@ -18,6 +18,7 @@ from core.table.buying import Unbought, unbought
 from core.table.column import MAX_CATEGORIES
 from core.table.raw_rows import read_raw
 from core.table.rules import Combinations, Determines
+from core.table.person import Person
 from core.table.schema import DomainSource, Kind, Schema, SchemaColumn
 
 KINDS = {"x": Kind.NUMBER, "k": Kind.INTEGER, "day": Kind.DATETIME}
@@ -57,7 +58,8 @@ def schema_for(frame: pd.DataFrame, **kinds: Kind) -> Schema:
 
 def planned(schema: Schema, n: int, epsilon: float, rows: int = 1) -> tuple[Unbought, Plan]:
     wanted = unbought(schema)
-    return wanted, plan_schema(wanted, n, Budget(epsilon=epsilon, delta=DELTA), rows=rows)
+    unit = None if rows == 1 else Person(columns=("who",), rows=rows)
+    return wanted, plan_schema(wanted, n, Budget(epsilon=epsilon, delta=DELTA), unit=unit)
 
 
 def buy(frame: pd.DataFrame, schema: Schema, epsilon: float, seed: int = 1) -> Released:

@@ -22,9 +22,9 @@ from tests.table.layouts import ORDERED, PERSON, STAY, TOTAL, domains, drawn, fa
 
 
 @settings(max_examples=25, deadline=None)
-@given(domain=domains(), seed=st.integers(0, 10**6))
-def test_every_synthetic_row_keeps_every_rule(domain: Domain, seed: int) -> None:
-    assert faults(made(domain, 60, seed), domain) == []
+@given(domain=domains(), seed=st.integers(0, 10**6), rows=st.sampled_from([1, 60]))
+def test_every_synthetic_row_keeps_every_rule(domain: Domain, seed: int, rows: int) -> None:
+    assert faults(made(domain, rows, seed), domain) == []
 
 
 @settings(max_examples=12, deadline=None)
@@ -53,6 +53,23 @@ def test_rows_that_break_every_rule_are_moved_inside(domain: Domain, seed: int) 
     seen = layout.to_model(wrong, layouts.people_of(wrong))
     codec = Codec(layout.domain)
     assert faults(layout.from_model(codec.decode_codes(codec.encode(seen)), 0), domain) == []
+
+
+def test_what_is_missing_together_is_so_in_a_single_row_too() -> None:
+    domain = schema((layouts.TOGETHER,)).domain()
+    layout = Layout(domain)
+    for seed in range(20):
+        assert faults(layout.from_model(drawn(layout.domain, 1, seed), 0), domain) == []
+
+
+def test_several_columns_together_say_whose_a_row_is_whatever_their_kind() -> None:
+    person = Person(columns=("net", "code", "who"), rows=3)
+    open_schema = schema((), person).replace(schema()["who"].model_copy(update={"source": "drop"}))
+    domain = open_schema.domain()
+    assert not {"net", "code", "who"} & {column.name for column in domain.modelled}
+    table = made(domain, 60)
+    assert list(table.columns) == [column.name for column in domain.columns]
+    assert table.groupby(["net", "code"]).ngroups == table["net"].nunique() < 60
 
 
 def test_breaches_are_counted_by_rule() -> None:
@@ -126,6 +143,23 @@ def test_constant_columns_of_a_person_are_near_those_that_its_rows_were_drawn_wi
     assert np.abs(days / 40.0 - table["net"]).max() < 5  # of 82
 
 
+def test_people_of_very_many_rows_are_counted_in_bins_and_use_candidates_again() -> None:
+    person = Person(columns=("who",), rows=50, constant=("sex",))
+    domain = schema((), person).domain()
+    layout = Layout(domain)
+    labels = layout.domain.columns[-1].categories
+    assert labels[:2] == ("1", "2") and labels[-1] == "31–50"
+    sizes = pd.Series(np.repeat([1, 12, 50, 90], [1, 12, 50, 90]))
+    seen = layout.to_model(drawn(domain, len(sizes), 0), sizes.to_numpy())
+    assert seen["rows per person"].value_counts()[["1", "11–15", "31–50"]].tolist() == [1, 12, 140]
+    few = drawn(layout.domain, 40, 0).assign(**{"rows per person": "31–50"})
+    table = layout.from_model(few, 0, 400)
+    people = table.groupby("who").size()
+    assert len(table) == 400 and people.iloc[:-1].between(31, 50).all()
+    assert layout.lacking(few, 400) > 0
+    assert layout.lacking(pd.concat([few] * 500), 400) == 0  # many more are not drawn
+
+
 @pytest.mark.parametrize(
     ("rules", "words"),
     [
@@ -163,6 +197,7 @@ def test_rules_have_no_say_over_the_target_hidden_columns_and_what_is_constant()
         ({"target": "label"}, "turn it round"),
         ({"sensitive": {"g": ("label",)}}, "tagged"),
         ({"person": Person(columns=("who",), rows=2, constant=("label",))}, "one value for a"),
+        ({"person": Person(columns=("sex",), rows=2), "target": "sex"}, "says whose a row is"),
     ):
         with pytest.raises(SchemaError, match=words):
             plain.model_copy(update=change).domain()

@@ -20,7 +20,7 @@ import pandas as pd
 from core.models.events import Emitter, Observe, Wish
 from core.models.laid_out import LaidOut
 from core.models.registry import synthesizer
-from core.models.synthesizer import Synthesizer
+from core.models.synthesizer import Fitted, Synthesizer
 from core.privacy.accounting.accountant import guarantee
 from core.privacy.ledger.ledger import Entry, Ledger
 from core.privacy.plan import Guarantee, Phase
@@ -156,14 +156,7 @@ def execute(
         attempts=attempts.used,
         bought=bought,
     )
-    baseline = attempts.fitted.baseline
-    if baseline is not None:
-        _write_table(job.artefacts, BASELINE_TABLE, baseline.sample(job.rows, seed=job.seed))
-    _write_table(job.artefacts, SYNTHETIC_TABLE, synthetic)
-    modelled = synthetic
-    if isinstance(attempts.fitted, LaidOut):
-        modelled = attempts.fitted.inner.sample(job.rows, seed=job.seed)
-        _write_table(job.artefacts, MODELLED_TABLE, modelled)
+    modelled = _write_tables(job, attempts.fitted, synthetic)
     with job.artefacts.replacing(PRIVACY_CERTIFICATE) as file:
         file.write(json.dumps(certificate, indent=1, ensure_ascii=False).encode())
     return Outcome(
@@ -188,6 +181,19 @@ def _debit(job: Job, store: RunStore) -> Entry:
         allow_non_private=job.allow_non_private,
         shift_words=job.shift_words,
     )
+
+
+def _write_tables(job: Job, fitted: Fitted, synthetic: pd.DataFrame) -> pd.DataFrame:
+    """Keep the synthetic table and those beside it; gives the rows in what models see."""
+    if fitted.baseline is not None:
+        table = fitted.baseline.sample(job.rows, seed=job.seed)
+        _write_table(job.artefacts, BASELINE_TABLE, table)
+    modelled = synthetic
+    if isinstance(fitted, LaidOut):
+        modelled = fitted.inner.sample(job.rows, seed=job.seed)
+        _write_table(job.artefacts, MODELLED_TABLE, modelled)
+    _write_table(job.artefacts, SYNTHETIC_TABLE, synthetic)
+    return modelled
 
 
 def _write_table(artefacts: ArtefactStore, name: str, frame: pd.DataFrame) -> None:

@@ -16,6 +16,7 @@ from core.privacy.plan import Guarantee, Phase, Plan
 from core.runs.accounts.purchases import PurchaseRecord
 from core.runs.storage.workspace import PROJECT_ROOT
 from core.table.person import Person
+from core.table.rules import Combinations, Determines
 from core.table.schema import Column, DomainColumn, DomainSource, Kind, Provenance, Schema
 
 __all__ = [
@@ -126,6 +127,7 @@ def conditions(schema: Schema, *, n: int, inferred: bool = False) -> tuple[str, 
         ),
         _unit(schema.person),
         f"Conditional on these declared domains ({how}): {domains}.",
+        *_rules(schema, how),
         *(words for where, words in ORIGINS.items() if where in origins),
     )
 
@@ -156,6 +158,23 @@ def _unit(person: Person | None) -> str:
         f"The guarantee holds {person.words}: rows that agree in {who} are one person's. Of who "
         f"has more than {person.rows}, the others were left out. Rows that do not say who they "
         "are of count as one person together; somebody found under two keys is two people."
+    )
+
+
+def _rules(schema: Schema, how: str) -> tuple[str, ...]:
+    """What was declared true of every row, with the labels that it publishes."""
+    if not schema.rules:
+        return ()
+    words = []
+    for rule in schema.rules:
+        listed: list[str] = []
+        if isinstance(rule, Determines) and not rule.bought:
+            listed = [f"{source}: {result}" for source, result in (rule.mapping or {}).items()]
+        if isinstance(rule, Combinations) and not rule.bought:
+            listed = [" · ".join(labels) for labels in rule.allowed or ()]
+        words.append(rule.text + (f" ({'; '.join(listed)})" if listed else ""))
+    return (
+        f"Conditional on these rules ({how}), which every synthetic row keeps: {'. '.join(words)}.",
     )
 
 

@@ -136,7 +136,8 @@ class Steps:
     def fill(self, frame: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
         """Synthetic rows in which columns are missing together, as the rules say.
 
-        Where the first of them is present, another that is missing gets a value of another row.
+        Where the first of them is present, another that is missing gets a value of another row; if
+        no row has one, all of them are missing everywhere.
 
         Args:
           frame: n ≥ 1 rows as models see them.
@@ -146,11 +147,12 @@ class Steps:
         filled = {name: frame[name] for name in frame.columns}
         for names in self.together:
             absent = frame[names[0]].isna().to_numpy()
-            for name in names[1:]:
+            absent = absent | any(frame[name].isna().all() for name in names)
+            for name in names:
                 cells, present = frame[name], np.flatnonzero(frame[name].notna().to_numpy())
                 take = np.arange(len(frame))
                 gaps = np.flatnonzero(cells.isna().to_numpy() & ~absent)
-                take[gaps] = random.choice(present, len(gaps)) if len(present) else gaps
+                take[gaps] = random.choice(present, len(gaps)) if len(gaps) else gaps
                 cells = cells.iloc[take].reset_index(drop=True)
                 filled[name] = _rewritten(cells, by_name[name], absent=absent)
         return pd.DataFrame(filled)
