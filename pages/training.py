@@ -53,7 +53,8 @@ def _show(run: RunRecord) -> None:
         shared.STATE_BADGES[run.state].show()
         shared.privacy_badge(run)
         st.caption(
-            f"{plain(run.title)} · {run.plan.n:,} real {run.plan.records} · {run.rows:,} synthetic rows"
+            f"{plain(run.title)} · {run.plan.n:,} real {run.plan.records} · "
+            f"{run.rows:,} synthetic rows"
         )
     if run.state is State.RUNNING:
         _progress(run)

@@ -84,7 +84,8 @@ def _certificate(table: TableRecord, epsilon: float, shift: float) -> float | No
     """The ε of each group's certificate, or None."""
     if not groups_of(table.training_n):
         st.caption(
-            f"A private certificate needs {GROUP} {table.records} at least. You will see the inside check."
+            f"A private certificate needs {GROUP} {table.records} at least. You will see the "
+            "inside check."
         )
         return None
     paid = st.radio(
