@@ -13,7 +13,8 @@ from sqlalchemy import Column, Integer, MetaData, String, Table, Text
 
 __all__ = ["GENESIS", "ChainReport", "Entry", "Left", "check_chain", "entries_table"]
 
-LATER = ("columns", "groups", "shift", "domain_digest", "words", "statements")  # not in older ones
+# not in older ones
+LATER = ("columns", "groups", "shift", "domain_digest", "words", "statements", "unit")
 GENESIS = "0" * 64  # what the first entry calls the hash before it
 
 entries_table = Table(
@@ -50,6 +51,7 @@ class Entry(BaseModel):
       words: what the steward wrote, when the entry needed it.
       statements: what certificates must repeat, each with what it is about ("people", "shift" or
         "limit"); see `core.privacy.ledger.shift_consistency`.
+      unit: whom a release protects, see `Person.words`; empty where nobody said, which is a row.
       hash: SHA-256 of everything above. What is left at its default is not part of it, so entries
         of older versions keep their hash.
     """
@@ -73,6 +75,7 @@ class Entry(BaseModel):
     domain_digest: str = Field(default="", alias="frame")
     words: str = ""
     statements: tuple[tuple[str, str], ...] = ()
+    unit: str = ""
     hash: str = ""
 
     @property

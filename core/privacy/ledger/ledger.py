@@ -166,6 +166,7 @@ class Ledger:
                 epsilon=epsilon if math.isfinite(epsilon) else None,
                 delta=plan.budget.delta,
                 rho=rho,
+                unit="" if plan.unit is None else plan.unit.words,
                 words=_confirmation(known, scope, words),
                 **vars(scope),
             )
