@@ -1,6 +1,7 @@
 """Audits: bounds that hold, attacks that see what is there, and do not see what is not."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from core.cli.main import main
 from core.models.planning import plan_fit
 from core.models.registry import cards, synthesizer
 from core.privacy.plan import Budget
+from core.table.person_rows import PersonRows
 
 IDS = [card.id for card in cards()]
 SMALL = Sizes(canaries=64, records=128, repeats=60, alone_repeats=500, sampled_repeats=60)
@@ -203,11 +205,22 @@ def test_a_refuted_claim_ends_with_one(capsys, monkeypatch):
 @pytest.mark.parametrize(
     "wrong",
     [["--model", "none", "--epsilon", "1"], ["--model", "pearl", "--epsilon", "inf"],
-     ["--model", "pearl", "--epsilon", "1", "--canaries", "2"]],
+     ["--model", "pearl", "--epsilon", "1", "--canaries", "2"],
+     ["--model", "pearl", "--epsilon", "1", "--rows-per-person", "0"]],
 )  # fmt: skip
 def test_what_cannot_be_audited_is_one_line(wrong, capsys):
     assert main(["audit", *wrong]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_people_of_several_rows_are_attacked_as_people(monkeypatch):
+    trial = Trial("pearl", 1.0, seed=3, sizes=replace(SMALL, rows=10))
+    assert trial.nobody_else().lower_bound <= 1.0
+    assert trial._prepared["nobody else"].plan.unit.rows == 10
+    weights = property(lambda people: np.ones(people.offsets[-1], "f4"))
+    monkeypatch.setattr(PersonRows, "weights", weights)  # broken: each row counts as one
+    trial._prepared.clear()
+    assert trial.nobody_else().lower_bound > 1.0
 
 
 def test_an_audit_is_refuted_only_above_its_claim():

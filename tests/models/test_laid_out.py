@@ -16,7 +16,6 @@ from core.models.registry import load_fitted
 from core.models.synthesizer import Fitted
 from core.privacy.guarded import PrivateTable
 from core.services.planning import PlanRequest, make_plan
-from core.table.codec import Codec
 from core.table.layout.layout import Layout
 from core.table.person_rows import encoded_records
 from tests.contract.fits import IDS, QUICK, fit, quick_fit
@@ -29,7 +28,6 @@ from tests.table.layouts import (
     TOTAL,
     faults,
     made,
-    people_of,
     schema,
 )
 

@@ -16,9 +16,9 @@ from core.privacy.meter import Meter
 from core.privacy.plan import Budget, Plan
 from core.table.buying import Unbought, unbought
 from core.table.column import MAX_CATEGORIES
+from core.table.person import Person
 from core.table.raw_rows import read_raw
 from core.table.rules import Combinations, Determines
-from core.table.person import Person
 from core.table.schema import DomainSource, Kind, Schema, SchemaColumn
 
 KINDS = {"x": Kind.NUMBER, "k": Kind.INTEGER, "day": Kind.DATETIME}

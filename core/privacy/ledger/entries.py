@@ -14,7 +14,9 @@ from sqlalchemy import Column, Integer, MetaData, String, Table, Text
 __all__ = ["GENESIS", "PURCHASE", "ChainReport", "Entry", "Left", "check_chain", "entries_table"]
 
 # not in older ones
-LATER = ("columns", "groups", "shift", "domain_digest", "words", "statements", "failure")
+LATER = (
+    "columns", "groups", "shift", "domain_digest", "words", "statements", "failure", "unit",
+)  # fmt: skip
 PURCHASE = "schema"  # what stands for a model where bounds and lists were bought
 GENESIS = "0" * 64  # what the first entry calls the hash before it
 
@@ -54,6 +56,7 @@ class Entry(BaseModel):
         "limit"); see `core.privacy.ledger.shift_consistency`.
       failure: the part of a release's δ that its divergence does not cover: the probability that
         it shows what one person alone holds.
+      unit: whom a release protects, see `Person.words`; empty where nobody said, which is a row.
       hash: SHA-256 of everything above. What is left at its default is not part of it, so entries
         of older versions keep their hash.
     """
@@ -78,6 +81,7 @@ class Entry(BaseModel):
     words: str = ""
     statements: tuple[tuple[str, str], ...] = ()
     failure: float = 0.0
+    unit: str = ""
     hash: str = ""
 
     @property

@@ -168,6 +168,7 @@ class Ledger:
                 delta=plan.budget.delta,
                 rho=rho,
                 failure=plan.failure,
+                unit="" if plan.unit is None else plan.unit.words,
                 words=_confirmation(known, scope, words),
                 **vars(scope),
             )

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from core.privacy.ledger.entries import Entry
 from core.privacy.plan import Plan
+from core.table.person import Person
 from core.table.schema import Column, Domain
 
 __all__ = ["MAX_WORDS", "NO_OTHER_ACCOUNT", "ReleaseScope", "objection", "statements"]
@@ -29,7 +30,12 @@ MEASURED = (
     "two shifts at strengths .40 and .95 extrapolate to the real distribution: distance .067 and "
     ".134 became .019"
 )
+ROW_UNITS = {"", Person(rows=1).words}
 WAY_OUT = "Nothing was spent."
+ROWS_AND_PEOPLE = (
+    "Some releases about these people protect rows, not people, so what all of them reveal "
+    "together is within the account's limit for each row, and for nobody who has several."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,6 +179,9 @@ def statements(entries: Sequence[Entry], n: int) -> tuple[tuple[str, str], ...]:
 
 
 def _said(entries: Sequence[Entry], n: int) -> Iterator[tuple[str, str]]:
+    units = {entry.unit for entry in entries if entry.kind == "release" and entry.private}
+    if units & ROW_UNITS and units - ROW_UNITS:
+        yield "limit", ROWS_AND_PEOPLE
     for entry in entries:
         if entry.kind == "account" and entry.delta * n >= 1.0:  # opened with fewer records
             yield (

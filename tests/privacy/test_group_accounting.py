@@ -1,0 +1,167 @@
+"""What m rows of a person cost where nobody can put them together."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import logsumexp
+
+from core.privacy.accounting.accountant import epsilon, guarantee, renyi
+from core.privacy.accounting.groups import mixture_renyi, replaced_renyi
+from core.privacy.ledger.ledger import Ledger
+from core.privacy.plan import Budget, Phase, Plan, for_group
+from core.privacy.planning import planned
+from core.runs.storage.database import create_tables, open_engine
+from core.table.person import Person
+from tests.privacy import toys
+
+DELTA = 1e-6
+SAMPLED = toys.phase("sgd", 4.0, sampling_rate=0.05, count=100)
+ALL_KINDS = (
+    toys.phase("sgd", 1.3, sampling_rate=0.05, count=200),
+    toys.phase("sum", 6.0),
+    toys.phase("count", 20.0, mechanism="laplace"),
+    toys.phase("pick", 0.0, mechanism="zcdp", rho=1e-3, count=5),
+)
+
+
+def test_one_row_costs_what_it_cost_to_the_last_digit() -> None:
+    for rows in ({}, {"rows": 1}):
+        assert epsilon(ALL_KINDS, DELTA, **rows) == (3.530981383950309, "PLD")
+        assert epsilon(ALL_KINDS, DELTA, "replace-one", **rows)[0] == 5.981840041871206
+        assert renyi(ALL_KINDS, 12.3, **rows) == 81.96789150251571
+        assert epsilon(ALL_KINDS[1:2] * 3, DELTA, **rows)[0] == 1.2390207071199664
+
+
+@pytest.mark.parametrize("phase", ALL_KINDS[1:], ids=lambda phase: phase.mechanism)
+@pytest.mark.parametrize("rows", [2, 7])
+def test_noise_for_a_group_makes_it_cost_what_one_did(phase: Phase, rows: int) -> None:
+    alone, wider = epsilon([phase], DELTA)[0], for_group(phase, rows)
+    assert epsilon([wider], DELTA, rows=rows)[0] == pytest.approx(alone, rel=1e-9)
+    assert epsilon([phase], DELTA, rows=rows)[0] > 1.5 * alone
+    assert for_group(phase, 1) is phase
+
+
+def test_epsilon_grows_with_the_rows_of_a_person() -> None:
+    quiet = [toys.phase("sgd", 20.0, sampling_rate=0.05, count=100)]
+    zero_out = [epsilon(quiet, DELTA, rows=m)[0] for m in (1, 2, 4, 8)]
+    replace = [epsilon(quiet, DELTA, "replace-one", rows=m)[0] for m in (2, 4, 8)]
+    orders = [renyi(quiet, 9.5, rows=m) for m in (1, 2, 4, 8)]
+    for rising in (zero_out, replace, orders):
+        assert all(b > a for a, b in itertools.pairwise(rising))
+    assert all(r > z for r, z in zip(replace, zero_out[1:], strict=True))
+
+
+def simple(phase: Phase, rows: int) -> Phase:
+    """The bound anybody can prove: any of the rows comes, and then moves the sum by all of them."""
+    assert phase.sampling_rate is not None
+    return phase.model_copy(
+        update={
+            "noise_multiplier": phase.noise_multiplier / rows,
+            "sampling_rate": 1.0 - (1.0 - phase.sampling_rate) ** rows,
+        }
+    )
+
+
+@pytest.mark.parametrize("rows", [2, 5])
+def test_the_mixture_is_never_worse_than_the_simple_bound(rows: int) -> None:
+    assert epsilon([SAMPLED], DELTA, rows=rows)[0] < epsilon([simple(SAMPLED, rows)], DELTA)[0]
+    for order in (2.0, 5.5, 20.0):
+        assert renyi([SAMPLED], order, rows=rows) < renyi([simple(SAMPLED, rows)], order)
+
+
+@pytest.mark.parametrize(("sigma", "rate", "rows"), [(2.0, 0.1, 3), (0.8, 0.3, 2), (9.0, 0.02, 12)])
+def test_divergences_of_a_group_agree_with_sums_over_who_came(
+    sigma: float, rate: float, rows: int
+) -> None:
+    """∫ P²/Q is Σ p_j p_k e^(jk/σ²), and so on for three; a person of one row is the library's."""
+    count = np.arange(rows + 1)
+    p = stats.binom.pmf(count, rows, rate)
+    pairs = np.log(np.sum(np.outer(p, p) * np.exp(np.outer(count, count) / sigma**2)))
+    j, k, i = np.meshgrid(count, count, count)
+    triple = p[j] * p[k] * p[i] * np.exp((j * k + k * i + i * j) / sigma**2)
+    found = mixture_renyi([2.0, 3.0], sigma, rate, rows)
+    assert found == pytest.approx([pairs, math.log(triple.sum()) / 2.0], rel=1e-8)
+    one = toys.phase("sgd", sigma, sampling_rate=rate)
+    assert float(mixture_renyi([3.0], sigma, rate, 1)[0]) == pytest.approx(renyi([one], 3.0))
+
+
+def test_swapping_all_rows_of_a_person_is_bounded_by_way_of_nobody() -> None:
+    """The worst pair there is in one dimension: the rows push one way, or the other."""
+    sigma, rate, rows, order = 2.0, 0.2, 3, 4.0
+    x = np.linspace(-40, 40, 40_001)
+    p = stats.binom.pmf(np.arange(rows + 1), rows, rate)
+    there = sum(w * stats.norm.pdf(x, k, sigma) for k, w in enumerate(p))
+    back = there[::-1]
+    logs = order * np.log(there) + (1.0 - order) * np.log(back)
+    worst = float(logsumexp(logs)) + math.log(x[1] - x[0])
+    assert worst / (order - 1) <= replaced_renyi([order], sigma, rate, rows)[0]
+
+
+def test_an_order_out_of_reach_counts_as_infinite() -> None:
+    assert mixture_renyi([2.0, 1e6], 1.0, 0.1, 3)[1] == math.inf
+    assert mixture_renyi([1e6], 1.0, 0.1, 3)[0] == math.inf
+
+
+# -- plans and the ledger --------------------------------------------------------------------------
+
+
+def plan_of(unit: Person | None) -> Plan:
+    def phases(scale: float) -> tuple[Phase, ...]:
+        return (toys.phase("sum", scale, count=3),)
+
+    fixed, added = toys.phase("pick", 40.0), toys.phase("look", 30.0)
+    budget = Budget(epsilon=1.0, delta=DELTA)
+    return planned("toy", 1000, budget, phases, fixed=(fixed,), added=(added,), unit=unit)
+
+
+def test_a_plan_for_a_group_meets_its_budget_and_pays_for_all_of_it(tmp_path) -> None:
+    alone, group = plan_of(None), plan_of(Person(rows=3))
+    keyed = plan_of(Person(columns=("who",), rows=3))
+    assert keyed.phases == alone.phases and keyed.guarantee == alone.guarantee
+    assert (alone.rows_of_one, group.rows_of_one, keyed.rows_of_one) == (1, 3, 1)
+    assert (alone.most_rows, group.most_rows, keyed.most_rows) == (1, 1, 3)
+    assert 0.99 < group.guarantee.epsilon <= 1.0
+    assert epsilon(group.charged, DELTA)[0] < 0.5  # what each row gets
+    for phase in alone.phases:
+        wider = group.phase(phase.name).noise_multiplier / phase.noise_multiplier
+        assert wider == pytest.approx(3.0)
+    engine = open_engine(f"sqlite:///{tmp_path}/ledger.db")
+    create_tables(engine)
+    ledger = Ledger(engine)
+    for name, plan in (("a", alone), ("g", group)):
+        entry = ledger.debit(name, plan, name, limit=(10.0, 2e-5))
+        order = 1.0 + 2.0 * math.log(5e4) / 10.0
+        assert entry.rho == pytest.approx(renyi(plan.charged, order, rows=plan.rows_of_one))
+        assert entry.epsilon == pytest.approx(1.0, rel=1e-2)
+        assert entry.unit == ("" if plan.unit is None else "per person, at most 3 rows")
+
+
+def test_an_account_of_rows_and_of_people_says_so(tmp_path) -> None:
+    engine = open_engine(f"sqlite:///{tmp_path}/ledger.db")
+    create_tables(engine)
+    ledger, people = Ledger(engine), plan_of(Person(columns=("who",), rows=3))
+    for run, plan in (("1", people), ("2", people), ("3", plan_of(None)), ("4", people)):
+        entry = ledger.debit("a", plan, run, limit=(10.0, 2e-5))
+        said = [words for about, words in entry.statements if about == "limit"]
+        assert any("protect rows, not people" in words for words in said) is (run in "34")
+    assert ledger.verify()
+
+
+def test_the_stored_form_names_a_unit_only_where_there_is_one() -> None:
+    alone, group = plan_of(None), plan_of(Person(rows=3))
+    assert "unit" not in alone.model_dump() and "unit" not in alone.model_dump_json()
+    for plan in (alone, group):
+        again = Plan.model_validate_json(plan.model_dump_json())
+        assert again == plan and again.digest == plan.digest
+    assert group.unit == Person(rows=3) and group.digest != alone.digest
+
+
+def test_a_claim_is_made_for_the_whole_group() -> None:
+    claim = guarantee([SAMPLED], DELTA, rows=3)
+    assert claim.epsilon == epsilon([SAMPLED], DELTA, rows=3)[0]
+    assert claim.epsilon_replace == epsilon([SAMPLED], DELTA, "replace-one", rows=3)[0]

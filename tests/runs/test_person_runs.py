@@ -1,0 +1,149 @@
+"""People in a workspace: how many there are, what runs are for, what certificates say."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+from sqlalchemy import update
+
+from core.models.planning import plan_fit
+from core.privacy.guarded import PrivateTable
+from core.privacy.plan import Budget
+from core.quality.report.outside import ONE_VOTE, outside_report
+from core.runs.execution.job import Job
+from core.runs.execution.noisy_scores import cells_key, count_synthetic
+from core.runs.execution.pipeline import execute
+from core.runs.execution.privacy_certificate import conditions
+from core.runs.storage.artefacts import LocalArtefacts
+from core.runs.storage.database import TableRow
+from core.runs.storage.errors import RunStoreError
+from core.services import tables
+from core.table.person import Person
+from core.table.schema import Column, Kind, Schema, SchemaError
+from tests.runs import toy
+
+PEOPLE = 60
+PERSON = Person(columns=("who",), rows=2)
+
+
+@pytest.fixture
+def schema(schema: Schema) -> Schema:
+    who = Column(name="who", kind=Kind.IDENTIFIER)
+    return Schema(columns=(who, *schema.columns), person=PERSON)
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    who = [i for i in range(PEOPLE) for _ in range(i % 4 + 1)]
+    sex = ["f" if i % 2 else "m" for i in who]
+    return pd.DataFrame({"who": [f"p{i}" for i in who], "age": who, "sex": sex})
+
+
+def plan_for(schema, n, epsilon=1.0):
+    return plan_fit(toy.Toy(), schema.domain(), n, Budget(epsilon=epsilon, delta=1e-6))
+
+
+def test_people_are_counted_when_the_schema_is_kept(store, table, schema, monkeypatch):
+    assert table.training_n == PEOPLE and table.records == "people" and table.n == 150
+    spared = tables.change_holdout(store, table, 0.25)
+    assert 30 < spared.training_n < PEOPLE
+    trained, kept = store.load_split(table.id, 0.25, columns=["sex"], person=PERSON)
+    assert list(trained) == ["sex"] and len(trained) + len(kept) == 150
+    whole, _ = store.load_split(table.id, 0.25, person=PERSON)
+    assert whole["who"].nunique() == spared.training_n
+    monkeypatch.setattr("core.runs.storage.table_store.pd.read_parquet", None)
+    assert store.table(table.id).training_n == spared.training_n  # read from nowhere
+    targeted = tables.change_target(store, spared, "sex")
+    assert targeted.training_n == spared.training_n
+    alone = store.save_schema(table.id, schema.model_copy(update={"person": None}))
+    assert alone.training_n == 150 and "people" not in alone.profile
+
+
+def test_a_table_of_an_older_workspace_is_counted_when_it_is_looked_at(store, table):
+    with store.engine.begin() as connection:
+        connection.execute(update(TableRow).values(profile={"n": 150}))
+    assert store.table(table.id).training_n == PEOPLE
+
+
+def test_a_run_is_for_the_tables_people(store, table, schema):
+    asked = {"schema": schema, "rows": 5, "seed": 1, "device": "cpu"}
+    with pytest.raises(RunStoreError, match="60 to train on"):
+        store.create_run(table.id, plan_for(schema, 150), **asked)
+    rowwise = plan_for(schema.model_copy(update={"person": None}), PEOPLE)
+    with pytest.raises(RunStoreError, match="other rows together"):
+        store.create_run(table.id, rowwise, **asked)
+    assert store.create_run(table.id, plan_for(schema, PEOPLE), **asked).plan.unit == PERSON
+
+
+class Summing(toy.Toy):
+    """Looks at what it was handed."""
+
+    def fit(self, table: PrivateTable, plan, context):
+        self.seen = table._PrivateTable__people
+        return super().fit(table, plan, context)
+
+
+def job_of(store, tmp_path, schema, plan):
+    return Job(
+        table="visits", plan=plan, schema=schema, rows=20, seed=1, device="cpu",
+        artefacts=LocalArtefacts(tmp_path / "run"), people="p1", debit_key="k",
+        allow_non_private=False, shift_words="",
+    )  # fmt: skip
+
+
+def test_rows_reach_the_model_by_person_and_the_certificate_says_so(
+    store, table, schema, frame, tmp_path
+):
+    (tmp_path / "run").mkdir()
+    model, asked = Summing(), []
+
+    def load(names):
+        asked.append(list(names))
+        return frame[list(names)]
+
+    job = job_of(store, tmp_path, schema, plan_for(schema, PEOPLE))
+    outcome = execute(job, load, store=store, observe=lambda _: 0, find=lambda _: model)
+    assert asked == [["age", "sex", "who"]]
+    assert model.seen.n == PEOPLE and model.seen.counts.max() == 2
+    paper = outcome.privacy_certificate
+    assert paper["n"] == PEOPLE and paper["unit"] == "per person, at most 2 rows"
+    assert "one person, with all their rows," in paper["relation"]
+    assert "number of people is public" in paper["relation"]
+    assert json.dumps(paper).count("rows that agree in who") == 1
+
+
+def test_a_plan_for_other_units_than_the_schema_spends_nothing(store, schema, tmp_path):
+    rowwise = plan_for(schema.model_copy(update={"person": None}), PEOPLE)
+    job = job_of(store, tmp_path, schema, rowwise)
+    with pytest.raises(SchemaError, match="Nothing was spent"):
+        execute(job, None, store=store, observe=lambda _: 0, find=lambda _: toy.Toy())
+    assert not (tmp_path / "run").exists()
+
+
+def test_conditions_say_whose_rows_are_protected(schema):
+    said = {
+        person: conditions(schema.model_copy(update={"person": person}), n=7)[:2]
+        for person in (None, Person(rows=1), Person(rows=3), PERSON)
+    }
+    assert "every row counts as a person" in said[None][1] and said[None] == said[Person(rows=1)]
+    assert "per person, at most 3 rows" in said[Person(rows=3)][1]
+    assert "people, 7" in said[PERSON][0] and "two people" in said[PERSON][1]
+
+
+def test_synthetic_people_are_counted_like_real_ones(schema, frame):
+    domain = schema.domain()
+    counted = count_synthetic(frame, domain, PEOPLE)
+    assert counted.rows == PEOPLE and sum(counted.counts[:3]) <= PEOPLE + 1e-9
+    rowwise = replace_person(schema, None)
+    assert cells_key(domain, PEOPLE) != cells_key(rowwise.domain(), PEOPLE)
+    assert count_synthetic(frame, rowwise.domain(), PEOPLE).rows == len(frame)
+    report = outside_report(frame, schema)
+    assert ONE_VOTE in report.notes
+    assert report.columns["sex"].synthetic == pytest.approx([0.5, 0.5])  # 30 people each
+    assert outside_report(frame, rowwise).columns["sex"].synthetic != pytest.approx([0.5, 0.5])
+
+
+def replace_person(schema, person):
+    return schema.model_copy(update={"person": person})
