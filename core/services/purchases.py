@@ -18,7 +18,7 @@ from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.services.tables import confirm_schema
 from core.table.buying import unbought
-from core.table.schema import Schema
+from core.table.schema import Schema, SchemaError
 
 __all__ = ["DELTA_SHARE", "bought", "buy", "forecast", "plan_purchase"]
 
@@ -39,6 +39,11 @@ def plan_purchase(schema: Schema, n: int, epsilon: float, delta: float | None = 
     """
     delta = DELTA_SHARE * default_delta(n) if delta is None else delta
     rows = 1 if schema.person is None else schema.person.rows
+    if schema.person is not None and rows > 1 and not schema.person.grouped:
+        raise SchemaError(
+            "A label is shown when enough people hold it, and no column says whose a row is. "
+            "Nothing was spent. Name the columns that say it, or declare the domains."
+        )
     budget = Budget(epsilon=epsilon, delta=delta)
     return plan_schema(unbought(schema), n, budget, rows=rows)
 

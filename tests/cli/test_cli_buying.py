@@ -67,9 +67,7 @@ def test_bought_once_and_used_again(command, tmp_path, capsys):
     assert len(lines) == 1 and "ε 4, δ 2.5e-07" in lines[0]
 
 
-def test_what_nobody_bought_is_refused_with_the_ways_out(
-    command, table, tmp_path, capsys
-):
+def test_what_nobody_bought_is_refused_with_the_ways_out(command, table, tmp_path, capsys):
     proposed = infer_schema(pd.read_csv(table))
     age = proposed["age"].model_copy(update={"source": DomainSource.BOUGHT})
     path = tmp_path / "schema.json"

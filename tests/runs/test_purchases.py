@@ -16,6 +16,7 @@ from core.services import tables
 from core.services.planning import PlanRequest, make_plan
 from core.table.buying import as_bought, unbought
 from core.table.grid import grid_of, schema_of
+from core.table.person import Person
 from core.table.rules import Determines
 from core.table.sample import sample_table
 from core.table.schema import DomainSource, Provenance, Schema, SchemaError
@@ -169,8 +170,7 @@ def test_failures_come_out_of_a_part_of_delta_that_the_first_release_sets_aside(
     assert ledger.left("first a purchase").capacity < whole
     with pytest.raises(OverBudgetError, match="used up"):
         ledger.debit("first a purchase", costly, "two")
-    bounds = as_bought(table.schema, ["age"]).model_copy(update={})
-    alone = Schema(columns=tuple(c for c in bounds.columns if c.name == "age"))
+    alone = Schema(columns=(table.schema["age"],))
     ledger.debit("first a run", buying.plan_purchase(alone, ROWS, 1.0), "bounds never fail")
     assert ledger.verify()
 
@@ -212,3 +212,11 @@ def test_the_stored_form_says_nothing_where_nothing_was_bought(store):
     assert "failure" not in plan.model_dump_json()
     Ledger(store.engine).register("p", 3.0, 1e-5, n=ROWS)
     assert "failure" not in json.loads(Ledger(store.engine).debit("p", plan, "r").body())
+
+
+def test_whose_rows_are_whose_must_be_known_for_a_threshold(table):
+    nobody_knows = table.schema.model_copy(update={"person": Person(rows=3)})
+    with pytest.raises(SchemaError, match="no column says whose"):
+        planned(table, nobody_knows)
+    known = table.schema.model_copy(update={"person": Person(columns=("visit_id",), rows=3)})
+    assert planned(table, known).settings["rows"] == 3
