@@ -145,6 +145,8 @@ def buy(
     """
     known = with_purchases(schema, purchases(store, people))
     split = parts(options, known, n)
+    if known != schema:
+        print("note: domains bought about these people before cost nothing more", file=sys.stderr)
     if options.buy is None or not split.bought_epsilon:
         return known, split
     result = buy_schema(

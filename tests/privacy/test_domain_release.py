@@ -14,7 +14,7 @@ from scipy.stats import beta
 
 from core.privacy.accounting.accountant import epsilon, guarantee
 from core.privacy.buying.grids import grid_of, linear_grid
-from core.privacy.buying.planning import LISTS, Levels
+from core.privacy.buying.planning import LISTS, Levels, most_keys
 from core.privacy.buying.thresholds import label_threshold
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.domain_release import CellCounts, LabelCounts
@@ -144,16 +144,19 @@ def test_the_noise_does_not_depend_on_how_many_labels_occur():
         def standard_normal(self, shape):
             return np.ones(shape)
 
+    most = most_keys(wanted, 40, 1)
     for lengths in (tuple(map(len, keys)), tuple(len(own) + 3 for own in keys)):
         table = PrivateTable(raw, Domain(columns=()), plan, noise_source=Spy())
-        counted = LabelCounts(lengths, most=50)
+        counted = LabelCounts(lengths, most)
         noisy = table.release(LISTS, counted).numpy()
         exact = counted.statistic(raw.to("cpu"), torch.ones(40)).numpy()
         stds.append(np.unique(np.round(noisy - exact, 9)))
     assert len(stds[0]) == 1 and np.array_equal(stds[0], stds[1])
+    planned_std = Levels.of(plan, wanted).std[LISTS]  # which thresholds are made of
+    assert stds[0][0] / 2.0 == pytest.approx(planned_std, rel=1e-9)
     with pytest.raises(ValueError, match="public bound"):
         table = PrivateTable(raw, Domain(columns=()), plan)
-        table.release(LISTS, LabelCounts((10**4,) * 5, most=50))
+        table.release(LISTS, LabelCounts((10**4,) * 5, most))
 
 
 # -- thresholds: what one unit alone holds --------------------------------------------------------

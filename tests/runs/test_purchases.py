@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from scipy import stats
 
 from core.privacy.buying import release
+from core.privacy.buying.planning import LISTS, Levels
+from core.privacy.buying.thresholds import label_threshold
 from core.privacy.ledger.ledger import HiddenError, Ledger, OverBudgetError
 from core.privacy.plan import Plan
 from core.runs.accounts.purchases import purchases, purchases_used
@@ -16,6 +19,7 @@ from core.services import tables
 from core.services.planning import PlanRequest, make_plan
 from core.table.buying import as_bought, unbought
 from core.table.grid import grid_of, schema_of
+from core.table.person import Person
 from core.table.rules import Determines
 from core.table.sample import sample_table
 from core.table.schema import DomainSource, Provenance, Schema, SchemaError
@@ -140,7 +144,7 @@ def test_nothing_is_loaded_where_the_ledger_refuses(store, table, monkeypatch):
     with pytest.raises(OverBudgetError):
         buying.buy(store, table, planned(table))
     assert spent(store, table.people) == []
-    other = planned(table).model_copy(update={"settings": {"columns": [], "rules": [], "rows": 1}})
+    other = planned(table).model_copy(update={"settings": {"columns": [], "rules": []}})
     with pytest.raises(ValueError, match="something else"):
         buying.buy(store, table, other)
 
@@ -169,8 +173,7 @@ def test_failures_come_out_of_a_part_of_delta_that_the_first_release_sets_aside(
     assert ledger.left("first a purchase").capacity < whole
     with pytest.raises(OverBudgetError, match="used up"):
         ledger.debit("first a purchase", costly, "two")
-    bounds = as_bought(table.schema, ["age"]).model_copy(update={})
-    alone = Schema(columns=tuple(c for c in bounds.columns if c.name == "age"))
+    alone = Schema(columns=(table.schema["age"],))
     ledger.debit("first a run", buying.plan_purchase(alone, ROWS, 1.0), "bounds never fail")
     assert ledger.verify()
 
@@ -212,3 +215,19 @@ def test_the_stored_form_says_nothing_where_nothing_was_bought(store):
     assert "failure" not in plan.model_dump_json()
     Ledger(store.engine).register("p", 3.0, 1e-5, n=ROWS)
     assert "failure" not in json.loads(Ledger(store.engine).debit("p", plan, "r").body())
+
+
+@pytest.mark.parametrize("columns", [("visit_id",), ()])
+def test_a_label_of_one_person_is_no_easier_to_show_for_all_their_rows(table, columns):
+    """Where nobody can tell whose rows are whose, a person counts as often as they have rows."""
+    person = Person(columns=columns, rows=3)
+    schema = table.schema.model_copy(update={"person": person})
+    plan, wanted = planned(table, schema), unbought(schema)
+    levels, lists = Levels.of(plan, wanted), len(wanted.listed) + len(wanted.rules)
+    failure, std = plan.phase(LISTS).failure, levels.std[LISTS]
+    most = 1.0 if columns else 3.0
+    for labels in (1, 3):  # one label in all rows, or another in each
+        shown = labels * stats.norm.sf((levels.label - most / labels) / std)
+        assert lists * shown <= 1.01 * failure
+    alone = label_threshold(std, failure, lists, 1)  # a twin that forgets the other rows
+    assert columns or lists * stats.norm.sf((alone - most) / std) > failure

@@ -70,5 +70,5 @@ def test_a_domain_to_be_bought_is_refused(store: RunStore) -> None:
     table = tables.import_frame(store, sample_table(50), name="t", source="built in")
     column = table.schema["age"].model_copy(update={"source": DomainSource.BOUGHT})
     schema = table.schema.replace(column)
-    with pytest.raises(ValueError, match="not part of this version: age"):
+    with pytest.raises(ValueError, match="Nobody has bought .* age"):
         planning.make_plan(schema, 50, planning.PlanRequest(model="pearl", epsilon=1.0))

@@ -8,13 +8,24 @@ from dataclasses import dataclass
 from core.privacy.buying.grids import FINE_BINS, grid_of
 from core.privacy.buying.thresholds import cell_threshold, label_threshold
 from core.privacy.ledger.entries import PURCHASE
+from core.privacy.mechanisms.noise import grid_and_scale
 from core.privacy.plan import Budget, Phase, Plan
 from core.privacy.planning import planned
 from core.table.buying import Unbought, known_labels
 from core.table.person import Person
 from core.table.schema import Kind, SchemaColumn, SchemaError
 
-__all__ = ["BOUNDS", "FINE", "LISTS", "Forecast", "Levels", "forecasts", "plan_schema"]
+__all__ = [
+    "BOUNDS",
+    "FINE",
+    "LISTS",
+    "Forecast",
+    "Levels",
+    "complete",
+    "forecasts",
+    "most_keys",
+    "plan_schema",
+]
 
 BOUNDS, LISTS, FINE = "bounds", "lists", "second look"  # names of phases
 FAILURES = 0.25  # of δ, where labels have to be found; replace-one counts them twice
@@ -49,7 +60,12 @@ class Levels:
         """The levels of a plan that `plan_schema` made."""
         counts = _histograms(wanted)
         multiplier = {phase.name: phase.noise_multiplier for phase in plan.phases}
-        std = {name: multiplier.get(name, 0.0) * math.sqrt(counts[name]) for name in _WEIGHTS}
+        keys = most_keys(wanted, plan.n, plan.most_rows) + 1
+        cells_each = {BOUNDS: _most_cells(wanted), LISTS: keys, FINE: FINE_BINS + 3}
+        std = {
+            name: _std(multiplier.get(name, 0.0), counts[name], cells_each[name], plan.n)
+            for name in _WEIGHTS
+        }
         cells = sum(grid_of(column).size for column in wanted.numeric)
         columns = len(wanted.numeric) + len(wanted.listed)
         missing = {name: cell_threshold(std[name], columns) for name in (BOUNDS, LISTS)}
@@ -82,6 +98,41 @@ class Levels:
                 break
             bins += 1
         return bins
+
+
+def most_keys(wanted: Unbought, n: int, rows: int) -> int:
+    """A public bound on the keys of one list: all of them differ, and none that is known occurs.
+
+    Args:
+      wanted: what is to be bought.
+      n: number of units, public.
+      rows: the most rows of one unit.
+    """
+    return n * rows + max((len(column.categories or ()) for column in wanted.listed), default=0)
+
+
+def _most_cells(wanted: Unbought) -> int:
+    return max((grid_of(column).size for column in wanted.numeric), default=1)
+
+
+def _std(multiplier: float, histograms: int, entries: int, n: int) -> float:
+    """The standard deviation of the noise in each count; 0 where nothing is released.
+
+    Args:
+      multiplier: of the phase.
+      histograms: that it releases together.
+      entries: of each, at most.
+      n: number of records, public.
+    """
+    if not multiplier:
+        return 0.0
+    return grid_and_scale(
+        "gaussian",
+        noise_multiplier=multiplier,
+        sensitivity=math.sqrt(histograms),
+        records=n,
+        entries=histograms * entries,
+    )[1]
 
 
 def complete(column: SchemaColumn) -> bool:

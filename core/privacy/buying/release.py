@@ -17,7 +17,7 @@ from core.privacy.buying.choosing import (
     settled_rule,
 )
 from core.privacy.buying.grids import PublicGrid, grid_of, linear_grid
-from core.privacy.buying.planning import BOUNDS, FINE, LISTS, Levels
+from core.privacy.buying.planning import BOUNDS, FINE, LISTS, Levels, most_keys
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import Mechanism
 from core.privacy.mechanisms.domain_release import CellCounts, LabelCounts
@@ -130,8 +130,7 @@ def _lists(
     table: PrivateTable, wanted: Unbought, keys: tuple[Keys, ...], levels: Levels
 ) -> tuple[tuple[SchemaColumn, ...], tuple[Determines | Combinations, ...]]:
     lengths = tuple(len(own) for own in keys)
-    known = max((len(column.categories or ()) for column in wanted.listed), default=0)
-    most = table.n * table.plan.most_rows + known
+    most = most_keys(wanted, table.n, table.plan.most_rows)
     counts = _counts(table, LISTS, LabelCounts(lengths, most))
     parts = np.split(counts, np.cumsum([length + 1 for length in lengths])[:-1])
     columns = len(wanted.listed)

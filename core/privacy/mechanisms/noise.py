@@ -35,6 +35,7 @@ __all__ = [
     "SecureNoise",
     "add",
     "gaussian",
+    "grid_and_scale",
     "grid_step",
     "laplace",
 ]
@@ -149,6 +150,25 @@ def grid_step(scale: float, largest: float = 0.0) -> float:
     return math.ldexp(1.0, exponent - 1 - GRID_BITS)
 
 
+def grid_and_scale(
+    kind: NoiseKind, *, noise_multiplier: float, sensitivity: float, records: int, entries: int
+) -> tuple[float, float]:
+    """The grid that `add` rounds to, and the scale of the noise that it adds.
+
+    Args:
+      kind, noise_multiplier, sensitivity, records: as for `add`.
+      entries: d, or a public bound on it.
+
+    Raises:
+      ValueError: a scale is not positive and finite.
+    """
+    nominal = _scale_checked(noise_multiplier) * _scale_checked(sensitivity)
+    step = grid_step(_scale_checked(nominal), largest=records * sensitivity)
+    spread = math.sqrt(entries) if kind == "gaussian" else float(entries)
+    widened = sensitivity * (1.0 + FLOAT_MARGIN) + step * spread
+    return step, noise_multiplier * widened
+
+
 def add(
     statistic: Floats,
     *,
@@ -182,15 +202,18 @@ def add(
     Raises:
       ValueError: a scale is not positive and finite, or there are more entries than allowed.
     """
-    nominal = _scale_checked(noise_multiplier) * _scale_checked(sensitivity)
-    step = grid_step(_scale_checked(nominal), largest=records * sensitivity)
     count = statistic.size if entries is None else entries
     if count < statistic.size:
         raise ValueError("A statistic has more entries than its public bound allows.")
-    spread = math.sqrt(count) if kind == "gaussian" else float(count)
-    widened = sensitivity * (1.0 + FLOAT_MARGIN) + step * spread
+    step, scale = grid_and_scale(
+        kind,
+        noise_multiplier=noise_multiplier,
+        sensitivity=sensitivity,
+        records=records,
+        entries=count,
+    )
     draw = gaussian if kind == "gaussian" else laplace
-    noise = draw(statistic.shape, noise_multiplier * widened, source)
+    noise = draw(statistic.shape, scale, source)
     return np.asarray((_on_grid(statistic, step) + _on_grid(noise, step)) * step, dtype=np.float64)
 
 

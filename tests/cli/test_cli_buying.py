@@ -1,0 +1,114 @@
+"""--buy: bounds and lists bought with a part of the budget, once for the same people."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from core.cli.main import main
+from core.table.infer import infer_schema
+from core.table.sample import SAMPLE_TARGET, sample_table
+from core.table.schema import DomainSource, Schema
+
+FEW = ["--settings", "steps=20", "frequencies=100", "batch=64", "hidden=16"]
+ROWS = 600
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FACSIMILE_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def table(tmp_path: Path, home: Path) -> Path:
+    path = tmp_path / "visits.csv"
+    sample_table(ROWS).to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
+def command(table: Path, tmp_path: Path) -> list[str]:
+    options = ["--model", "pearl", "--epsilon", "8", "--buy-share", "0.5", *FEW, "--json"]
+    out = ["--out", str(tmp_path / "out.csv"), "--quiet", "--device", "cpu"]
+    return ["synth", str(table), *options, *out]
+
+
+def last_line(text: str) -> dict:
+    return json.loads(text.rstrip().splitlines()[-1])
+
+
+def test_bought_once_and_used_again(command, tmp_path, capsys):
+    assert main([*command, "--buy", "all", "--target", SAMPLE_TARGET]) == 0
+    spoken = capsys.readouterr()
+    first = last_line(spoken.out)
+    assert first["epsilon"] == pytest.approx(8.0, rel=1e-6) and first["delta"] == 1e-6
+    (purchase,) = first["purchases"]
+    assert purchase["epsilon_zero_out"] == pytest.approx(4.0, rel=1e-6)
+    assert purchase["delta"] == 0.25e-6 and "age" in purchase["columns"]
+    assert "of it ε 4 bought bounds" in spoken.out and "bought: 'age'" in spoken.err
+    told = " ".join(first["conditions"])
+    assert f"bought in ledger entry {purchase['ledger_entry']}, which cost ε 4" in told
+    assert "ε 4 of this run and ε 4 of bounds" in told
+    assert "as proposed" not in told and "what kind of column each is" in told
+    made = pd.read_csv(tmp_path / "out.csv")
+    assert list(made.columns) == list(sample_table(2).columns)
+
+    assert main([*command, "--buy", "all"]) == 0
+    spoken = capsys.readouterr()
+    again = last_line(spoken.out)
+    assert again["purchases"] == first["purchases"]  # and the run gets all of its ε
+    assert again["epsilon"] == pytest.approx(12.0, rel=1e-6)
+    assert "cost nothing more" in spoken.err
+
+    assert main(["ledger"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "bought bounds" in line]
+    assert len(lines) == 1 and "ε 4, δ 2.5e-07" in lines[0]
+
+
+def test_what_nobody_bought_is_refused_with_the_ways_out(command, table, tmp_path, capsys):
+    proposed = infer_schema(pd.read_csv(table))
+    age = proposed["age"].model_copy(update={"source": DomainSource.BOUGHT})
+    path = tmp_path / "schema.json"
+    path.write_text(proposed.replace(age).model_dump_json(), encoding="utf-8")
+    assert main([*command, "--schema", str(path)]) == 2
+    told = capsys.readouterr().err
+    assert "Nobody has bought" in told and "age" in told and "--buy" in told
+    assert main([*command, "--schema", str(path), "--buy", "age"]) == 0
+    (purchase,) = last_line(capsys.readouterr().out)["purchases"]
+    assert purchase["columns"] == ["age"]
+    assert Schema.model_validate_json(path.read_text()) == proposed.replace(age)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ([], "--buy all"),
+        (["--buy", "age"], "--declare-public"),
+        (["--buy", "none_such", "--declare-public"], "no column is called 'none_such'"),
+        (["--buy", "all", "--buy-share", "0.001"], "Nothing was spent"),
+        (["--buy", "all", "--epsilon", "inf"], "finite"),
+        (["--buy", "all", "--settings", "nonsense=1"], "nonsense"),
+        (["--buy", "age", "--declare-public", "--sensitive", "age"], "tagged"),
+    ],
+)
+def test_what_cannot_be_bought_is_refused_before_anything_is_spent(command, more, words, capsys):
+    assert main([*command, *more]) == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert words in told and told.startswith("error: ")
+    assert main(["ledger", "--json"]) == 0
+    assert last_line(capsys.readouterr().out)["entries"] == []
+
+
+def test_a_plan_says_what_a_purchase_would_cost_and_spends_nothing(table, home, capsys):
+    options = ["--model", "pearl", "--epsilon", "8", "--buy", "all", "--buy-share", "0.5", "--json"]
+    assert main(["plan", str(table), *options]) == 0
+    spoken = capsys.readouterr().out
+    found = last_line(spoken)
+    assert (
+        found["epsilon"] == pytest.approx(4.0, rel=1e-6)
+        and "together with the purchase: ε 8" in spoken
+    )
+    assert found["purchase"]["epsilon"] == 4.0 and "age" in found["purchase"]["names"]
+    assert "a label is listed when about" in spoken and not home.exists()
