@@ -61,6 +61,7 @@ SERVER = {
     "client.showErrorLinks": "no links to search engines or chat services beside an error",
     "client.toolbarMode": "No developer's menu.",
     "browser.gatherUsageStats": "Nothing is sent anywhere.",
+    "runner.postScriptGC": "No full collection of memory after every run of a page.",
 }
 BOUNDS = {
     "ge": (0, "[{:,.10g}"),

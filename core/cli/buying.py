@@ -73,7 +73,13 @@ def parts(options: argparse.Namespace, schema: Schema, n: int) -> Parts:
 
 
 def known_purchases(options: argparse.Namespace, frame: pd.DataFrame, schema: Schema) -> Schema:
-    """The schema with what the account that would pay has bought before; stores nothing."""
+    """The schema with what the account that would pay has bought before; stores nothing.
+
+    Args:
+      options: of the command line.
+      frame: the table, whose people may be known.
+      schema: with columns to be bought.
+    """
     home = Workspace.default_home()
     if not home.is_dir() or not unbought(schema).names:
         return schema

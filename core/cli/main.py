@@ -185,6 +185,21 @@ def _keep_out(command: argparse.ArgumentParser) -> None:
     )
 
 
+def _person(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--person",
+        metavar="COL[,COL]",
+        help="columns that say together who a row is of: ε is then per person, not per row",
+    )
+    command.add_argument(
+        "--rows-per-person",
+        type=int,
+        metavar="M",
+        help="at most M rows of one person; with --person more are left out (10 when not given), "
+        "without it your word for it, and all noise is for M rows",
+    )
+
+
 def _rule(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--rule",
@@ -236,18 +251,7 @@ def _plan_options(command: argparse.ArgumentParser) -> None:
     _buying(command)
     _keep_out(command)
     _rule(command)
-    command.add_argument(
-        "--person",
-        metavar="COL[,COL]",
-        help="columns that say together who a row is of: ε is then per person, not per row",
-    )
-    command.add_argument(
-        "--rows-per-person",
-        type=int,
-        metavar="M",
-        help="at most M rows of one person; with --person more are left out (10 when not given), "
-        "without it your word for it, and all noise is for M rows",
-    )
+    _person(command)
     command.add_argument(
         "--people",
         metavar="NAME",

@@ -230,44 +230,65 @@ def synth(options: argparse.Namespace) -> int:
     _write(outcome, out, escape_formulas=options.escape_formulas)
     console.watch.enter(None)
     claim, domain = claim_of(outcome.guarantee), domain_words(options)
-    certificate = outcome.privacy_certificate
-    rows, columns = outcome.synthetic.shape
-    print(f"wrote {out}: {rows} records, {columns} columns")
-    if out != options.out:
-        print("the file's name says that it has no differential privacy")
-    unit = "" if plan.unit is None else f", {plan.unit.words}"
-    print(f"{claim_words(claim)}{unit}\ndomain: {domain}\nledger: {spent}")
-    for one in certificate.get("purchases", ()):
-        print(
-            f"of it ε {one['epsilon_zero_out']:.4g} bought bounds, lists and mappings "
-            f"(ledger entry {one['ledger_entry']})"
-        )
     extra = [selection] if selection else []
+    _say_outcome(options, plan, outcome, out=out)
+    print(f"domain: {domain}\nledger: {spent}")
+    certificate = outcome.privacy_certificate
     said = [ESCAPED] if options.escape_formulas else []
     for line in [*lmdp_words(certificate["lmdp"]), *extra, *_score_lines(score), *said]:
         print(line)
     if options.json:
         total = {"total": round(time.monotonic() - began, 3)}
         result = {
-            "model": plan.model,
-            "rows": rows,
-            "columns": columns,
             "seconds": console.watch.seconds | total,
             "peak_memory_mb": round(peak_memory_mb(), 1),
             "device": device,
-            "phases": certificate["phases"],
             "domain": domain,
-            "unit": None if plan.unit is None else plan.unit.words,
-            "purchases": certificate.get("purchases", []),
             "conditions": [*certificate["conditions"], *extra],
             "ledger": spent,
-            "lmdp": certificate["lmdp"],
             "score": None if score is None else asdict(score),
             "out": str(out),
             "formulas_escaped": options.escape_formulas,
         }
-        print_json(claim | result)
+        print_json(claim | _facts(plan, outcome) | result)
     return 0
+
+
+def _say_outcome(options: argparse.Namespace, plan: Plan, outcome: Outcome, *, out: Path) -> None:
+    """Print what was made, and what it claims.
+
+    Args:
+      options: of the command line.
+      plan: that ran.
+      outcome: of it.
+      out: the file that holds the table.
+    """
+    rows, columns = outcome.synthetic.shape
+    print(f"wrote {out}: {rows} records, {columns} columns")
+    if out != options.out:
+        print("the file's name says that it has no differential privacy")
+    unit = "" if plan.unit is None else f", {plan.unit.words}"
+    print(f"{claim_words(claim_of(outcome.guarantee))}{unit}")
+    for one in outcome.privacy_certificate.get("purchases", ()):
+        print(
+            f"of it ε {one['epsilon_zero_out']:.4g} bought bounds, lists and mappings "
+            f"(ledger entry {one['ledger_entry']})"
+        )
+
+
+def _facts(plan: Plan, outcome: Outcome) -> dict[str, Any]:
+    """What the last line says of the run, besides what it claims and took."""
+    rows, columns = outcome.synthetic.shape
+    certificate = outcome.privacy_certificate
+    return {
+        "model": plan.model,
+        "rows": rows,
+        "columns": columns,
+        "phases": certificate["phases"],
+        "unit": None if plan.unit is None else plan.unit.words,
+        "purchases": certificate.get("purchases", []),
+        "lmdp": certificate["lmdp"],
+    }
 
 
 def _write(outcome: Outcome, out: Path, *, escape_formulas: bool) -> None:

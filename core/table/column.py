@@ -153,10 +153,7 @@ class Column(BaseModel):
     @model_serializer(mode="wrap")
     def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """The stored form, which digests hold to: what came later is left out where unused."""
-        stored: dict[str, Any] = handler(self)
-        if stored.get("pattern") is None:
-            stored.pop("pattern", None)
-        return stored
+        return _without_unused(handler(self))
 
     @field_validator("low", "high")
     @classmethod
@@ -276,8 +273,11 @@ class DomainColumn(Column):
 
 
 def _without_unused(stored: dict[str, Any]) -> dict[str, Any]:
-    """The stored form: `purchase` came later and is left out where there is none."""
-    return {name: value for name, value in stored.items() if name != "purchase" or value}
+    """The stored form: what came later is left out where there is none."""
+    return {name: value for name, value in stored.items() if value or name not in LATER}
+
+
+LATER = ("pattern", "purchase")
 
 
 def _paid(column: Column, provenance: Provenance) -> bool:

@@ -55,6 +55,11 @@ class Person(BaseModel):
         return (*self.columns, *self.constant, *(() if self.order is None else (self.order,)))
 
     @property
+    def key(self) -> tuple[tuple[str, ...], int]:
+        """What tells one unit of privacy from another: who says whose rows they are, and m."""
+        return (self.columns, self.rows)
+
+    @property
     def words(self) -> str:
         """The unit that ε protects, in a few words."""
         if self.rows == 1 and not self.grouped:

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from core.privacy.buying import release
-from core.privacy.buying.planning import LISTS, Levels
+from core.privacy.buying.planning import LISTS, Levels, _open_lists
 from core.privacy.buying.thresholds import label_threshold
 from core.privacy.ledger.ledger import HiddenError, Ledger, OverBudgetError
 from core.privacy.plan import Plan
@@ -223,7 +223,7 @@ def test_a_label_of_one_person_is_no_easier_to_show_for_all_their_rows(table, co
     person = Person(columns=columns, rows=3)
     schema = table.schema.model_copy(update={"person": person})
     plan, wanted = planned(table, schema), unbought(schema)
-    levels, lists = Levels.of(plan, wanted), len(wanted.listed) + len(wanted.rules)
+    levels, lists = Levels.of(plan, wanted), _open_lists(wanted)
     failure, std = plan.phase(LISTS).failure, levels.std[LISTS]
     most = 1.0 if columns else 3.0
     for labels in (1, 3):  # one label in all rows, or another in each

@@ -158,18 +158,13 @@ class Ledger:
             return _append(
                 connection,
                 before=known,
-                n=plan.n,
                 kind="release",
                 people=people,
                 run=run,
-                model=plan.model,
-                plan=plan.digest,
                 epsilon=epsilon if math.isfinite(epsilon) else None,
-                delta=plan.budget.delta,
                 rho=rho,
-                failure=plan.failure,
-                unit="" if plan.unit is None else plan.unit.words,
                 words=_confirmation(known, scope, words),
+                **_of_plan(plan),
                 **vars(scope),
             )
 
@@ -262,6 +257,18 @@ def _entries(connection: Connection, people: str | None) -> tuple[Entry, ...]:
     if people is not None:
         query = query.where(entries_table.c.people == people)
     return tuple(Entry.read(body, digest) for body, digest in connection.execute(query))
+
+
+def _of_plan(plan: Plan) -> dict[str, Any]:
+    """What an entry says of a plan."""
+    return {
+        "n": plan.n,
+        "model": plan.model,
+        "plan": plan.digest,
+        "delta": plan.budget.delta,
+        "failure": plan.failure,
+        "unit": "" if plan.unit is None else plan.unit.words,
+    }
 
 
 def _append(

@@ -17,6 +17,7 @@ from core.runs.storage.database import PurchaseRow
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.table_store import TableStore
 from core.table.buying import known_labels, unbought
+from core.table.person import Person
 from core.table.rules import AnyRule, Rule
 from core.table.schema import (
     Column,
@@ -62,6 +63,7 @@ class PurchaseRecord(BaseModel):
       entry: short name of the ledger's entry that paid.
       epsilon, epsilon_replace, delta: what it cost, under zero-out and replace-one.
       columns, rules: what was bought.
+      unit: whose rows were protected together; None where a row was a person.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -72,6 +74,11 @@ class PurchaseRecord(BaseModel):
     delta: float
     columns: tuple[BoughtColumn, ...]
     rules: tuple[Rule, ...]
+    unit: Person | None = None
+
+    def protects(self, person: Person | None) -> bool:
+        """Whether it was paid for the same unit, so that its ε may be added to others' of it."""
+        return _unit(self.unit) == _unit(person)
 
     def column(self, column: SchemaColumn) -> SchemaColumn | None:
         """The bought form of a column that is to be bought; None where this is no answer to it.
@@ -107,6 +114,10 @@ class PurchaseRecord(BaseModel):
         return bought.model_copy(update={"purchase": purchase})
 
 
+def _unit(person: Person | None) -> tuple[tuple[str, ...], int]:
+    return ((), 1) if person is None else person.key
+
+
 def purchases(store: TableStore, people: str) -> tuple[PurchaseRecord, ...]:
     """What was bought about an account's people, oldest first."""
     query = select(PurchaseRow.body).where(PurchaseRow.people == people).order_by(PurchaseRow.id)
@@ -116,7 +127,13 @@ def purchases(store: TableStore, people: str) -> tuple[PurchaseRecord, ...]:
 
 
 def save_purchase(store: TableStore, people: str, record: PurchaseRecord) -> None:
-    """Keep what was bought; it stays when tables are deleted, as the ledger does."""
+    """Keep what was bought; it stays when tables are deleted, as the ledger does.
+
+    Args:
+      store: where.
+      people: the account that paid.
+      record: what was bought.
+    """
     row = {"people": people, "entry": record.entry, "created": time.time()}
     with store.engine.begin() as connection:
         connection.execute(insert(PurchaseRow).values(**row, body=record.model_dump_json()))
@@ -134,8 +151,13 @@ def lost_purchase(store: TableStore, people: str) -> Entry | None:
 
 
 def with_purchases(schema: Schema, records: Iterable[PurchaseRecord]) -> Schema:
-    """The schema with what is to be bought and was: columns and rules, the oldest answer first."""
+    """The schema with what is to be bought and was: columns and rules, the oldest answer first.
+
+    What was paid for another unit of privacy answers nothing.
+    """
     for record in records:
+        if not record.protects(schema.person):
+            continue
         wanted = unbought(schema)
         for column in (*wanted.numeric, *wanted.listed):
             found = record.column(column)
@@ -153,14 +175,26 @@ def with_purchases(schema: Schema, records: Iterable[PurchaseRecord]) -> Schema:
 def purchases_used(store: TableStore, people: str, schema: Schema) -> tuple[PurchaseRecord, ...]:
     """The purchases that a schema rests on, oldest first.
 
+    Args:
+      store: where.
+      people: the account that paid.
+      schema: of a table about these people.
+
     Raises:
       RunStoreError: it says of something that it was bought, and these people's account never
-        paid for that.
+        paid for that, or paid while other rows were protected together.
     """
     records = purchases(store, people)
     used = {_paid_column(column, records) for column in schema.columns if column.purchase}
     used |= {_paid_rule(rule, records) for rule in schema.rules if getattr(rule, "bought", False)}
-    return tuple(record for record in records if record.entry in used)
+    resting = tuple(record for record in records if record.entry in used)
+    if not all(record.protects(schema.person) for record in resting):
+        raise RunStoreError(
+            "Bounds or lists of this table were bought while other rows were protected together, "
+            "so their ε cannot be added to this run's. Nothing was spent. Buy them again, declare "
+            "them public, or say of people what was said then."
+        )
+    return resting
 
 
 def _paid_column(column: SchemaColumn, records: Sequence[PurchaseRecord]) -> str | None:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from core.privacy.accounting.accountant import guarantee
-from core.privacy.ledger.ledger import Ledger
+from core.privacy.ledger.ledger import Entry, Ledger
 from core.privacy.meter import Meter
 from core.privacy.plan import Plan
 from core.runs.accounts.account import pay
@@ -25,8 +26,11 @@ from core.runs.accounts.purchases import (
 )
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.store import RunStore
-from core.table.buying import unbought
+from core.table.buying import Unbought, unbought
 from core.table.schema import Column, Domain, DomainColumn, Schema
+
+if TYPE_CHECKING:
+    from core.privacy.buying.release import Released
 
 __all__ = ["buy_schema"]
 
@@ -60,10 +64,7 @@ def buy_schema(
       ValueError: the plan is for something else; nothing was spent.
     """
     wanted = unbought(schema)
-    planned = (plan.settings.get("columns"), plan.settings.get("rules"))
-    columns = [column.name for column in (*wanted.numeric, *wanted.listed)]
-    if planned != (columns, [rule.text for rule in wanted.rules]) or not columns + planned[1]:
-        raise ValueError("The plan buys something else. Nothing was spent. Make a new plan.")
+    _check_plan(plan, wanted, schema)
     lost = lost_purchase(store, people)
     if lost is not None and not again:
         raise RunStoreError(
@@ -88,10 +89,36 @@ def buy_schema(
     meter = Meter(plan)
     who = () if plan.unit is None else plan.unit.columns
     rows = load(list(dict.fromkeys((*wanted.names, *who))))
-    released = release_schema(rows, wanted, plan, meter)
-    cost = guarantee(meter.executed, plan.budget.delta)
-    record = PurchaseRecord(
+    record = _record(schema, release_schema(rows, wanted, plan, meter), plan, meter, entry)
+    save_purchase(store, people, record)
+    return with_purchases(schema, [record])
+
+
+def _check_plan(plan: Plan, wanted: Unbought, schema: Schema) -> None:
+    """Refuse a plan that buys something else, or for another unit of privacy."""
+    planned = (plan.settings.get("columns"), plan.settings.get("rules"))
+    columns = [column.name for column in (*wanted.numeric, *wanted.listed)]
+    rules = [rule.text for rule in wanted.rules]
+    if planned != (columns, rules) or not columns + rules or plan.unit != schema.person:
+        raise ValueError("The plan buys something else. Nothing was spent. Make a new plan.")
+
+
+def _record(
+    schema: Schema, released: Released, plan: Plan, meter: Meter, entry: Entry
+) -> PurchaseRecord:
+    """What was bought, with what it cost by what ran.
+
+    Args:
+      schema: as it was asked for.
+      released: what came out.
+      plan: of the purchase.
+      meter: counted what ran.
+      entry: paid for it.
+    """
+    cost = guarantee(meter.executed, plan.budget.delta, rows=plan.rows_of_one)
+    return PurchaseRecord(
         entry=entry.id,
+        unit=plan.unit,
         epsilon=cost.epsilon,
         epsilon_replace=cost.epsilon_replace,
         delta=cost.delta,
@@ -103,5 +130,3 @@ def buy_schema(
         ),
         rules=released.rules,
     )
-    save_purchase(store, people, record)
-    return with_purchases(schema, [record])

@@ -39,8 +39,9 @@ from core.runs.storage.artefacts import (
 )
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import shift_key
+from core.table.codec import Codes
 from core.table.layout.layout import Layout
-from core.table.person_rows import encoded_records
+from core.table.person_rows import PersonRows, encoded_records
 from core.table.schema import SchemaError
 from core.table.surrogates import check_room
 
@@ -124,21 +125,14 @@ def execute(
     model = find(job.plan.model)
     layout = Layout(job.schema.domain())
     check_room(layout.output.columns, job.rows)
-    if job.plan.unit != job.schema.person:
-        raise SchemaError(
-            "The plan and the schema say otherwise whose rows are protected together. Nothing was "
-            "spent. Make a new plan."
-        )
+    _check_unit(job)
     key = shift_key(store.workspace, job.people)  # first: one that is broken costs nothing
     bought = purchases_used(store, job.people, job.schema)
     _phase(observe, "debit", "Checking the ledger")
     entry = _debit(job, store)
     debited(entry)
     _phase(observe, "read", "Reading and encoding the table")
-    person = job.schema.person
-    who = () if person is None else person.columns
-    rows = load(list(dict.fromkeys((*layout.reads, *who))))
-    codes, people = encoded_records(rows, layout, person)
+    codes, people = _records(job, layout, load)
     attempts = fit_attempts(
         job, model, layout, codes, people=people, shift_key=key, observe=observe
     )
@@ -166,6 +160,24 @@ def execute(
         guarantee=claim,
         privacy_certificate=certificate,
     )
+
+
+def _check_unit(job: Job) -> None:
+    if job.plan.unit != job.schema.person:
+        raise SchemaError(
+            "The plan and the schema say otherwise whose rows are protected together. Nothing was "
+            "spent. Make a new plan."
+        )
+
+
+def _records(
+    job: Job, layout: Layout, load: Callable[[Sequence[str]], pd.DataFrame]
+) -> tuple[Codes, PersonRows | None]:
+    """The rows as models see them; whose they are is read beside them, and stays here."""
+    person = job.schema.person
+    who = () if person is None else person.columns
+    rows = load(list(dict.fromkeys((*layout.reads, *who))))
+    return encoded_records(rows, layout, person)
 
 
 def _debit(job: Job, store: RunStore) -> Entry:
