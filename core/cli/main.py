@@ -193,14 +193,7 @@ def _declaration(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _plan_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("table", type=Path, help="CSV, TSV, Parquet or Excel")
-    command.add_argument("--model", required=True, help="an id that `models` prints")
-    command.add_argument("--epsilon", type=float, required=True, help="> 0, or inf for no privacy")
-    command.add_argument("--delta", type=float, help="min(1e-6, 1/(10 n)) when left out")
-    command.add_argument("--target", help="the column that others should predict")
-    _declaration(command)
-    _keep_out(command)
+def _person_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--person",
         metavar="COL[,COL]",
@@ -213,6 +206,17 @@ def _plan_options(command: argparse.ArgumentParser) -> None:
         help="at most M rows of one person; with --person more are left out (10 when not given), "
         "without it your word for it, and all noise is for M rows",
     )
+
+
+def _plan_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("table", type=Path, help="CSV, TSV, Parquet or Excel")
+    command.add_argument("--model", required=True, help="an id that `models` prints")
+    command.add_argument("--epsilon", type=float, required=True, help="> 0, or inf for no privacy")
+    command.add_argument("--delta", type=float, help="min(1e-6, 1/(10 n)) when left out")
+    command.add_argument("--target", help="the column that others should predict")
+    _declaration(command)
+    _keep_out(command)
+    _person_options(command)
     command.add_argument(
         "--people",
         metavar="NAME",

@@ -74,7 +74,7 @@ def plan(options: argparse.Namespace) -> int:
         print(f"would be refused: {refused} (--confirm-shift WORDS)")
     if options.json:
         phases = [phase.model_dump(mode="json") for phase in planned.phases]
-        unit = None if planned.unit is None else planned.unit.words
+        unit = _unit(planned) or None
         facts = {
             "rows": planned.n,
             "unit": unit,
@@ -98,10 +98,14 @@ def _records(trained: pd.DataFrame, schema: Schema) -> int:
 
 
 def _many(plan: Plan) -> str:
-    """What the plan counts, and what it protects where that was said."""
-    if plan.unit is None:
-        return "records"
-    return f"{'people' if plan.unit.grouped else 'records'}, {plan.unit.words}"
+    """What the plan counts, and whom it protects where that was said."""
+    grouped = plan.unit is not None and plan.unit.grouped
+    return f"{'people' if grouped else 'records'}{_unit(plan, ', ')}"
+
+
+def _unit(plan: Plan, before: str = "") -> str:
+    """Whom the plan protects, with what stands before it; empty where nobody said."""
+    return "" if plan.unit is None else f"{before}{plan.unit.words}"
 
 
 def _plan_for(options: argparse.Namespace, schema: Schema, n: int) -> Plan:
@@ -212,8 +216,7 @@ def synth(options: argparse.Namespace) -> int:
     print(f"wrote {out}: {rows} records, {columns} columns")
     if out != options.out:
         print("the file's name says that it has no differential privacy")
-    unit = "" if plan.unit is None else f", {plan.unit.words}"
-    print(f"{claim_words(claim)}{unit}\ndomain: {domain}\nledger: {spent}")
+    print(f"{claim_words(claim)}{_unit(plan, ', ')}\ndomain: {domain}\nledger: {spent}")
     extra = [selection] if selection else []
     said = [ESCAPED] if options.escape_formulas else []
     for line in [*lmdp_words(certificate["lmdp"]), *extra, *_score_lines(score), *said]:
@@ -229,7 +232,7 @@ def synth(options: argparse.Namespace) -> int:
             "device": device,
             "phases": certificate["phases"],
             "domain": domain,
-            "unit": None if plan.unit is None else plan.unit.words,
+            "unit": _unit(plan) or None,
             "conditions": [*certificate["conditions"], *extra],
             "ledger": spent,
             "lmdp": certificate["lmdp"],

@@ -166,7 +166,6 @@ class Ledger:
                 epsilon=epsilon if math.isfinite(epsilon) else None,
                 delta=plan.budget.delta,
                 rho=rho,
-                unit="" if plan.unit is None else plan.unit.words,
                 words=_confirmation(known, scope, words),
                 **vars(scope),
             )

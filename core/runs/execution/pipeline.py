@@ -113,21 +113,16 @@ def execute(
     """
     model = find(job.plan.model)
     codec = Codec(job.schema.domain())
-    if job.plan.unit != job.schema.person:
-        raise SchemaError(
-            "The plan and the schema say otherwise whose rows are protected together. Nothing was "
-            "spent. Make a new plan."
-        )
+    _check_unit(job)
     key = shift_key(store.workspace, job.people)  # first: one that is broken costs nothing
     _phase(observe, "debit", "Checking the ledger")
     entry = _debit(job, store)
     debited(entry)
     _phase(observe, "read", "Reading and encoding the table")
     person = job.schema.person
-    who = () if person is None else person.columns
     names = [column.name for column in codec.domain.modelled]
-    rows = load(list(dict.fromkeys((*names, *who))))
-    codes, people = encoded_records(rows, codec, person)
+    names += () if person is None else [name for name in person.columns if name not in names]
+    codes, people = encoded_records(load(names), codec, person)
     attempts = fit_attempts(job, model, codec, codes, people=people, shift_key=key, observe=observe)
     claim = _claim(job, attempts)
     _phase(observe, "sample", "Making the synthetic table", pausable=False)
@@ -154,6 +149,15 @@ def execute(
         guarantee=claim,
         privacy_certificate=certificate,
     )
+
+
+def _check_unit(job: Job) -> None:
+    """Refuse a plan that protects other rows together than the schema says."""
+    if job.plan.unit != job.schema.person:
+        raise SchemaError(
+            "The plan and the schema say otherwise whose rows are protected together. Nothing was "
+            "spent. Make a new plan."
+        )
 
 
 def _debit(job: Job, store: RunStore) -> Entry:
