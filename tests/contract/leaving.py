@@ -101,8 +101,10 @@ class Released:
     def __init__(self, domain: Domain) -> None:
         self._codes: Codes = Codec(domain).encode(people())
 
-    def __call__(self, codes: Codes, domain: Domain, plan: Plan, *, meter: Meter) -> PrivateTable:
-        assert len(codes) == len(self._codes)
+    def __call__(
+        self, codes: Codes, domain: Domain, plan: Plan, *, people: object, meter: Meter
+    ) -> PrivateTable:
+        assert len(codes) == len(self._codes) and people is None
         noise = DeterministicNoise(5)
         return PrivateTable(self._codes, domain, plan, noise_source=noise, meter=meter)
 

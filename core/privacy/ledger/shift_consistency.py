@@ -40,12 +40,16 @@ ROWS_AND_PEOPLE = (
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseScope:
-    """What a plan would release, as far as hidden distributions go; fields as in `Entry`."""
+    """What a plan would release, as far as hidden distributions go, and whom it protects.
+
+    Fields as in `Entry`.
+    """
 
     columns: tuple[str, ...] | None
     groups: tuple[tuple[str, ...], ...]
     shift: float | None
     domain_digest: str
+    unit: str
 
     @classmethod
     def of(cls, plan: Plan, domain: Domain | None) -> ReleaseScope:
@@ -53,8 +57,9 @@ class ReleaseScope:
         tags = {} if plan.protection is None else plan.protection.groups
         groups = tuple(sorted(tuple(sorted(names)) for names in tags.values()))
         shift = None if plan.protection is None else plan.protection.shift
+        unit = "" if plan.unit is None else plan.unit.words
         if domain is None:
-            return cls(columns=None, groups=groups, shift=shift, domain_digest="")
+            return cls(columns=None, groups=groups, shift=shift, domain_digest="", unit=unit)
         tagged = {name for names in groups for name in names}
         domains = sorted(_domain(column) for column in domain.modelled if column.name in tagged)
         return cls(
@@ -62,6 +67,7 @@ class ReleaseScope:
             groups=groups,
             shift=shift,
             domain_digest=_digest(domains) if domains else "",
+            unit=unit,
         )
 
 
