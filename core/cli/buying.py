@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,15 @@ from core.services.purchases import DELTA_SHARE, forecast, plan_purchase
 from core.table.buying import as_bought, unbought
 from core.table.schema import Schema, SchemaError
 
-__all__ = ["Parts", "buy", "known_purchases", "parts", "say_purchase", "to_buy"]
+__all__ = [
+    "Parts",
+    "buy",
+    "known_purchases",
+    "parts",
+    "purchase_lines",
+    "say_purchase",
+    "to_buy",
+]
 
 MOST_SHARE = 0.9
 
@@ -73,7 +82,13 @@ def parts(options: argparse.Namespace, schema: Schema, n: int) -> Parts:
 
 
 def known_purchases(options: argparse.Namespace, frame: pd.DataFrame, schema: Schema) -> Schema:
-    """The schema with what the account that would pay has bought before; stores nothing."""
+    """The schema with what the account that would pay has bought before; stores nothing.
+
+    Args:
+      options: `people` is an account's name, or None for the one that the rows belong to.
+      frame: all rows, those kept out too.
+      schema: with columns to be bought.
+    """
     home = Workspace.default_home()
     if not home.is_dir() or not unbought(schema).names:
         return schema
@@ -83,6 +98,15 @@ def known_purchases(options: argparse.Namespace, frame: pd.DataFrame, schema: Sc
             linked = linked_accounts(store, frame)
             people = linked[0].people if linked else ""
         return with_purchases(schema, purchases(store, people))
+
+
+def purchase_lines(bought: Sequence[dict[str, Any]]) -> list[str]:
+    """What a certificate says of the purchases that its domain rests on, a line each."""
+    return [
+        f"of it ε {one['epsilon_zero_out']:.4g} bought bounds, lists and mappings "
+        f"(ledger entry {one['ledger_entry']})"
+        for one in bought
+    ]
 
 
 def planned(schema: Schema, n: int, split: Parts) -> Plan:

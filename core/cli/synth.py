@@ -9,12 +9,23 @@ import secrets
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from core.cli.buying import Parts, buy, known_purchases, parts, say_purchase, to_buy
+import pandas as pd
+
+from core.cli.buying import (
+    Parts,
+    buy,
+    known_purchases,
+    parts,
+    purchase_lines,
+    say_purchase,
+    to_buy,
+)
 from core.cli.common import (
     ALL,
     CommandError,
@@ -43,7 +54,7 @@ from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.services.planning import PlanRequest, make_plan
 from core.services.reviews import inside_view_words
-from core.table.buying import stand_in, unbought
+from core.table.buying import stand_in
 from core.table.holdout import split_rows, training_count
 from core.table.io.write import write_csv, write_parquet
 from core.table.schema import Schema
@@ -59,8 +70,8 @@ ESCAPED = "text that a spreadsheet would run as a formula has an apostrophe in f
 def plan(options: argparse.Namespace) -> int:
     """What a run would spend; spends nothing."""
     _check_amounts(options)
-    frame, schema = read_with_schema(options)
-    schema = known_purchases(options, frame, to_buy(options, schema))
+    frame, schema = _read(options)
+    schema = known_purchases(options, frame, schema)
     n = training_count(len(frame), schema.holdout)
     split = parts(options, schema, n)
     bought = say_purchase(schema, n, split)
@@ -85,6 +96,11 @@ def plan(options: argparse.Namespace) -> int:
         facts["purchase"] = bought
         print_json(claim | {"model": planned.model, "phases": phases, "domain": domain} | facts)
     return 0
+
+
+def _read(options: argparse.Namespace) -> tuple[pd.DataFrame, Schema]:
+    frame, schema = read_with_schema(options)
+    return frame, to_buy(options, schema)
 
 
 def _check_amounts(options: argparse.Namespace) -> None:
@@ -159,6 +175,13 @@ class _Console:
             self._say(f"  step {data['step']} of {data['steps']}")
         return Wish.GO_ON
 
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Times the last phase."""
+        self.watch.enter("write")
+        yield
+        self.watch.enter(None)
+
     def _say(self, line: str) -> None:
         if not self._quiet:
             print(line, file=sys.stderr, flush=True)
@@ -168,15 +191,10 @@ def synth(options: argparse.Namespace) -> int:
     """Make a synthetic table in this process and write it, whole or not at all."""
     began = time.monotonic()
     out = _synthetic_path(options)
-    if options.rows is not None and options.rows < 1:
-        raise CommandError("--rows must be at least 1")
-    _check_amounts(options)
-    if math.isfinite(options.epsilon) and options.buy != ALL:  # else nothing false is claimed
-        require_declaration(options)
+    _check_before_reading(options)
     console = _Console(quiet=options.quiet)
     console.watch.enter("table")
-    frame, schema = read_with_schema(options)
-    schema = to_buy(options, schema)
+    frame, schema = _read(options)
     trained, _ = split_rows(frame, schema.holdout)
     # tried before anything is bought, so that no purchase is paid for a run that cannot be planned
     plan = _plan_for(options, stand_in(schema), len(trained), parts(options, schema, len(trained)))
@@ -187,18 +205,16 @@ def synth(options: argparse.Namespace) -> int:
     with RunStore(Workspace.default()) as store:
         # whose people these are is asked of all records, those kept out too
         people = account_for(options, store, frame)
-        if unbought(schema).names:
-            schema, split = buy(options, store, people, trained, schema)
-            plan = _plan_for(options, schema, len(trained), split)
+        schema, split = buy(options, store, people, trained, schema)
+        plan = _plan_for(options, schema, len(trained), split)
         with tempfile.TemporaryDirectory(prefix="synth-", dir=store.workspace.home) as folder:
             job = _job(options, schema, plan, device=device, people=people, folder=Path(folder))
             outcome = execute(job, lambda names: trained[list(names)], store=store, observe=console)
             score = _score(outcome, job)
         spent = _ledger_words(Ledger(store.engine), people)
         selection = inside_view_words(store, people) if outcome.guarantee.private else ""
-    console.watch.enter("write")
-    _write(outcome, out, escape_formulas=options.escape_formulas)
-    console.watch.enter(None)
+    with console.writing():
+        _write(outcome, out, escape_formulas=options.escape_formulas)
     claim, domain = claim_of(outcome.guarantee), domain_words(options)
     certificate = outcome.privacy_certificate
     rows, columns = outcome.synthetic.shape
@@ -206,27 +222,22 @@ def synth(options: argparse.Namespace) -> int:
     if out != options.out:
         print("the file's name says that it has no differential privacy")
     print(f"{claim_words(claim)}\ndomain: {domain}\nledger: {spent}")
-    for one in certificate.get("purchases", ()):
-        print(
-            f"of it ε {one['epsilon_zero_out']:.4g} bought bounds, lists and mappings "
-            f"(ledger entry {one['ledger_entry']})"
-        )
+    bought = certificate.get("purchases", [])
     extra = [selection] if selection else []
-    said = [ESCAPED] if options.escape_formulas else []
-    for line in [*lmdp_words(certificate["lmdp"]), *extra, *_score_lines(score), *said]:
+    said = [*_score_lines(score), *([ESCAPED] if options.escape_formulas else [])]
+    for line in [*purchase_lines(bought), *lmdp_words(certificate["lmdp"]), *extra, *said]:
         print(line)
     if options.json:
-        total = {"total": round(time.monotonic() - began, 3)}
         result = {
             "model": plan.model,
             "rows": rows,
             "columns": columns,
-            "seconds": console.watch.seconds | total,
+            "seconds": console.watch.seconds | {"total": round(time.monotonic() - began, 3)},
             "peak_memory_mb": round(peak_memory_mb(), 1),
             "device": device,
             "phases": certificate["phases"],
             "domain": domain,
-            "purchases": certificate.get("purchases", []),
+            "purchases": bought,
             "conditions": [*certificate["conditions"], *extra],
             "ledger": spent,
             "lmdp": certificate["lmdp"],
@@ -236,6 +247,15 @@ def synth(options: argparse.Namespace) -> int:
         }
         print_json(claim | result)
     return 0
+
+
+def _check_before_reading(options: argparse.Namespace) -> None:
+    """Refuse what is out of range, and domains that nobody declares or buys."""
+    if options.rows is not None and options.rows < 1:
+        raise CommandError("--rows must be at least 1")
+    _check_amounts(options)
+    if math.isfinite(options.epsilon) and options.buy != ALL:  # else nothing false is claimed
+        require_declaration(options)
 
 
 def _write(outcome: Outcome, out: Path, *, escape_formulas: bool) -> None:

@@ -155,6 +155,7 @@ class Ledger:
                 known = (*known, _open(connection, people, *limit, n=plan.n))
             rho = _admit(known, plan, epsilon, allow_non_private=allow_non_private)
             scope = ReleaseScope.of(plan, domain)
+            cost = {"delta": plan.budget.delta, "rho": rho, "failure": plan.failure}
             return _append(
                 connection,
                 before=known,
@@ -165,11 +166,8 @@ class Ledger:
                 model=plan.model,
                 plan=plan.digest,
                 epsilon=epsilon if math.isfinite(epsilon) else None,
-                delta=plan.budget.delta,
-                rho=rho,
-                failure=plan.failure,
                 words=_confirmation(known, scope, words),
-                **vars(scope),
+                **(vars(scope) | cost),
             )
 
     def declare(self, people: str, words: str, *, key: str) -> Entry:

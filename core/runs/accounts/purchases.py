@@ -116,7 +116,13 @@ def purchases(store: TableStore, people: str) -> tuple[PurchaseRecord, ...]:
 
 
 def save_purchase(store: TableStore, people: str, record: PurchaseRecord) -> None:
-    """Keep what was bought; it stays when tables are deleted, as the ledger does."""
+    """Keep what was bought; it stays when tables are deleted, as the ledger does.
+
+    Args:
+      store: where.
+      people: the account that paid.
+      record: what was bought.
+    """
     row = {"people": people, "entry": record.entry, "created": time.time()}
     with store.engine.begin() as connection:
         connection.execute(insert(PurchaseRow).values(**row, body=record.model_dump_json()))
@@ -152,6 +158,11 @@ def with_purchases(schema: Schema, records: Iterable[PurchaseRecord]) -> Schema:
 
 def purchases_used(store: TableStore, people: str, schema: Schema) -> tuple[PurchaseRecord, ...]:
     """The purchases that a schema rests on, oldest first.
+
+    Args:
+      store: holds what was bought.
+      people: the account of a run.
+      schema: of the run.
 
     Raises:
       RunStoreError: it says of something that it was bought, and these people's account never

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from core.privacy.accounting.accountant import guarantee
-from core.privacy.ledger.ledger import Ledger
+from core.privacy.ledger.entries import PURCHASE
+from core.privacy.ledger.ledger import Entry, Ledger
 from core.privacy.meter import Meter
-from core.privacy.plan import Plan
+from core.privacy.plan import Guarantee, Plan
 from core.runs.accounts.account import pay
 from core.runs.accounts.people import require_account
 from core.runs.accounts.purchases import (
@@ -25,8 +27,11 @@ from core.runs.accounts.purchases import (
 )
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.store import RunStore
-from core.table.buying import unbought
+from core.table.buying import Unbought, unbought
 from core.table.schema import Column, Domain, DomainColumn, Schema
+
+if TYPE_CHECKING:  # needs torch, and pages import this module
+    from core.privacy.buying.release import Released
 
 __all__ = ["buy_schema"]
 
@@ -60,18 +65,9 @@ def buy_schema(
       ValueError: the plan is for something else; nothing was spent.
     """
     wanted = unbought(schema)
-    planned = (plan.settings.get("columns"), plan.settings.get("rules"))
-    columns = [column.name for column in (*wanted.numeric, *wanted.listed)]
-    if planned != (columns, [rule.text for rule in wanted.rules]) or not columns + planned[1]:
-        raise ValueError("The plan buys something else. Nothing was spent. Make a new plan.")
-    lost = lost_purchase(store, people)
-    if lost is not None and not again:
-        raise RunStoreError(
-            f"A purchase about these people was paid for (ledger entry {lost.id}, "
-            f"ε {lost.limit:.3g}) and not kept: it is being made just now, or it was lost when its "
-            "process ended, and then it stays spent. Nothing more was spent. Look again, or "
-            "confirm that another one is to be paid for."
-        )
+    _require_plan_for(wanted, plan)
+    if not again:
+        _refuse_lost(store, people)
     if table_id is not None:
         require_account(store, table_id)
     entry = pay(
@@ -88,7 +84,13 @@ def buy_schema(
     meter = Meter(plan)
     released = release_schema(load(wanted.names), wanted, plan, meter)
     cost = guarantee(meter.executed, plan.budget.delta)
-    record = PurchaseRecord(
+    record = _record(schema, released, entry, cost)
+    save_purchase(store, people, record)
+    return with_purchases(schema, [record])
+
+
+def _record(schema: Schema, released: Released, entry: Entry, cost: Guarantee) -> PurchaseRecord:
+    return PurchaseRecord(
         entry=entry.id,
         epsilon=cost.epsilon,
         epsilon_replace=cost.epsilon_replace,
@@ -101,5 +103,22 @@ def buy_schema(
         ),
         rules=released.rules,
     )
-    save_purchase(store, people, record)
-    return with_purchases(schema, [record])
+
+
+def _require_plan_for(wanted: Unbought, plan: Plan) -> None:
+    columns = [column.name for column in (*wanted.numeric, *wanted.listed)]
+    rules = [rule.text for rule in wanted.rules]
+    planned = plan.settings.get("columns"), plan.settings.get("rules")
+    if plan.model != PURCHASE or planned != (columns, rules) or not wanted.names:
+        raise ValueError("The plan buys something else. Nothing was spent. Make a new plan.")
+
+
+def _refuse_lost(store: RunStore, people: str) -> None:
+    lost = lost_purchase(store, people)
+    if lost is not None:
+        raise RunStoreError(
+            f"A purchase about these people was paid for (ledger entry {lost.id}, "
+            f"ε {lost.limit:.3g}) and not kept: it is being made just now, or it was lost when its "
+            "process ended, and then it stays spent. Nothing more was spent. Look again, or "
+            "confirm that another one is to be paid for (--buy-again)."
+        )

@@ -136,12 +136,7 @@ def execute(
         attempts=attempts.used,
         bought=bought,
     )
-    baseline = attempts.fitted.baseline
-    if baseline is not None:
-        _write_table(job.artefacts, BASELINE_TABLE, baseline.sample(job.rows, seed=job.seed))
-    _write_table(job.artefacts, SYNTHETIC_TABLE, synthetic)
-    with job.artefacts.replacing(PRIVACY_CERTIFICATE) as file:
-        file.write(json.dumps(certificate, indent=1, ensure_ascii=False).encode())
+    _keep(job, attempts, synthetic, certificate)
     return Outcome(
         synthetic=synthetic,
         executed=attempts.executed,
@@ -163,6 +158,18 @@ def _debit(job: Job, store: RunStore) -> Entry:
         allow_non_private=job.allow_non_private,
         shift_words=job.shift_words,
     )
+
+
+def _keep(
+    job: Job, attempts: Attempts, synthetic: pd.DataFrame, certificate: dict[str, Any]
+) -> None:
+    """Write the tables and their certificate, which comes last."""
+    baseline = attempts.fitted.baseline
+    if baseline is not None:
+        _write_table(job.artefacts, BASELINE_TABLE, baseline.sample(job.rows, seed=job.seed))
+    _write_table(job.artefacts, SYNTHETIC_TABLE, synthetic)
+    with job.artefacts.replacing(PRIVACY_CERTIFICATE) as file:
+        file.write(json.dumps(certificate, indent=1, ensure_ascii=False).encode())
 
 
 def _write_table(artefacts: ArtefactStore, name: str, frame: pd.DataFrame) -> None:
