@@ -370,7 +370,7 @@ def test_rules_are_read_suggested_and_kept(
     command = ["synth", str(table), "--model", "pearl", "--epsilon", "1", "--out", str(out), *FEW]
     command += ["--rule", "label <- code", "--rule", "total = net + tax"]
     assert main([*command, "--schema", str(tmp_path / "s.json")]) == 2
-    assert "declare or buy which label each code has" in capsys.readouterr().err
+    assert "mappings of: code, label. Buy them" in capsys.readouterr().err
     assert main([*command, "--declare-public"]) == 0
     spoken = capsys.readouterr().err
     assert "read from the rows and declared" in spoken and "1 of 240 is moved inside" in spoken

@@ -61,8 +61,8 @@ def fit_attempts(
     model: Synthesizer[Any],
     layout: Layout,
     codes: Codes,
-    *,
     people: PersonRows | None,
+    *,
     shift_key: bytes,
     observe: Observe,
 ) -> Attempts:

@@ -124,18 +124,15 @@ def execute(
     """
     model = find(job.plan.model)
     layout = Layout(job.schema.domain())
-    check_room(layout.output.columns, job.rows)
-    _check_unit(job)
+    _check(job, layout)
     key = shift_key(store.workspace, job.people)  # first: one that is broken costs nothing
     bought = purchases_used(store, job.people, job.schema)
     _phase(observe, "debit", "Checking the ledger")
     entry = _debit(job, store)
     debited(entry)
     _phase(observe, "read", "Reading and encoding the table")
-    codes, people = _records(job, layout, load)
-    attempts = fit_attempts(
-        job, model, layout, codes, people=people, shift_key=key, observe=observe
-    )
+    records = _records(job, layout, load)
+    attempts = fit_attempts(job, model, layout, *records, shift_key=key, observe=observe)
     claim = _with_purchases(_claim(job, attempts), bought)
     _phase(observe, "sample", "Making the synthetic table", pausable=False)
     synthetic = attempts.fitted.sample(job.rows, seed=job.seed)
@@ -151,8 +148,7 @@ def execute(
         bought=bought,
     )
     modelled = _write_tables(job, attempts.fitted, synthetic)
-    with job.artefacts.replacing(PRIVACY_CERTIFICATE) as file:
-        file.write(json.dumps(certificate, indent=1, ensure_ascii=False).encode())
+    _write_certificate(job.artefacts, certificate)
     return Outcome(
         synthetic=synthetic,
         modelled=modelled,
@@ -162,7 +158,14 @@ def execute(
     )
 
 
-def _check_unit(job: Job) -> None:
+def _write_certificate(artefacts: ArtefactStore, certificate: dict[str, Any]) -> None:
+    with artefacts.replacing(PRIVACY_CERTIFICATE) as file:
+        file.write(json.dumps(certificate, indent=1, ensure_ascii=False).encode())
+
+
+def _check(job: Job, layout: Layout) -> None:
+    """Refuse what cannot end well, before anything is spent."""
+    check_room(layout.output.columns, job.rows)
     if job.plan.unit != job.schema.person:
         raise SchemaError(
             "The plan and the schema say otherwise whose rows are protected together. Nothing was "
