@@ -267,7 +267,6 @@ def _of_plan(plan: Plan) -> dict[str, Any]:
         "plan": plan.digest,
         "delta": plan.budget.delta,
         "failure": plan.failure,
-        "unit": "" if plan.unit is None else plan.unit.words,
     }
 
 
