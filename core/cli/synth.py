@@ -217,8 +217,7 @@ def synth(options: argparse.Namespace) -> int:
     if out != options.out:
         print("the file's name says that it has no differential privacy")
     print(f"{claim_words(claim)}{_unit(plan, ', ')}\ndomain: {domain}\nledger: {spent}")
-    extra = [selection] if selection else []
-    said = [ESCAPED] if options.escape_formulas else []
+    extra, said = [selection] * bool(selection), [ESCAPED] * bool(options.escape_formulas)
     for line in [*lmdp_words(certificate["lmdp"]), *extra, *_score_lines(score), *said]:
         print(line)
     if options.json:

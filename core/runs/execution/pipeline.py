@@ -37,7 +37,7 @@ from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import shift_key
 from core.table.codec import Codec
 from core.table.person_rows import encoded_records
-from core.table.schema import SchemaError
+from core.table.schema import Schema, SchemaError
 
 __all__ = ["DeviceError", "Outcome", "choose_device", "execute", "limit_threads"]
 
@@ -119,10 +119,7 @@ def execute(
     entry = _debit(job, store)
     debited(entry)
     _phase(observe, "read", "Reading and encoding the table")
-    person = job.schema.person
-    names = [column.name for column in codec.domain.modelled]
-    names += () if person is None else [name for name in person.columns if name not in names]
-    codes, people = encoded_records(load(names), codec, person)
+    codes, people = encoded_records(load(_needed(job.schema)), codec, job.schema.person)
     attempts = fit_attempts(job, model, codec, codes, people=people, shift_key=key, observe=observe)
     claim = _claim(job, attempts)
     _phase(observe, "sample", "Making the synthetic table", pausable=False)
@@ -158,6 +155,13 @@ def _check_unit(job: Job) -> None:
             "The plan and the schema say otherwise whose rows are protected together. Nothing was "
             "spent. Make a new plan."
         )
+
+
+def _needed(schema: Schema) -> list[str]:
+    """The columns that are read: those that are modelled, and those that say who a row is of."""
+    modelled = [column.name for column in schema.domain().modelled]
+    who = () if schema.person is None else schema.person.columns
+    return list(dict.fromkeys((*modelled, *who)))
 
 
 def _debit(job: Job, store: RunStore) -> Entry:
