@@ -32,14 +32,15 @@ from utility import Bench  # beside this file
 
 from core.cli.synth import settings_of
 from core.models.events import FitEvent, Wish
+from core.models.laid_out import laid_out
 from core.models.planning import plan_fit
 from core.models.registry import cards, synthesizer
 from core.models.synthesizer import FitContext
 from core.privacy.accounting.accountant import epsilon
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Budget, Plan, default_delta
-from core.table.codec import Codec
 from core.table.holdout import people_trained_on, split_rows
+from core.table.layout.layout import Layout
 from core.table.person import Person
 from core.table.person_rows import encoded_records
 from core.table.schema import Column, Kind, Schema
@@ -113,18 +114,17 @@ def fitted_table(
     model: str, schema: Schema, trained: pd.DataFrame, options: argparse.Namespace
 ) -> tuple[pd.DataFrame, Plan]:
     """A synthetic table of as many rows as were trained on, and the plan behind it."""
-    codec = Codec(schema.domain())
-    person = schema.person
+    layout, person = Layout(schema.domain()), schema.person
     n = len(trained) if person is None else people_trained_on(trained[["patient"]], 0.0)
     budget = Budget(epsilon=options.epsilon, delta=default_delta(n))
     settings = settings_of(options.settings)
-    plan = plan_fit(synthesizer(model), codec.domain, n, budget, settings)
-    codes, people = encoded_records(trained, codec, person)
-    table = PrivateTable(codes, codec.domain, plan, people=people)
+    plan = plan_fit(synthesizer(model), layout.domain, n, budget, settings, unit=person)
+    codes, people = encoded_records(trained, layout, person)
+    table = PrivateTable(codes, layout.domain, plan, people=people)
     with tempfile.TemporaryDirectory() as folder:
         context = FitContext(observe=_go_on, folder=Path(folder), seed=options.seed)
         fitted = synthesizer(model).fit(table, plan, context)
-    return fitted.sample(len(trained), seed=options.seed), plan
+    return laid_out(fitted, layout).sample(len(trained), seed=options.seed), plan
 
 
 def _go_on(_: FitEvent) -> Wish:
@@ -144,7 +144,8 @@ def judged(synthetic: pd.DataFrame, kept: pd.DataFrame, seed: int) -> dict[str, 
 def measured(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """Every model under every protection, by a name for each."""
     frame = made_table(options.rows, options.people, options.seed)
-    grouped = Person(columns=("patient",), rows=1)
+    own = ("sex", "born", "city")
+    grouped = Person(columns=("patient",), rows=1, constant=own, order="day")
     trained, kept = split_rows(frame, HELD_OUT, grouped)
     largest = int(trained["patient"].value_counts().max())
     facts = f"{len(frame)} rows of {options.people} people, at most {largest} of one"
