@@ -17,6 +17,7 @@ from core.table.profile import ColumnProfile
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, fetch_adult, sample_table
 from pages.parts import (
     declared_rules,
+    domain_source,
     guard,
     lmdp_tags,
     routes,
@@ -181,7 +182,7 @@ def _confirm(table: TableRecord) -> None:
         st.caption("The first rows, as they were read. Only you see them.")
         st.dataframe(pd.DataFrame(table.profile["preview"]), height=420)
     table_people.render(table)
-    _attest(table)
+    domain_source.render(table)
 
 
 def _pictures(table: TableRecord) -> None:
@@ -197,31 +198,6 @@ def _pictures(table: TableRecord) -> None:
                 key=f"profile_{table.id}_{profile.name}",
                 alt=f"How the values of {profile.name} are spread in the real table.",
             )
-
-
-def _attest(table: TableRecord) -> None:
-    """The declaration that ε rests on, and the way to the plan."""
-    with st.container(border=True):
-        confirmed = st.checkbox(
-            "I confirm that the bounds, category names and “may be missing” marks above may be "
-            "public knowledge.",
-            # what is declared later was not confirmed: each schema asks for a tick of its own
-            key=schema_editor.schema_key("attest", table),
-            value=shared.store().attested(table.id),
-            help="They are not protected by ε. The certificate lists them as its conditions.",
-        )
-        if st.button(
-            "Plan a synthetic table",
-            type="primary",
-            icon=":material/arrow_forward:",
-            disabled=not confirmed,
-        ):
-            with shared.plain_errors():
-                table.schema.domain()
-                shared.store().attest(table.id)
-                routes.go("plan", table=table.id)
-        if not confirmed:
-            st.caption("Tick the box to go on.")
 
 
 if __name__ == "__main__":

@@ -12,15 +12,15 @@ import pandas as pd
 
 from core.privacy.buying.planning import Forecast, forecasts, plan_schema
 from core.privacy.plan import Budget, Plan, default_delta
-from core.runs.accounts.purchases import purchases, with_purchases
+from core.runs.accounts.purchases import lost_purchase, purchases, with_purchases
 from core.runs.execution.buying import buy_schema
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.services.tables import confirm_schema
-from core.table.buying import unbought
+from core.table.buying import as_bought, unbought
 from core.table.schema import Schema
 
-__all__ = ["DELTA_SHARE", "bought", "buy", "forecast", "plan_purchase"]
+__all__ = ["DELTA_SHARE", "buy", "forecast", "lost", "plan_purchase", "to_buy"]
 
 DELTA_SHARE = 0.25  # of a run's δ, for the purchase before it
 
@@ -47,44 +47,55 @@ def forecast(plan: Plan, schema: Schema) -> tuple[Forecast, ...]:
     return forecasts(plan, unbought(schema))
 
 
-def bought(store: RunStore, table: TableRecord) -> Schema:
-    """The table's schema with what was bought about its people before; costs nothing."""
-    return with_purchases(table.schema, purchases(store, table.people))
+def to_buy(store: RunStore, table: TableRecord) -> Schema:
+    """The table's schema with all that was read from its rows to be bought, but what is already.
+
+    Nothing is kept of it; what was bought about these people before costs nothing.
+    """
+    return with_purchases(as_bought(table.schema), purchases(store, table.people))
+
+
+def lost(store: RunStore, table: TableRecord) -> bool:
+    """Whether a purchase about these people was paid for and not kept, or is being made."""
+    return lost_purchase(store, table.people) is not None
 
 
 def buy(
     store: RunStore,
     table: TableRecord,
     plan: Plan,
+    schema: Schema,
     *,
     again: bool = False,
     shift_words: str = "",
 ) -> TableRecord:
-    """Pay for and release what the table's schema leaves open, and keep the schema with it.
+    """Pay for and release what a schema leaves open, and keep the schema with it.
 
     Args:
       store: where.
-      table: whose schema.
-      plan: of `plan_purchase`, for `bought(store, table)`.
+      table: whose rows.
+      plan: of `plan_purchase`, for the schema.
+      schema: such as `to_buy` gives.
       again: whether to spend again although an earlier purchase was paid for and lost.
       shift_words: what the steward wrote to allow a release that betrays hidden distributions.
 
     Raises:
-      RunStoreError, LedgerError, ValueError: one plain line; nothing was spent.
+      RunStoreError, LedgerError, ValueError: one plain line; nothing was spent, and the table's
+        schema stays as it was.
     """
 
     def load(names: Sequence[str]) -> pd.DataFrame:
-        person = table.schema.person
-        return store.load_split(table.id, table.schema.holdout, columns=names, person=person)[0]
+        person = schema.person
+        return store.load_split(table.id, schema.holdout, columns=names, person=person)[0]
 
-    schema = buy_schema(
+    with_bought = buy_schema(
         store,
         table.people,
-        bought(store, table),
+        schema,
         plan,
         load,
         table_id=table.id,
         again=again,
         shift_words=shift_words,
     )
-    return confirm_schema(store, table.id, schema)
+    return confirm_schema(store, table.id, with_bought)

@@ -42,9 +42,10 @@ COLUMNS = {
     ),
     "keep": st.column_config.SelectboxColumn(
         "In the synthetic table",
-        options=["keep", "leave out"],
+        options=["keep", "leave out", "buy"],
         required=True,
-        help="Keeping a column declares its bounds and category names public.",
+        help="Keep: with bounds and labels as they stand here, declared by you or bought. Buy: "
+        "they are read again with noise, for a part of the budget.",
     ),
     "origin": st.column_config.TextColumn(
         "Known how",

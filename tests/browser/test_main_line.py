@@ -45,6 +45,8 @@ def upload(page: Page, url: str, file: Path) -> None:
     page.goto(url)
     page.get_by_role("button", name="Try the sample table").wait_for()
     page.locator('input[type="file"]').set_input_files(str(file))
+    page.get_by_text("Buy bounds and lists").wait_for()  # what a new table is offered first
+    page.get_by_text("Declare them public").click()
     page.get_by_text("I confirm that the bounds").wait_for()
 
 

@@ -45,7 +45,7 @@ def table(store):
 
 @pytest.fixture
 def made(store, table):
-    return buying.buy(store, table, planned(table))
+    return buying.buy(store, table, planned(table), buying.to_buy(store, table))
 
 
 def spent(store, people):
@@ -72,7 +72,7 @@ def test_a_purchase_is_paid_for_kept_and_said(store, table, made):
 def test_it_is_used_again_at_no_cost_by_tables_about_the_same_people(store, table, made):
     again = imported(store)
     assert again.people == table.people and unbought(again.schema).names
-    known = buying.bought(store, again)
+    known = buying.to_buy(store, again)
     assert known.domain() == made.schema.domain()
     with pytest.raises(SchemaError, match="Nothing is to be bought"):
         planned(again, known)
@@ -82,10 +82,10 @@ def test_it_is_used_again_at_no_cost_by_tables_about_the_same_people(store, tabl
 def test_other_people_pay_for_themselves(store, table, made):
     other = imported(store, people="others", rows=640)
     assert other.people != table.people
-    assert buying.bought(store, other) == other.schema
+    assert buying.to_buy(store, other) == other.schema
     with pytest.raises(RunStoreError, match="never paid for it"):
         purchases_used(store, other.people, made.schema)
-    buying.buy(store, other, planned(other))
+    buying.buy(store, other, planned(other), buying.to_buy(store, other))
     assert len(spent(store, other.people)) == 1
 
 
@@ -126,27 +126,27 @@ def test_rows_are_read_after_the_debit_and_a_crash_leaves_it_spent(store, table,
     with monkeypatch.context() as patch:
         patch.setattr(release, "release_schema", dies)
         with pytest.raises(KeyboardInterrupt):
-            buying.buy(store, table, planned(table))
-    assert purchases(store, table.people) == () and buying.bought(store, table) == table.schema
+            buying.buy(store, table, planned(table), buying.to_buy(store, table))
+    assert purchases(store, table.people) == () and buying.to_buy(store, table) == table.schema
     with pytest.raises(RunStoreError, match="paid for .* confirm that another"):
-        buying.buy(store, table, planned(table))
+        buying.buy(store, table, planned(table), buying.to_buy(store, table))
     assert len(spent(store, table.people)) == 1
-    buying.buy(store, table, planned(table), again=True)
+    buying.buy(store, table, planned(table), buying.to_buy(store, table), again=True)
     assert len(spent(store, table.people)) == 2
     assert len(purchases(store, table.people)) == 1  # and the lost one is not asked about again
     keyed = as_bought(table.schema, ["ward"])
-    assert unbought(buying.bought(store, store.table(table.id)).replace(keyed["ward"])).names
+    assert unbought(buying.to_buy(store, store.table(table.id)).replace(keyed["ward"])).names
 
 
 def test_nothing_is_loaded_where_the_ledger_refuses(store, table, monkeypatch):
     monkeypatch.setattr(type(store), "load_split", None)
     Ledger(store.engine).register(table.people, 1.0, 1e-6, n=ROWS)
     with pytest.raises(OverBudgetError):
-        buying.buy(store, table, planned(table))
+        buying.buy(store, table, planned(table), buying.to_buy(store, table))
     assert spent(store, table.people) == []
     other = planned(table).model_copy(update={"settings": {"columns": [], "rules": []}})
     with pytest.raises(ValueError, match="something else"):
-        buying.buy(store, table, other)
+        buying.buy(store, table, other, buying.to_buy(store, table))
 
 
 def run_like(n: int, epsilon: float, delta: float) -> Plan:
@@ -182,7 +182,7 @@ def test_tagged_columns_are_not_bought_and_a_purchase_settles_no_tags(store):
     table = imported(store, marked=False)
     tagged = as_bought(table.schema.model_copy(update={"sensitive": {"g": ("smoker",)}}))
     table = store.save_schema(table.id, tagged)
-    made = buying.buy(store, table, planned(table))
+    made = buying.buy(store, table, planned(table), buying.to_buy(store, table))
     request = PlanRequest(model="pearl", epsilon=1.0)
     plan = make_plan(made.schema, ROWS, request)
     assert Ledger(store.engine).objection(table.people, plan, made.schema.domain()) is None

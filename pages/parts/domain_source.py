@@ -1,0 +1,135 @@
+"""How bounds and lists become known: bought with noise, or declared public by the steward."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from core.privacy.plan import Plan
+from core.runs.storage.records import TableRecord
+from core.services import purchases
+from core.table.buying import unbought
+from core.table.schema import Schema
+from pages.parts import routes, schema_editor, shared
+from pages.parts.plain import plain
+
+WAYS = {
+    "buy": "Buy them: read again with noise, for a small part of the budget",
+    "declare": "Declare them public: they cost nothing and are not protected",
+}
+USUAL_EPSILON = 0.05
+EXPLAINED = (
+    "Models must know each column’s bounds and labels. Those that nobody has set were read from "
+    "the rows, so they show something of the people in it: the highest income, a rare diagnosis."
+)
+
+
+def render(table: TableRecord) -> None:
+    """The choice, and the way to the plan."""
+    with st.container(border=True), shared.plain_errors():
+        schema = purchases.to_buy(shared.store(), table)
+        names = unbought(schema).names
+        if not names:
+            _settled(table, schema)
+            return
+        uploaded = table.source.startswith("upload") and not shared.store().attested(table.id)
+        way = st.radio(
+            f"**Bounds and lists of {len(names)} column{'s' if len(names) > 1 else ''} were read "
+            "from the rows. How may they be known?**",
+            list(WAYS),
+            index=0 if uploaded else 1,
+            format_func=WAYS.__getitem__,
+            help=EXPLAINED,
+            key=f"way_{table.id}",
+        )
+        if way == "buy":
+            _buy(table, schema)
+        else:
+            _declare(table)
+
+
+def _settled(table: TableRecord, schema: Schema) -> None:
+    """Nothing is left to buy: everything was bought or set by hand."""
+    st.markdown("Bounds and lists were bought, or set by you. Nothing is left to declare.")
+    if st.button("Plan a synthetic table", type="primary", icon=":material/arrow_forward:"):
+        if schema != table.schema:  # bought before, about the same people
+            table = shared.store().save_schema(table.id, schema)
+        _plan(table)
+
+
+def _buy(table: TableRecord, schema: Schema) -> None:
+    """What a purchase costs and finds, before anything is spent; and the button that spends it."""
+    epsilon = st.number_input(
+        "ε to spend on bounds and lists, once",
+        min_value=0.005,
+        max_value=5.0,
+        value=USUAL_EPSILON,
+        step=0.05,
+        format="%.3f",
+        key=f"buy_epsilon_{table.id}",
+        help="About a twentieth of what a synthetic table will cost is usual; small tables need "
+        "more. Later runs about these people use the result at no further cost.",
+    )
+    try:
+        plan = purchases.plan_purchase(schema, table.training_n, epsilon)
+    except ValueError as error:
+        st.warning(plain(error), icon=":material/info:")
+        return
+    _forecast(plan, schema)
+    again = purchases.lost(shared.store(), table) and st.checkbox(
+        "An earlier purchase was paid for and lost. Pay once more.", key=f"again_{table.id}"
+    )
+    if st.button(
+        f"Buy bounds and lists — spends ε = {epsilon:g}",
+        type="primary",
+        icon=":material/shopping_cart:",
+        key=f"buy_{table.id}",
+    ):
+        with shared.change(), st.spinner("Paying, then reading the table once"):
+            purchases.buy(shared.store(), table, plan, schema, again=bool(again))
+
+
+def _forecast(plan: Plan, schema: Schema) -> None:
+    lines = purchases.forecast(plan, schema)
+    with st.expander("What will be found, column by column", icon=":material/list:"):
+        frame = pd.DataFrame(
+            {
+                "column or rule": [line.name for line in lines],
+                "share of this ε": [line.share for line in lines],
+                "what will be found": [line.words for line in lines],
+            }
+        )
+        share = st.column_config.NumberColumn(format="percent")
+        st.dataframe(frame, hide_index=True, column_config={"share of this ε": share})
+    st.caption(
+        "From public numbers alone; no row has been read for this. What few people hold is left "
+        "out: rare labels become OTHER, values beyond the bounds move to them."
+    )
+
+
+def _declare(table: TableRecord) -> None:
+    """The declaration that ε rests on."""
+    confirmed = st.checkbox(
+        "I confirm that the bounds, category names and “may be missing” marks above may be "
+        "public knowledge.",
+        # what is declared later was not confirmed: each schema asks for a tick of its own
+        key=schema_editor.schema_key("attest", table),
+        value=shared.store().attested(table.id),
+        help="They are not protected by ε. The certificate lists them as its conditions.",
+    )
+    if st.button(
+        "Plan a synthetic table",
+        type="primary",
+        icon=":material/arrow_forward:",
+        disabled=not confirmed,
+    ):
+        _plan(table)
+    if not confirmed:
+        st.caption("Tick the box to go on.")
+
+
+def _plan(table: TableRecord) -> None:
+    with shared.plain_errors():
+        table.schema.domain()
+        shared.store().attest(table.id)
+        routes.go("plan", table=table.id)
