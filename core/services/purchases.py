@@ -18,10 +18,11 @@ from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.services.tables import confirm_schema
 from core.table.buying import as_bought, unbought
-from core.table.schema import Schema
+from core.table.schema import Schema, SchemaError
 
-__all__ = ["DELTA_SHARE", "buy", "forecast", "lost", "plan_purchase", "to_buy"]
+__all__ = ["DELTA_SHARE", "buy", "forecast", "lost", "plan_purchase", "to_buy", "usual_epsilon"]
 
+ROUND_EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 DELTA_SHARE = 0.25  # of a run's δ, for the purchase before it
 
 
@@ -40,6 +41,22 @@ def plan_purchase(schema: Schema, n: int, epsilon: float, delta: float | None = 
     delta = DELTA_SHARE * default_delta(n) if delta is None else delta
     budget = Budget(epsilon=epsilon, delta=delta)
     return plan_schema(unbought(schema), n, budget, unit=schema.person)
+
+
+def usual_epsilon(schema: Schema, n: int) -> float:
+    """A twentieth, or the least of a few round numbers at which something can be found; no data.
+
+    Args:
+      schema: with columns to be bought.
+      n: number of records to learn from, public.
+    """
+    for epsilon in ROUND_EPSILONS:
+        try:
+            plan_purchase(schema, n, epsilon)
+        except SchemaError:
+            continue
+        return epsilon
+    return ROUND_EPSILONS[-1]
 
 
 def forecast(plan: Plan, schema: Schema) -> tuple[Forecast, ...]:

@@ -17,7 +17,6 @@ WAYS = {
     "buy": "Buy them: read again with noise, for a small part of the budget",
     "declare": "Declare them public: they cost nothing and are not protected",
 }
-USUAL_EPSILON = 0.05
 EXPLAINED = (
     "Models must know each column’s bounds and labels. Those that nobody has set were read from "
     "the rows, so they show something of the people in it: the highest income, a rare diagnosis."
@@ -63,10 +62,10 @@ def _buy(table: TableRecord, schema: Schema) -> None:
         "ε to spend on bounds and lists, once",
         min_value=0.005,
         max_value=5.0,
-        value=USUAL_EPSILON,
+        value=purchases.usual_epsilon(schema, table.training_n),
         step=0.05,
         format="%.3f",
-        key=f"buy_epsilon_{table.id}",
+        key=f"buy_epsilon_{table.id}_{table.training_n}",
         help="About a twentieth of what a synthetic table will cost is usual; small tables need "
         "more. Later runs about these people use the result at no further cost.",
     )

@@ -45,7 +45,7 @@ def upload(page: Page, url: str, file: Path) -> None:
     page.goto(url)
     page.get_by_role("button", name="Try the sample table").wait_for()
     page.locator('input[type="file"]').set_input_files(str(file))
-    page.get_by_text("Buy bounds and lists").wait_for()  # what a new table is offered first
+    page.get_by_role("button", name="Buy bounds and lists").wait_for()  # offered first
     page.get_by_text("Declare them public").click()
     page.get_by_text("I confirm that the bounds").wait_for()
 
@@ -183,4 +183,4 @@ def test_ten_malformed_files_get_ten_errors_and_the_app_lives(app, page, tmp_pat
         page.get_by_role("button", name="Try the sample table").wait_for()
     assert len(seen) == len(BROKEN)  # each fault in its own words
     page.locator('input[type="file"]').set_input_files(str(tmp_path / "patients.csv"))
-    page.get_by_text("I confirm that the bounds").wait_for()
+    page.get_by_text("Bounds and lists of").wait_for()
