@@ -9,7 +9,7 @@ from core.models.card import Card
 from core.privacy.plan import Plan
 from core.runs.accounts.account import DEFAULT_LIMIT, table_account
 from core.runs.storage.records import TableRecord
-from core.services import planning, runs
+from core.services import planning, purchases, runs
 from core.services.plan_advice import phase_words
 from pages.parts import (
     budget_choice,
@@ -94,6 +94,13 @@ def _summary(table: TableRecord, card: Card, plan: Plan) -> None:
     who = f"{table.training_n:,} {table.records}{use}"
     st.caption(f"{plain(table.name)}: {who}, target {target}.")
     _numbers(plan)
+    before = purchases.paid_before(shared.store(), table) if plan.budget.private else 0.0
+    if before:
+        total = before + plan.guarantee.epsilon
+        st.caption(
+            f":material/shopping_cart: Bounds and lists were bought for ε {before:.3g}; the "
+            f"certificate will claim both together, ε {total:.3g}."
+        )
     shared.picture(
         budget_figure(plan.model_dump(mode="json")),
         key="budget",

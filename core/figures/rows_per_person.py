@@ -46,7 +46,7 @@ def row_limit_figure(mean: float, most: int, *, grouped: bool) -> Figure:
                       ticktext=[f"{limit}" for limit in limits]),
         "yaxis": axis("rows kept", range=[0, 1.05], tickformat=".0%"),
         "yaxis2": axis("noise", overlaying="y", side="right", showgrid=False,
-                       range=[0, max(2.0, max(noise) * 1.05)]),
+                       range=[0, max(2.0, max(noise) * 1.05)], tickvals=sorted({1.0, max(noise)})),
         "shapes": [{"type": "line", "x0": most, "x1": most, "yref": "paper", "y0": 0, "y1": 1,
                     "line": {"color": "rgba(128,128,128,0.8)", "dash": "dot", "width": 1}}],
         "height": 260,

@@ -25,7 +25,7 @@ def stages_figure(stages: Sequence[Dumped], plan: Dumped) -> Figure:
       stages: `Card.stages`, dumped; private ones that the plan does not hold are left out.
       plan: `Plan.model_dump(mode="json")`.
     """
-    boxes = [("Real table", f"{plan['n']:,} rows", "", BLUE, True)]
+    boxes = [("Real table", f"{plan['n']:,} {_records(plan)}", "", BLUE, True)]
     boxes += [_box(stage, phase, plan) for stage, phase in _held(stages, plan)]
     boxes += [("Synthetic table", "made from what came out above", "", VERMILION, False)]
     shapes: list[Trace] = []
@@ -100,10 +100,17 @@ def _box(stage: Dumped, phase: Dumped | None, plan: Dumped) -> tuple[str, str, s
     return stage["title"], text, "<br>".join(_costs(phase, plan)), color, True
 
 
+def _records(plan: Dumped) -> str:
+    """What n counts; plans of earlier versions say no unit."""
+    unit = plan.get("unit")
+    return "people" if unit and unit["columns"] else "rows"
+
+
 def _costs(phase: Dumped, plan: Dumped) -> list[str]:
     """What a private stage takes: share, how often on how much, noise."""
     count = phase["count"]
-    often = "all rows, once" if count == 1 else f"all rows, {count:,} times"
+    everything = f"all {_records(plan)}"
+    often = f"{everything}, once" if count == 1 else f"{everything}, {count:,} times"
     if phase["sampling_rate"] is not None and phase["sampling_rate"] < 1.0:
         rows = round(phase["sampling_rate"] * plan["n"])
         often = f"{count:,} random batches of {rows:,}"

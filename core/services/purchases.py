@@ -6,13 +6,19 @@ would cost and find, from public numbers alone; `buy` does it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import pandas as pd
 
 from core.privacy.buying.planning import Forecast, forecasts, plan_schema
 from core.privacy.plan import Budget, Plan, default_delta
-from core.runs.accounts.purchases import lost_purchase, purchases, with_purchases
+from core.runs.accounts.purchases import (
+    lost_purchase,
+    purchases,
+    purchases_used,
+    with_purchases,
+)
 from core.runs.execution.buying import buy_schema
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
@@ -20,7 +26,16 @@ from core.services.tables import confirm_schema
 from core.table.buying import as_bought, unbought
 from core.table.schema import Schema, SchemaError
 
-__all__ = ["DELTA_SHARE", "buy", "forecast", "lost", "plan_purchase", "to_buy", "usual_epsilon"]
+__all__ = [
+    "DELTA_SHARE",
+    "buy",
+    "forecast",
+    "lost",
+    "paid_before",
+    "plan_purchase",
+    "to_buy",
+    "usual_epsilon",
+]
 
 ROUND_EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 DELTA_SHARE = 0.25  # of a run's δ, for the purchase before it
@@ -70,6 +85,15 @@ def to_buy(store: RunStore, table: TableRecord) -> Schema:
     Nothing is kept of it; what was bought about these people before costs nothing.
     """
     return with_purchases(as_bought(table.schema), purchases(store, table.people))
+
+
+def paid_before(store: RunStore, table: TableRecord) -> float:
+    """ε of the purchases that the table's schema rests on; it adds to that of each run.
+
+    Raises:
+      RunStoreError: something is marked as bought that these people's account never paid for.
+    """
+    return math.fsum(one.epsilon for one in purchases_used(store, table.people, table.schema))
 
 
 def lost(store: RunStore, table: TableRecord) -> bool:
