@@ -7,6 +7,9 @@ steward declares public what they say of a rule's values.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+from pydantic import ValidationError
 
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
@@ -14,7 +17,7 @@ from core.table.layout.layout import Layout
 from core.table.layout.violations import count_violations, declared_from_rows
 from core.table.person import Person
 from core.table.rules import AnyRule, Combinations, Determines
-from core.table.schema import Schema
+from core.table.schema import Schema, SchemaError
 from core.table.suggestions import suggest_rules
 
 __all__ = [
@@ -40,8 +43,7 @@ def change_person(store: RunStore, table: TableRecord, person: Person | None) ->
     Raises:
       SchemaError: the rules, or the roles of columns, do not fit together; nothing was kept.
     """
-    schema = Schema.model_validate({**dict(table.schema), "person": person})
-    return _keep(store, table, schema)
+    return _keep(store, table, _changed(table.schema, person=person))
 
 
 def change_rules(store: RunStore, table: TableRecord, rules: Sequence[AnyRule]) -> TableRecord:
@@ -53,10 +55,9 @@ def change_rules(store: RunStore, table: TableRecord, rules: Sequence[AnyRule]) 
       rules: all of them.
 
     Raises:
-      SchemaError, ValueError: a rule that cannot be kept, or names no column; nothing was kept.
+      SchemaError: a rule that cannot be kept, or names no column; nothing was kept.
     """
-    schema = Schema.model_validate({**dict(table.schema), "rules": tuple(rules)})
-    return _keep(store, table, schema)
+    return _keep(store, table, _changed(table.schema, rules=tuple(rules)))
 
 
 def declare_values(store: RunStore, table: TableRecord, rule: AnyRule) -> TableRecord:
@@ -88,6 +89,14 @@ def broken_rules(table: TableRecord) -> dict[str, int]:
 def suggestions(table: TableRecord) -> tuple[AnyRule, ...]:
     """Rules that names and kinds of columns suggest; no row is read."""
     return suggest_rules(table.schema)
+
+
+def _changed(schema: Schema, **fields: Any) -> Schema:
+    try:
+        return Schema.model_validate({**dict(schema), **fields})
+    except ValidationError as error:
+        words = str(error.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
+        raise SchemaError(f"{words[:1].upper()}{words[1:]}. Nothing was changed.") from None
 
 
 def _keep(store: RunStore, table: TableRecord, schema: Schema) -> TableRecord:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+
+from core.table.column import SchemaError
 
 __all__ = [
     "AtMost",
@@ -184,7 +186,7 @@ def parse_rule(text: str) -> AnyRule:
     """A rule from its text.
 
     Raises:
-      ValueError: it has none of the known forms, which are named.
+      SchemaError: it has none of the known forms, which are named.
 
     >>> parse_rule("label <- code").columns, parse_rule("stay = end - start").text
     (('code', 'label'), 'stay = end - start')
@@ -195,9 +197,12 @@ def parse_rule(text: str) -> AnyRule:
             parts: dict[str, object] = {k: v.strip() for k, v in match.groupdict().items()}
             if "names" in parts:
                 parts["names"] = tuple(name.strip() for name in str(parts["names"]).split(","))
-            rule: AnyRule = TypeAdapter(Rule).validate_python({"kind": kind, **parts})
+            try:
+                rule: AnyRule = TypeAdapter(Rule).validate_python({"kind": kind, **parts})
+            except ValidationError:
+                break
             return rule
-    raise ValueError(
+    raise SchemaError(
         f"'{text}' is no rule. Write 'label <- code', 'start <= end', 'total = a + b', "
         "'stay = end - start', 'combinations a, b' or 'missing together a, b'."
     )

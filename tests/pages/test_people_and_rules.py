@@ -1,0 +1,122 @@
+"""Tables: whose rows are whose, rules, and buying what was read from the rows."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from core.privacy.ledger.ledger import Ledger
+from core.services import tables
+from core.table.person import Person
+from core.table.rules import Determines, parse_rule
+from core.table.schema import DomainSource, Provenance
+from tests.pages.screen import button, buttons, press, whole, words
+
+KEEP = "Keep this answer"
+
+
+@pytest.fixture
+def stays(store):
+    """240 stays of 80 people, uploaded; whoever has a ward's code has its name."""
+    count = pd.Series(range(240))
+    start = pd.to_datetime("2024-01-01") + pd.to_timedelta(count % 90, unit="D")
+    frame = pd.DataFrame(
+        {
+            "patient": [f"P{i // 3:03d}" for i in count],
+            "sex": [("f", "m")[i // 3 % 2] for i in count],
+            "admitted": start,
+            "discharged": start + pd.to_timedelta(count % 7, unit="D"),
+            "stay": count % 7,
+            "ward_code": [("A", "B", "C")[i % 3] for i in count],
+            "ward_name": [("general", "surgery", "icu")[i % 3] for i in count],
+        }
+    )
+    return tables.import_frame(store, frame, name="stays", source="upload of stays.csv")
+
+
+def unit(at, answer):
+    radio = next(one for one in at.radio if "Can a person appear" in one.label)
+    return whole(radio.set_value(answer).run())
+
+
+def test_nobody_can_tell_whose_rows(store, stays, show):
+    at = unit(show("tables", table=stays.id), "unknown")
+    next(one for one in at.number_input if "Rows of one person" in one.label).set_value(3).run()
+    assert "3 times the noise" in words(at) and "Not kept yet" in words(at)
+    whole(press(at, KEEP))
+    kept = store.table(stays.id)
+    assert kept.schema.person == Person(rows=3) and kept.training_n == 240
+    assert KEEP not in buttons(at)
+    unit(at, "row")
+    assert store.table(stays.id).schema.person is None
+
+
+def test_columns_say_whose_rows(store, stays, show):
+    at = unit(show("tables", table=stays.id), "key")
+    assert "Choose at least one column" in words(at) and KEEP not in buttons(at)
+    key, constant = at.multiselect[0], at.multiselect[1]
+    assert key.options[0] == "patient"  # what looks like an identifier comes first
+    key.set_value(["patient"])
+    constant.set_value(["sex"])
+    whole(at.run())
+    assert "no more noise" in words(at)
+    whole(press(at, KEEP))
+    kept = store.table(stays.id)
+    assert kept.schema.person == Person(columns=("patient",), rows=5, constant=("sex",))
+    assert kept.training_n == 80
+
+
+def test_rules_are_suggested_written_settled_and_removed(store, stays, show):
+    at = show("tables", table=stays.id)
+    assert "admitted <= discharged" in buttons(at)
+    whole(press(at, "ward_name <- ward_code"))
+    assert "is not known yet" in words(at)
+    whole(press(at, "Declare what the rows say"))
+    (rule,) = store.table(stays.id).schema.rules
+    assert isinstance(rule, Determines) and rule.mapping == {
+        "A": "general", "B": "surgery", "C": "icu"
+    }  # fmt: skip
+    assert "holds in all real rows" in words(at)
+    line = next(one for one in at.text_input if one.label == "A rule")
+    line.set_value("discharged <= admitted")
+    whole(press(at, "Add the rule"))
+    assert store.table(stays.id).schema.rules[1] == parse_rule("discharged <= admitted")
+    assert "real rows break it; only you see this count" in words(at)
+    press(at, "Remove")
+    assert [one.kind for one in store.table(stays.id).schema.rules] == ["at_most"]
+
+
+@pytest.mark.parametrize("text", ["stay is short", "stay <= ward", "stay = admitted - ward_code"])
+def test_what_is_no_rule_is_refused_in_words(store, stays, show, text):
+    at = show("tables", table=stays.id)
+    next(one for one in at.text_input if one.label == "A rule").set_value(text)
+    whole(press(at, "Add the rule"))
+    assert at.error and store.table(stays.id).schema.rules == ()
+
+
+def test_bounds_and_lists_are_bought_and_paid_for(store, stays, show):
+    at = show("tables", table=stays.id)
+    buy = next(label for label in buttons(at) if label.startswith("Buy bounds and lists"))
+    assert Ledger(store.engine).entries(stays.people) == ()
+    epsilon = next(one for one in at.number_input if "to spend on bounds" in one.label)
+    epsilon.set_value(4.0)
+    whole(at.run())
+    assert "no row has been read for this" in words(at)
+    assert buy not in buttons(at)  # the amount stands on the button
+    whole(press(at, "Buy bounds and lists — spends ε = 4"))
+    kept = store.table(stays.id).schema
+    assert {kept[name].provenance for name in ("stay", "ward_code")} == {Provenance.BOUGHT}
+    assert kept["patient"].source is DomainSource.DECLARED
+    paid = [entry for entry in Ledger(store.engine).entries(stays.people) if entry.purchase]
+    assert [entry.epsilon for entry in paid] == [pytest.approx(4.0, rel=1e-3)]
+    assert "Nothing is left to declare" in words(at)
+    assert not button(at, "Plan a synthetic table").disabled
+
+
+def test_too_little_to_find_anything_is_said_before_anything_is_spent(store, stays, show):
+    at = show("tables", table=stays.id)
+    epsilon = next(one for one in at.number_input if "to spend on bounds" in one.label)
+    epsilon.set_value(0.01)
+    whole(at.run())
+    assert "Nothing was spent" in words(at)
+    assert not [label for label in buttons(at) if label.startswith("Buy bounds")]
