@@ -41,6 +41,7 @@ __all__ = [
 ]
 
 WHOLE_NUMBERS = ("int", "uint")  # how their dtypes begin, in lower case
+LATER = ("pattern", "purchase")  # fields that earlier versions' stored forms lack
 MAX_CATEGORIES = 10_000  # above this a column is an identifier or text in all but name
 
 
@@ -153,7 +154,8 @@ class Column(BaseModel):
     @model_serializer(mode="wrap")
     def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """The stored form, which digests hold to: what came later is left out where unused."""
-        return _without_unused(handler(self))
+        stored: dict[str, Any] = handler(self)
+        return {name: value for name, value in stored.items() if value or name not in LATER}
 
     @field_validator("low", "high")
     @classmethod
@@ -253,10 +255,6 @@ class DomainColumn(Column):
     provenance: Provenance = Provenance.UNSTATED
     purchase: Purchase | None = None
 
-    @model_serializer(mode="wrap")
-    def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return _without_unused(handler(self))
-
     @property
     def declared(self) -> bool:
         """Whether everything a model needs to know is stated here, and paid for."""
@@ -270,14 +268,6 @@ class DomainColumn(Column):
             purchase = column.purchase if where is Provenance.BOUGHT else None
             return cls(**column.fields(), provenance=where, purchase=purchase)
         return cls(**column.fields())
-
-
-def _without_unused(stored: dict[str, Any]) -> dict[str, Any]:
-    """The stored form: what came later is left out where there is none."""
-    return {name: value for name, value in stored.items() if value or name not in LATER}
-
-
-LATER = ("pattern", "purchase")
 
 
 def _paid(column: Column, provenance: Provenance) -> bool:
@@ -304,10 +294,6 @@ class SchemaColumn(Column):
     note: str = ""
     proposal: str | None = None
     purchase: Purchase | None = None
-
-    @model_serializer(mode="wrap")
-    def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return _without_unused(handler(self))
 
     @property
     def declared(self) -> bool:
