@@ -89,8 +89,11 @@ def _newest() -> TableRecord | None:
 def _summary(table: TableRecord, card: Card, plan: Plan) -> None:
     """The plan, its picture, and the ledger before it."""
     target = plain(table.schema.target or "none")
-    spared = table.schema.holdout
-    use = f" to train on, {spared:.0%} kept out for review" if spared else ""
+    spared, person = table.schema.holdout, table.schema.person
+    # how many people there are in all is nobody's business but the count of those trained on
+    grouped = person is not None and person.grouped
+    out = f"{spared:.0%}" if grouped else f"{table.n - table.training_n:,}"
+    use = f" to train on, {out} kept out for review" if spared else ""
     who = f"{table.training_n:,} {table.records}{use}"
     st.caption(f"{plain(table.name)}: {who}, target {target}.")
     _numbers(plan)

@@ -17,7 +17,7 @@ from core.runs.storage.notes import Decision
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
 from core.services import planning, runs, tables
-from tests.browser.app import browser_page, server
+from tests.browser.app import browser_page, server, settled
 from tests.pages.screen import finish
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
@@ -111,14 +111,13 @@ def visit(page: Page, address: str) -> None:
     """Open a page, and every tab and fold of it."""
     page.goto(address)
     page.get_by_role("heading").first.wait_for()
-    page.wait_for_function("!document.querySelector('[data-testid=stStatusWidget]')")
-    page.wait_for_timeout(500)
+    settled(page)
     for tab in page.get_by_role("tab").all():
         tab.click()
     for fold in page.locator("details:not([open]) > summary").all():
         if fold.is_visible():
             fold.click()
-    page.wait_for_timeout(700)
+    settled(page)
 
 
 def test_no_page_asks_anybody_else_and_text_of_people_is_text(home, run):

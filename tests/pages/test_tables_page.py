@@ -48,7 +48,7 @@ def test_an_upload_becomes_a_table(store, show, name, data):
     (record,) = store.tables()
     assert (record.n, record.name, record.schema.target) == (50, name, None)
     assert at.title[0].value == name
-    assert len(at.dataframe) == 3  # the grid, the tags, the first rows
+    assert len(at.dataframe) == 4  # the grid, the tags, the first rows, what a purchase finds
 
 
 @pytest.mark.parametrize(

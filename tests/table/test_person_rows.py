@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.table.codec import Codes
 from core.table.holdout import people_trained_on, split_rows
 from core.table.person import Person
 from core.table.person_rows import PersonRows, kept_rows, number_people, votes
@@ -30,20 +29,19 @@ def table(keys, seed=0):
 
 def records(frame, most, rule=kept_rows):
     """Each person's kept rows in their order, with weights, by key."""
-    codes = Codes(frame[["x"]].to_numpy(np.int32), frame[["y"]].to_numpy(np.float64))
     number, _ = number_people(frame[["who"]])
-    index, people = rule(number, codes, most)
+    index, people = rule(number, frame[["x", "y"]], most)
     who = frame["who"].fillna("nobody").to_numpy()[index]
     return {
         who[start]: [
-            (int(codes.states[i, 0]), float(codes.values[i, 0]), float(people.weights[start]))
+            (int(frame["x"][i]), float(frame["y"][i]), float(people.weights[start]))
             for i in index[start:stop]
         ]
         for start, stop in zip(people.offsets[:-1], people.offsets[1:], strict=True)
     }
 
 
-def by_place(number, codes, most):
+def by_place(number, content, most):
     """Broken: the first rows in the file stay."""
     order = np.argsort(number, kind="stable")
     counts = np.bincount(number)
