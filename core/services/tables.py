@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
+from pydantic import ValidationError
 
 from core.runs.accounts.people import choose_account
 from core.runs.storage.records import TableRecord
@@ -20,12 +21,14 @@ from core.table.misfits import misfit_words
 from core.table.profile import ColumnProfile, profile
 from core.table.rare import danger
 from core.table.schema import Kind, Schema, SchemaError
+from core.table.surrogates import check_room
 
 __all__ = [
     "change_categories",
     "change_grid",
     "change_groups",
     "change_holdout",
+    "change_pattern",
     "change_target",
     "confirm_schema",
     "count_rare",
@@ -128,6 +131,28 @@ def change_categories(store: RunStore, table: TableRecord, name: str, text: str)
     """
     column = with_categories(table.schema[name], text)
     return _recounted(store, table, table.schema.replace(column))
+
+
+def change_pattern(store: RunStore, table: TableRecord, name: str, pattern: str) -> TableRecord:
+    """Say what made-up values of a column look like; an empty pattern leaves it to the product.
+
+    Args:
+      store: where.
+      table: whose column.
+      name: of an identifier or text column.
+      pattern: see `Column.pattern`.
+
+    Raises:
+      SchemaError: it cannot be used, or has fewer values than the table has rows; nothing was kept.
+    """
+    before = table.schema[name]
+    try:
+        column = type(before).model_validate({**dict(before), "pattern": pattern.strip() or None})
+    except ValidationError as error:
+        words = str(error.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
+        raise SchemaError(f"{words[:1].upper()}{words[1:]}. Nothing was changed.") from None
+    check_room([column], table.n)
+    return store.save_schema(table.id, table.schema.replace(column))
 
 
 def _recounted(store: RunStore, table: TableRecord, schema: Schema) -> TableRecord:

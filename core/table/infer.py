@@ -286,7 +286,8 @@ def _worded(counts: pd.Series[Any], base: SchemaColumn) -> SchemaColumn:
     if addresses or many or (named and distinct > UNIQUE_ROWS) or distinct > MAX_CATEGORIES:
         prose = long and not addresses and not named
         return _identifier(base, Kind.TEXT if prose else Kind.IDENTIFIER, distinct, n)
-    if long and distinct > MANY_CATEGORIES:
+    # phrases that many rows share are labels, however long: diagnoses, job titles
+    if long and distinct > MANY_CATEGORIES and common_labels(counts) is None:
         return _identifier(base, Kind.TEXT, distinct, n)
     note = guess.note if guess is not None else _number_note(labels)
     if distinct > MANY_CATEGORIES:

@@ -83,6 +83,25 @@ def render(table: TableRecord) -> None:
     if listed:
         with st.expander("Edit a list of categories", icon=":material/list:"):
             _categories(table, listed)
+    made_up = [c for c in table.schema.columns if c.kind.surrogate]
+    if made_up:
+        with st.expander("What made-up values look like", icon=":material/badge:"):
+            _patterns(table, made_up)
+
+
+def _patterns(table: TableRecord, made_up: Sequence[Column]) -> None:
+    name = st.selectbox("Column", [c.name for c in made_up], key=f"pattern_of_{table.id}")
+    column = table.schema[name]
+    pattern = st.text_input(
+        "Pattern: # is a digit, @ a capital, a a small letter, * a digit or capital; anything else "
+        "stands for itself. Empty: the column's name and a number.",
+        column.pattern or "",
+        placeholder="for example P-######",
+        key=f"pattern_{table.id}_{name}",
+    )
+    if st.button("Keep this pattern"):
+        with shared.change():
+            tables.change_pattern(shared.store(), table, name, pattern)
 
 
 def _holdout(table: TableRecord) -> None:

@@ -94,6 +94,18 @@ def test_what_is_no_rule_is_refused_in_words(store, stays, show, text):
     assert at.error and store.table(stays.id).schema.rules == ()
 
 
+def test_made_up_values_get_a_look(store, stays, show):
+    at = show("tables", table=stays.id)
+    pattern = next(one for one in at.text_input if one.label.startswith("Pattern"))
+    pattern.set_value("P-@###")
+    whole(press(at, "Keep this pattern"))
+    assert store.table(stays.id).schema["patient"].pattern == "P-@###"
+    next(one for one in at.text_input if one.label.startswith("Pattern")).set_value("P##")
+    whole(press(at, "Keep this pattern"))
+    assert "different values and 240 rows may need one each" in at.error[0].value
+    assert store.table(stays.id).schema["patient"].pattern == "P-@###"
+
+
 def test_bounds_and_lists_are_bought_and_paid_for(store, stays, show):
     at = show("tables", table=stays.id)
     buy = next(label for label in buttons(at) if label.startswith("Buy bounds and lists"))

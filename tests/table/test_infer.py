@@ -190,6 +190,16 @@ def test_identifiers(values: list[object], name: str) -> None:
     assert found.kind is Kind.IDENTIFIER and "fresh keys" in found.note
 
 
+def test_phrases_that_many_rows_share_are_categories() -> None:
+    phrases = [
+        f"acute pain of the {side} part {i}" for side in ("left", "right") for i in range(99)
+    ]
+    diagnosis = column([phrases[i % 150] for i in range(4000)] + phrases[150:], "diagnosis")
+    assert diagnosis.kind is Kind.CATEGORY and len(diagnosis.categories or ()) == 151
+    assert diagnosis.other == "OTHER"
+    assert column([f"{phrases[i % 150]} {i}" for i in range(4000)], "note").kind is Kind.TEXT
+
+
 def test_repeated_identifiers_may_say_whose_rows() -> None:
     assert "whose rows" in column([f"p{i % 30}" for i in range(900)], "person_id").note
 
