@@ -300,7 +300,8 @@ def _worded(counts: pd.Series[Any], base: SchemaColumn) -> SchemaColumn:
         return _listed(base, Kind.ORDERED, order, f"{note} Taken as ordered; check it.".strip())
     common = common_labels(counts)
     if common is None and distinct > UNIQUE_ROWS:  # names, addresses, remarks: few share one
-        text = _identifier(base, Kind.TEXT, distinct, n)
+        codes = sample.str.fullmatch(r"[A-Za-z]{0,3}[-_]?\d+").mean() > 0.9  # such as P0117
+        text = _identifier(base, Kind.IDENTIFIER if codes else Kind.TEXT, distinct, n)
         doubt = f"{text.note} Most rows hold values that fewer than ten share. {note}".strip()
         return text.model_copy(update={"note": doubt})
     return _categories(base, sorted(labels), common, note)
