@@ -43,6 +43,7 @@ from core.table.sample import sample_table  # noqa: E402
 PORT = 8599
 PAGES = ("tables", "plan", "training", "review", "download", "ledger")
 MIB = 1024.0**2
+ROWS = 2_000  # of each table
 WAIT_MS = 180_000
 
 
@@ -63,12 +64,11 @@ def prepare(home: Path, people: int, count: int) -> tuple[list[str], list[str]]:
     """A table for each person, and so many runs at work on them, to outlast the measurement."""
     with runs.open_store(home) as store:
         launcher = LocalLauncher(store, slots=max(1, count))
-        frame, request = (
-            sample_table(5_000),
-            planning.PlanRequest(model="pearl", epsilon=1.0, settings={"steps": 200_000}),
-        )
+        everybody = sample_table(ROWS * people)  # nobody is in two tables
+        request = planning.PlanRequest(model="pearl", epsilon=1.0, settings={"steps": 200_000})
         table_ids, run_ids = [], []
         for number in range(people):
+            frame = everybody.iloc[number * ROWS : (number + 1) * ROWS].reset_index(drop=True)
             table = tables.import_frame(
                 store, frame, name=name_of(number), source="built in", people=name_of(number)
             )
