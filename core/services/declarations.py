@@ -13,11 +13,12 @@ from pydantic import ValidationError
 
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
+from core.table.column import refusal
 from core.table.layout.layout import Layout
 from core.table.layout.violations import count_violations, declared_from_rows
 from core.table.person import Person
 from core.table.rules import AnyRule, Combinations, Determines
-from core.table.schema import Schema, SchemaError
+from core.table.schema import Schema
 from core.table.suggestions import suggest_rules
 
 __all__ = [
@@ -95,8 +96,7 @@ def _changed(schema: Schema, **fields: Any) -> Schema:
     try:
         return Schema.model_validate({**dict(schema), **fields})
     except ValidationError as error:
-        words = str(error.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
-        raise SchemaError(f"{words[:1].upper()}{words[1:]}. Nothing was changed.") from None
+        raise refusal(error) from None
 
 
 def _keep(store: RunStore, table: TableRecord, schema: Schema) -> TableRecord:

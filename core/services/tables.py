@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from core.runs.accounts.people import choose_account
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
+from core.table.column import refusal
 from core.table.grid import as_kind, schema_of, with_categories
 from core.table.infer import infer_schema
 from core.table.misfits import misfit_words
@@ -149,8 +150,7 @@ def change_pattern(store: RunStore, table: TableRecord, name: str, pattern: str)
     try:
         column = type(before).model_validate({**dict(before), "pattern": pattern.strip() or None})
     except ValidationError as error:
-        words = str(error.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
-        raise SchemaError(f"{words[:1].upper()}{words[1:]}. Nothing was changed.") from None
+        raise refusal(error) from None
     check_room([column], table.n)
     return store.save_schema(table.id, table.schema.replace(column))
 

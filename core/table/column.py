@@ -17,6 +17,7 @@ from pydantic import (
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
+    ValidationError,
     field_validator,
     model_serializer,
     model_validator,
@@ -38,6 +39,7 @@ __all__ = [
     "SchemaColumn",
     "SchemaError",
     "UndeclaredDomainError",
+    "refusal",
 ]
 
 WHOLE_NUMBERS = ("int", "uint")  # how their dtypes begin, in lower case
@@ -105,6 +107,12 @@ _ORIGINS = {
 
 class SchemaError(ValueError):
     """A schema that cannot be used; the message names the column and what to change."""
+
+
+def refusal(error: ValidationError) -> SchemaError:
+    """The first fault that was found in a changed declaration, for the steward who changed it."""
+    words = str(error.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
+    return SchemaError(f"{words[:1].upper()}{words[1:]}. Nothing was changed.")
 
 
 class UndeclaredDomainError(SchemaError):
