@@ -1,0 +1,1 @@
+"""Scan and focus: cheap private looks at all small sets of columns, then counts where they pay."""

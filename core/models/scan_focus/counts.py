@@ -1,0 +1,144 @@
+"""Counts of the cells of sets of columns, each set with a weight of its own; and of rows that add."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from core.models.scan_focus.design import SumCandidate
+from core.models.scan_focus.scales import ColumnScale
+from core.table.codec import Block, Codes
+
+__all__ = ["Query", "SetCounts", "SumCounts"]
+
+
+@dataclass(frozen=True)
+class Query:
+    """The cells of one set of columns.
+
+    Attributes:
+      columns: block indices, in the order of the axes.
+      groups: per column, int64 [cells], the group each cell is counted in.
+      weight: > 0, what its counts are multiplied by; more weight, less noise.
+    """
+
+    columns: tuple[int, ...]
+    groups: tuple[Tensor, ...]
+    weight: float
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Groups of each column."""
+        return tuple(int(groups.max()) + 1 for groups in self.groups)
+
+
+@dataclass(frozen=True)
+class SetCounts:
+    """Weighted counts of the cells of several sets of columns.
+
+    A record lies in one cell of each set, so zeroing it out moves one count of each by its weight:
+    Δ₂ = √(Σ w²).
+
+    Attributes:
+      scales: of all columns.
+      queries: at least one.
+      noise: Gaussian.
+    """
+
+    scales: tuple[ColumnScale, ...]
+    queries: tuple[Query, ...]
+    noise: Literal["gaussian"] = "gaussian"
+
+    @property
+    def sensitivity(self) -> float:
+        """Δ₂ under zero-out."""
+        return math.sqrt(sum(query.weight**2 for query in self.queries))
+
+    def statistic(self, rows: Codes, mask: Tensor) -> Tensor:
+        """Float64 [Σ cells]: Σᵢ mᵢ w of the indicator of record i's cell, set by set."""
+        rows, weights = rows.to(str(mask.device)), mask.to(torch.float64)
+        needed = sorted({column for query in self.queries for column in query.columns})
+        cells = {column: self.scales[column].index(rows) for column in needed}
+        counts = []
+        for query in self.queries:
+            place = torch.zeros(len(rows), dtype=torch.int64, device=mask.device)
+            for column, groups, size in zip(query.columns, query.groups, query.shape, strict=True):
+                place = place * size + groups.to(mask.device)[cells[column]]
+            whole = math.prod(query.shape)
+            counts.append(torch.bincount(place, weights, minlength=whole) * query.weight)
+        return torch.cat(counts)
+
+    def split(self, release: Tensor) -> list[Tensor]:
+        """A release → the counts of each set, float64 of its shape, weights taken off."""
+        parts = torch.split(release, [math.prod(query.shape) for query in self.queries])
+        return [
+            (part / query.weight).reshape(query.shape)
+            for part, query in zip(parts, self.queries, strict=True)
+        ]
+
+    def deviations(self, noise_multiplier: float) -> list[float]:
+        """Standard deviation of each set's counts after `split`."""
+        return [noise_multiplier * self.sensitivity / query.weight for query in self.queries]
+
+
+@dataclass(frozen=True)
+class SumCounts:
+    """For each three columns that might add up: how many records do, and how many do not.
+
+    A record with a missing cell counts for neither, so zeroing one out moves at most one of two
+    counts of each candidate: Δ₂ = √(number of candidates).
+
+    Attributes:
+      blocks: of all columns.
+      candidates: at least one.
+      noise: Gaussian.
+    """
+
+    blocks: tuple[Block, ...]
+    candidates: tuple[SumCandidate, ...]
+    noise: Literal["gaussian"] = "gaussian"
+
+    @property
+    def sensitivity(self) -> float:
+        """Δ₂ under zero-out."""
+        return math.sqrt(len(self.candidates))
+
+    def statistic(self, rows: Codes, mask: Tensor) -> Tensor:
+        """Float64 [candidates, 2]: records that add up, and those that do not."""
+        rows = rows.to("cpu")
+        weights = mask.to("cpu", torch.float64)
+        needed = sorted({c for one in self.candidates for c in (one.total, one.left, one.right)})
+        values = {c: numbers(self.blocks[c], rows) for c in needed}
+        counts = []
+        for one in self.candidates:
+            gap = values[one.total] - values[one.left] - one.unit * values[one.right]
+            step = self.blocks[one.total].column.step
+            adds = torch.from_numpy(np.abs(gap) < 0.5 * step)
+            present = torch.from_numpy(~np.isnan(gap))
+            kept, broken = (weights * (adds & present)).sum(), (weights * (~adds & present)).sum()
+            counts.append(torch.stack([kept, broken]))
+        return torch.stack(counts).to(mask.device)
+
+
+def numbers(block: Block, rows: Codes) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """The values of a numeric column, float64 [b]; nan where one is missing."""
+    state, place = np.asarray(rows.states[:, block.index]), rows.values[:, block.number]
+    value = block.line.value(np.asarray(place, dtype=np.float64))
+    for i, spike in enumerate(block.column.spikes):
+        value[state == i + 1] = spike
+    if block.missing_state is not None:
+        value[state == block.missing_state] = np.nan
+    return value
+
+
+def uniform_query(
+    scales: Sequence[ColumnScale], columns: tuple[int, ...], weight: float = 1.0
+) -> Query:
+    """A query whose groups are the cells themselves."""
+    return Query(columns, tuple(torch.arange(scales[c].size) for c in columns), weight)

@@ -1,0 +1,154 @@
+"""The design of the measurements: which sets of columns, from public facts alone; needs no torch.
+
+Plan and fit must agree on it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+
+from core.table.codec import Block, Codec
+from core.table.schema import Kind
+
+__all__ = [
+    "COLUMNS", "FOCUS", "PAIRS", "RELATIONS", "SCALES", "SCAN", "Design", "SumCandidate",
+]  # fmt: skip
+
+SCALES, COLUMNS, SCAN, RELATIONS, PAIRS, FOCUS = (
+    "scales", "columns", "scan", "relations", "pairs", "focus",
+)  # fmt: skip
+SHARES = {SCALES: 0.10, COLUMNS: 0.12, SCAN: 0.10, RELATIONS: 0.02, PAIRS: 0.46, FOCUS: 0.20}
+MOST_CLASSES = 8  # a target with more states is counted as an ordinary column
+MOST_SETS = 3000  # that are scanned, unless there are more pairs than that
+MOST_NUMBERS = 8000  # signs of all sets together, of which a set gets `SIGNS` at most
+SIGNS = 4
+MOST_CANDIDATES = 300
+
+
+@dataclass(frozen=True)
+class SumCandidate:
+    """Three numeric columns of which one might be the sum of the others, by their block indices.
+
+    Attributes:
+      total, left, right: blocks; total = left + unit · right.
+      unit: > 0, what one of `right` is worth in `left`'s unit: seconds a step for dates.
+    """
+
+    total: int
+    left: int
+    right: int
+    unit: float
+
+
+@dataclass(frozen=True)
+class Design:
+    """What is measured of a table.
+
+    Attributes:
+      columns: how many modelled columns there are, ≥ 1.
+      condition: index of the class column among blocks, or None.
+      classes: how many states it has; 1 without a class.
+      sets: sets of block indices that are scanned, by size: singles first.
+      signs: sign patterns a column gets.
+      sums: what might be sums.
+    """
+
+    columns: int
+    condition: int | None
+    classes: int
+    sets: tuple[tuple[tuple[int, ...], ...], ...]
+    signs: int
+    sums: tuple[SumCandidate, ...]
+
+    @classmethod
+    def of(cls, codec: Codec, most_together: int) -> Design:
+        """The design for a domain and the largest set that may be scanned."""
+        target = _class_block(codec)
+        condition = None if target is None else target.index
+        features = [block.index for block in codec.blocks if block.index != condition]
+        sizes = [1]
+        total = 0
+        for size in range(2, min(most_together, len(features)) + 1):
+            total += math.comb(len(features), size)
+            if size > 2 and total > MOST_SETS:
+                break
+            sizes.append(size)
+        sets = tuple(tuple(combinations(features, size)) for size in sizes)
+        count = sum(map(len, sets))
+        return cls(
+            columns=len(codec.blocks),
+            condition=condition,
+            classes=1 if target is None else len(target.states),
+            sets=sets,
+            signs=min(SIGNS, max(1, MOST_NUMBERS // count)),
+            sums=_sum_candidates(codec),
+        )
+
+    @property
+    def features(self) -> tuple[int, ...]:
+        """Block indices of all columns but the class."""
+        return tuple(one for (one,) in self.sets[0])
+
+    @property
+    def pairs(self) -> tuple[tuple[int, ...], ...]:
+        """All pairs of features; empty for a single column."""
+        return self.sets[1] if len(self.sets) > 1 else ()
+
+    @property
+    def scanned(self) -> int:
+        """How many sets are scanned, singles included."""
+        return sum(map(len, self.sets))
+
+    def shares(self) -> dict[str, float]:
+        """Shares of the composed Gaussian's 1/σ², by phase; they sum to one.
+
+        >>> round(sum(SHARES.values()), 9)
+        1.0
+        """
+        names = [SCALES, COLUMNS]
+        if self.pairs:
+            names += [SCAN, *([RELATIONS] if self.sums else []), PAIRS, FOCUS]
+        whole = sum(SHARES[name] for name in names)
+        return {name: SHARES[name] / whole for name in names}
+
+
+def _class_block(codec: Codec) -> Block | None:
+    """The target's block when it is a list of few states and two columns stay besides."""
+    if codec.domain.target is None or len(codec.blocks) < 3:
+        return None
+    block = codec.block(codec.domain.target)
+    few = block.number is None and len(block.states) <= MOST_CLASSES
+    return block if few else None
+
+
+def _sum_candidates(codec: Codec) -> tuple[SumCandidate, ...]:
+    """Triples on step grids that could add up; none where there would be too many."""
+    numeric = [b for b in codec.blocks if b.number is not None and b.column.step > 0]
+    if len(numeric) * math.comb(max(0, len(numeric) - 1), 2) > MOST_CANDIDATES:
+        return ()
+    candidates = []
+    for total in numeric:
+        others = [b for b in numeric if b is not total]
+        for pair in combinations(others, 2):
+            candidate = _could_add(total, *sorted(pair, key=_undated))
+            candidates += [] if candidate is None else [candidate]
+    return tuple(candidates)
+
+
+def _undated(block: Block) -> bool:
+    return block.column.kind is not Kind.DATETIME
+
+
+def _could_add(total: Block, left: Block, right: Block) -> SumCandidate | None:
+    """Dates are dates plus steps of theirs; numbers are sums of numbers; ranges must meet."""
+    dated = not _undated(total)
+    if dated == _undated(left) or not _undated(right):
+        return None
+    unit = total.column.step if dated else 1.0
+    low = left.line.low + unit * right.line.low
+    high = left.line.high + unit * right.line.high
+    if low > total.line.high or high < total.line.low:
+        return None
+    return SumCandidate(total.index, left.index, right.index, unit)

@@ -1,0 +1,288 @@
+"""Matching released counts: a mixture descends on squared distances in units of their noise.
+
+Everything here works on releases and on the mixture's own marginals. No record is in reach, so any
+number of steps costs no privacy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from core.models.scan_focus.design import Design
+from core.models.scan_focus.mixture import LatentMixture
+from core.models.scan_focus.scan import Scanned
+
+__all__ = ["MixtureMatcher", "PairTarget", "SetTarget", "Targets"]
+
+LEAST_NOISE = 3.0  # records: where there is less noise, or none, no count is chased further
+PAIRS_A_STEP = 20_000  # scanned pairs compared in one step
+CELLS_A_STEP = 400_000  # counted cells of pairs compared in one step
+
+
+@dataclass(frozen=True)
+class PairTarget:
+    """Released shares of the cells of a pair within each class: float32 [classes, a, b]."""
+
+    columns: tuple[int, int]
+    shares: Tensor
+    noise: float
+
+
+@dataclass(frozen=True)
+class SetTarget:
+    """Released shares of the groups of a larger set: float32 [classes, groups of each column].
+
+    Attributes:
+      groups: per column, int64 [cells], the group of each cell.
+      noise: standard deviation of a share.
+    """
+
+    columns: tuple[int, ...]
+    groups: tuple[Tensor, ...]
+    shares: Tensor
+    noise: float
+
+
+@dataclass(frozen=True)
+class Targets:
+    """All that was released, as shares of n.
+
+    Attributes:
+      n: number of records (public).
+      columns: float32 [cells], shares of every column's cells.
+      columns_noise: float32 [cells], their standard deviations.
+      scanned: of singles, pairs and larger sets; None where a table has one column.
+      signs: float32 [cells, G] a column, of the scan.
+      pairs, sets: counted.
+    """
+
+    n: int
+    columns: Tensor
+    columns_noise: Tensor
+    scanned: Scanned | None
+    signs: tuple[Tensor, ...]
+    pairs: tuple[PairTarget, ...] = ()
+    sets: tuple[SetTarget, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Block:
+    """All counted pairs that share their first column, side by side."""
+
+    first: slice
+    cells: Tensor  # int64, places of the partners' cells
+    shares: Tensor  # float32 [classes, cells of the first, partners' cells]
+    precision: Tensor  # float32 [partners' cells]
+
+
+@dataclass
+class _Gaps:
+    """Mean squared distances of the last step, in units of the noise."""
+
+    columns: Tensor = field(default_factory=lambda: torch.zeros(()))
+    pairs: Tensor = field(default_factory=lambda: torch.zeros(()))
+    sets: Tensor = field(default_factory=lambda: torch.zeros(()))
+
+
+class MixtureMatcher:
+    """The training state: a mixture, its optimiser, and what it is to match.
+
+    Args:
+      mixture: trained in place.
+      targets: what was released.
+      design: what was scanned, and the class.
+      steps: in all.
+      rate: peak learning rate of Adam.
+      seed: of which pairs a step compares, where there are too many for all.
+      device: where tensors live.
+
+    Attributes:
+      done: steps so far.
+      mixture: as given.
+    """
+
+    def __init__(
+        self,
+        mixture: LatentMixture,
+        targets: Targets,
+        design: Design,
+        *,
+        steps: int,
+        rate: float,
+        seed: int,
+        device: str,
+    ):
+        self.mixture = mixture.to(device)
+        self.done = 0
+        self._device, self._design, self._targets = device, design, targets
+        ends = torch.tensor([0, *mixture.sizes]).cumsum(0).tolist()
+        self._slices = [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        self._columns = targets.columns.to(device)
+        self._columns_precision = self._precision(targets.columns_noise).to(device)
+        self._blocks = self._blocks_of(targets.pairs)
+        self._random = torch.Generator(device="cpu").manual_seed(seed)
+        self._optimiser = torch.optim.Adam(mixture.parameters(), rate, betas=(0.9, 0.99))
+        self._schedule = torch.optim.lr_scheduler.OneCycleLR(
+            self._optimiser, rate, total_steps=steps, pct_start=max(0.1, 2.0 / steps)
+        )
+        self._gaps = _Gaps()
+        self._signs = [signs.to(device) for signs in targets.signs]
+        self._members = [torch.tensor(sets, device=device) for sets in design.sets]
+        scanned = [] if targets.scanned is None else targets.scanned.sums[:2]
+        self._scanned = [sums.float().to(device) for sums in scanned]
+
+    def step(self) -> None:
+        """One descent step."""
+        weights, shares = self.mixture()
+        loss = self._column_loss(weights, shares)
+        within = self._within(weights, shares)  # [components, classes]
+        loss = loss + self._pair_loss(within, shares) + self._scan_loss(within, shares)
+        loss = loss + self._set_loss(within, shares)
+        self._optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self._optimiser.step()
+        self._schedule.step()
+        self.done += 1
+
+    def metrics(self) -> dict[str, float]:
+        """Root mean square distances to the releases, noise included, in units of the noise."""
+        values = {"single columns": math.sqrt(float(self._gaps.columns))}
+        if self._targets.pairs:
+            values["pairs of columns"] = math.sqrt(float(self._gaps.pairs))
+        if self._targets.sets:
+            values["larger sets"] = math.sqrt(float(self._gaps.sets))
+        return values
+
+    @torch.no_grad()
+    def expected(self, size: int) -> Tensor:
+        """What the scan of sets of `size` columns shows of the mixture: float64 like the scan."""
+        weights, shares = self.mixture()
+        within = self._within(weights, shares)
+        members = self._members[size - 1]
+        groups = [
+            within.t() @ self._products(shares, members, g) for g in range(self._design.signs)
+        ]
+        return torch.stack(groups, dim=1).double().cpu()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything needed to go on, tensors and plain values only."""
+        schedule = {k: v for k, v in self._schedule.state_dict().items() if k != "anneal_func"}
+        return {
+            "step": self.done,
+            "mixture": self.mixture.state_dict(),
+            "optimiser": self._optimiser.state_dict(),
+            "schedule": schedule,
+            "random": self._random.get_state(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from `state_dict`."""
+        self.done = int(state["step"])
+        self.mixture.load_state_dict(state["mixture"])
+        self._optimiser.load_state_dict(state["optimiser"])
+        self._schedule.load_state_dict(state["schedule"])
+        self._random.set_state(state["random"])
+
+    def _precision(self, noise: Tensor) -> Tensor:
+        return noise.clamp_min(LEAST_NOISE / self._targets.n).float() ** -2
+
+    def _blocks_of(self, pairs: Sequence[PairTarget]) -> list[_Block]:
+        by_first: dict[int, list[PairTarget]] = {}
+        for pair in pairs:
+            by_first.setdefault(pair.columns[0], []).append(pair)
+        blocks = []
+        for first, partners in by_first.items():
+            slices = [self._slices[pair.columns[1]] for pair in partners]
+            cells = torch.cat([torch.arange(s.start, s.stop) for s in slices])
+            noise = torch.cat([torch.full((p.shares.shape[2],), p.noise) for p in partners])
+            shares = torch.cat([p.shares for p in partners], dim=2)
+            parts = (cells, shares.float(), self._precision(noise))
+            blocks.append(_Block(self._slices[first], *(part.to(self._device) for part in parts)))
+        return blocks
+
+    def _within(self, weights: Tensor, shares: Tensor) -> Tensor:
+        """Each component's weight in each class."""
+        if self._design.condition is None:
+            return weights[:, None]
+        return weights[:, None] * shares[:, self._slices[self._design.condition]]
+
+    def _column_loss(self, weights: Tensor, shares: Tensor) -> Tensor:
+        gap = (weights @ shares - self._columns).square() * self._columns_precision
+        self._gaps.columns = gap.detach().mean()
+        return gap.sum()
+
+    def _pair_loss(self, within: Tensor, shares: Tensor) -> Tensor:
+        total, count = shares.new_zeros(()), 0
+        chosen, factor = self._blocks_now()
+        for block in chosen:
+            first, partners = shares[:, block.first], shares[:, block.cells]
+            for y in range(self._design.classes):
+                joint = (first * within[:, y : y + 1]).t() @ partners
+                total = total + ((joint - block.shares[y]).square() * block.precision).sum()
+            count += block.shares.numel()
+        self._gaps.pairs = total.detach() / max(1, count)
+        return total * factor
+
+    def _blocks_now(self) -> tuple[list[_Block], float]:
+        """The blocks of a step, and what their sum is multiplied by to stand for all."""
+        cells = sum(block.shares.numel() for block in self._blocks)
+        if cells <= CELLS_A_STEP:
+            return self._blocks, 1.0
+        count = max(1, round(len(self._blocks) * CELLS_A_STEP / cells))
+        order = torch.randperm(len(self._blocks), generator=self._random)[:count].tolist()
+        return [self._blocks[i] for i in order], len(self._blocks) / count
+
+    def _scan_loss(self, within: Tensor, shares: Tensor) -> Tensor:
+        """Singles and pairs by one sign pattern a step."""
+        scanned = self._targets.scanned
+        if scanned is None or len(self._scanned) < 2:
+            return shares.new_zeros(())
+        g = self.done % self._design.signs
+        precision = float(self._precision(torch.tensor(scanned.noise)))
+        total = shares.new_zeros(())
+        for members, sums in zip(self._members[:2], self._scanned, strict=True):
+            share, goal = 1.0, sums[:, g]
+            if len(members) > PAIRS_A_STEP:
+                some = torch.randint(len(members), (PAIRS_A_STEP,), generator=self._random)
+                some = some.to(self._device)
+                share, members, goal = PAIRS_A_STEP / len(members), members[some], goal[:, some]
+            gap = within.t() @ self._products(shares, members, g) - goal
+            total = total + gap.square().sum() / share
+        return total * (precision * self._design.signs)
+
+    def _products(self, shares: Tensor, members: Tensor, g: int) -> Tensor:
+        """Mean sign products of each component over sets: [components, sets]."""
+        means = torch.stack(
+            [
+                shares[:, place] @ signs[:, g]
+                for place, signs in zip(self._slices, self._signs, strict=True)
+            ],
+            dim=1,
+        )
+        products = means[:, members[:, 0]]
+        for place in range(1, members.shape[1]):
+            products = products * means[:, members[:, place]]
+        return products
+
+    def _set_loss(self, within: Tensor, shares: Tensor) -> Tensor:
+        total, count = shares.new_zeros(()), 0
+        for target in self._targets.sets:
+            sides = [within, torch.ones_like(within[:, :1])]
+            for i, (column, groups) in enumerate(zip(target.columns, target.groups, strict=True)):
+                fold = torch.nn.functional.one_hot(groups).to(shares)
+                part = shares[:, self._slices[column]] @ fold.to(shares.device)
+                side = 2 * i // len(target.columns)
+                sides[side] = (sides[side][:, :, None] * part[:, None, :]).flatten(1)
+            joint = sides[0].t() @ sides[1]
+            goal = target.shares.to(joint).reshape(joint.shape)
+            precision = float(self._precision(torch.tensor(target.noise)))
+            total = total + (joint - goal).square().sum() * precision
+            count += joint.numel()
+        self._gaps.sets = total.detach() / max(1, count)
+        return total

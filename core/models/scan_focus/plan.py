@@ -1,0 +1,121 @@
+"""Scan and focus: what is read, and how much noise it gets.
+
+PEARL measures random projections of small marginals. Here the projections are signs (a
+characteristic function whose phases are 0 or π is real, and has modulus 1 whatever the number of
+columns), so one cheap release *scans* every small set of columns for what no smaller set explains.
+Counts of the cells then go to the sets that stand out, and a mixture of products is fitted to all
+of it in closed form.
+
+Source: Liew, Takahashi and Ueno, "PEARL", ICLR 2022 (§4.1, characteristic functions); Liu, Vietri
+and Wu, "Iterative Methods for Private Synthetic Data", NeurIPS 2021 (GEM: a network over fixed
+latents fitted to noisy marginals).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+from core.models.card import Card, Chart, Stage, settings_of
+from core.models.registry import register
+from core.models.scan_focus.design import (
+    COLUMNS,
+    FOCUS,
+    PAIRS,
+    RELATIONS,
+    SCALES,
+    SCAN,
+    Design,
+)
+from core.models.scan_focus.settings import ScanFocusSettings
+from core.models.synthesizer import Synthesizer
+from core.privacy.plan import Phase
+from core.table.codec import Codec
+from core.table.schema import Domain
+
+__all__ = ["ScanFocus"]
+
+_TITLES = {
+    SCALES: "Fine counts of each column",
+    COLUMNS: "Counts of each column",
+    SCAN: "Scan of all small sets of columns",
+    RELATIONS: "Columns that add up",
+    PAIRS: "Counts of pairs of columns",
+    FOCUS: "Counts where the draft is wrong",
+}
+_WHAT = {
+    SCALES: "How many records lie in each fine and each coarse cell of every column. The cells of "
+    "all later counts are made from it.",
+    COLUMNS: "How many records lie in each cell of every column.",
+    SCAN: "Sums of products of signs, one sign a column, over every set of a few columns and each "
+    "value of the target: what stands out above the noise is counted next.",
+    RELATIONS: "For each three numeric columns that could add up, how many records do.",
+    PAIRS: "How many records lie in each cell of the pairs that stood out, for each value of the "
+    "target.",
+    FOCUS: "Counts of the cells of those sets of three or more columns whose scan a draft of the "
+    "synthetic table contradicts; of the pairs once more where there is none.",
+}
+
+
+@register
+class ScanFocus(Synthesizer[ScanFocusSettings]):
+    """See the module."""
+
+    settings_class = ScanFocusSettings
+    card: ClassVar[Card] = Card(
+        id="scan_focus",
+        name="Scan and focus",
+        summary=(
+            "Looks cheaply at every small set of columns, counts privately where something stands "
+            "out, and mixes a synthetic table that agrees with all counts."
+        ),
+        good_at="Mixed tables: pairs of columns, columns that follow from one another, and "
+        "patterns that only three or four columns show together.",
+        weak_at="Tables of thousands of columns; very long texts or lists.",
+        source="PEARL (ICLR 2022) with scanned marginals and a GEM mixture (NeurIPS 2021)",
+        stages=(
+            *(
+                Stage(name=name, title=_TITLES[name], makes=makes, private=True)
+                for name, makes in (
+                    (SCALES, "cells of each column"),
+                    (COLUMNS, "noisy counts"),
+                    (SCAN, "what goes together"),
+                    (RELATIONS, "rules that rows keep"),
+                    (PAIRS, "noisy counts of pairs"),
+                )
+            ),
+            Stage(name="draft", title="Draft", makes="a first mixture", private=False),
+            Stage(name=FOCUS, title=_TITLES[FOCUS], makes="noisy counts of sets", private=True),
+            Stage(name="training", title="Training", makes="a matching mixture", private=False),
+        ),
+        charts=(
+            Chart(
+                title="How close the synthetic table is to what was counted",
+                caption="Lower is closer. At 1 the distance is what the noise alone would make: "
+                "all that the counts know is learned.",
+                unit="distance, in units of the noise",
+                series=("single columns", "pairs of columns", "larger sets"),
+            ),
+        ),
+        soundness=(
+            "Every number is a sum over records in which one record moves one cell of each set, or "
+            "each sign product by one; what is counted next follows from released numbers alone."
+        ),
+        settings=settings_of(ScanFocusSettings),
+    )
+
+    def phases(
+        self, domain: Domain, n: int, settings: ScanFocusSettings, scale: float
+    ) -> tuple[Phase, ...]:
+        """See `Synthesizer.phases`; shares are of the composed Gaussian's 1/σ²."""
+        design = Design.of(Codec(domain), settings.most_together)
+        return tuple(
+            Phase(
+                name=name,
+                title=_TITLES[name],
+                what=_WHAT[name],
+                share=share,
+                noise_multiplier=scale / math.sqrt(share),
+            )
+            for name, share in design.shares().items()
+        )

@@ -1,0 +1,104 @@
+"""Relations that rows keep, read off releases: columns that determine others, and sums.
+
+A mixture of soft components comes near such a relation and breaks it in some rows. Where a release
+says that nearly all records keep it, every drawn row is made to keep it. Post-processing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from core.models.scan_focus.design import SumCandidate
+from core.models.scan_focus.matching import PairTarget
+from core.models.scan_focus.scales import ColumnScale
+
+__all__ = ["Determined", "determined", "sums_kept"]
+
+BROKEN = 0.03  # share of records that may break a relation which rows are made to keep
+SURE = 0.05  # largest standard deviation, as a share of records, of what is believed
+FREE = 0.1  # share of records that the commonest value must leave, or it determines nothing
+
+
+@dataclass(frozen=True)
+class Determined:
+    """A column whose cell follows from another's.
+
+    Attributes:
+      source, result: block indices.
+      cells: int64 [cells of the source], the cell of the result.
+    """
+
+    source: int
+    result: int
+    cells: Tensor
+
+
+def determined(
+    pairs: Sequence[PairTarget], scales: Sequence[ColumnScale], taken: int | None
+) -> tuple[Determined, ...]:
+    """Columns that follow from another one in nearly all records.
+
+    Each column follows from one at most, and none from one that follows itself.
+
+    Args:
+      pairs: released counts.
+      scales: of all columns.
+      taken: a column that is never made to follow, the class; None for none.
+    """
+    relations: list[tuple[float, Determined]] = []
+    for pair in pairs:
+        joint = pair.shares.sum(dim=0)
+        noise = pair.noise * pair.shares.shape[0] ** 0.5
+        for (source, result), table in (
+            (pair.columns, joint),
+            (pair.columns[::-1], joint.t()),
+        ):
+            if result == taken or not scales[result].exact:
+                continue
+            top = table.max(dim=1)
+            broken = float(table.sum() - top.values.sum())
+            spread = noise * (table.numel() - len(table)) ** 0.5
+            free = float(table.sum() - table.sum(dim=0).max())
+            if broken < BROKEN and spread < SURE and free > FREE:
+                relations.append((broken, Determined(source, result, top.indices)))
+    chosen: dict[int, Determined] = {}
+    for _, relation in sorted(relations, key=lambda r: (len(r[1].cells), r[0]), reverse=True):
+        follows = relation.source in chosen
+        leads = any(one.source == relation.result for one in chosen.values())
+        if relation.result not in chosen and not follows and not leads:
+            chosen[relation.result] = relation
+    return tuple(chosen.values())
+
+
+def sums_kept(
+    release: Tensor, candidates: Sequence[SumCandidate], noise: float, n: int
+) -> tuple[SumCandidate, ...]:
+    """Sums that nearly all records keep; each column is the total of one at most.
+
+    Args:
+      release: float64 [candidates, 2], noisy counts of `SumCounts`.
+      candidates: as they were counted.
+      noise: standard deviation of a count.
+      n: number of records (public).
+    """
+    if noise > SURE * n:
+        return ()
+    kept: dict[int, SumCandidate] = {}
+    parts: set[int] = set()
+    shares: Mapping[SumCandidate, float] = {
+        one: float(broken / n)
+        for one, (keeps, broken) in zip(candidates, release.tolist(), strict=True)
+        if keeps / n > 0.5 and broken / n < BROKEN
+    }
+    for one in sorted(shares, key=lambda c: shares[c]):
+        if (
+            one.total not in kept
+            and one.total not in parts
+            and not {one.left, one.right} & set(kept)
+        ):
+            kept[one.total] = one
+            parts |= {one.left, one.right}
+    return tuple(kept.values())

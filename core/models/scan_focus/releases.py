@@ -1,0 +1,276 @@
+"""Every private access of scan and focus, and what each next one asks, from released numbers alone.
+
+A release is kept in the checkpoint as it came; everything else is made from it again, so that a fit
+that goes on asks exactly what was paid for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from core.models.events import Emitter
+from core.models.scan_focus.counts import Query, SetCounts, SumCounts, uniform_query
+from core.models.scan_focus.design import (
+    COLUMNS,
+    FOCUS,
+    PAIRS,
+    RELATIONS,
+    SCALES,
+    SCAN,
+    Design,
+)
+from core.models.scan_focus.matching import MixtureMatcher, PairTarget, SetTarget, Targets
+from core.models.scan_focus.relations import sums_kept
+from core.models.scan_focus.scales import (
+    ColumnScale,
+    FineHistograms,
+    fine_grids,
+    scales_of,
+)
+from core.models.scan_focus.scan import Scan, Scanned, draw_signs
+from core.models.shared.training_loop import Checkpoint
+from core.privacy.guarded import PrivateTable
+from core.privacy.mechanisms.additive import Mechanism
+from core.table.codec import Codec
+
+__all__ = ["Releases"]
+
+Floats = NDArray[np.float64]
+ALL_PAIRS = 200  # so many are all counted; of more, those that stand out
+STANDS_OUT = 3.0  # standard deviations above what noise alone shows, of a pair
+FEWEST_PAIRS, PAIRS_A_COLUMN = 1, 6
+EVEN = 0.3  # share of the pairs' weight that is the same for each; the rest follows what was seen
+SET_STANDS_OUT = 8.0  # the same for larger sets, of which there are many
+MOST_SETS = 4
+GROUPS = {3: 4, 4: 4}  # groups a number is folded to in a counted set, by its size; else 3
+
+
+@dataclass
+class Releases:
+    """What a fit knows of its table, release by release.
+
+    Args:
+      table: the door to rows.
+      codec: of the table.
+      design: what is measured.
+      checkpoint: where releases are kept.
+      emitter: told of each.
+      device: where statistics are computed.
+    """
+
+    table: PrivateTable
+    codec: Codec
+    design: Design
+    checkpoint: Checkpoint
+    emitter: Emitter
+    device: str
+
+    def __post_init__(self) -> None:
+        """Make, or read back, the releases that no training comes before."""
+        self.scales = self._scales()
+        self.shares, self.column_counts, self.column_noise = self._columns()
+        self.signs: tuple[Tensor, ...] = ()
+        self.scanned: Scanned | None = None
+        self.sums = self._sums()
+        if self.design.pairs:
+            self.signs, self.scanned = self._scan()
+
+    def targets(self) -> Targets:
+        """What a draft is trained on: columns, scan and pairs."""
+        pairs = self._pairs(PAIRS) if self.design.pairs else ()
+        n = self.table.n
+        return Targets(
+            n=n,
+            columns=torch.from_numpy(np.concatenate(self.column_counts) / n).float(),
+            columns_noise=torch.from_numpy(np.concatenate(self.column_noise) / n).float(),
+            scanned=self.scanned,
+            signs=tuple(signs.float() for signs in self.signs),
+            pairs=pairs,
+        )
+
+    def focused(self, targets: Targets, draft: MixtureMatcher) -> Targets:
+        """The targets with what is counted last: sets the draft contradicts, or pairs once more."""
+        state = self.checkpoint.state
+        if "focus_sets" not in state:
+            chosen = self._contradicted(draft)
+            state["focus_sets"] = [list(columns) for columns in chosen]
+        sets = [tuple(columns) for columns in state["focus_sets"]]
+        if not sets:
+            again = self._pairs(FOCUS)
+            both = zip(targets.pairs, again, strict=True)
+            return _with(targets, pairs=tuple(_mean(a, b) for a, b in both))
+        queries = tuple(self._set_query(columns) for columns in sets)
+        mechanism = SetCounts(self.scales, queries)
+        counts = mechanism.split(self._release(FOCUS, mechanism))
+        noise = mechanism.deviations(self._noise_multiplier(FOCUS))
+        first = 0 if self.design.condition is None else 1
+        found = [
+            SetTarget(
+                query.columns[first:],
+                query.groups[first:],
+                (count / self.table.n).float().reshape(self.design.classes, *query.shape[first:]),
+                one / self.table.n,
+            )
+            for query, count, one in zip(queries, counts, noise, strict=True)
+        ]
+        return _with(targets, sets=tuple(found))
+
+    def stood_out(self) -> list[dict[str, Any]]:
+        """Sets of columns and how far they stood out of the scan, largest first; free to show."""
+        if self.scanned is None:
+            return []
+        rows = zip(self.design.pairs, self._pair_energy()[1], strict=True)
+        pairs = [(pair, float(z)) for pair, z in rows if z > STANDS_OUT]
+        sets = [
+            (tuple(columns), float(z))
+            for columns, z in self.checkpoint.state.get("focus_scores", [])
+            if z > SET_STANDS_OUT
+        ]
+        names = [block.column.name for block in self.codec.blocks]
+        ordered = sorted([*pairs, *sets], key=lambda row: -row[1])
+        return [{"columns": [names[c] for c in columns], "score": z} for columns, z in ordered]
+
+    def _release(self, phase: str, mechanism: Mechanism) -> Tensor:
+        """Of the checkpoint, or of the table."""
+        kept: Tensor | None = self.checkpoint.state.get(phase)
+        if kept is not None:
+            return kept
+        self.emitter.phase(phase, self.table.plan.phase(phase).title, private=True)
+        tick = self.emitter.rows(phase)
+        release = self.table.release(phase, mechanism, device=self.device, tick=tick)
+        self.checkpoint.keep(**{phase: release})
+        return release
+
+    def _noise_multiplier(self, phase: str) -> float:
+        return self.table.plan.phase(phase).noise_multiplier
+
+    def _scales(self) -> tuple[ColumnScale, ...]:
+        long = math.sqrt(2.0 * self.design.columns)  # before it is known which columns are long
+        multiplier = self._noise_multiplier(SCALES)
+        grids = fine_grids(self.codec, multiplier * long, self.table.n)
+        mechanism = FineHistograms(grids)
+        self._fine_noise = multiplier * mechanism.sensitivity
+        return scales_of(mechanism, self._release(SCALES, mechanism), self._fine_noise)
+
+    def _columns(self) -> tuple[list[Floats], list[Floats], list[Floats]]:
+        """Shares, counts and their noise, of each column's cells, from both counts of them."""
+        queries = tuple(uniform_query(self.scales, (c,)) for c in range(self.design.columns))
+        mechanism = SetCounts(self.scales, queries)
+        counts = mechanism.split(self._release(COLUMNS, mechanism))
+        variance = max(self._noise_multiplier(COLUMNS) * mechanism.sensitivity, 1e-6) ** 2
+        shares, means, noise = [], [], []
+        for scale, count in zip(self.scales, counts, strict=True):
+            before = np.maximum(scale.variance * self._fine_noise**2, 1e-12)
+            total = 1.0 / (1.0 / variance + 1.0 / before)
+            means.append(total * (count.numpy() / variance + scale.counts / before))
+            noise.append(np.sqrt(total))
+            shares.append(scale.shares(means[-1]))
+        return shares, means, noise
+
+    def _scan(self) -> tuple[tuple[Tensor, ...], Scanned]:
+        signs = draw_signs(self.scales, self.shares, self.design.signs, self.checkpoint.seed)
+        mechanism = Scan(self.scales, signs, self.design)
+        release = self._release(SCAN, mechanism)
+        noise = self._noise_multiplier(SCAN) * mechanism.sensitivity / self.table.n
+        return signs, Scanned(mechanism.split(release, self.table.n), noise)
+
+    def _sums(self) -> Any:
+        candidates = self.design.sums
+        if RELATIONS not in self.design.shares():
+            return ()
+        mechanism = SumCounts(self.codec.blocks, candidates)
+        release = self._release(RELATIONS, mechanism)
+        noise = self._noise_multiplier(RELATIONS) * mechanism.sensitivity
+        return sums_kept(release, candidates, noise, self.table.n)
+
+    def _pair_energy(self) -> tuple[Floats, Floats]:
+        """What columns that are independent within each class do not explain of each pair."""
+        assert self.scanned is not None
+        condition = self.design.condition
+        shares = np.ones(1) if condition is None else np.maximum(self.shares[condition], 1e-3)
+        place = {column: i for i, column in enumerate(self.design.features)}
+        places = torch.tensor([[place[a], place[b]] for a, b in self.design.pairs])
+        within = torch.from_numpy(shares / shares.sum())
+        return self.scanned.energy(2, self.scanned.independent(within, places))
+
+    def _pair_weights(self) -> tuple[list[tuple[int, ...]], Floats]:
+        """The pairs that are counted, and their shares of the counts' squared weight."""
+        pairs = self.design.pairs
+        above, score = self._pair_energy()
+        order = np.argsort(-score, kind="stable")
+        if len(pairs) > ALL_PAIRS:
+            most = PAIRS_A_COLUMN * self.design.columns
+            clear = int((score > STANDS_OUT).sum())
+            order = order[: min(most, max(FEWEST_PAIRS, clear))]
+        seen = np.sqrt(np.maximum(above[order], 0.0))
+        even = np.full(len(order), 1.0 / len(order))
+        weight = even if seen.sum() <= 0 else EVEN * even + (1.0 - EVEN) * seen / seen.sum()
+        return [pairs[i] for i in order], weight
+
+    def _pairs(self, phase: str) -> tuple[PairTarget, ...]:
+        chosen, weight = self._pair_weights()
+        front = () if self.design.condition is None else (self.design.condition,)
+        queries = tuple(
+            uniform_query(self.scales, (*front, *pair), math.sqrt(float(w)))
+            for pair, w in zip(chosen, weight, strict=True)
+        )
+        mechanism = SetCounts(self.scales, queries)
+        counts = mechanism.split(self._release(phase, mechanism))
+        noise = mechanism.deviations(self._noise_multiplier(phase))
+        n = self.table.n
+        return tuple(
+            PairTarget(
+                (pair[0], pair[1]),
+                (count / n).float().reshape(self.design.classes, *query.shape[len(front) :]),
+                one / n,
+            )
+            for pair, query, count, one in zip(chosen, queries, counts, noise, strict=True)
+        )
+
+    def _contradicted(self, draft: MixtureMatcher) -> list[tuple[int, ...]]:
+        """The larger sets whose scan the draft explains least, where that is beyond noise."""
+        if self.scanned is None:
+            return []
+        scores: list[tuple[tuple[int, ...], float]] = []
+        for size in range(3, len(self.design.sets) + 1):
+            _, score = self.scanned.energy(size, draft.expected(size))
+            best = np.argsort(-score)[: 2 * MOST_SETS]
+            scores += [(self.design.sets[size - 1][i], float(score[i])) for i in best]
+        scores.sort(key=lambda row: -row[1])
+        clear = [(columns, z) for columns, z in scores if z > SET_STANDS_OUT][:MOST_SETS]
+        self.checkpoint.state["focus_scores"] = [[list(columns), z] for columns, z in clear]
+        return [columns for columns, _ in clear]
+
+    def _set_query(self, columns: Sequence[int]) -> Query:
+        """The cells of a larger set, numbers folded to few groups of like size."""
+        groups = []
+        for column in columns:
+            scale, few = self.scales[column], GROUPS.get(len(columns), 3)
+            along = np.floor(scale.ranks(self.shares[column]) * few).astype(np.int64)
+            along = np.unique(along, return_inverse=True)[1]
+            atoms = np.arange(scale.grid.atoms) + (along.max() + 1 if scale.line else 0)
+            groups.append(torch.from_numpy(np.concatenate([along, atoms])))
+        condition = self.design.condition
+        if condition is None:
+            return Query(tuple(columns), tuple(groups), 1.0)
+        classes = torch.arange(self.design.classes)
+        return Query((condition, *columns), (classes, *groups), 1.0)
+
+
+def _with(targets: Targets, **parts: Any) -> Targets:
+    return Targets(**{**targets.__dict__, **parts})
+
+
+def _mean(one: PairTarget, other: PairTarget) -> PairTarget:
+    """Two releases of one pair, each weighed by its precision."""
+    a, b = (1.0 / max(target.noise, 1e-12) ** 2 for target in (one, other))
+    shares = (one.shares * a + other.shares * b) / (a + b)
+    return PairTarget(one.columns, shares, 1.0 / math.sqrt(a + b))

@@ -1,0 +1,281 @@
+"""Scales: the cells of every column, made from one noisy histogram of fine and coarse cells.
+
+Numbers are cut so that each cell holds a like number of records and stands above the noise; a
+value that many records share gets a cell of its own. Inside a cell a drawn record takes a place by
+the noisy density of the neighbourhood.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from core.table.codec import Block, Codec, Codes
+
+__all__ = ["ColumnScale", "FineGrid", "FineHistograms", "fine_grids", "scales_of"]
+
+Floats = NDArray[np.float64]
+FEWEST_CELLS, MOST_CELLS = 16, 1024  # of a long or continuous scale
+SHORT_GRID = 128  # values of a step grid that get a fine cell each, whatever the noise
+KEPT_GRID = 40  # values of a step grid that keep a cell each
+COARSE = 16  # fine cells in a coarse one
+CELLS, CELLS_WIDE, WIDE = 32, 16, 300  # cells a column, and in tables of more columns than WIDE
+CLEAR = 3.0  # standard deviations that a cell stands above the noise
+SPIKE = 4.5  # … that a single value must, to be kept apart among up to `MOST_CELLS`
+
+
+@dataclass(frozen=True)
+class FineGrid:
+    """Public fine cells of one modelled column, then its atoms.
+
+    Attributes:
+      block: where the column lives.
+      places: float64 [cells], middles of the cells in [0, 1], ascending; empty for a list.
+      width: of a cell in [0, 1]; 0 where each is one value of the step grid.
+    """
+
+    block: Block
+    places: Floats
+    width: float
+
+    @classmethod
+    def of(cls, block: Block, most: int) -> FineGrid:
+        """The fine cells of a block, at most `most` on a long scale."""
+        if block.number is None:
+            return cls(block, np.zeros(0), 0.0)
+        line = block.line
+        if line.high == line.low:
+            return cls(block, np.zeros(1), 0.0)
+        values = (line.high - line.low) / line.step + 1 if line.step > 0 else math.inf
+        if values <= max(SHORT_GRID, most):
+            grid = np.arange(math.floor(values + 0.5), dtype=np.float64) * line.step + line.low
+            return cls(block, np.unique(line.position(line.snap(grid))), 0.0)
+        return cls(block, (np.arange(most) + 0.5) / most, 1.0 / most)
+
+    @property
+    def cells(self) -> int:
+        """How many lie on the line; 0 for a list."""
+        return len(self.places)
+
+    @property
+    def atoms(self) -> int:
+        """How many states are cells of their own: categories, spikes, missing."""
+        return len(self.block.states) - (1 if self.block.number is not None else 0)
+
+    @property
+    def coarse(self) -> int:
+        """How many coarse cells are counted beside the fine ones; 0 where the line is short."""
+        return math.ceil(self.cells / COARSE) if self.cells >= 4 * COARSE else 0
+
+    def index(self, rows: Codes) -> Tensor:
+        """Codes as tensors, b records → int64 [b], each in 0 … cells + atoms - 1."""
+        state: Tensor = rows.states[:, self.block.index]
+        if self.block.number is None:
+            return state
+        value = rows.values[:, self.block.number].contiguous()
+        middles = torch.as_tensor((self.places[1:] + self.places[:-1]) / 2.0)
+        cell = torch.bucketize(value, middles.to(value))
+        return torch.where(state == 0, cell, self.cells + state - 1)
+
+
+def fine_grids(codec: Codec, noise: float, n: int) -> tuple[FineGrid, ...]:
+    """The grids of all columns, no finer than the noise lets one see.
+
+    Args:
+      codec: of the table.
+      noise: standard deviation of a count, from the plan.
+      n: number of records (public).
+    """
+    clear = round(math.log2(max(1.0, n / (2.0 * max(noise, 1e-9)))))
+    most = min(MOST_CELLS, max(FEWEST_CELLS, 2 ** min(clear, 20)))
+    return tuple(FineGrid.of(block, most) for block in codec.blocks)
+
+
+@dataclass(frozen=True)
+class FineHistograms:
+    """Counts of every column's fine cells, and of coarse cells where the line is long.
+
+    A record lies in one fine cell of each column and one coarse cell of each long one, so zeroing
+    it out moves as many counts by one: Δ₂ = √(columns + long columns).
+
+    Attributes:
+      grids: one a column.
+      noise: Gaussian.
+    """
+
+    grids: tuple[FineGrid, ...]
+    noise: Literal["gaussian"] = "gaussian"
+
+    @property
+    def sensitivity(self) -> float:
+        """Δ₂ under zero-out."""
+        return math.sqrt(sum(1 + (grid.coarse > 0) for grid in self.grids))
+
+    @property
+    def sizes(self) -> list[int]:
+        """Lengths of the parts: fine counts and coarse counts of each column in turn."""
+        return [size for g in self.grids for size in (g.cells + g.atoms, g.coarse)]
+
+    def statistic(self, rows: Codes, mask: Tensor) -> Tensor:
+        """Float64 [Σ sizes]: Σᵢ mᵢ of the indicators of record i's cells."""
+        rows, weights = rows.to(str(mask.device)), mask.to(torch.float64)
+        counts = []
+        for grid in self.grids:
+            cell = grid.index(rows)
+            counts.append(torch.bincount(cell, weights, minlength=grid.cells + grid.atoms))
+            if grid.coarse:
+                on_line = weights * (cell < grid.cells)
+                block = cell.clamp_max(grid.cells - 1) // COARSE
+                counts.append(torch.bincount(block, on_line, minlength=grid.coarse))
+        return torch.cat(counts)
+
+    def split(self, release: Tensor) -> list[Floats]:
+        """A release → per column, counts of its fine cells that agree with the coarse ones.
+
+        Least squares: a coarse cell's total is the mean of both, by their variances, and what is
+        lacking goes to its fine cells in equal parts. Post-processing.
+        """
+        parts = [part.numpy() for part in torch.split(release, self.sizes)]
+        columns = []
+        for grid, fine, coarse in zip(self.grids, parts[0::2], parts[1::2], strict=True):
+            counts = fine.copy()
+            for c in range(grid.coarse):
+                cells = slice(c * COARSE, min((c + 1) * COARSE, grid.cells))
+                size = cells.stop - cells.start
+                lacking = (coarse[c] - fine[cells].sum()) * size / (size + 1.0)
+                counts[cells] += lacking / size
+            columns.append(counts)
+        return columns
+
+
+@dataclass(frozen=True)
+class ColumnScale:
+    """The cells of one column, and where in them a drawn record lies.
+
+    Attributes:
+      grid: the fine cells.
+      cell_of: int64 [fine cells + atoms], the cell each belongs to; cells of the line come first.
+      line: how many cells lie on the line.
+      variance: float64 [cells], of a cell's sum of fine counts, in units of one count's.
+      counts: float64 [cells], released counts, any sign.
+      keys: float64 [fine cells], ascending: cell plus the share of its records up to that fine one.
+    """
+
+    grid: FineGrid
+    cell_of: NDArray[np.int64]
+    line: int
+    variance: Floats
+    counts: Floats
+    keys: Floats
+
+    @classmethod
+    def of(cls, grid: FineGrid, counts: Floats, noise: float, most: int) -> ColumnScale:
+        """Merge fine cells.
+
+        Args:
+          grid: of the column.
+          counts: float64 [fine cells + atoms], released.
+          noise: standard deviation of a count.
+          most: cells wanted at most.
+        """
+        on_line = _merged(counts[: grid.cells], noise, most)
+        line = int(on_line[-1]) + 1 if grid.cells else 0
+        cell_of = np.concatenate([on_line, line + np.arange(grid.atoms)])
+        variance = np.bincount(cell_of).astype(np.float64)
+        keys = _keys(counts[: grid.cells], on_line, noise)
+        return cls(
+            grid, cell_of, line, variance, np.bincount(cell_of, counts).astype(np.float64), keys
+        )
+
+    @property
+    def size(self) -> int:
+        """How many cells the column has, atoms included."""
+        return len(self.variance)
+
+    @property
+    def exact(self) -> bool:
+        """Whether each cell is one value, so that a cell of another column can determine it."""
+        return not self.grid.width and bool((self.variance == 1.0).all())
+
+    def index(self, rows: Codes) -> Tensor:
+        """Codes as tensors, b records → int64 [b], the cell of each."""
+        fine = self.grid.index(rows)
+        return torch.as_tensor(self.cell_of, device=fine.device)[fine]
+
+    def shares(self, counts: Floats) -> Floats:
+        """Counts of the cells → shares ≥ 0 that sum to one."""
+        positive = np.maximum(counts, 0.0)
+        total = positive.sum()
+        return positive / total if total > 0 else np.full(len(counts), 1.0 / len(counts))
+
+    def ranks(self, shares: Floats) -> Floats:
+        """Float64 [line], the middle rank in [0, 1] of each cell of the line."""
+        mass = shares[: self.line] + 1e-9
+        return np.asarray((np.cumsum(mass) - mass / 2.0) / mass.sum())
+
+
+def scales_of(mechanism: FineHistograms, release: Tensor, noise: float) -> tuple[ColumnScale, ...]:
+    """The scale of every column from a release of fine histograms; post-processing.
+
+    Args:
+      mechanism: what was released.
+      release: its noisy statistic.
+      noise: standard deviation of one number of it.
+    """
+    most = CELLS if len(mechanism.grids) <= WIDE else CELLS_WIDE
+    columns = zip(mechanism.grids, mechanism.split(release), strict=True)
+    return tuple(ColumnScale.of(grid, counts, noise, most) for grid, counts in columns)
+
+
+def _merged(counts: Floats, noise: float, most: int) -> NDArray[np.int64]:
+    """Ascending cells of fine counts: each of a fair share and clear of noise, spikes alone."""
+    fine = len(counts)
+    if fine <= KEPT_GRID:
+        return np.arange(fine)
+    fair = max(counts.sum(), 1.0) / most
+    around = np.array([np.median(counts[max(0, i - 3) : i + 4]) for i in range(fine)])
+    above = counts - np.maximum(around, 0.0)
+    spike = (above > SPIKE * noise) & (counts > 3.0 * around) & (counts > 0.3 * fair)
+    cells = np.zeros(fine, dtype=np.int64)
+    cell, held, size = 0, 0.0, 0
+    for i in range(fine):
+        if size and spike[i]:
+            cell, held, size = cell + 1, 0.0, 0
+        cells[i] = cell
+        held, size = held + counts[i], size + 1
+        if spike[i] or held >= max(fair, CLEAR * noise * math.sqrt(size)):
+            cell, held, size = cell + 1, 0.0, 0
+    if size and cell and held < 0.5 * fair:  # what is left over joins its neighbour
+        cells[cells == cell] = cell - 1
+    return cells
+
+
+def _keys(counts: Floats, cells: NDArray[np.int64], noise: float) -> Floats:
+    """Cell + share of its records up to each fine cell; densities fall between the neighbours'.
+
+    A fine count that stands clear above that line keeps its own density.
+    """
+    if not len(counts):
+        return np.zeros(0)
+    size = np.bincount(cells)
+    density = np.maximum(np.bincount(cells, counts), 0.0) / size
+    edges = (density[1:] + density[:-1]) / 2.0
+    first = max(0.0, 2.0 * density[0] - edges[0]) if len(edges) else density[0]
+    last = max(0.0, 2.0 * density[-1] - edges[-1]) if len(edges) else density[-1]
+    edges = np.concatenate([[first], edges, [last]])
+    start = np.concatenate([[0], np.cumsum(size)[:-1]])
+    along = (np.arange(len(counts)) - start[cells] + 0.5) / size[cells]
+    line = edges[cells] * (1.0 - along) + edges[cells + 1] * along + 1e-9
+    line *= (density * size)[cells] / np.bincount(cells, line)[cells] + 1e-12
+    clear = counts > 2.0 * line + 4.0 * noise
+    weight = np.where(clear, counts, line) + 1e-12
+    share = np.cumsum(weight)
+    before = np.concatenate([[0.0], share])[start]
+    within = np.bincount(cells, weight)
+    return np.asarray(cells + (share - before[cells]) / within[cells])

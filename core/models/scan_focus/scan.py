@@ -1,0 +1,173 @@
+"""The scan: one release of sign products over every small set of columns, within each class.
+
+Each column gets sign patterns over its cells, balanced by the released shares, so that a product of
+signs over a set of columns has mean near zero unless the columns go together. The product is ±1
+however many columns it has: its noise grows only with the root of how many sets are asked, never
+with the number of their cells. So a parity of four columns shows as clearly as a pair.
+
+Source: PEARL (ICLR 2022) §4.1, at frequencies whose phases are 0 and π.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from core.models.scan_focus.design import Design
+from core.models.scan_focus.scales import ColumnScale
+from core.table.codec import Codes
+
+__all__ = ["Scan", "Scanned", "draw_signs"]
+
+Floats = NDArray[np.float64]
+ROWS_AT_ONCE = 1024  # products of this many records are in memory together
+
+
+def draw_signs(
+    scales: Sequence[ColumnScale], shares: Sequence[Floats], count: int, seed: int
+) -> tuple[Tensor, ...]:
+    """Sign patterns of each column: float64 [cells, count] of ±1.
+
+    The first pattern of a number splits it at the median, the second takes the middle half apart;
+    further ones have one to four random cuts. Atoms are dealt out so that both signs weigh alike.
+
+    Args:
+      scales: one a column.
+      shares: released shares of each column's cells.
+      count: patterns a column.
+      seed: of the cuts (public).
+    """
+    random = np.random.default_rng(seed)
+    patterns = []
+    for scale, share in zip(scales, shares, strict=True):
+        signs = np.ones((scale.size, count))
+        ranks = scale.ranks(share)
+        for k in range(count):
+            cuts = k + 1 if k < 2 else int(random.integers(1, 5))
+            offset = (0.0, 0.5)[k] if k < 2 else random.random()
+            stretch = np.floor(ranks * (cuts + 1) + offset)
+            signs[: scale.line, k] = np.where(stretch % 2 == 0, 1.0, -1.0)
+            atoms = np.arange(scale.line, scale.size)
+            order = atoms[np.argsort(-share[atoms], kind="stable")] if k == 0 else None
+            balance = 0.0
+            for atom in random.permutation(atoms) if order is None else order:
+                signs[atom, k] = -1.0 if balance > 0.0 else 1.0
+                balance += signs[atom, k] * share[atom]
+        patterns.append(torch.from_numpy(signs))
+    return tuple(patterns)
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Sums of sign products over sets of columns, joint with the class.
+
+    The statistic is Σᵢ e_yᵢ ⊗ (Π_{c∈S} s_c,g(xᵢ))_{g,S}. Each product is ±1 and a record is in one
+    class, so zeroing it out moves it by exactly Δ₂ = √(G · number of sets).
+
+    Attributes:
+      scales: of all columns.
+      signs: float64 [cells, G] a column.
+      design: which sets.
+      noise: Gaussian.
+    """
+
+    scales: tuple[ColumnScale, ...]
+    signs: tuple[Tensor, ...]
+    design: Design
+    noise: Literal["gaussian"] = "gaussian"
+
+    @property
+    def sensitivity(self) -> float:
+        """Δ₂ under zero-out."""
+        return math.sqrt(self.design.signs * self.design.scanned)
+
+    def statistic(self, rows: Codes, mask: Tensor) -> Tensor:
+        """Float64 [classes · G · number of sets]; layout: see `split`."""
+        device, d = mask.device, self.design
+        total = torch.zeros((d.classes, d.signs, d.scanned), dtype=torch.float64, device=device)
+        members = [torch.tensor(sets, device=device) for sets in d.sets]
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            part = rows.slice(start, start + ROWS_AT_ONCE).to(str(device))
+            weights = mask[start : start + ROWS_AT_ONCE].to(torch.float64)
+            values = torch.stack(
+                [
+                    pattern.to(device)[scale.index(part)]
+                    for scale, pattern in zip(self.scales, self.signs, strict=True)
+                ]
+            )  # [columns, b, G]
+            for y in range(d.classes):
+                chosen = weights > 0
+                if d.condition is not None:
+                    chosen &= part.states[:, d.condition] == y
+                total[y] += _sums(values[:, chosen], weights[chosen], members)
+        return total.flatten()
+
+    def split(self, release: Tensor, n: int) -> list[Tensor]:
+        """A release as shares of n, by size of set: float64 [classes, G, sets of that size]."""
+        d = self.design
+        shape = (d.classes, d.signs, d.scanned)
+        return list(torch.split((release / n).reshape(shape), [len(s) for s in d.sets], dim=2))
+
+
+def _sums(values: Tensor, weights: Tensor, members: Sequence[Tensor]) -> Tensor:
+    """Weighted sums of products, float64 [G, sets], of signs [columns, b, G]."""
+    groups = []
+    for signs in values.unbind(dim=2):  # [columns, b]
+        sums = []
+        for sets in members:
+            weighted = signs[sets[:, 0]] * weights if sets.shape[1] != 2 else signs * weights
+            if sets.shape[1] == 2:  # all pairs at once
+                sums.append((weighted @ signs.t())[sets[:, 0], sets[:, 1]])
+                continue
+            for place in range(1, sets.shape[1]):
+                weighted = weighted * signs[sets[:, place]]
+            sums.append(weighted.sum(dim=1))
+        groups.append(torch.cat(sums))
+    return torch.stack(groups)
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """A released scan, and how far it is from what somebody expects; post-processing.
+
+    Attributes:
+      sums: by size of set, float64 [classes, G, sets]: shares of n.
+      noise: standard deviation of one number.
+    """
+
+    sums: list[Tensor]
+    noise: float
+
+    def energy(self, size: int, expected: Tensor) -> tuple[Floats, Floats]:
+        """How much of the scan of each set of `size` columns `expected` leaves unexplained.
+
+        Args:
+          size: of the sets, ≥ 1.
+          expected: like `sums[size - 1]`.
+
+        Returns:
+          Float64 [sets] each: squared difference with the noise's own share taken off, and the same
+          in standard deviations of what noise alone would show.
+        """
+        gap = self.sums[size - 1] - expected
+        noise = max(self.noise, 1e-12) ** 2
+        above = (gap.square() - noise).sum(dim=(0, 1))
+        spread = noise * math.sqrt(2.0 * gap.shape[0] * gap.shape[1])
+        return above.numpy(), (above / spread).numpy()
+
+    def independent(self, shares: Tensor, places: Tensor) -> Tensor:
+        """What pairs would show if columns were independent within each class.
+
+        Args:
+          shares: float64 [classes], positive, summing to one.
+          places: int64 [pairs, 2], positions among the single columns.
+        """
+        means = (self.sums[0] / shares[:, None, None]).clamp(-1.0, 1.0)
+        return shares[:, None, None] * means[:, :, places[:, 0]] * means[:, :, places[:, 1]]

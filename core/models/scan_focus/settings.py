@@ -1,0 +1,61 @@
+"""Settings of scan and focus."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from core.models.card import tunable
+
+__all__ = ["ScanFocusSettings"]
+
+LEAST_STEPS = 10  # the learning rate's schedule needs a few to rise and fall
+
+
+class ScanFocusSettings(BaseModel):
+    """Public settings; none depends on data.
+
+    Attributes:
+      steps: of the last training, which cost time and never privacy.
+      draft_steps: of the training in between, whose errors say what is counted last.
+      components: of the mixture.
+      most_together: columns, besides the target, that are looked at together at most.
+      hidden, latent: widths of the network.
+      rate: peak learning rate of Adam.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    steps: int = tunable(
+        700, "Training steps", "They cost time, never privacy.", form=(10, 20_000), ge=1, le=200_000
+    )
+    draft_steps: int = Field(default=200, ge=LEAST_STEPS, le=200_000)
+    components: int = tunable(
+        1000,
+        "Mixture components",
+        "Kinds of record that the table is mixed from. More are finer and slower.",
+        form=(50, 5000),
+        ge=8,
+        le=20_000,
+    )
+    most_together: int = tunable(
+        4,
+        "Columns looked at together",
+        "Besides the target. Larger sets are left out where there would be too many.",
+        form=(2, 5),
+        ge=2,
+        le=6,
+    )
+    hidden: int = tunable(
+        256, "Hidden width", "Width of the network's layers.", form=(8, 2048), ge=8, le=4096
+    )
+    latent: int = Field(default=64, ge=1, le=1024)
+    rate: float = tunable(
+        2e-2, "Learning rate", "Peak rate of Adam.", form=(1e-4, 0.2), gt=0.0, le=1.0
+    )
+
+    @field_validator("steps")
+    @classmethod
+    def _enough(cls, steps: int) -> int:
+        if steps < LEAST_STEPS:
+            raise ValueError(f"must be at least {LEAST_STEPS}")
+        return steps

@@ -1,0 +1,104 @@
+"""Scan and focus: releases, a draft that says where to look closer, and the mixture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from core.models.events import Emitter, PhaseStarted
+from core.models.scan_focus.design import Design
+from core.models.scan_focus.fitted import FILE, fitted_mixture, fitted_of
+from core.models.scan_focus.matching import MixtureMatcher, Targets
+from core.models.scan_focus.mixture import LatentMixture, anchors
+from core.models.scan_focus.relations import determined
+from core.models.scan_focus.releases import Releases
+from core.models.scan_focus.settings import ScanFocusSettings
+from core.models.shared.adversarial import seeded
+from core.models.shared.fitted import FittedGenerator, read_generator
+from core.models.shared.training_loop import Checkpoint, train
+from core.models.synthesizer import FitContext
+from core.privacy.guarded import PrivateTable
+from core.privacy.plan import Plan
+from core.table.codec import Codec
+
+__all__ = ["fit", "load"]
+
+
+def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator:
+    """See `Synthesizer.fit`."""
+    settings, codec = ScanFocusSettings(**plan.settings), Codec(table.domain)
+    checkpoint = Checkpoint.open(context, "scan_focus.pt", table.meter)
+    design = Design.of(codec, settings.most_together)
+    emitter = Emitter(context.observe, keep=checkpoint.keep)
+    known = Releases(table, codec, design, checkpoint, emitter, context.device)
+    targets = known.targets()
+
+    def train_on(targets: Targets, key: str, title: str, steps: int) -> MixtureMatcher:
+        matcher = _matcher(known, targets, settings, steps=steps, device=context.device)
+        if key in checkpoint.state:
+            matcher.load_state_dict(checkpoint.state[key])
+        train(
+            PhaseStarted(name=key, title=title),
+            matcher,
+            steps=steps,
+            checkpoint=checkpoint,
+            key=key,
+            preview=lambda: fitted(matcher, targets).preview(),
+            observe=context.observe,
+        )
+        return matcher
+
+    def fitted(matcher: MixtureMatcher, targets: Targets) -> FittedGenerator:
+        with torch.no_grad():
+            mixture = matcher.mixture()
+        follows = determined(targets.pairs, known.scales, design.condition)
+        return fitted_mixture(
+            codec, settings.model_dump(), mixture, known.scales, follows=follows, sums=known.sums
+        )
+
+    if design.pairs:
+        draft = train_on(targets, "draft", "Draft (touches no private data)", settings.draft_steps)
+        targets = known.focused(targets, draft)
+    matcher = train_on(targets, "training", "Training (touches no private data)", settings.steps)
+    return fitted(matcher, targets)
+
+
+def load(folder: Path) -> FittedGenerator:
+    """See `Synthesizer.load`."""
+    codec, values, weights, _ = read_generator(folder, FILE)
+    names = ("sizes", "lines", "widths", "follows", "sums")
+    return fitted_of(codec, values["settings"], weights, {name: values[name] for name in names})
+
+
+def _matcher(
+    known: Releases, targets: Targets, settings: ScanFocusSettings, *, steps: int, device: str
+) -> MixtureMatcher:
+    """A mixture that starts at the released shares; its latents follow from the seed."""
+    seed = known.checkpoint.seed
+    random = torch.Generator().manual_seed(seed)
+    latents = torch.randn((settings.components, settings.latent), generator=random)
+    shares = [torch.from_numpy(share) for share in known.shares]
+    starts = anchors(known.scales, shares, settings.components, random)
+    base = torch.cat(shares).clamp_min(1e-4).log().float()
+    together = {column for target in targets.sets for column in target.columns}
+    mixture = seeded(
+        lambda: LatentMixture(
+            latents,
+            base,
+            starts,
+            anchored=together,
+            sizes=[scale.size for scale in known.scales],
+            hidden=settings.hidden,
+        ),
+        seed + 1,
+    )
+    return MixtureMatcher(
+        mixture,
+        targets,
+        known.design,
+        steps=steps,
+        rate=settings.rate,
+        seed=seed + 2,
+        device=device,
+    )
