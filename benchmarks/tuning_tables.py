@@ -201,7 +201,7 @@ def _blocks(n: int, structure: Generator, rng: Generator) -> Draft:
         shared = rng.standard_normal(n)
         for name in block:
             own = 0.93 * shared + np.sqrt(1 - 0.93**2) * rng.standard_normal(n)
-            draft.put(flag(name), binary(own > structure.uniform(-1.0, 1.0)))
+            draft.put(flag(name), binary(own > structure.uniform(-0.7, 0.7)))
     pairs = [pair for block in names for pair in combinations(block, 2)]
     draft.truth = Truth(strong_pairs=tuple(pairs))
     return draft
