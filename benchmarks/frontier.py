@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.fitting import PEERS, FitError, absent, fit_and_sample
 from benchmarks.frontier_figures import ceiling, judged
-from benchmarks.frontier_page import curves, markdown
+from benchmarks.frontier_page import curves, markdown, table_words
 from benchmarks.named_tables import NamedTable, load
 from core.models.registry import cards
 
@@ -164,8 +164,9 @@ def campaign(results: Results, options: argparse.Namespace) -> None:
             print(f"{key}: there already", file=sys.stderr)
             continue
         table = load(asked["table"], asked["seed"], asked["rows"])
-        if asked["table"] not in results.ceilings:
-            results.ceilings[asked["table"]] = ceiling(table)
+        words = table_words(asked)
+        if words not in results.ceilings:
+            results.ceilings[words] = ceiling(table)
         print(f"{key} …", file=sys.stderr, flush=True)
         results.runs[key] = run_one(asked, table, options)
         results.save()

@@ -12,7 +12,7 @@ from plotly.subplots import make_subplots
 
 from benchmarks.frontier_figures import FIGURES, Values
 
-__all__ = ["curves", "markdown"]
+__all__ = ["curves", "markdown", "table_words"]
 
 CURVES = ("auroc", "auroc_trees", "tvd_2way", "c2st")
 Runs = dict[str, dict[str, Any]]
@@ -42,9 +42,14 @@ def _settings(runs: Runs) -> dict[tuple[str, float], list[dict[str, Any]]]:
     """Runs by table and ε."""
     groups = defaultdict(list)
     for run in runs.values():
-        size = "" if run["rows"] is None else f", {run['rows']:,} rows"
-        groups[run["table"] + size, run["epsilon"]].append(run)
+        groups[table_words(run), run["epsilon"]].append(run)
     return dict(sorted(groups.items()))
+
+
+def table_words(run: dict[str, Any]) -> str:
+    """A run's table, with its rows where they are not the table's own number."""
+    size = "" if run["rows"] is None else f", {run['rows']:,} rows"
+    return str(run["table"]) + size
 
 
 def _tool(run: dict[str, Any]) -> str:

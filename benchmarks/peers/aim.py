@@ -23,8 +23,8 @@ if __name__ == "__main__":
     frame, schema = read(options)
     codes = TableCodes(schema, options.log_bins)
 
-    import aim  # type: ignore[import-not-found]
-    from mbi import Dataset, Domain, estimation  # type: ignore[import-not-found]
+    import aim
+    from mbi import Dataset, Domain, estimation
 
     def mirror_descent(domain, measurements, *, iters, **more):
         """The last fit is the one that AIM asks for without a callback."""

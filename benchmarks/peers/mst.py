@@ -17,8 +17,8 @@ if __name__ == "__main__":
     codes = TableCodes(schema, options.log_bins)
 
     # `mechanisms/mst.py` and this file share a name; this one is running as __main__.
-    import mst  # type: ignore[import-not-found]
-    from mbi import Dataset, Domain  # type: ignore[import-not-found]
+    import mst
+    from mbi import Dataset, Domain
 
     def synthesize():
         """Fit and draw as many rows as MST estimates that there are."""
