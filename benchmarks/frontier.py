@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.fitting import PEERS, FitError, absent, fit_and_sample
 from benchmarks.frontier_figures import ceiling, judged
-from benchmarks.frontier_page import curves, markdown, table_words
+from benchmarks.frontier_page import curves, heading, markdown, table_words
 from benchmarks.named_tables import NamedTable, load
 from core.models.registry import cards
 
@@ -218,12 +218,13 @@ def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
     results = Results(options.out.with_suffix(".json"))
     (judge_again if options.judge else campaign)(results, options)
-    page = markdown(results.runs, results.ceilings, tuple(PEERS))
+    facts = results.facts()
+    page = heading(facts) + markdown(results.runs, results.ceilings, tuple(PEERS))
     options.out.with_suffix(".md").write_text(page, encoding="utf-8")
     curves(results.runs, results.ceilings, options.out.with_suffix(".html"))
     print(page)
     if options.json:
-        print(json.dumps(results.facts()))
+        print(json.dumps(facts))
     return 0
 
 

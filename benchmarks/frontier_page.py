@@ -12,11 +12,44 @@ from plotly.subplots import make_subplots
 
 from benchmarks.frontier_figures import FIGURES, Values
 
-__all__ = ["curves", "markdown", "table_words"]
+__all__ = ["curves", "heading", "markdown", "table_words"]
 
 CURVES = ("auroc", "auroc_trees", "tvd_2way", "c2st")
 Runs = dict[str, dict[str, Any]]
 Means = dict[str, dict[str, float]]  # by tool, then by figure
+
+
+def heading(facts: dict[str, Any]) -> str:
+    """What every page begins with: how figures are made, where, and what each tool was.
+
+    Args:
+      facts: as `frontier.Results.facts` says them.
+    """
+    machine, runs = facts["machine"], facts["runs"]
+    judged = ", ".join(f"{name} {number}" for name, number in machine["judged with"].items())
+    days = sorted({run["date"] for run in runs.values()})
+    tools = {
+        f"- {_tool(run)}: {_pairs(run['versions'])}; {_pairs(run['used']) or 'usual settings'}"
+        for run in runs.values()
+        if "versions" in run
+    }
+    lines = [
+        "# Frontier",
+        "",
+        facts["protocol"],
+        "",
+        f"{machine['cores']} cores, {machine['system']}, Python {machine['python']}, {judged}; "
+        f"{' to '.join(dict.fromkeys((days[0], days[-1]))) if days else 'no run'}. Seconds are of "
+        "whole processes that shared the machine with other work: upper bounds. Each run's load, "
+        "settings and versions are in the JSON file.",
+        "",
+        *sorted(tools),
+    ]
+    return "\n".join(lines) + "\n\n"
+
+
+def _pairs(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
 def markdown(runs: Runs, ceilings: dict[str, Values], peers: tuple[str, ...]) -> str:

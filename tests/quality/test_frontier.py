@@ -221,7 +221,7 @@ def fits(monkeypatch):
         asked.append((tool, table.name, how["epsilon"], how["seed"]))
         if tool == "ppem":
             raise FitError("no room")
-        return Fit(table.test, seconds=1.0, memory_mb=2.0)
+        return Fit(table.test, seconds=1.0, memory_mb=2.0, versions={"commit": "abc"})
 
     monkeypatch.setattr(frontier, "fit_and_sample", fake)
     monkeypatch.setattr(frontier, "judged", lambda *_, **__: {"auroc": 0.5})
@@ -238,7 +238,9 @@ def test_a_run_that_is_there_is_not_repeated(tmp_path, fits, capsys):
     assert start(tmp_path) == 0
     assert start(tmp_path, "--epsilon", "1,4", "--seeds", "2", "--json") == 0
     assert sorted(fits) == [("pearl", "dependencies", e, s) for e in (1, 4) for s in (0, 1)]
-    facts = json.loads(capsys.readouterr().out.splitlines()[-1])
+    printed = capsys.readouterr().out
+    assert "- pearl: commit abc; usual settings" in printed
+    facts = json.loads(printed.splitlines()[-1])
     assert len(facts["runs"]) == 4
     assert facts == json.loads((tmp_path / "results" / "x.json").read_text(encoding="utf-8"))
     start(tmp_path, "--again")
