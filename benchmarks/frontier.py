@@ -221,7 +221,7 @@ def main(arguments: list[str] | None = None) -> int:
     facts = results.facts()
     page = heading(facts) + markdown(results.runs, results.ceilings, tuple(PEERS))
     options.out.with_suffix(".md").write_text(page, encoding="utf-8")
-    curves(results.runs, results.ceilings, options.out.with_suffix(".html"))
+    curves(results.runs, results.ceilings, tuple(PEERS), options.out.with_suffix(".html"))
     print(page)
     if options.json:
         print(json.dumps(facts))

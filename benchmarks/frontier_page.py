@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from benchmarks.frontier_figures import FIGURES, Values
 
 __all__ = ["curves", "heading", "markdown", "table_words"]
 
+REAL_ROWS = "real rows"
 CURVES = ("auroc", "auroc_trees", "tvd_2way", "c2st")
 Runs = dict[str, dict[str, Any]]
 Means = dict[str, dict[str, float]]  # by tool, then by figure
@@ -242,12 +242,13 @@ def _over_tables(epsilon: float, groups: list[Means], peers: tuple[str, ...]) ->
     return "\n".join([head, "", *_table(means, values, {}, peers), "", *_verdicts(means, peers)])
 
 
-def curves(runs: Runs, ceilings: dict[str, Values], path: Path) -> None:
+def curves(runs: Runs, ceilings: dict[str, Values], peers: tuple[str, ...], path: Path) -> None:
     """Draw figures over ε, a row of pictures a table; the page loads plotly.js from its network.
 
     Args:
       runs: as stored.
       ceilings: of learning from real rows, by table: a dotted line.
+      peers: the names of tools that are not ours; their lines are dashed.
       path: of the HTML file.
     """
     settings = _settings(runs)
@@ -257,26 +258,36 @@ def curves(runs: Runs, ceilings: dict[str, Values], path: Path) -> None:
     titles = [f"{table}: {FIGURES[key].title}" for table in tables for key in CURVES]
     figure = make_subplots(rows=len(tables), cols=len(CURVES), subplot_titles=titles)
     tools = sorted({_tool(run) for run in runs.values()})
-    shown = set()
-    for row, table in enumerate(tables, start=1):
-        by_epsilon = {e: _means(group) for (name, e), group in settings.items() if name == table}
-        for column, key in enumerate(CURVES, start=1):
-            for colour, tool in enumerate(tools):
-                points = [(e, m[tool][key]) for e, m in by_epsilon.items()
-                          if key in m.get(tool, {})]  # fmt: skip
-                if not points:
-                    continue
-                x, y = zip(*points, strict=True)
-                line = go.Scatter(
-                    x=x, y=y, name=tool, mode="lines+markers", legendgroup=tool,
-                    showlegend=tool not in shown, line={"color": _colour(colour)},
-                )  # fmt: skip
+    epsilons = sorted({epsilon for _, epsilon in settings})
+    shown: set[str] = set()
+    for i, (table, key) in enumerate((table, key) for table in tables for key in CURVES):
+        lines: dict[str, dict[float, float]] = {tool: {} for tool in tools}
+        for epsilon in epsilons:
+            for tool, means in _means(settings.get((table, epsilon), [])).items():
+                if key in means:
+                    lines[tool][epsilon] = means[key]
+        top = ceilings.get(table, {}).get(key)
+        if top is not None:
+            lines[REAL_ROWS] = dict.fromkeys(epsilons, top)
+        for tool, points in lines.items():
+            if points:
+                dash = "dot" if tool == REAL_ROWS else "dash" if _is_peer(tool, peers) else "solid"
+                colour = "#888888" if tool == REAL_ROWS else _colour(tools.index(tool))
+                figure.add_scatter(
+                    x=list(points),
+                    y=list(points.values()),
+                    name=tool,
+                    mode="lines" if tool == REAL_ROWS else "lines+markers",
+                    legendgroup=tool,
+                    showlegend=tool not in shown,
+                    line={"color": colour, "dash": dash},
+                    row=i // len(CURVES) + 1,
+                    col=i % len(CURVES) + 1,
+                )
                 shown.add(tool)
-                figure.add_trace(line, row=row, col=column)
-            top = ceilings.get(table, {}).get(key)
-            if top is not None:
-                figure.add_hline(y=top, line_dash="dot", row=row, col=column)
-    figure.update_xaxes(type="log", title="ε")
+    figure.update_xaxes(
+        type="log", title="ε", tickvals=epsilons, ticktext=[f"{e:g}" for e in epsilons]
+    )
     figure.update_layout(height=320 * len(tables), width=380 * len(CURVES), template="simple_white")
     figure.write_html(path, include_plotlyjs="cdn", div_id="frontier")
 

@@ -202,8 +202,8 @@ def test_changed_settings_are_a_tool_of_their_own():
 def test_curves_are_drawn_over_epsilon(tmp_path):
     runs = [run(t, epsilon=e, auroc=0.8, c2st=0.9) for t in ("pearl", "aim") for e in (0.2, 1, 4)]
     stored = {str(i): one for i, one in enumerate(runs)}
-    curves(stored, {"t": {"auroc": 0.95}}, tmp_path / "a.html")
-    curves(stored, {"t": {"auroc": 0.95}}, tmp_path / "b.html")
+    for name in ("a.html", "b.html"):
+        curves(stored, {"t": {"auroc": 0.95}}, ("aim",), tmp_path / name)
     text = (tmp_path / "a.html").read_text(encoding="utf-8")
     assert text == (tmp_path / "b.html").read_text(encoding="utf-8")  # no change, no difference
     assert "pearl" in text and "t: AUROC, 4 classifiers" in text
