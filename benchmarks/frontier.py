@@ -3,7 +3,8 @@
     python benchmarks/frontier.py --tables adult,titanic,parity3,dependencies --epsilon .2,1,4 \
         --models pearl,p3gm,aim,mst,tabpe --seeds 3 --peers DIR --out benchmarks/results/NAME
 
-Tables are those of `generated_tables.py`, and Adult and Titanic from the folder FACSIMILE_DATA.
+Tables are those of `generated_tables.py`, and Adult and Titanic from the folder FACSIMILE_DATA;
+`tuning` stands for all that constants are chosen on, `reported` for all that are reported.
 Bounds and labels are declared public and the same for all. Every fit runs in a process of its own.
 A peer runs in an environment of its own below DIR (`fitting.py` says which); one that is not there
 is skipped with a word. NAME.json is written after every run, and a run that is in it is not
@@ -32,7 +33,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.fitting import PEERS, FitError, absent, fit_and_sample
 from benchmarks.frontier_figures import ceiling, judged
 from benchmarks.frontier_page import curves, heading, markdown, table_words
-from benchmarks.named_tables import NamedTable, load
+from benchmarks.generated_tables import REPORTED, TUNING
+from benchmarks.named_tables import REAL, NamedTable, load
 from core.models.registry import cards
 
 PROTOCOL = (
@@ -183,11 +185,22 @@ def _names(text: str) -> list[str]:
     return [part for part in text.split(",") if part]
 
 
+def _tables(text: str) -> list[str]:
+    families = {"tuning": TUNING, "reported": (*REAL, *REPORTED)}
+    names = [name for part in _names(text) for name in families.get(part, (part,))]
+    known = (*families, *TUNING, *REAL, *REPORTED)
+    for name in names:
+        if name not in known:
+            words = f"no table is called '{name}'; there are: {', '.join(known)}"
+            raise argparse.ArgumentTypeError(words)
+    return list(dict.fromkeys(names))
+
+
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     ours = [card.id for card in cards()]
-    parser.add_argument("--tables", type=_names, required=True, metavar="A,B")
+    parser.add_argument("--tables", type=_tables, required=True, metavar="A,B")
     parser.add_argument("--models", type=_names, default=[*ours, *PEERS], metavar="A,B")
     parser.add_argument("--epsilon", type=_numbers, default=[1.0], metavar="E,E")
     parser.add_argument("--delta", type=float, default=1e-5)

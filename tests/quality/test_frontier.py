@@ -275,6 +275,15 @@ def test_an_absent_peer_is_skipped_with_a_word(tmp_path, fits, capsys):
     assert "--peers" in fitting.absent("mst", None)
 
 
+def test_families_of_tables_have_names(capsys):
+    tables = frontier.parse(["--tables", "tuning,reported,adult", "--out", "x"]).tables
+    assert set(tables) == {*frontier.TUNING, *frontier.REPORTED, *frontier.REAL}
+    assert len(tables) == len(set(tables))
+    with pytest.raises(SystemExit):
+        frontier.parse(["--tables", "parity9", "--out", "x"])
+    assert "no table is called 'parity9'" in capsys.readouterr().err
+
+
 def test_kept_tables_are_judged_again_without_a_fit(tmp_path, fits, monkeypatch):
     keep = ("--keep", str(tmp_path / "keep"))
     start(tmp_path, *keep)

@@ -48,7 +48,7 @@ def test_a_seed_draws_rows_and_a_name_fixes_the_rest(name):
 
 
 @pytest.mark.parametrize("name", NARROW)
-def test_the_target_has_two_values_and_can_be_predicted(name):
+def test_the_target_has_two_values(name):
     table = make(name, rows=4_000)
     share = float(table.train[table.target].mean())
     assert (0.0005 < share < 0.005) if name == "tuning_rare" else (0.05 < share < 0.95)
