@@ -11,7 +11,14 @@ import pytest
 
 from benchmarks import fitting, frontier
 from benchmarks.fitting import Fit, FitError
-from benchmarks.frontier_figures import FIGURES, _blocks, _broken, judged, lost_associations
+from benchmarks.frontier_figures import (
+    FIGURES,
+    _blocks,
+    _broken,
+    _patient,
+    judged,
+    lost_associations,
+)
 from benchmarks.frontier_page import curves, markdown
 from benchmarks.made_columns import listed, number, whole
 from benchmarks.named_tables import load
@@ -320,3 +327,17 @@ def test_one_of_ours_runs_in_a_process_of_its_own():
     assert len(fit.frame) == 200
     assert fit.settings == {"steps": "20"}
     assert fit.memory_mb > 50 and fit.seconds > 0
+
+
+def test_patient_trees_see_the_parity_that_usual_ones_give_up():
+    table = load("parity3", rows=11_000)  # usual trees stop early beyond 10,000
+    features, (real, test) = Features.fit(table.schema, table.train, table.test)
+    seen = _patient(table, features, real, test, seed=0)["auroc_patient"]
+    blind = _patient(table, *shuffled_parts(table), seed=0)["auroc_patient"]
+    assert seen > 0.9 > 0.6 > blind
+    assert _patient(load("tuning_small", rows=50), features, real, test, seed=0) == {}
+
+
+def shuffled_parts(table):
+    features, (fake, test) = Features.fit(table.schema, shuffled(table.train), table.test)
+    return features, fake, test
