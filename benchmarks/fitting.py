@@ -107,14 +107,14 @@ def fit_and_sample(
         command, out = program(tool, table, folder, schema, settings, peers)
         command += ["--epsilon", f"{epsilon:g}", "--delta", f"{delta:g}", "--seed", str(seed)]
         log, seconds, memory_mb = _run(command, folder, threads, limit)
-        said = json.loads(log.splitlines()[-1])
+        answer = json.loads(log.splitlines()[-1])
         frame = pd.read_parquet(out) if out.suffix == ".parquet" else _read(out, table)
     if tool in PEERS:
         assert peers is not None
-        versions = said["versions"] | {"commit": _commit(peers / PEERS[tool])}
+        versions = answer["versions"] | {"commit": _commit(peers / PEERS[tool])}
     else:
         versions = {"commit": _commit(ROOT)}
-    used = said["settings"] if tool in PEERS else dict(p.split("=", 1) for p in settings)
+    used = answer["settings"] if tool in PEERS else dict(p.split("=", 1) for p in settings)
     load = round(os.getloadavg()[0], 2)
     return Fit(frame[list(table.schema.names)], seconds, memory_mb, used, versions, load)
 
@@ -168,9 +168,9 @@ def _run(
         "JAX_PLATFORMS": "cpu",
         "XLA_FLAGS": XLA if threads == 1 else XLA.partition(" ")[2],
     }
-    said, log = folder / "said.txt", folder / "log.txt"
+    answer, log = folder / "answer.txt", folder / "log.txt"
     began, most = time.perf_counter(), 0.0
-    with said.open("wb") as printed, log.open("wb") as errors:
+    with answer.open("wb") as printed, log.open("wb") as errors:
         process = subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=printed, stderr=errors
         )
@@ -187,7 +187,7 @@ def _run(
     if process.returncode:
         words = log.read_text(encoding="utf-8", errors="replace")
         raise FitError(words[-TAIL:].strip() or f"exit code {process.returncode}")
-    return said.read_text(encoding="utf-8"), seconds, most
+    return answer.read_text(encoding="utf-8"), seconds, most
 
 
 def _peak_mb(pid: int) -> float:

@@ -82,15 +82,15 @@ class Results:
         partly.replace(self.path)
 
 
-def identity(asked: dict[str, Any]) -> str:
+def identity(request: dict[str, Any]) -> str:
     """What tells one run from another, as text that can name a file."""
-    rows = "" if asked["rows"] is None else f"-{asked['rows']}rows"
-    changed = "".join(f"-{pair}" for pair in asked["settings"])
-    budget = f"e{asked['epsilon']:g}-d{asked['delta']:g}"
-    return f"{asked['table']}{rows}-{asked['tool']}{changed}-{budget}-s{asked['seed']}"
+    rows = "" if request["rows"] is None else f"-{request['rows']}rows"
+    changed = "".join(f"-{pair}" for pair in request["settings"])
+    budget = f"e{request['epsilon']:g}-d{request['delta']:g}"
+    return f"{request['table']}{rows}-{request['tool']}{changed}-{budget}-s{request['seed']}"
 
 
-def wanted(options: argparse.Namespace) -> list[dict[str, Any]]:
+def requests(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Every run that the command line asks for, and that can be run here."""
     runs = []
     for tool in options.models:
@@ -118,18 +118,18 @@ def wanted(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def run_one(
-    asked: dict[str, Any], table: NamedTable, options: argparse.Namespace
+    request: dict[str, Any], table: NamedTable, options: argparse.Namespace
 ) -> dict[str, Any]:
     """What one run reached, or why it failed."""
-    done = asked | {"date": datetime.now(UTC).date().isoformat()}
+    done = request | {"date": datetime.now(UTC).date().isoformat()}
     try:
         fit = fit_and_sample(
-            asked["tool"],
+            request["tool"],
             table,
-            epsilon=asked["epsilon"],
-            delta=asked["delta"],
-            seed=asked["seed"],
-            settings=tuple(asked["settings"]),
+            epsilon=request["epsilon"],
+            delta=request["delta"],
+            seed=request["seed"],
+            settings=tuple(request["settings"]),
             peers=options.peers,
             threads=options.threads,
             limit=options.limit,
@@ -138,8 +138,8 @@ def run_one(
         return done | {"failed": str(error)}
     if options.keep is not None:
         options.keep.mkdir(parents=True, exist_ok=True)
-        fit.frame.to_parquet(options.keep / f"{identity(asked)}.parquet", index=False)
-    figures = judged(table, fit.frame, asked["seed"], ten=options.ten)
+        fit.frame.to_parquet(options.keep / f"{identity(request)}.parquet", index=False)
+    figures = judged(table, fit.frame, request["seed"], ten=options.ten)
     figures |= {"seconds": fit.seconds, "memory_mb": fit.memory_mb}
     used = {"used": fit.settings, "versions": fit.versions, "load": fit.load}
     return done | used | {"trained": len(table.train), "figures": figures}
@@ -148,16 +148,16 @@ def run_one(
 def judge_again(results: Results, options: argparse.Namespace) -> None:
     """Figures of kept tables by today's code, for the runs asked for; nothing is fitted."""
     renewed: set[str] = set()
-    for asked in wanted(options):
-        key = identity(asked)
+    for request in requests(options):
+        key = identity(request)
         path = options.keep / f"{key}.parquet"
         if key in results.runs and path.exists():
-            table = load(asked["table"], asked["seed"], asked["rows"])
-            words = table_words(asked)
+            table = load(request["table"], request["seed"], request["rows"])
+            words = table_words(request)
             if words not in renewed:
                 results.ceilings[words] = ceiling(table)
                 renewed.add(words)
-            figures = judged(table, pd.read_parquet(path), asked["seed"], ten=options.ten)
+            figures = judged(table, pd.read_parquet(path), request["seed"], ten=options.ten)
             results.runs[key].setdefault("figures", {}).update(figures)
             results.save()
             print(f"{key}: judged", file=sys.stderr, flush=True)
@@ -165,20 +165,20 @@ def judge_again(results: Results, options: argparse.Namespace) -> None:
 
 def campaign(results: Results, options: argparse.Namespace) -> None:
     """Run what is asked for and not there, and store each as it is done."""
-    for asked in wanted(options):
-        key = identity(asked)
+    for request in requests(options):
+        key = identity(request)
         if key in results.runs and not options.again:
             print(f"{key}: there already", file=sys.stderr)
             continue
-        table = load(asked["table"], asked["seed"], asked["rows"])
-        words = table_words(asked)
+        table = load(request["table"], request["seed"], request["rows"])
+        words = table_words(request)
         if words not in results.ceilings:
             results.ceilings[words] = ceiling(table)
         print(f"{key} …", file=sys.stderr, flush=True)
-        results.runs[key] = run_one(asked, table, options)
+        results.runs[key] = run_one(request, table, options)
         results.save()
-        told = results.runs[key]
-        words = told.get("failed") or f"{told['figures']['seconds']:.0f} s"
+        run = results.runs[key]
+        words = run.get("failed") or f"{run['figures']['seconds']:.0f} s"
         print(f"{key}: {words}", file=sys.stderr, flush=True)
 
 

@@ -65,10 +65,11 @@ def markdown(runs: Runs, ceilings: dict[str, Values], peers: tuple[str, ...]) ->
     for (table, epsilon), group in settings.items():
         parts.append(_section(table, epsilon, group, ceilings.get(table, {}), peers))
     for epsilon in sorted({epsilon for _, epsilon in settings}):
-        groups = [_means(group) for (_, e), group in settings.items() if e == epsilon]
-        if len(groups) > 1:
-            parts.append(_over_tables(epsilon, groups, peers))
-    return "\n\n".join(parts) + "\n"
+        groups = {t: _means(group) for (t, e), group in settings.items() if e == epsilon}
+        both = {t: means for t, means in groups.items() if _both(means, peers)}
+        if len(both) > 1:
+            parts.append(_over_tables(epsilon, both, peers))
+    return "\n\n".join(part.rstrip() for part in parts) + "\n"
 
 
 def _settings(runs: Runs) -> dict[tuple[str, float], list[dict[str, Any]]]:
@@ -152,10 +153,10 @@ def _table(
             continue
         cells = [_cell(values[tool].get(key), key) for tool in tools]
         top = real.get(key)
-        shown = "–" if top is None else _number(top, key)
+        ceiling_words = "–" if top is None else _number(top, key)
         arrow = "↑" if figure.higher else "↓"
         lines.append(
-            f"| {figure.title} {arrow} | {shown} | "
+            f"| {figure.title} {arrow} | {ceiling_words} | "
             + " | ".join(cells)
             + f" | {_ratio(means, key, peers)} |"
         )
@@ -222,24 +223,25 @@ def _verdicts(means: Means, peers: tuple[str, ...]) -> list[str]:
     return lines
 
 
-def _over_tables(epsilon: float, groups: list[Means], peers: tuple[str, ...]) -> str:
-    """Means over the tables on which every tool has the figure."""
-    tools = sorted(set.intersection(*[set(group) for group in groups]))
+def _both(means: Means, peers: tuple[str, ...]) -> bool:
+    """Whether one of ours and a peer are there to be compared."""
+    return len({_is_peer(tool, peers) for tool in means}) == 2
+
+
+def _over_tables(epsilon: float, groups: dict[str, Means], peers: tuple[str, ...]) -> str:
+    """Means over tables, of the tools and figures that all of these tables have."""
+    tools = sorted(set.intersection(*[set(group) for group in groups.values()]))
+    every = [group[tool] for group in groups.values() for tool in tools]
+    keys = [key for key in FIGURES if all(key in figures for figures in every)]
     means: Means = {
-        tool: {
-            key: float(np.mean([group[tool][key] for group in groups]))
-            for key in FIGURES
-            if all(key in group[one] for group in groups for one in tools)
-        }
+        tool: {key: float(np.mean([group[tool][key] for group in groups.values()])) for key in keys}
         for tool in tools
     }
-    values = {
-        tool: {key: [value] for key, value in figures.items()} for tool, figures in means.items()
-    }
-    head = f"## Mean over {len(groups)} tables, ε = {epsilon:g}"
+    head = f"## Mean over {', '.join(groups)}, ε = {epsilon:g}"
     if not tools:
         return f"{head}\n\nNo tool ran on all of them."
-    return "\n".join([head, "", *_table(means, values, {}, peers), "", *_verdicts(means, peers)])
+    single = {tool: {key: [x] for key, x in figures.items()} for tool, figures in means.items()}
+    return "\n".join([head, "", *_table(means, single, {}, peers), "", *_verdicts(means, peers)])
 
 
 def curves(runs: Runs, ceilings: dict[str, Values], peers: tuple[str, ...], path: Path) -> None:
@@ -259,7 +261,7 @@ def curves(runs: Runs, ceilings: dict[str, Values], peers: tuple[str, ...], path
     figure = make_subplots(rows=len(tables), cols=len(CURVES), subplot_titles=titles)
     tools = sorted({_tool(run) for run in runs.values()})
     epsilons = sorted({epsilon for _, epsilon in settings})
-    shown: set[str] = set()
+    in_legend: set[str] = set()
     for i, (table, key) in enumerate((table, key) for table in tables for key in CURVES):
         lines: dict[str, dict[float, float]] = {tool: {} for tool in tools}
         for epsilon in epsilons:
@@ -279,12 +281,12 @@ def curves(runs: Runs, ceilings: dict[str, Values], peers: tuple[str, ...], path
                     name=tool,
                     mode="lines" if tool == REAL_ROWS else "lines+markers",
                     legendgroup=tool,
-                    showlegend=tool not in shown,
+                    showlegend=tool not in in_legend,
                     line={"color": colour, "dash": dash},
                     row=i // len(CURVES) + 1,
                     col=i % len(CURVES) + 1,
                 )
-                shown.add(tool)
+                in_legend.add(tool)
     figure.update_xaxes(
         type="log", title="ε", tickvals=epsilons, ticktext=[f"{e:g}" for e in epsilons]
     )

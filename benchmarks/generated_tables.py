@@ -22,7 +22,7 @@ if __package__ in (None, ""):
 
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.made_columns import (
+from benchmarks.declared_columns import (
     Draft,
     Truth,
     binary,

@@ -11,7 +11,7 @@ from itertools import combinations
 import numpy as np
 from scipy.special import ndtr
 
-from benchmarks.made_columns import (
+from benchmarks.declared_columns import (
     Draft,
     Floats,
     Truth,

@@ -20,7 +20,7 @@ from benchmarks.frontier_figures import (
     lost_associations,
 )
 from benchmarks.frontier_page import curves, markdown
-from benchmarks.made_columns import listed, number, whole
+from benchmarks.declared_columns import listed, number, whole
 from benchmarks.named_tables import load
 from benchmarks.peers.exchange import BINS, TableCodes
 from core.quality.aligned_tables import Features
@@ -111,7 +111,7 @@ def test_tab_pe_gets_its_own_table_back(cells, monkeypatch):
     rest = [name for name in whole_table if name != "height"]
     pd.testing.assert_frame_equal(back[rest], whole_table[rest], check_dtype=False)
     for name in ("tabpe", "exchange"):
-        monkeypatch.delitem(sys.modules, name)
+        del sys.modules[name]  # other tests import the latter under its full name
 
 
 # -- what is measured -----------------------------------------------------------------------------
@@ -158,8 +158,8 @@ def test_blocks_kept_and_lost():
 
 
 def run(tool, *, epsilon=1.0, seed=0, table="t", settings=(), **figures):
-    asked = {"table": table, "rows": None, "tool": tool, "epsilon": epsilon, "delta": 1e-5}
-    return asked | {"seed": seed, "settings": list(settings), "figures": figures}
+    request = {"table": table, "rows": None, "tool": tool, "epsilon": epsilon, "delta": 1e-5}
+    return request | {"seed": seed, "settings": list(settings), "figures": figures}
 
 
 def page(*runs, ceilings=None):
@@ -195,9 +195,11 @@ def test_seeds_are_averaged_and_failures_named():
 def test_means_over_tables_leave_out_what_not_all_have():
     both = [run("pearl", table=t, auroc=0.8) for t in "ab"]
     peers = [run("aim", table=t, auroc=a) for t, a in zip("ab", (0.7, 0.95), strict=True)]
-    text = page(*both, *peers, run("mst", table="a", auroc=0.99))
-    mean = text.partition("## Mean over 2 tables, ε = 1")[2]
-    assert "0.8250" in mean and "mst" not in mean
+    alone = run("pearl", table="c", auroc=0.1)  # nobody to compare with
+    text = page(*both, *peers, run("mst", table="a", auroc=0.99), alone)
+    mean = text.partition("## Mean over a, b, ε = 1")[2]
+    assert "0.8250" in mean and "0.8000" in mean
+    assert "mst" not in mean
     assert "pearl: level or ahead in 0 of 1 figures" in mean
 
 
@@ -222,10 +224,10 @@ def test_curves_are_drawn_over_epsilon(tmp_path):
 @pytest.fixture
 def fits(monkeypatch):
     """Fits that return the test rows, and the list of those asked for."""
-    asked = []
+    calls = []
 
     def fake(tool, table, **how):
-        asked.append((tool, table.name, how["epsilon"], how["seed"]))
+        calls.append((tool, table.name, how["epsilon"], how["seed"]))
         if tool == "ppem":
             raise FitError("no room")
         return Fit(table.test, seconds=1.0, memory_mb=2.0, versions={"commit": "abc"})
@@ -233,7 +235,7 @@ def fits(monkeypatch):
     monkeypatch.setattr(frontier, "fit_and_sample", fake)
     monkeypatch.setattr(frontier, "judged", lambda *_, **__: {"auroc": 0.5})
     monkeypatch.setattr(frontier, "ceiling", lambda _: {"auroc": 1.0})
-    return asked
+    return calls
 
 
 def start(tmp_path, *more, models="pearl"):
@@ -305,8 +307,8 @@ def test_memory_is_the_programs_own(tmp_path):
     """What this process holds does not count; what the program held before its end does."""
     ballast = np.ones(40_000_000)  # 320 MB here
     grow = "b = bytearray(range(256)) * 500_000; import time; time.sleep(0.5); del b; print('{}')"
-    said, seconds, memory = fitting._run([sys.executable, "-c", grow], tmp_path, 1, None)
-    assert said == "{}\n" and 0.5 < seconds < 30
+    printed, seconds, memory = fitting._run([sys.executable, "-c", grow], tmp_path, 1, None)
+    assert printed == "{}\n" and 0.5 < seconds < 30
     assert 128 < memory < 200
     assert ballast.sum() > 0
 
