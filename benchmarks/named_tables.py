@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.generated_tables import REPORTED, TUNING, make
 from benchmarks.declared_columns import Truth
+from benchmarks.generated_tables import REPORTED, TUNING, make
 from core.table.column import Column, DomainSource, Kind
 from core.table.labels import to_labels
 from core.table.schema import Schema

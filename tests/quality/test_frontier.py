@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from benchmarks import fitting, frontier
+from benchmarks.declared_columns import listed, number, whole
 from benchmarks.fitting import Fit, FitError
 from benchmarks.frontier_figures import (
     FIGURES,
@@ -20,7 +21,6 @@ from benchmarks.frontier_figures import (
     lost_associations,
 )
 from benchmarks.frontier_page import curves, markdown
-from benchmarks.declared_columns import listed, number, whole
 from benchmarks.named_tables import load
 from benchmarks.peers.exchange import BINS, TableCodes
 from core.quality.aligned_tables import Features
