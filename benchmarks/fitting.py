@@ -165,7 +165,7 @@ def _run(
         "OMP_NUM_THREADS": str(threads),
         "OPENBLAS_NUM_THREADS": str(threads),
         "NPROC": str(threads),
-        "PYTHONHASHSEED": "0",  # AIM goes through sets: without this a seed fixes nothing
+        "PYTHONHASHSEED": "0",  # AIM goes through sets of names, whose order this fixes
         "JAX_PLATFORMS": "cpu",
         "XLA_FLAGS": XLA if threads == 1 else XLA.partition(" ")[2],
     }
