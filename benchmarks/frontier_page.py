@@ -28,11 +28,14 @@ def heading(facts: dict[str, Any]) -> str:
     machine, runs = facts["machine"], facts["runs"]
     judged = ", ".join(f"{name} {number}" for name, number in machine["judged with"].items())
     days = sorted({run["date"] for run in runs.values()})
-    tools = {
-        f"- {_tool(run)}: {_pairs(run['versions'])}; {_pairs(run['used']) or 'usual settings'}"
-        for run in runs.values()
-        if "versions" in run
-    }
+    commits: dict[str, set[str]] = defaultdict(set)  # by what else is known of a tool
+    for run in runs.values():
+        if "versions" in run:
+            versions = {name: x for name, x in run["versions"].items() if name != "commit"}
+            facts_of_tool = (_pairs(run["used"]) or "usual settings", _pairs(versions))
+            words = f"- {_tool(run)}: {'; '.join(filter(None, facts_of_tool))}"
+            commits[words].add(run["versions"]["commit"])
+    tools = [f"{words}; commit {', '.join(sorted(ids))}" for words, ids in commits.items()]
     lines = [
         "# Frontier",
         "",
@@ -49,7 +52,7 @@ def heading(facts: dict[str, Any]) -> str:
 
 
 def _pairs(values: dict[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in values.items())
+    return ", ".join(f"{name} {value}" for name, value in sorted(values.items()))
 
 
 def markdown(runs: Runs, ceilings: dict[str, Values], peers: tuple[str, ...]) -> str:
