@@ -22,26 +22,30 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from core.quality.aligned_tables import Features
+from core.quality.aligned_tables import AlignedTable, Features
 from core.quality.metrics.estimators import LOGISTIC, logistic
-from core.quality.metrics.marginals import one_way, pair_mean, two_way
+from core.quality.metrics.marginals import one_way, pair_mean, three_way, two_way
 from core.quality.metrics.prediction import dimension_prediction, prediction_gap
-from core.quality.metrics.propensity import propensity
+from core.quality.metrics.propensity import TREE_ROWS, propensity, tree_auroc
 from core.quality.metrics.train_synthetic_test_real import Task, mean_score, tstr
 from core.quality.metrics.transport import wasserstein_scores
 from core.table.schema import Column, Kind, Schema
 
+TREES = "Histogram boosting"  # the boosted trees among the four classifiers
 HEADS = {
     "auroc": "AUROC (4)",
     "auprc": "AUPRC (4)",
     "accuracy": "accuracy (4)",
     "auroc_logistic": "AUROC log.",
+    "auroc_trees": "AUROC trees",
     "tvd_1way": "1-way TVD",
     "tvd_2way": "2-way TVD",
+    "tvd_3way": "3-way TVD",
     "wscore_pca": "Wscore PCA-2",
     "wscore_whole": "Wscore whole",
     "prediction_gap": "DWP gap",
     "pmse": "pMSE",
+    "c2st": "C2ST trees",
     "copies": "copies",
     "seconds": "s",
 }
@@ -57,6 +61,7 @@ class Bench:
     target: str
     fast: bool
     seed: int
+    every_column: bool = True  # whether each column is predicted from the others: minutes if wide
 
     def judge(self, synthetic: pd.DataFrame) -> dict[str, float | None]:
         """Figures by key of `HEADS`; None where a figure cannot be computed."""
@@ -73,18 +78,32 @@ class Bench:
         }
         if not self.fast:
             moved = wasserstein_scores(features, real, fake, seed=self.seed)
-            points = dimension_prediction(features, real, fake, test, seed=self.seed)
             out |= {
                 "auroc": mean_score(scores, "AUROC"),
                 "auprc": mean_score(scores, "AUPRC"),
                 "accuracy": mean_score(scores, "Accuracy"),
                 "wscore_pca": moved.plane,
                 "wscore_whole": moved.whole,
-                "prediction_gap": prediction_gap(points, every=True),
+                "prediction_gap": self._prediction_gap(features, real, fake, test),
+                "auroc_trees": scores.get(TREES, {}).get("AUROC"),
+                "tvd_3way": three_way(features, real, fake, seed=self.seed),
                 "pmse": propensity(features, real, fake).pmse,
+                "c2st": self._told_apart(features, real, fake),
                 "copies": exact_copies(self.real, synthetic),
             }
         return out | {"seconds": time.perf_counter() - start}
+
+    def _prediction_gap(self, features: Features, *tables: AlignedTable) -> float | None:
+        """Of predicting each column from the others; None for a table too wide for that."""
+        if not self.every_column:
+            return None
+        return prediction_gap(dimension_prediction(features, *tables, seed=self.seed), every=True)
+
+    def _told_apart(self, features: Features, real: AlignedTable, fake: AlignedTable) -> float:
+        """AUROC of boosted trees that tell real from synthetic rows, on rows they did not see."""
+        rng = np.random.default_rng(self.seed)
+        real, fake = (table.sample(TREE_ROWS, rng) for table in (real, fake))
+        return tree_auroc(features, real, fake, seed=self.seed)
 
     def ceiling(self) -> dict[str, float | None]:
         """Train on real, test on real: the AUROC and AUPRC that no synthetic table should beat."""
@@ -95,6 +114,7 @@ class Bench:
         if not self.fast:
             names = {"auroc": "AUROC", "auprc": "AUPRC", "accuracy": "Accuracy"}
             out |= {key: mean_score(scores, name) for key, name in names.items()}
+            out["auroc_trees"] = scores.get(TREES, {}).get("AUROC")
         return out
 
 
