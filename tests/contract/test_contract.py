@@ -24,6 +24,7 @@ TICK = 0.3  # seconds that pass at every look at the clock
 # how near the learnt table must come: years between the ill and the well, shares, spread of costs
 NEAR = {
     "pearl": (5, 0.04, 0.25),
+    "scan_focus": (5, 0.04, 0.25),
     "p3gm": (10, 0.1, 0.5),
     "dp_gan": (14, 0.15, 0.5),
     "dp_auto_gan": (16, 0.2, 0.5),

@@ -1,4 +1,4 @@
-"""Counts of the cells of sets of columns, each set with a weight of its own; and of rows that add."""
+"""Weighted counts of the cells of sets of columns, and of rows that add up."""
 
 from __future__ import annotations
 

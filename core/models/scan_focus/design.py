@@ -19,7 +19,7 @@ __all__ = [
 SCALES, COLUMNS, SCAN, RELATIONS, PAIRS, FOCUS = (
     "scales", "columns", "scan", "relations", "pairs", "focus",
 )  # fmt: skip
-SHARES = {SCALES: 0.10, COLUMNS: 0.12, SCAN: 0.10, RELATIONS: 0.02, PAIRS: 0.46, FOCUS: 0.20}
+SHARES = {SCALES: 0.10, COLUMNS: 0.17, SCAN: 0.08, RELATIONS: 0.02, PAIRS: 0.44, FOCUS: 0.19}
 MOST_CLASSES = 8  # a target with more states is counted as an ordinary column
 MOST_SETS = 3000  # that are scanned, unless there are more pairs than that
 MOST_NUMBERS = 8000  # signs of all sets together, of which a set gets `SIGNS` at most

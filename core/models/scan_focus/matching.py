@@ -59,7 +59,9 @@ class Targets:
       columns_noise: float32 [cells], their standard deviations.
       scanned: of singles, pairs and larger sets; None where a table has one column.
       signs: float32 [cells, G] a column, of the scan.
-      pairs, sets: counted.
+      counted: pairs as they were released.
+      pairs: the same with noise shrunk away, which the mixture follows.
+      sets: larger ones.
     """
 
     n: int
@@ -67,6 +69,7 @@ class Targets:
     columns_noise: Tensor
     scanned: Scanned | None
     signs: tuple[Tensor, ...]
+    counted: tuple[PairTarget, ...] = ()
     pairs: tuple[PairTarget, ...] = ()
     sets: tuple[SetTarget, ...] = ()
 

@@ -18,7 +18,7 @@ from core.models.scan_focus.scales import ColumnScale
 __all__ = ["Determined", "determined", "sums_kept"]
 
 BROKEN = 0.03  # share of records that may break a relation which rows are made to keep
-SURE = 0.05  # largest standard deviation, as a share of records, of what is believed
+SURE = 0.05  # largest standard deviation, as a share of records, of sums that are believed
 FREE = 0.1  # share of records that the commonest value must leave, or it determines nothing
 
 
@@ -59,10 +59,10 @@ def determined(
             if result == taken or not scales[result].exact:
                 continue
             top = table.max(dim=1)
-            broken = float(table.sum() - top.values.sum())
-            spread = noise * (table.numel() - len(table)) ** 0.5
-            free = float(table.sum() - table.sum(dim=0).max())
-            if broken < BROKEN and spread < SURE and free > FREE:
+            broken = 1.0 - float(top.values.sum())  # shares of n, which is public, sum to one
+            spread = noise * len(table) ** 0.5
+            free = 1.0 - float(table.sum(dim=0).max())
+            if broken + spread < BROKEN and free > FREE:
                 relations.append((broken, Determined(source, result, top.indices)))
     chosen: dict[int, Determined] = {}
     for _, relation in sorted(relations, key=lambda r: (len(r[1].cells), r[0]), reverse=True):

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from core.models.events import Emitter
 from core.models.scan_focus.counts import Query, SetCounts, SumCounts, uniform_query
+from core.models.scan_focus.denoising import denoised
 from core.models.scan_focus.design import (
     COLUMNS,
     FOCUS,
@@ -39,6 +40,7 @@ from core.models.scan_focus.scan import Scan, Scanned, draw_signs
 from core.models.shared.training_loop import Checkpoint
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import Mechanism
+from core.privacy.plan import Plan
 from core.table.codec import Codec
 
 __all__ = ["Releases"]
@@ -48,7 +50,7 @@ ALL_PAIRS = 200  # so many are all counted; of more, those that stand out
 STANDS_OUT = 3.0  # standard deviations above what noise alone shows, of a pair
 FEWEST_PAIRS, PAIRS_A_COLUMN = 1, 6
 EVEN = 0.3  # share of the pairs' weight that is the same for each; the rest follows what was seen
-SET_STANDS_OUT = 8.0  # the same for larger sets, of which there are many
+SET_STANDS_OUT = 25.0  # the same for larger sets, which a rough draft may miss a little
 MOST_SETS = 4
 GROUPS = {3: 4, 4: 4}  # groups a number is folded to in a counted set, by its size; else 3
 
@@ -59,6 +61,7 @@ class Releases:
 
     Args:
       table: the door to rows.
+      plan: what may be released, and with how much noise.
       codec: of the table.
       design: what is measured.
       checkpoint: where releases are kept.
@@ -67,6 +70,7 @@ class Releases:
     """
 
     table: PrivateTable
+    plan: Plan
     codec: Codec
     design: Design
     checkpoint: Checkpoint
@@ -93,7 +97,8 @@ class Releases:
             columns_noise=torch.from_numpy(np.concatenate(self.column_noise) / n).float(),
             scanned=self.scanned,
             signs=tuple(signs.float() for signs in self.signs),
-            pairs=pairs,
+            counted=pairs,
+            pairs=denoised(pairs, self.scales, self.shares),
         )
 
     def focused(self, targets: Targets, draft: MixtureMatcher) -> Targets:
@@ -105,8 +110,9 @@ class Releases:
         sets = [tuple(columns) for columns in state["focus_sets"]]
         if not sets:
             again = self._pairs(FOCUS)
-            both = zip(targets.pairs, again, strict=True)
-            return _with(targets, pairs=tuple(_mean(a, b) for a, b in both))
+            counted = tuple(_mean(a, b) for a, b in zip(targets.counted, again, strict=True))
+            pairs = denoised(counted, self.scales, self.shares)
+            return _with(targets, counted=counted, pairs=pairs)
         queries = tuple(self._set_query(columns) for columns in sets)
         mechanism = SetCounts(self.scales, queries)
         counts = mechanism.split(self._release(FOCUS, mechanism))
@@ -143,14 +149,14 @@ class Releases:
         kept: Tensor | None = self.checkpoint.state.get(phase)
         if kept is not None:
             return kept
-        self.emitter.phase(phase, self.table.plan.phase(phase).title, private=True)
+        self.emitter.phase(phase, self.plan.phase(phase).title, private=True)
         tick = self.emitter.rows(phase)
         release = self.table.release(phase, mechanism, device=self.device, tick=tick)
         self.checkpoint.keep(**{phase: release})
         return release
 
     def _noise_multiplier(self, phase: str) -> float:
-        return self.table.plan.phase(phase).noise_multiplier
+        return self.plan.phase(phase).noise_multiplier
 
     def _scales(self) -> tuple[ColumnScale, ...]:
         long = math.sqrt(2.0 * self.design.columns)  # before it is known which columns are long

@@ -249,7 +249,7 @@ def _merged(counts: Floats, noise: float, most: int) -> NDArray[np.int64]:
             cell, held, size = cell + 1, 0.0, 0
         cells[i] = cell
         held, size = held + counts[i], size + 1
-        if spike[i] or held >= max(fair, CLEAR * noise * math.sqrt(size)):
+        if spike[i] or held >= max(fair, CLEAR * noise * math.sqrt(_counted(size))):
             cell, held, size = cell + 1, 0.0, 0
     if size and cell and held < 0.5 * fair:  # what is left over joins its neighbour
         cells[cells == cell] = cell - 1
@@ -257,25 +257,64 @@ def _merged(counts: Floats, noise: float, most: int) -> NDArray[np.int64]:
 
 
 def _keys(counts: Floats, cells: NDArray[np.int64], noise: float) -> Floats:
-    """Cell + share of its records up to each fine cell; densities fall between the neighbours'.
+    """Cell + share of its records up to each fine cell.
 
-    A fine count that stands clear above that line keeps its own density.
+    Densities fall between the neighbours' unless the fine counts say otherwise beyond their noise.
     """
     if not len(counts):
         return np.zeros(0)
     size = np.bincount(cells)
-    density = np.maximum(np.bincount(cells, counts), 0.0) / size
+    mass = np.maximum(np.bincount(cells, counts), 0.0) + 1e-9
+    density = mass / size
     edges = (density[1:] + density[:-1]) / 2.0
     first = max(0.0, 2.0 * density[0] - edges[0]) if len(edges) else density[0]
     last = max(0.0, 2.0 * density[-1] - edges[-1]) if len(edges) else density[-1]
     edges = np.concatenate([[first], edges, [last]])
-    start = np.concatenate([[0], np.cumsum(size)[:-1]])
-    along = (np.arange(len(counts)) - start[cells] + 0.5) / size[cells]
+    start = np.concatenate([[0], np.cumsum(size)]).tolist()
+    along = (np.arange(len(counts)) - np.array(start)[cells] + 0.5) / size[cells]
     line = edges[cells] * (1.0 - along) + edges[cells + 1] * along + 1e-9
-    line *= (density * size)[cells] / np.bincount(cells, line)[cells] + 1e-12
-    clear = counts > 2.0 * line + 4.0 * noise
-    weight = np.where(clear, counts, line) + 1e-12
-    share = np.cumsum(weight)
-    before = np.concatenate([[0.0], share])[start]
-    within = np.bincount(cells, weight)
-    return np.asarray(cells + (share - before[cells]) / within[cells])
+    before, seen = (np.concatenate([[0.0], np.cumsum(x)]) for x in (line, counts))
+    weight = np.zeros(len(counts))
+    for cell in range(len(size)):
+        _spread(weight, before, seen, start[cell], start[cell + 1], mass[cell], noise)
+    within = np.cumsum(weight)
+    within -= np.concatenate([[0.0], within])[np.array(start[:-1])][cells]
+    return np.asarray(cells + within / mass[cells])
+
+
+def _spread(
+    weight: Floats, before: Floats, seen: Floats, low: int, high: int, mass: float, noise: float
+) -> None:
+    """Share a mass out among fine cells low … high - 1, halving at the roundest place between.
+
+    Each half gets what the line says, corrected by what was counted as far as that stands out of
+    its noise (positive-part shrinkage, as of wavelet coefficients).
+
+    Args:
+      weight: float64 [fine cells], written.
+      before, seen: float64 [fine cells + 1], running sums of the line and of the counts.
+      low, high: the fine cells.
+      mass: ≥ 0, to be shared out.
+      noise: standard deviation of a count.
+    """
+    if high - low == 1 or mass <= 0.0:
+        weight[low:high] = mass / (high - low)
+        return
+    step = 1 << ((high - 1).bit_length() - 1)
+    while (middle := (high - 1) // step * step) <= low:
+        step //= 2
+    share = (before[middle] - before[low]) / (before[high] - before[low])
+    left, right = seen[middle] - seen[low], seen[high] - seen[middle]
+    gap = left - share * (left + right)
+    variance = noise**2 * (
+        _counted(middle - low) * (1.0 - share) ** 2 + _counted(high - middle) * share**2
+    )
+    trust = max(0.0, 1.0 - 2.0 * variance / gap**2) if gap else 0.0
+    part = min(mass, max(0.0, share * mass + trust * gap))
+    _spread(weight, before, seen, low, middle, part, noise)
+    _spread(weight, before, seen, middle, high, mass - part, noise)
+
+
+def _counted(size: int) -> float:
+    """Variance of the count of a run of fine cells, in units of one's: coarse cells help."""
+    return min(float(size), size / COARSE + COARSE - 1.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from core.models.card import tunable
 
@@ -26,7 +26,12 @@ class ScanFocusSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     steps: int = tunable(
-        700, "Training steps", "They cost time, never privacy.", form=(10, 20_000), ge=1, le=200_000
+        1200,
+        "Training steps",
+        "They cost time, never privacy.",
+        form=(LEAST_STEPS, 20_000),
+        ge=LEAST_STEPS,
+        le=200_000,
     )
     draft_steps: int = Field(default=200, ge=LEAST_STEPS, le=200_000)
     components: int = tunable(
@@ -52,10 +57,3 @@ class ScanFocusSettings(BaseModel):
     rate: float = tunable(
         2e-2, "Learning rate", "Peak rate of Adam.", form=(1e-4, 0.2), gt=0.0, le=1.0
     )
-
-    @field_validator("steps")
-    @classmethod
-    def _enough(cls, steps: int) -> int:
-        if steps < LEAST_STEPS:
-            raise ValueError(f"must be at least {LEAST_STEPS}")
-        return steps

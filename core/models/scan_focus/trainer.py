@@ -31,7 +31,7 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
     checkpoint = Checkpoint.open(context, "scan_focus.pt", table.meter)
     design = Design.of(codec, settings.most_together)
     emitter = Emitter(context.observe, keep=checkpoint.keep)
-    known = Releases(table, codec, design, checkpoint, emitter, context.device)
+    known = Releases(table, plan, codec, design, checkpoint, emitter, context.device)
     targets = known.targets()
 
     def train_on(targets: Targets, key: str, title: str, steps: int) -> MixtureMatcher:
@@ -52,7 +52,7 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
     def fitted(matcher: MixtureMatcher, targets: Targets) -> FittedGenerator:
         with torch.no_grad():
             mixture = matcher.mixture()
-        follows = determined(targets.pairs, known.scales, design.condition)
+        follows = determined(targets.counted, known.scales, design.condition)
         return fitted_mixture(
             codec, settings.model_dump(), mixture, known.scales, follows=follows, sums=known.sums
         )
