@@ -103,7 +103,12 @@ def _bring_in(name: str, source: str, read: Callable[[], ReadResult], target: st
         frame = result.frame
         status.write(f"{len(frame):,} rows, {frame.shape[1]} columns. Looking at each column")
         record = table_service.import_frame(
-            shared.store(), frame, name=name, source=source, doubts=result.warnings
+            shared.store(),
+            frame,
+            name=name,
+            source=source,
+            doubts=result.warnings,
+            form=result.form,
         )
         table_access.keep_owner(record)
         if target is not None and target in record.columns:

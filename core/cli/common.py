@@ -18,6 +18,7 @@ from pydantic_core import ErrorDetails
 from core.privacy.plan import Guarantee
 from core.table.infer import infer_schema
 from core.table.io.apart import read_apart
+from core.table.io.read import ReadResult
 from core.table.layout.violations import count_violations, declared_from_rows
 from core.table.misfits import misfit_words, misfits
 from core.table.person import MOST_ROWS, Person
@@ -37,6 +38,7 @@ __all__ = [
     "lmdp_words",
     "out_path",
     "print_json",
+    "read_file",
     "read_frame",
     "read_schema",
     "read_with_schema",
@@ -83,8 +85,11 @@ def say_dangers(frame: pd.DataFrame, schema: Schema) -> None:
 
 def read_with_schema(options: argparse.Namespace) -> tuple[pd.DataFrame, Schema]:
     """The rows and their schema, with the target that was asked for."""
-    frame = read_frame(options.table)
-    schema = infer_schema(frame) if options.schema is None else read_schema(options.schema)
+    result = read_file(options.table)
+    frame = result.frame
+    schema = (
+        infer_schema(frame, result.form) if options.schema is None else read_schema(options.schema)
+    )
     missing = sorted(set(schema.names) - set(frame.columns))
     if missing:
         raise CommandError(f"the schema names columns the table lacks: {', '.join(missing)}")
@@ -240,13 +245,18 @@ def lmdp_words(lmdp: dict[str, Any] | None) -> list[str]:
 
 
 def read_frame(path: Path) -> pd.DataFrame:
-    """The rows of a file; what was decided in doubt goes to stderr."""
+    """The rows of a file; see `read_file`."""
+    return read_file(path).frame
+
+
+def read_file(path: Path) -> ReadResult:
+    """The rows of a file and how it is written; what was decided in doubt goes to stderr."""
     if not path.is_file():
         raise CommandError(f"there is no file {path}")
     result = read_apart(path)
     for warning in result.warnings:
         print(f"note: {warning}", file=sys.stderr)
-    return result.frame
+    return result
 
 
 def read_schema(path: Path) -> Schema:

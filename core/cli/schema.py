@@ -8,7 +8,7 @@ import sys
 from core.cli.common import (
     out_path,
     print_json,
-    read_frame,
+    read_file,
     say_dangers,
     say_violations,
     with_rules,
@@ -24,8 +24,9 @@ __all__ = ["schema"]
 def schema(options: argparse.Namespace) -> int:
     """Write the proposal; a column that is changed in the file counts as set by the steward."""
     out = out_path(options.out, endings=(".json",), inputs=[options.table])
-    frame = read_frame(options.table)
-    proposed = with_rules(options, with_target(options, infer_schema(frame)), frame)
+    result = read_file(options.table)
+    frame, proposed = result.frame, with_target(options, infer_schema(result.frame, result.form))
+    proposed = with_rules(options, proposed, frame)
     with replacing(out) as file:
         file.write(proposed.model_dump_json(indent=1).encode())
     say_dangers(frame, proposed)

@@ -227,7 +227,7 @@ def synth(options: argparse.Namespace) -> int:
         spent = _ledger_words(Ledger(store.engine), people)
         selection = inside_view_words(store, people) if outcome.guarantee.private else ""
     console.watch.enter("write")
-    _write(outcome, out, escape_formulas=options.escape_formulas)
+    _write(outcome, out, schema=schema, escape_formulas=options.escape_formulas)
     console.watch.enter(None)
     claim, domain = claim_of(outcome.guarantee), domain_words(options)
     extra = [selection] if selection else []
@@ -291,11 +291,11 @@ def _facts(plan: Plan, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _write(outcome: Outcome, out: Path, *, escape_formulas: bool) -> None:
+def _write(outcome: Outcome, out: Path, *, schema: Schema, escape_formulas: bool) -> None:
     if out.suffix.lower() == ".csv":
-        write_csv(outcome.synthetic, out, escape_formulas=escape_formulas)
+        write_csv(outcome.synthetic, out, schema=schema, escape_formulas=escape_formulas)
     else:
-        write_parquet(outcome.synthetic, out)
+        write_parquet(outcome.synthetic, out, schema=schema)
 
 
 def _synthetic_path(options: argparse.Namespace) -> Path:

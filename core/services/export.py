@@ -19,7 +19,7 @@ from core.runs.storage.artefacts import SYNTHETIC_TABLE
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
-from core.table.io.write import csv_text, write_csv
+from core.table.io.write import csv_text, write_csv, write_parquet
 from core.table.schema import Schema
 
 __all__ = [
@@ -73,14 +73,17 @@ def reviewed_file(
     artefacts = store.artefacts(run.id)
     if not artefacts.exists(SYNTHETIC_TABLE):
         raise NotFoundError("This run has made no synthetic table yet.")
-    if format == "parquet":
-        return artefacts.path(SYNTHETIC_TABLE)
     exports = artefacts.within("exports")
-    name = f"reviewed{'-escaped' if escape_formulas else ''}.csv"
+    name = f"reviewed{'-escaped' if escape_formulas else ''}.{format}"
     if not exports.exists(name) or exports.modified(name) < artefacts.modified(SYNTHETIC_TABLE):
         with artefacts.open(SYNTHETIC_TABLE) as file:
             reviewed = pd.read_parquet(file)
-        write_csv(reviewed, exports.path(name), escape_formulas=escape_formulas)
+        if format == "parquet":
+            write_parquet(reviewed, exports.path(name), schema=run.schema)
+        else:
+            write_csv(
+                reviewed, exports.path(name), schema=run.schema, escape_formulas=escape_formulas
+            )
     return exports.path(name)
 
 

@@ -16,6 +16,7 @@ from core.runs.accounts.people import choose_account
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.table.column import refusal
+from core.table.form import FileForm
 from core.table.grid import as_kind, schema_of, with_categories
 from core.table.infer import infer_schema
 from core.table.misfits import misfit_words
@@ -49,6 +50,7 @@ def import_frame(
     source: str,
     people: str | None = None,
     doubts: Sequence[str] = (),
+    form: FileForm | None = None,
 ) -> TableRecord:
     """Keep a table with its proposed schema and its profile.
 
@@ -60,8 +62,9 @@ def import_frame(
       people: ledger account of the people in it; by default the one whose rows these are, see
         `core.runs.accounts.people`, or a fresh one.
       doubts: what the reader decided in doubt, kept and shown beside the columns.
+      form: how the file is written, so that synthetic rows are written alike.
     """
-    schema = infer_schema(frame)
+    schema = infer_schema(frame, form)
     table_id = secrets.token_hex(5)
     if len(frame):  # the store refuses an empty one, before anything is kept of it
         people = choose_account(store, frame, title=name, table_id=table_id, people=people).people

@@ -15,7 +15,7 @@ import pandas as pd
 from pydantic import ValidationError
 
 from core.table.infer import date_step
-from core.table.labels import to_labels, to_numbers
+from core.table.labels import code_places, to_labels, to_numbers
 from core.table.magnitudes import FIRST_SECOND, LAST_SECOND
 from core.table.rare import OTHER, common_labels
 from core.table.rounding import round_bounds, whole_years
@@ -145,7 +145,8 @@ def as_kind(series: pd.Series[Any], column: Column, kind: Kind) -> SchemaColumn:
     except (ValueError, TypeError):
         raise _misfit(column, kind) from None
     absent = pd.isna(numbers)
-    if (absent & series.notna().to_numpy()).any():
+    coded = code_places(series, column.model_copy(update=bare)) >= 0
+    if (absent & ~coded & series.notna().to_numpy()).any():
         raise _misfit(column, kind)
     present = numbers[~absent]
     if not len(present):

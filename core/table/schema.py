@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -75,6 +75,7 @@ class Schema(BaseModel):
       rules: what holds in every row.
       sensitive: disjoint groups of columns whose joint distribution must not be revealed.
       holdout: share of records kept out of training, in [0, ½]; see `core.table.holdout`.
+      delimiter: between the cells of a line, where the table was a text file.
 
     Raises (pydantic.ValidationError, a ValueError): duplicate names, or a role naming no column.
     """
@@ -87,6 +88,7 @@ class Schema(BaseModel):
     rules: tuple[Rule, ...] = ()
     sensitive: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     holdout: float = Field(default=0.0, ge=0.0, le=0.5)
+    delimiter: Literal[",", ";", "\t", "|"] = ","
 
     @model_validator(mode="before")
     @classmethod
@@ -103,6 +105,8 @@ class Schema(BaseModel):
         """The stored form, which attestations hold to: what came later is left out where unused."""
         stored: dict[str, Any] = handler(self)
         later = {name: stored.pop(name) for name in ("person", "rules")}
+        if self.delimiter == ",":
+            stored.pop("delimiter")
         before = {name: stored.pop(name) for name in ("columns", "target")}
         used = {name: value for name, value in later.items() if value}
         return {**before, "entity_key": None, **used, **stored}

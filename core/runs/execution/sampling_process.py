@@ -39,9 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         model = load_fitted(run.model, store.artefacts(run.id).path("model"))
     frame = model.sample(options.rows, seed=options.seed)
     if options.format == "parquet":
-        write_parquet(frame, options.out)
+        write_parquet(frame, options.out, schema=run.schema)
     else:
-        write_csv(frame, options.out, escape_formulas=options.escape_formulas)
+        write_csv(frame, options.out, schema=run.schema, escape_formulas=options.escape_formulas)
     return 0
 
 
