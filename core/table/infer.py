@@ -26,6 +26,7 @@ from core.table.rare import FEW_ROWS, OTHER, common_labels
 from core.table.rounding import round_bounds, whole_years
 from core.table.schema import MAX_CATEGORIES, DomainSource, Kind, Schema, SchemaColumn
 from core.table.sentinels import SENTINELS, code_note, sentinel_note, without_code
+from core.table.surrogates import shape_of
 
 __all__ = ["BOOLEAN_PAIRS", "SENTINELS", "date_step", "infer_column", "infer_schema", "scale_order"]
 
@@ -110,6 +111,9 @@ def infer_column(series: pd.Series[Any], name: str, form: Form | None = None) ->
     """
     coded = None if form is None or not form.codes else _coded(series, name, form)
     column = _proposed(series, name) if coded is None else coded
+    if column.kind is Kind.IDENTIFIER and column.dtype == "str":
+        labels = [str(label) for label in series.dropna().unique()]
+        column = column.model_copy(update={"pattern": shape_of(labels)})
     if form is not None:
         known = {} if column.form is None else column.form.model_dump()
         column = column.model_copy(update={"form": Form(**{**form.model_dump(), **known})})
