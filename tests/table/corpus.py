@@ -10,9 +10,12 @@ import random
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, time, timedelta
+from decimal import Decimal
 
-__all__ = ["CORPUS", "ColumnForm", "Shape", "shapes_of"]
+import pyarrow as pa
+
+__all__ = ["CORPUS", "STORED", "ColumnForm", "Shape", "shapes_of"]
 
 ROWS = 240
 Reader = Callable[[str], object]
@@ -220,3 +223,48 @@ def _times() -> list[ColumnForm]:
 
 
 CORPUS = (*_numbers(), *_gaps(), *_words(), *_times())
+
+
+def _stored() -> dict[str, pa.Array]:
+    """Columns of Parquet files."""
+    wards = _pick(["north", "south", "東京"])
+    gap = [i % 9 == 0 for i in range(ROWS)]
+    days = [d.date() for d in _dates]
+    zoned = [d.replace(microsecond=0, tzinfo=UTC) for d in _dates]
+    clock = [time(8 + i % 3, 15 * (i % 4)) for i in range(ROWS)]
+    moments = [d.replace(microsecond=0) for d in _dates]
+
+    def gapped(values: Sequence[object]) -> list[object]:
+        return [None if absent else value for value, absent in zip(values, gap, strict=True)]
+
+    return {
+        "int8": pa.array(_ages, pa.int8()),
+        "int16": pa.array(_ages, pa.int16()),
+        "int32": pa.array(_whole, pa.int32()),
+        "int64": pa.array(_whole, pa.int64()),
+        "uint8": pa.array(_ages, pa.uint8()),
+        "int32 with nulls": pa.array(gapped(_ages), pa.int32()),
+        "float32": pa.array([i % 37 / 4 for i in range(ROWS)], pa.float32()),
+        "float64": pa.array(_money, pa.float64()),
+        "float64 with nulls": pa.array(gapped(_money), pa.float64()),
+        "booleans": pa.array([i % 3 == 0 for i in range(ROWS)]),
+        "booleans with nulls": pa.array(gapped([i % 2 == 0 for i in range(ROWS)]), pa.bool_()),
+        "text": pa.array(wards, pa.string()),
+        "dictionary": pa.array(wards).dictionary_encode(),
+        "dictionary with nulls": pa.array(gapped(wards), pa.string()).dictionary_encode(),
+        "date32": pa.array(days, pa.date32()),
+        "date32 with nulls": pa.array(gapped(days), pa.date32()),
+        "timestamp[ms]": pa.array(moments, pa.timestamp("ms")),
+        "timestamp[us]": pa.array(moments, pa.timestamp("us")),
+        "timestamp[ns]": pa.array(moments, pa.timestamp("ns")),
+        "midnights": pa.array(days, pa.date32()).cast(pa.timestamp("us")),
+        "timestamp in Berlin": pa.array(zoned, pa.timestamp("us", "Europe/Berlin")),
+        "decimals": pa.array([Decimal(str(x)) for x in _money], pa.decimal128(12, 2)),
+        "tight decimals": pa.array([Decimal(f"{x:.2f}") for x in _small], pa.decimal128(4, 2)),
+        "times of day": pa.array(clock, pa.time32("ms")),
+        "durations": pa.array([timedelta(seconds=60 * x) for x in _ages], pa.duration("s")),
+        "text of dates": pa.array([d.isoformat() for d in days], pa.string()),
+    }
+
+
+STORED = _stored()

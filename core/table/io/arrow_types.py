@@ -7,6 +7,7 @@ file; a column of a Parquet file gets its own type back.
 from __future__ import annotations
 
 import re
+from datetime import time
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -59,7 +60,7 @@ def arrow_table(frame: pd.DataFrame, columns: tuple[Column, ...]) -> pa.Table:
         plain = pa.array(series, from_pandas=True)
         try:
             arrays[str(name)] = plain if column is None else _typed(series, plain, column)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # such as a made-up text for a time
+        except (pa.ArrowException, ValueError):  # such as a made-up text for a time
             arrays[str(name)] = plain
     return pa.table(arrays)
 
@@ -108,6 +109,9 @@ def _cast(plain: pa.Array, stored: str) -> pa.Array:
         seconds = np.asarray(plain.cast(pa.float64()).fill_null(np.nan))
         ticks = pd.Series(np.rint(seconds * TICKS[kind.unit])).astype("Int64")
         return pa.array(ticks).cast(kind)
+    if stored.startswith(("time32", "time64")):
+        clock = [None if x is None else time.fromisoformat(x) for x in plain.to_pylist()]
+        return pa.array(clock, pa.type_for_alias(stored))
     if zoned := _ZONED.fullmatch(stored):
         return plain.cast(pa.timestamp(zoned[1], zoned[2]))
     return plain.cast(pa.type_for_alias(stored))

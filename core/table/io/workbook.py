@@ -24,6 +24,7 @@ from core.table.io.cells import (
     ReadLimits,
     TableReadError,
     cells_counted,
+    decimal_mark,
     distinct,
     marker_doubts,
     too_big,
@@ -32,7 +33,7 @@ from core.table.io.cells import (
 )
 from core.table.io.delimited import check_header
 from core.table.io.sheet_size import check_sheet
-from core.table.io.spelling import typed_as_written
+from core.table.io.spelling import plain_spelling, typed_as_written
 
 __all__ = ["read_workbook"]
 
@@ -169,7 +170,10 @@ def _column(cells: list[Cell], name: str) -> tuple[Series, Form, list[str], dict
     mixed = bool(kinds) and len(kinds - {int, float}) + bool(kinds & {int, float}) > 1
     text = pa.chunked_array([pa.array([_spell(cell) for cell in cells], pa.string())])
     values = distinct(text)
-    series, form, doubts = typed_as_written(values, name, ".")
+    spelling = plain_spelling(values)
+    decimal, marks = decimal_mark({name: spelling[0]})
+    series, form, doubts = typed_as_written(values, name, decimal, spelling)
+    doubts = marks + doubts
     if mixed and not pd.api.types.is_numeric_dtype(series.dtype):
         doubts.append(f"'{name}' mixes numbers, text or dates; it is kept as text.")
     return series, form, doubts, values.markers
