@@ -20,7 +20,7 @@ import pandas as pd
 
 from core.table.dates import DateGuess, date_form, guess_date_format
 from core.table.form import FileForm, Form
-from core.table.labels import dtype_of, snap, to_labels, to_numbers
+from core.table.labels import code_places, dtype_of, snap, to_labels, to_numbers
 from core.table.magnitudes import LARGEST
 from core.table.rare import FEW_ROWS, OTHER, common_labels
 from core.table.rounding import round_bounds, whole_years
@@ -121,21 +121,20 @@ def infer_column(series: pd.Series[Any], name: str, form: Form | None = None) ->
 
 
 def _coded(series: Series, name: str, form: Form) -> SchemaColumn | None:
-    """Numbers or dates among which words say that there is none; None where these are labels."""
-    rest = series.mask(series.isin(form.codes))
-    numbers = pd.to_numeric(rest, errors="coerce")
+    """Numbers or dates among which codes say that there is none; None where these are labels."""
+    column = SchemaColumn(name=name, kind=Kind.NUMBER, dtype=dtype_of(series), form=form)
+    rest = series.mask(code_places(series, column) >= 0)
     if not rest.notna().any():
         return None
-    if numbers.notna().sum() == rest.notna().sum():
-        whole = (
-            bool((numbers.dropna() % 1 == 0).all())
-            and not rest.str.contains(".", regex=False).any()
-        )
-        rest = numbers.astype("Int64") if whole else numbers
-    column = _proposed(rest, name)
-    if not column.kind.numeric:
+    if column.dtype == "str":
+        numbers = pd.to_numeric(rest, errors="coerce")
+        if numbers.notna().sum() == rest.notna().sum():
+            rest = numbers if rest.str.contains(r"[.eE]").any() else numbers.astype("Int64")
+    proposed = _proposed(rest, name)
+    if not proposed.kind.numeric:
         return None
-    return column.model_copy(update={"dtype": "str", "missing": bool(series.isna().any())})
+    missing = bool(series.isna().any())
+    return proposed.model_copy(update={"dtype": column.dtype, "missing": missing})
 
 
 def _proposed(series: Series, name: str) -> SchemaColumn:
@@ -342,7 +341,10 @@ def _worded(counts: pd.Series[Any], base: SchemaColumn) -> SchemaColumn:
     if common is None and distinct > UNIQUE_ROWS:  # names, addresses, remarks: few share one
         codes = sample.str.fullmatch(r"[A-Za-z]{0,3}[-_]?\d+").mean() > 0.9  # such as P0117
         text = _identifier(base, Kind.IDENTIFIER if codes else Kind.TEXT, distinct, n)
-        doubt = f"{text.note} Most rows hold values that fewer than ten share. {note}".strip()
+        doubt = (
+            f"{text.note} Most rows hold values that fewer than ten share. If these are categories "
+            f"all the same, change the kind and merge the rare ones. {note}"
+        ).strip()
         return text.model_copy(update={"note": doubt})
     return _categories(base, sorted(labels), common, note)
 
