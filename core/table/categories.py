@@ -30,12 +30,14 @@ def count_labels(frame: pd.DataFrame, name: str, people: Sequence[str] = ()) -> 
     Returns:
       One row a label: `label`, `rows` ≥ 1, `people` ≥ 1.
     """
-    labels = to_labels(frame[name]).rename("label").reset_index(drop=True)
-    who = frame.groupby(list(people), dropna=False).ngroup() if people else labels.index
-    cells = pd.DataFrame({"label": labels, "who": pd.Series(who).to_numpy()}).dropna()
-    groups = cells.groupby("label", sort=True)["who"]
-    counted = pd.DataFrame({"rows": groups.size(), "people": groups.nunique()})
-    return counted.sort_values("rows", ascending=False, kind="stable").reset_index()
+    labels = to_labels(frame[name]).rename("label")
+    counted = labels.value_counts(sort=False).rename("rows").to_frame()
+    counted["people"] = counted["rows"]
+    if people:
+        who = frame.groupby(list(people), dropna=False).ngroup()
+        counted["people"] = who.groupby(labels).nunique()
+    counted = counted.sort_index().sort_values("rows", ascending=False, kind="stable")
+    return counted.rename_axis("label").reset_index()
 
 
 def falling(counts: pd.DataFrame, fewer: int) -> tuple[int, int]:

@@ -36,8 +36,8 @@ from core.table.schema import (
 __all__ = ["GRID", "as_kind", "grid_of", "schema_of", "with_categories", "with_list"]
 
 GRID = (
-    "column", "kind", "missing", "from", "to", "scale", "values", "rare", "keep", "origin",
-    "absent", "codes", "written",
+    "column", "kind", "missing", "absent", "codes", "from", "to", "scale", "values", "rare",
+    "keep", "origin", "written",
 )  # fmt: skip
 AnyColumn = TypeVar("AnyColumn", bound=Column)
 _SCALES = {"linear": "even", "log": "heavy tail"}

@@ -113,7 +113,8 @@ def infer_column(series: pd.Series[Any], name: str, form: Form | None = None) ->
     column = _proposed(series, name) if coded is None else coded
     if column.kind is Kind.IDENTIFIER and column.dtype == "str":
         labels = [str(label) for label in series.dropna().unique()]
-        column = column.model_copy(update={"pattern": shape_of(labels)})
+        if len(labels) >= FEW_ROWS:  # what fewer have in common may be one person's
+            column = column.model_copy(update={"pattern": shape_of(labels)})
     if form is not None:
         known = {} if column.form is None else column.form.model_dump()
         column = column.model_copy(update={"form": Form(**{**form.model_dump(), **known})})

@@ -78,7 +78,7 @@ def _merge(table: TableRecord, column: Column, counts: pd.DataFrame) -> None:
         labels, rows = falling(counts, fewer)
         share = rows / table.n if table.n else 0.0
         st.markdown(
-            f"{labels:,} of {len(counts):,} labels, {rows:,} rows ({share:.1%}), become OTHER."
+            f"{labels:,} of {len(counts):,} labels would become OTHER: {rows:,} rows ({share:.1%})."
         )
 
 

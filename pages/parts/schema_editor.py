@@ -54,19 +54,19 @@ COLUMNS = {
         "by you. The certificate says which.",
     ),
     "absent": st.column_config.TextColumn(
-        "Missing is written",
-        width=130,
+        "Written as",
+        width=115,
         help="What the file has where there is no value, such as ? or N/A; nothing means an empty "
         "cell. The synthetic file writes the same.",
     ),
     "codes": st.column_config.TextColumn(
         "Also missing",
-        width=120,
+        width=125,
         help="Other values that mean 'missing' in numbers and dates, with commas between them, "
         "such as -99, n/a. Each is learned by itself and comes back as it is, in its share.",
     ),
     "written": st.column_config.TextColumn(
-        "Written like",
+        "Values look like",
         disabled=True,
         help="A made-up value in the way the file writes this column. The synthetic file does too.",
     ),
