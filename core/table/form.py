@@ -48,6 +48,7 @@ class Form(BaseModel):
       inner_sign: whether a sign stands after the prefix ($-5) and not before it (-$5).
       places: decimals that every number has; digits of a second's fraction in dates; None for as
         many as are needed.
+      trimmed: whether whole numbers are written without decimals where others have some: 22, 0.5.
       offset: of times with an offset, as written: "+02:00", "-0500" or "Z".
       unpadded: directives of a date format whose numbers have no leading zero, such as "dm".
       arrow: type of a Parquet column where its dtype does not tell it, such as "date32[day]".
@@ -63,6 +64,7 @@ class Form(BaseModel):
     suffix: str = ""
     inner_sign: bool = False
     places: int | None = Field(default=None, ge=0, le=12)
+    trimmed: bool = False
     offset: str = Field(default="", pattern=r"^([+-]\d{2}:?\d{2}|Z)?$")
     unpadded: str = Field(default="", pattern="^[dmHI]*$")
     arrow: str = Field(default="", max_length=64)
@@ -102,7 +104,7 @@ class Form(BaseModel):
     def spells_numbers(self) -> bool:
         """Whether numbers are written in another way than plain digits with a decimal point."""
         marks = (self.thousands, self.prefix, self.suffix, self.decimal != ".")
-        return any(marks) or self.places is not None
+        return any(marks) or self.places is not None or self.trimmed
 
     def number(self, label: str) -> str:
         """A number's plain spelling in this form; what is no number stays as it is.
@@ -111,6 +113,8 @@ class Form(BaseModel):
         '-1.234,50 €'
         >>> Form(prefix="$", thousands=",").number("1e6"), Form(suffix="%").number("n/a")
         ('$1,000,000', 'n/a')
+        >>> Form(trimmed=True).number("22.0"), Form(trimmed=True).number("0.5")
+        ('22', '0.5')
         """
         try:
             value = Decimal(label)
@@ -119,6 +123,8 @@ class Form(BaseModel):
         if not value.is_finite():
             return label
         places = "" if self.places is None else f".{self.places}"
+        if self.trimmed and value == value.to_integral_value():
+            places = ".0"
         digits = f"{value.copy_abs():,{places}f}"
         sign = "-" if value.is_signed() and digits.strip("0.,") else ""
         marks = {",": self.thousands, ".": self.decimal}

@@ -121,6 +121,8 @@ def _numbers() -> list[ColumnForm]:
     return [
         _form("integers", _ages, INTEGER),
         _form("one decimal", _small, PLAIN),
+        _form("decimals where needed", [f"{x:g}" for x in [*_small[1:], 22]],
+              Shape(r"\d+|\d+\.\d", float)),
         _form("two decimals", [f"{x:.2f}" for x in _small], Shape(r"\d+\.\d\d", float)),
         _form("decimal comma", [f"{x:.2f}".replace(".", ",") for x in _money],
               Shape(r"\d+,\d\d", _number(","))),

@@ -70,6 +70,8 @@ def test_what_could_mean_something_else_stays_text(cells: tuple[str, ...]) -> No
         (("$-5.50", "$6.25"), [-5.5, 6.25], Form(prefix="$", inner_sign=True, places=2)),
         (("-$5.50", "$6.25"), [-5.5, 6.25], Form(prefix="$", places=2)),
         (("12 %", "7 %"), [12, 7], Form(suffix=" %")),
+        (("1.234 €", "3,5 €", "12,25 €"), [1234, 3.5, 12.25],
+         Form(decimal=",", thousands=".", suffix=" €", trimmed=True)),
         (("1.234.567", "89", "1.234"), [1234567, 89, 1234], Form(decimal=",", thousands=".")),
         (("CHF 1'234.50", "CHF 7.00"), [1234.5, 7.0],
          Form(prefix="CHF ", thousands="'", places=2)),

@@ -119,15 +119,16 @@ def typed_as_written(
         plain, form = column, Form()
         series, doubts = typed(column, name, decimal)
     if pd.api.types.is_numeric_dtype(series.dtype) and not pd.api.types.is_bool_dtype(series.dtype):
-        form = _number_form(plain, form, own)
+        fractions = pd.api.types.is_float_dtype(series.dtype)
+        form = _number_form(plain, form, own, fractions=fractions)
     else:
         form = Form()
     series, form = _with_codes(series, column, form, name)
     return series, form, doubts
 
 
-def _number_form(plain: Distinct, form: Form, decimal: str) -> Form:
-    """Marks and places of a column that became numbers."""
+def _number_form(plain: Distinct, form: Form, decimal: str, *, fractions: bool) -> Form:
+    """Marks and places of a column that became numbers, with fractions or whole."""
     update: dict[str, object] = {}
     if decimal == "," and plain.any(",") and plain.matches(COMMA_DECIMAL):
         update["decimal"] = ","
@@ -141,6 +142,8 @@ def _number_form(plain: Distinct, form: Form, decimal: str) -> Form:
         places = pc.unique(pc.utf8_length(fraction)).to_pylist()
         if len(places) == 1 and places[0] <= 12:
             update["places"] = places[0]
+    elif fractions and not plain.any("[eE]"):
+        update["trimmed"] = not plain.matches(mark)
     return form.model_copy(update=update)
 
 
