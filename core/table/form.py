@@ -125,10 +125,11 @@ class Form(BaseModel):
         places = "" if self.places is None else f".{self.places}"
         if self.trimmed and value == value.to_integral_value():
             places = ".0"
-        digits = f"{value.copy_abs():,{places}f}"
+        digits = f"{value.copy_abs():{',' if self.thousands else ''}{places}f}"
         sign = "-" if value.is_signed() and digits.strip("0.,") else ""
-        marks = {",": self.thousands, ".": self.decimal}
-        digits = "".join(marks.get(letter, letter) for letter in digits)
+        if self.decimal != "." or self.thousands not in ("", ","):
+            whole, point, rest = digits.partition(".")
+            digits = whole.replace(",", self.thousands) + point.replace(".", self.decimal) + rest
         if self.inner_sign:
             return f"{self.prefix}{sign}{digits}{self.suffix}"
         return f"{sign}{self.prefix}{digits}{self.suffix}"

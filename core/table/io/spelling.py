@@ -27,6 +27,7 @@ AFFIXED = re.compile(
     rf"(?P<sign>[+-]?)(?P<prefix>{UNIT}[{SPACES}]?)?[+-]?(\d[\d.,'’{SPACES}]*)?\d"
     rf"(?P<suffix>[{SPACES}]?{UNIT})?"
 )
+DIGITS = re.compile(rf"[+-]?\d[\d.,'’{SPACES}]*")
 SURE_MARKS = ("'", "’", *SPACES)  # none of them is ever a decimal mark
 DOLLARS = ("$", "£", "¥", "₹", "US$")  # written with a decimal point wherever they are used
 
@@ -63,6 +64,8 @@ def _without_units(column: Distinct) -> tuple[Distinct, Form]:
 
 
 def _without_groups(column: Distinct, form: Form) -> tuple[Distinct, Form]:
+    if not DIGITS.fullmatch(column.present[0].as_py()):  # text needs no second look
+        return column, form
     marks = [mark for mark in (*SURE_MARKS, ",", ".") if column.any(re.escape(mark))]
     for mark in marks:
         decimal = "[.,]" if mark in SURE_MARKS else re.escape("." if mark == "," else ",")
