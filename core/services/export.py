@@ -19,6 +19,8 @@ from core.runs.storage.artefacts import SYNTHETIC_TABLE
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
+from core.table.column import Column
+from core.table.grid import example
 from core.table.io.write import csv_text, write_csv, write_parquet
 from core.table.schema import Schema
 
@@ -110,13 +112,16 @@ def model_zip(store: RunStore, run: RunRecord) -> bytes:
 def dictionary(run: RunRecord, *, escaped: bool = False) -> pd.DataFrame:
     """One row a column: name, type, what may stand in it and where that was taken from.
 
-    Where rules or persons are declared it also says what holds in every row and what does not.
+    Where rules or persons are declared it also says what holds in every row and what does not, and
+    where cells are not written plainly, how.
 
     Args:
       run: whose.
       escaped: whether the file it goes with was made safe for spreadsheets; its text columns then
         say so.
     """
+    columns = run.schema.domain().columns
+    formed = any(_written(c) for c in columns)
     return pd.DataFrame(
         [
             {
@@ -126,11 +131,21 @@ def dictionary(run: RunRecord, *, escaped: bool = False) -> pd.DataFrame:
                 "what may stand in it": declared(c).removeprefix(f"{c.name}: "),
                 "known": origin(c),
             }
+            | ({"written": _written(c)} if formed else {})
             | ({"in the file": ESCAPED if c.dtype in TEXT else ""} if escaped else {})
             | ({"kept": _kept(run.schema, c.name)} if run.schema.rules or run.schema.person else {})
-            for c in run.schema.domain().columns
+            for c in columns
         ]
     )
+
+
+def _written(column: Column) -> str:
+    """How a CSV file has the column's cells, in words; "" where plainly."""
+    shown = example(column)
+    words = [f"such as {shown}"] if shown else []
+    if column.form is not None and column.form.absent:
+        words.append(f"missing as {column.form.absent}")
+    return ", ".join(words)
 
 
 def _kept(schema: Schema, name: str) -> str:

@@ -33,7 +33,7 @@ from core.table.schema import (
     SchemaError,
 )
 
-__all__ = ["GRID", "as_kind", "grid_of", "schema_of", "with_categories", "with_list"]
+__all__ = ["GRID", "as_kind", "example", "grid_of", "schema_of", "with_categories", "with_list"]
 
 GRID = (
     "column", "kind", "missing", "absent", "codes", "from", "to", "scale", "values", "rare",
@@ -69,7 +69,7 @@ def grid_of(schema: Schema, rare: Mapping[str, str] | None = None) -> pd.DataFra
             "origin": "—" if c.kind.surrogate else _origin(c),
             "absent": "" if c.form is None else c.form.absent,
             "codes": ", ".join(c.codes),
-            "written": _example(c),
+            "written": example(c),
         }
         for c in schema.columns
     ]
@@ -122,7 +122,7 @@ def _words(cell: object) -> str:
     return "" if cell is None or cell is pd.NA or cell != cell else str(cell).strip()
 
 
-def _example(column: Column) -> str:
+def example(column: Column) -> str:
     """A made-up value as the column writes it; "" where that is nothing special."""
     form = column.form or Form()
     if column.kind is Kind.DATETIME and column.date_format:

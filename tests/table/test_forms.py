@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -156,6 +157,19 @@ def test_no_rule_computes_with_codes() -> None:
     schema = Schema(columns=(CODED, *pair.values()), rules=(parse_rule("age <= b"),))
     with pytest.raises(SchemaError, match=r"codes for missing values .*N/A, -99.* Remove"):
         schema.domain()
+
+
+def test_codes_are_edited_in_a_schema_file() -> None:
+    series = pd.Series([*range(18, 90), *[999] * 12] * 2, name="age")
+    stored = json.loads(Schema(columns=(infer_column(series, "age"),)).model_dump_json())
+    stored["columns"][0] |= {"high": 90, "form": {"codes": ["999"], "absent": "?"}}
+    schema = Schema.model_validate_json(json.dumps(stored))
+    codec = Codec(schema.domain())
+    back = codec.decode_codes(codec.encode(series.to_frame()))["age"]
+    assert back.tolist() == series.tolist()  # above the bound, and not clipped to it
+    stored["columns"][0]["form"]["codes"] = ["=HYPERLINK(1)"]
+    with pytest.raises(ValidationError, match="formula"):
+        Schema.model_validate_json(json.dumps(stored))
 
 
 def test_only_a_lonely_negative_code_of_many_rows_is_proposed() -> None:
