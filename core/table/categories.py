@@ -12,7 +12,7 @@ import pandas as pd
 
 from core.table.column import Column, SchemaColumn
 from core.table.labels import to_labels
-from core.table.rare import OTHER
+from core.table.rare import MERGED_NOTE, OTHER
 
 __all__ = ["count_labels", "falling", "labels_from", "merged_below"]
 
@@ -68,7 +68,8 @@ def merged_below(column: SchemaColumn, counts: pd.DataFrame, fewer: int) -> Sche
     named = [label for label in (*before, *new) if rows.get(label, fewer) >= fewer]
     merged = set(rows) - set(named) - {OTHER}
     rest = (OTHER,) if merged else ()
-    change = {"categories": (*named, *rest), "other": OTHER if merged else None}
+    note = MERGED_NOTE.sub("", column.note).strip()
+    change = {"categories": (*named, *rest), "other": OTHER if merged else None, "note": note}
     merged_column = column.model_copy(update=change)
     proposed = column.proposal is not None and column.proposal == column.domain_digest
     return merged_column.as_proposed() if proposed else merged_column

@@ -20,7 +20,7 @@ from core.table.form import Form
 from core.table.infer import EXACT, date_step
 from core.table.labels import code_places, date_text, to_labels, to_numbers
 from core.table.magnitudes import FIRST_SECOND, LAST_SECOND
-from core.table.rare import OTHER, common_labels
+from core.table.rare import MERGED_NOTE, OTHER, common_labels
 from core.table.rounding import round_bounds, whole_years
 from core.table.schema import (
     MAX_CATEGORIES,
@@ -167,7 +167,10 @@ def with_list(column: AnyColumn, labels: Sequence[str]) -> AnyColumn:
     other = column.other if column.other in listed else None
     if other is None and set(column.categories or ()) - set(listed):
         listed, other = (*(c for c in listed if c != OTHER), OTHER), OTHER
-    return _changed(column, {"categories": listed, "other": other})
+    change: dict[str, object] = {"categories": listed, "other": other}
+    if isinstance(column, SchemaColumn) and listed != column.categories:
+        change["note"] = MERGED_NOTE.sub("", column.note).strip()  # it is true no longer
+    return _changed(column, change)
 
 
 def as_kind(series: pd.Series[Any], column: Column, kind: Kind) -> SchemaColumn:
