@@ -1,6 +1,6 @@
 """The command line: the same services as the pages, no browser.
 
-    python -m core.cli models | schema | plan | synth | review | ledger | audit
+    python -m core.cli models | schema | plan | synth | sample | review | ledger | audit
 
 With `--json` the last line of the output is one JSON object. An error is one line on stderr and
 exit code 2; a file is written whole or not at all.
@@ -105,6 +105,10 @@ def _parser() -> _Parser:
     _synth_options(synth)
     synth.set_defaults(module="synth", command="synth")
 
+    sample = commands.add_parser("sample", help="more rows of a trained model; spends nothing")
+    _sample_options(sample)
+    sample.set_defaults(module="sample", command="sample")
+
     review = commands.add_parser("review", help="compare a synthetic table with the real one")
     review.add_argument("real", type=Path, help="the real table")
     review.add_argument("synthetic", type=Path, help="the synthetic table")
@@ -136,7 +140,7 @@ def _parser() -> _Parser:
     )
     _audit_options(audit)
     audit.set_defaults(module="audit", command="audit")
-    for command in (models, schema, plan, synth, review, ledger, audit):
+    for command in (models, schema, plan, synth, sample, review, ledger, audit):
         command.add_argument("--traceback", action="store_true", default=argparse.SUPPRESS)
         command.add_argument("--json", action="store_true", help="one JSON object, last line")
     return parser
@@ -153,11 +157,67 @@ def _synth_options(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--out", type=Path, required=True, help="a .csv or .parquet file")
     command.add_argument(
+        "--save",
+        type=Path,
+        metavar="FOLDER",
+        help="a new folder for the trained model and its certificate, from which `sample` draws",
+    )
+    _escape_and_flag(command)
+    command.add_argument("--quiet", action="store_true", help="no progress on stderr")
+
+
+def _escape_and_flag(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
         "--escape-formulas",
         action="store_true",
         help="CSV only: put an apostrophe before text that a spreadsheet would run as a formula",
     )
-    command.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    command.add_argument(
+        "--without-privacy",
+        action="store_true",
+        help="write a table that has no differential privacy (--epsilon inf); OUT.not-private.json "
+        "beside it says so",
+    )
+
+
+def _sample_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "run", help="a folder that `synth --save` wrote, or a run of the workspace: id or folder"
+    )
+    command.add_argument("--rows", type=int, required=True, help="of each table, at least 1")
+    command.add_argument(
+        "--where",
+        action="append",
+        metavar="CONDITION",
+        help="only rows with this value: readmitted=yes, ward=a|b, age=40..60, age=40.., "
+        "visited=2024-01-01..2024-06-30, or bmi= for missing; again for another condition",
+    )
+    command.add_argument(
+        "--share",
+        metavar="SHARES",
+        help="shares of one column's values: sex:F=.5,M=.5 or age:..39=.3,40..=.7; what is left "
+        "of 1 goes to all other values",
+    )
+    command.add_argument(
+        "--fill-missing",
+        action="store_true",
+        help="no missing cells: they come from the most similar drawn row; rows of people are left "
+        "out instead",
+    )
+    command.add_argument(
+        "--seed",
+        type=int,
+        action="append",
+        help="of what is drawn; again for another table, whose seed is then in its name "
+        "(x.seed-1.csv)",
+    )
+    command.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        help="a .csv or .parquet file, or a .zip of tables, dictionary and certificate",
+    )
+    _escape_and_flag(command)
 
 
 def _audit_options(command: argparse.ArgumentParser) -> None:
@@ -297,6 +357,13 @@ def _plan_options(command: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         help="share of the budget, up to .5, that buys a noisy score: runs can be compared by it "
         "without looking at real data",
+    )
+    command.add_argument(
+        "--review",
+        type=float,
+        metavar="SHARE",
+        help="share of the budget, up to .5, that buys noisy pictures of real columns for people "
+        "outside; synth --save keeps them as outside.html",
     )
     command.add_argument(
         "--attempts", type=int, default=1, help="begin anew until the check passes; all are paid"

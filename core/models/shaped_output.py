@@ -8,6 +8,7 @@ anew over what was taken.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import secrets
 from dataclasses import dataclass
@@ -51,6 +52,11 @@ class Shape(BaseModel):
     def plain(self) -> bool:
         """Whether rows are taken as the model draws them."""
         return self == Shape()
+
+    @property
+    def digest(self) -> str:
+        """Names it, 8 hex digits."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:8]
 
 
 class Measured(BaseModel):
