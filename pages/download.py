@@ -11,7 +11,7 @@ from core.runs.storage import notes
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from core.services import export, reviews, runs
-from pages.parts import downloads, guard, lmdp_results, routes, shared
+from pages.parts import downloads, guard, lmdp_results, routes, shaped_rows, shared
 from pages.parts.plain import plain
 
 Format = Literal["csv", "parquet"]
@@ -93,6 +93,11 @@ def _table(run: RunRecord) -> bool:
         help="Text that a spreadsheet would run as a formula gets an apostrophe in front. The "
         "data dictionary says so. Switch it off for programs that read the file as it is.",
     )
+    shape, seeds = shaped_rows.choose(run)
+    if seeds or not shape.plain:
+        asked = SampleRequest(rows=rows, format=format, escape_formulas=escape, shape=shape)
+        shaped_rows.offer(run, asked, seeds)
+        return escape
     if rows != run.rows:
         _fresh(run, rows, format, escape)
         return escape

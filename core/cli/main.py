@@ -91,10 +91,7 @@ def _parser() -> _Parser:
     models.set_defaults(module="models", command="models")
 
     schema = commands.add_parser("schema", help="a table's proposed schema, to check and change")
-    schema.add_argument("table", type=Path, help="CSV, TSV, Parquet or Excel")
-    schema.add_argument("--target", help="the column that others should predict")
-    _rule(schema)
-    schema.add_argument("--out", type=Path, required=True, help="a .json file")
+    _schema_options(schema)
     schema.set_defaults(module="schema", command="schema")
 
     plan = commands.add_parser("plan", help="what a run would spend; touches no row for it")
@@ -144,6 +141,13 @@ def _parser() -> _Parser:
         command.add_argument("--traceback", action="store_true", default=argparse.SUPPRESS)
         command.add_argument("--json", action="store_true", help="one JSON object, last line")
     return parser
+
+
+def _schema_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("table", type=Path, help="CSV, TSV, Parquet or Excel")
+    command.add_argument("--target", help="the column that others should predict")
+    _rule(command)
+    command.add_argument("--out", type=Path, required=True, help="a .json file")
 
 
 def _synth_options(command: argparse.ArgumentParser) -> None:
@@ -326,6 +330,11 @@ def _plan_options(command: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="advanced settings of the model; docs/reference.md lists them",
     )
+    _added_options(command)
+
+
+def _added_options(command: argparse.ArgumentParser) -> None:
+    """What is protected or bought beside the model's own training."""
     command.add_argument(
         "--sensitive",
         action="append",

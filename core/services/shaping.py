@@ -71,6 +71,11 @@ def draw_tables(
 def table_name(name: str, seed: int | None, *, several: bool) -> str:
     """A table's name among others of other seeds.
 
+    Args:
+      name: of the table where it is alone.
+      seed: of its rows.
+      several: whether there are others.
+
     >>> table_name("x.csv", 7, several=True), table_name("x.csv", 7, several=False)
     ('x.seed-7.csv', 'x.csv')
     """

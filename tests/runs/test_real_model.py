@@ -62,13 +62,13 @@ def test_sample_table_to_more_rows(store: RunStore) -> None:
 
     shape = Shape(where=("sex=male", "age=30.."), share="readmitted:yes=.5,no=.5")
     request = SampleRequest(rows=40, escape_formulas=True, shape=shape)
-    tables_drawn = shaping.draw_tables(store, launcher, run.id, request, seeds=(1, 2))
+    tables_drawn = shaping.draw_tables(store, launcher, run.id, request, seeds=(1,))
     for one in tables_drawn:
         rows = pd.read_csv(one.path)
         assert (rows["sex"] == "male").all() and (rows["age"] >= 30).all()
         assert rows["readmitted"].value_counts().to_dict() == {"yes": 20, "no": 20}
         assert one.facts.conditions[-1].fitting <= one.facts.drawn
-    assert [one.facts.seed for one in tables_drawn] == [1, 2]
+    assert [one.facts.seed for one in tables_drawn] == [1]
     cannot_be = dataclasses.replace(request, shape=Shape(where=("bmi=",), fill_missing=True))
     with pytest.raises(RunStoreError, match="a condition asks for missing ones"):
         shaping.draw_tables(store, launcher, run.id, cannot_be)
