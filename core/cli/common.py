@@ -44,6 +44,7 @@ __all__ = [
     "say_dangers",
     "say_violations",
     "with_rules",
+    "with_schema",
     "with_target",
 ]
 
@@ -82,9 +83,24 @@ def say_dangers(frame: pd.DataFrame, schema: Schema) -> None:
 
 
 def read_with_schema(options: argparse.Namespace) -> tuple[pd.DataFrame, Schema]:
-    """The rows and their schema, with the target that was asked for."""
+    """The rows and their schema, with what the command line says of it."""
     frame = read_frame(options.table)
-    schema = infer_schema(frame) if options.schema is None else read_schema(options.schema)
+    return frame, with_schema(options, frame)
+
+
+def with_schema(options: argparse.Namespace, frame: pd.DataFrame) -> Schema:
+    """The schema of rows, with the target, the rules and the person that were asked for.
+
+    Args:
+      options: of the command; `schema` is a file, a `Schema` or None.
+      frame: all rows.
+
+    Raises:
+      CommandError: the schema or an option does not fit the rows.
+    """
+    schema: Schema = options.schema
+    if not isinstance(schema, Schema):
+        schema = infer_schema(frame) if schema is None else read_schema(schema)
     missing = sorted(set(schema.names) - set(frame.columns))
     if missing:
         raise CommandError(f"the schema names columns the table lacks: {', '.join(missing)}")
@@ -98,7 +114,7 @@ def read_with_schema(options: argparse.Namespace) -> tuple[pd.DataFrame, Schema]
         raise CommandError("--alpha, --shift and --certificate need tagged columns: --sensitive")
     _say_misfits(frame, schema)
     say_violations(frame, schema)
-    return frame, schema
+    return schema
 
 
 def with_rules(options: argparse.Namespace, schema: Schema, frame: pd.DataFrame | None) -> Schema:

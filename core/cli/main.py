@@ -2,8 +2,8 @@
 
     python -m core.cli models | schema | plan | synth | sample | review | ledger | audit
 
-With `--json` the last line of the output is one JSON object. An error is one line on stderr and
-exit code 2; a file is written whole or not at all.
+With `--json` the last line of the output is one JSON object, an error too: "error" and "exit". An
+error is one line on stderr and exit code 2; a file is written whole or not at all.
 """
 
 # Everything heavier than argparse is imported where it is used: `--help` and a typing error answer
@@ -12,16 +12,24 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-__all__ = ["main"]
+__all__ = ["EXIT_CODES", "command_line", "main"]
 
 FAILED = 2
 INTERRUPTED = 130
+EXIT_CODES = {
+    0: "Done.",
+    1: "`audit` only: the claim is refuted.",
+    FAILED: "Refused or failed: one line on stderr says what happened and what to do, and no file "
+    "is half-written. Of `ledger verify`: the chain is broken.",
+    INTERRUPTED: "Stopped from the keyboard; what was spent stays spent, no file was written.",
+}
 
 
 class _UsageError(ValueError):
@@ -36,26 +44,33 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do one command; 0, or 2 after one line on stderr.
+    """Do one command; one of `EXIT_CODES`.
 
     Args:
       arguments: of the command line, without the program's name.
     """
     debug = False
     try:
-        options = _parser().parse_args(arguments)
+        options = command_line().parse_args(arguments)
         debug = options.traceback
         module = importlib.import_module(f"core.cli.{options.module}")
         status: int = getattr(module, options.command)(options)
     except KeyboardInterrupt:
-        print("error: stopped; what was spent stays spent, no file was written", file=sys.stderr)
-        return INTERRUPTED
+        words = "stopped; what was spent stays spent, no file was written"
+        return _ended(words, INTERRUPTED, arguments)
     except Exception as error:
         # the process's edge: whatever it is, people get one line
         if debug:
             traceback.print_exc()
-        print(f"error: {_plain(error)}", file=sys.stderr)
-        return FAILED
+        return _ended(_plain(error), FAILED, arguments)
+    return status
+
+
+def _ended(words: str, status: int, arguments: Sequence[str] | None) -> int:
+    """Say on stderr why there is no result, and with `--json` on stdout too; the exit code."""
+    print(f"error: {words}", file=sys.stderr)
+    if "--json" in (sys.argv[1:] if arguments is None else arguments):
+        print(json.dumps({"error": words, "exit": status}, ensure_ascii=False), flush=True)
     return status
 
 
@@ -82,7 +97,8 @@ def _plain(error: Exception) -> str:
     return f"an unexpected problem ({type(error).__name__}); --traceback shows where"
 
 
-def _parser() -> _Parser:
+def command_line() -> argparse.ArgumentParser:
+    """The parser of all commands; a wrong command line raises ValueError with one line."""
     parser = _Parser(prog="python -m core.cli", description="Private synthetic tables.")
     parser.add_argument("--traceback", action="store_true", help="show where an error arose")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
