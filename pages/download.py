@@ -186,10 +186,10 @@ def _papers(run: RunRecord, *, escaped: bool) -> None:
 
 def _code(run: RunRecord, asked: SampleRequest, seeds: Sequence[int]) -> None:
     """This run as a command and as Python, and rows as they are asked for above."""
-    shaped = bool(seeds) or not asked.shape.plain
-    rows = recipe.sample_code(
-        run, asked, seeds, out=export.file_name(run, "zip" if shaped else asked.format)
-    )
+    # a ZIP of the command line holds CSV files
+    zipped = asked.format == "csv" and (bool(seeds) or not asked.shape.plain)
+    out = export.file_name(run, "zip" if zipped else asked.format)
+    rows = recipe.sample_code(run, asked, seeds, out=out)
     codes = {"A run like this one": shown_code.of_run(run), "Rows of this model": rows}
     shown_code.show(codes, table_id=run.table_id)
 

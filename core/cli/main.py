@@ -160,10 +160,22 @@ def command_line() -> argparse.ArgumentParser:
 
 
 def _schema_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("table", type=Path, help="CSV, TSV, Parquet or Excel")
+    command.add_argument("table", type=Path, nargs="?", help="CSV, TSV, Parquet or Excel")
     command.add_argument("--target", help="the column that others should predict")
     _rule(command)
-    command.add_argument("--out", type=Path, required=True, help="a .json file")
+    command.add_argument(
+        "--like",
+        type=Path,
+        metavar="FILE",
+        help="a schema of an earlier table: columns of the same name are declared as there, and "
+        "what is new, gone or declared otherwise is said",
+    )
+    command.add_argument(
+        "--json-schema",
+        action="store_true",
+        help="print or write what a schema file may hold, as JSON Schema; needs no table",
+    )
+    command.add_argument("--out", type=Path, help="a .json file; needed with a table")
 
 
 def _synth_options(command: argparse.ArgumentParser) -> None:

@@ -80,7 +80,8 @@ class Measured(BaseModel):
     def words(self) -> str:
         """One sentence."""
         share = self.fitting / self.drawn if self.drawn else 0.0
-        own = f"{self.fitting:,} of {self.drawn:,} rows that the model drew ({share:.2%})"
+        which = "rows that the model drew" if self.asked is None else "drawn rows that fit"
+        own = f"{self.fitting:,} of {self.drawn:,} {which} ({share:.2%})"
         asked = "" if self.asked is None else f"; {self.asked:.2%} were asked for"
         return f"{self.text}: {own}{asked}; {self.rows:,} rows of the table."
 

@@ -65,6 +65,15 @@ def _twice(names: Iterable[str]) -> list[str]:
     return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
+def _with_earlier(json_schema: dict[str, Any]) -> None:
+    """Add to the JSON schema what files of earlier versions hold, see `Schema._read`."""
+    json_schema["properties"]["entity_key"] = {
+        "anyOf": [{"type": "string"}, {"type": "null"}],
+        "default": None,
+        "description": "Of earlier versions: the column that says who a row is of; use `person`.",
+    }
+
+
 class Schema(BaseModel):
     """A table's columns in file order, and what the steward says of them.
 
@@ -79,7 +88,7 @@ class Schema(BaseModel):
     Raises (pydantic.ValidationError, a ValueError): duplicate names, or a role naming no column.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=_with_earlier)
 
     columns: tuple[SchemaColumn, ...] = Field(min_length=1)
     target: str | None = None
