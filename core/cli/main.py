@@ -19,6 +19,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from core.cli.sample_options import escape_and_flag, sample_options
+
 __all__ = ["EXIT_CODES", "command_line", "main"]
 
 FAILED = 2
@@ -119,7 +121,7 @@ def command_line() -> argparse.ArgumentParser:
     synth.set_defaults(module="synth", command="synth")
 
     sample = commands.add_parser("sample", help="more rows of a trained model; spends nothing")
-    _sample_options(sample)
+    sample_options(sample)
     sample.set_defaults(module="sample", command="sample")
 
     review = commands.add_parser("review", help="compare a synthetic table with the real one")
@@ -194,62 +196,8 @@ def _synth_options(command: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="a new folder for the trained model and its certificate, from which `sample` draws",
     )
-    _escape_and_flag(command)
+    escape_and_flag(command)
     command.add_argument("--quiet", action="store_true", help="no progress on stderr")
-
-
-def _escape_and_flag(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--escape-formulas",
-        action="store_true",
-        help="CSV only: put an apostrophe before text that a spreadsheet would run as a formula",
-    )
-    command.add_argument(
-        "--without-privacy",
-        action="store_true",
-        help="write a table that has no differential privacy (--epsilon inf); OUT.not-private.json "
-        "beside it says so",
-    )
-
-
-def _sample_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "run", help="a folder that `synth --save` wrote, or a run of the workspace: id or folder"
-    )
-    command.add_argument("--rows", type=int, required=True, help="of each table, at least 1")
-    command.add_argument(
-        "--where",
-        action="append",
-        metavar="CONDITION",
-        help="only rows with this value: readmitted=yes, ward=a|b, age=40..60, age=40.., "
-        "visited=2024-01-01..2024-06-30, or bmi= for missing; again for another condition",
-    )
-    command.add_argument(
-        "--share",
-        metavar="SHARES",
-        help="shares of one column's values: sex:F=.5,M=.5 or age:..39=.3,40..=.7; what is left "
-        "of 1 goes to all other values",
-    )
-    command.add_argument(
-        "--fill-missing",
-        action="store_true",
-        help="no missing cells: they come from the most similar drawn row; rows of people are left "
-        "out instead",
-    )
-    command.add_argument(
-        "--seed",
-        type=int,
-        action="append",
-        help="of what is drawn; again for another table, whose seed is then in its name "
-        "(x.seed-1.csv)",
-    )
-    command.add_argument(
-        "--out",
-        type=Path,
-        required=True,
-        help="a .csv or .parquet file, or a .zip of tables, dictionary and certificate",
-    )
-    _escape_and_flag(command)
 
 
 def _audit_options(command: argparse.ArgumentParser) -> None:
