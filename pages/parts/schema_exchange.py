@@ -65,4 +65,5 @@ def _differences(comparison: Comparison) -> None:
     ]
     if rows:
         table = pd.DataFrame(rows, columns=["column", "how", "what"])
-        st.dataframe(table, hide_index=True, width="stretch")
+        with st.popover("What differs", icon=":material/difference:"):
+            st.dataframe(table, hide_index=True)
