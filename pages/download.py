@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import streamlit as st
@@ -10,8 +11,8 @@ from core.runs.execution.launcher import SampleRequest
 from core.runs.storage import notes
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
-from core.services import export, reviews, runs
-from pages.parts import downloads, guard, lmdp_results, routes, shared
+from core.services import export, recipe, reviews, runs
+from pages.parts import downloads, guard, lmdp_results, routes, shaped_rows, shared, shown_code
 from pages.parts.plain import plain
 
 Format = Literal["csv", "parquet"]
@@ -42,9 +43,10 @@ def render() -> None:
         return
     left, right = st.columns([3, 2], gap="large")
     with left:
-        escaped = _table(run)
+        asked, seeds = _table(run)
     with right:
-        _papers(run, escaped=escaped)
+        _papers(run, escaped=asked.escape_formulas)
+    _code(run, asked, seeds)
 
 
 def _hidden(run: RunRecord) -> bool:
@@ -76,8 +78,8 @@ def _approved(run: RunRecord) -> bool:
     return not waits
 
 
-def _table(run: RunRecord) -> bool:
-    """The table itself; whether it is made safe for spreadsheets."""
+def _table(run: RunRecord) -> tuple[SampleRequest, tuple[int, ...]]:
+    """The table itself; what is asked of it, and the seeds of several."""
     st.subheader("The table", anchor=False)
     rows = st.number_input(
         "Rows",
@@ -93,9 +95,14 @@ def _table(run: RunRecord) -> bool:
         help="Text that a spreadsheet would run as a formula gets an apostrophe in front. The "
         "data dictionary says so. Switch it off for programs that read the file as it is.",
     )
+    shape, seeds = shaped_rows.choose(run)
+    asked = SampleRequest(rows=rows, format=format, escape_formulas=escape, shape=shape)
+    if seeds or not shape.plain:
+        shaped_rows.offer(run, asked, seeds)
+        return asked, seeds
     if rows != run.rows:
         _fresh(run, rows, format, escape)
-        return escape
+        return asked, seeds
     name = export.file_name(run, format)
     downloads.offer(
         f"Download {name}",
@@ -109,7 +116,7 @@ def _table(run: RunRecord) -> bool:
         icon=":material/download:",
     )
     st.caption("These are the very rows that were reviewed.")
-    return escape
+    return asked, seeds
 
 
 def _fresh(run: RunRecord, rows: int, format: Format, escape: bool) -> None:
@@ -175,6 +182,16 @@ def _papers(run: RunRecord, *, escaped: bool) -> None:
     if certificate is not None:
         with st.expander("Read the certificate", icon=":material/verified_user:", expanded=True):
             _certificate(run, certificate)
+
+
+def _code(run: RunRecord, asked: SampleRequest, seeds: Sequence[int]) -> None:
+    """This run as a command and as Python, and rows as they are asked for above."""
+    # a ZIP of the command line holds CSV files
+    zipped = asked.format == "csv" and (bool(seeds) or not asked.shape.plain)
+    out = export.file_name(run, "zip" if zipped else asked.format)
+    rows = recipe.sample_code(run, asked, seeds, out=out)
+    codes = {"A run like this one": shown_code.of_run(run), "Rows of this model": rows}
+    shown_code.show(codes, table_id=run.table_id)
 
 
 def _certificate(run: RunRecord, certificate: dict[str, Any]) -> None:

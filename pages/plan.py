@@ -9,7 +9,7 @@ from core.models.card import Card
 from core.privacy.plan import Plan
 from core.runs.accounts.account import DEFAULT_LIMIT, table_account
 from core.runs.storage.records import TableRecord
-from core.services import planning, purchases, runs
+from core.services import planning, purchases, recipe, runs
 from core.services.plan_advice import phase_words
 from pages.parts import (
     budget_choice,
@@ -20,6 +20,7 @@ from pages.parts import (
     routes,
     run_details,
     shared,
+    shown_code,
     visible,
 )
 from pages.parts.plain import plain
@@ -74,6 +75,15 @@ def render() -> None:
             return
         _summary(table, model.card, plan)
         _start(table, plan, details)
+        code = recipe.run_code(
+            table.name,
+            request,
+            rows=details.rows,
+            seed=details.seed,
+            device=details.device,
+            people=table.people,
+        )
+        shown_code.show({"This run": code}, schema=table.schema, table_id=table.id)
 
 
 def _newest() -> TableRecord | None:

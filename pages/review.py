@@ -12,6 +12,7 @@ from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from core.services import reviews, runs
 from pages.parts import (
+    broken_rules,
     guard,
     lmdp_results,
     report_scores,
@@ -69,6 +70,7 @@ def _one(run: RunRecord, view: View) -> None:
             )
             _again(run)
     report_scores.summary(report)
+    broken_rules.render(run, report)
     report_scores.scores(report)
     report_scores.boosting(report)
     if view == "inside":

@@ -22,6 +22,7 @@ from pages.parts import (
     lmdp_tags,
     routes,
     schema_editor,
+    schema_exchange,
     shared,
     table_access,
     table_people,
@@ -164,6 +165,7 @@ def _confirm(table: TableRecord) -> None:
             st.query_params.clear()
             st.rerun()
         table_access.render(table)
+    schema_exchange.last_time(table)
     columns, people, tags, pictures, rows = st.tabs(
         [
             ":material/edit_note: Columns",
@@ -175,6 +177,7 @@ def _confirm(table: TableRecord) -> None:
     )
     with columns:
         schema_editor.render(table)
+        schema_exchange.files(table)
     with people:
         whose_rows.render(table)
         st.divider()

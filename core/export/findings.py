@@ -42,7 +42,24 @@ class Finding:
 
 def findings(report: Report) -> list[Finding]:
     """The sentences that the measured parts of a report allow, in reading order."""
-    return [*_columns(report), *_together(report), *_learning(report), *_people(report)]
+    return [
+        *_impossible(report),
+        *_columns(report),
+        *_together(report),
+        *_learning(report),
+        *_people(report),
+    ]
+
+
+def _impossible(report: Report) -> Iterator[Finding]:
+    broken = report.get("broken_rules", ())  # reports of earlier versions lack it
+    share = next((s["value"] for s in report["scores"] if s["key"] == "impossible_rows"), None)
+    if not broken or share is None:
+        return
+    words = _listed([f"{one['text']} ({one['rows']:,} rows)" for one in broken])
+    shown = f"{share:.0%}" if share >= 0.01 else "Fewer than 1%"
+    text = f"{shown} of synthetic rows contradict what every real row keeps: {words}."
+    yield Finding("lost", text, "rules")
 
 
 def _columns(report: Report) -> Iterator[Finding]:

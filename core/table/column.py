@@ -200,6 +200,13 @@ class Column(BaseModel):
         return self.form.codes if self.form is not None and self.kind.numeric else ()
 
     @property
+    def may_be_absent(self) -> bool:
+        """Whether a cell may have no value, however that is written."""
+        spellings = () if self.form is None else self.form.codes
+        listed = self.kind.listed and not set(spellings).isdisjoint(self.categories or ())
+        return self.missing or bool(self.codes) or listed
+
+    @property
     def declared(self) -> bool:
         """Whether everything a model needs to know is stated here."""
         if self.kind.numeric:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeAlias, get_args
 
 from pydantic import (
     BaseModel,
@@ -20,9 +20,10 @@ from pydantic import (
     model_validator,
 )
 
-__all__ = ["DELIMITERS", "GROUP_MARKS", "UNIT", "FileForm", "Form"]
+__all__ = ["DELIMITERS", "Delimiter", "GROUP_MARKS", "UNIT", "FileForm", "Form"]
 
-DELIMITERS = (",", ";", "\t", "|")
+Delimiter: TypeAlias = Literal[",", ";", "\t", "|"]
+DELIMITERS: tuple[Delimiter, ...] = get_args(Delimiter)
 GROUP_MARKS = (",", ".", "'", "’", " ", "\u00a0", "\u202f")
 _SPACE = "[ \u00a0\u202f]?"
 _CODES = (
@@ -145,5 +146,5 @@ class FileForm(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    delimiter: Literal[",", ";", "\t", "|"] = ","
+    delimiter: Delimiter = ","
     columns: dict[str, Form] = Field(default_factory=dict)

@@ -28,6 +28,8 @@ __all__ = [
     "dtype_of",
     "from_labels",
     "from_numbers",
+    "is_absent",
+    "offset_seconds",
     "to_labels",
     "to_numbers",
     "with_codes",
@@ -148,6 +150,19 @@ def code_places(series: Series, column: Column) -> npt.NDArray[np.int64]:
     codes, distinct = pd.factorize(to_labels(series))
     known = pd.Index(column.codes).get_indexer(pd.Index(distinct))
     return np.append(known, -1)[codes].astype(np.int64)
+
+
+def is_absent(cells: Series, column: Column) -> npt.NDArray[np.bool_]:
+    """Which cells have no value, bool [n]: empty ones, and those that say so in another spelling.
+
+    Args:
+      cells: n values as read from the file.
+      column: any kind; in lists the other spellings are labels, and count as well.
+    """
+    empty = cells.isna().to_numpy()
+    if column.kind.listed and column.form is not None and column.form.codes:
+        return np.asarray(empty | to_labels(cells).isin(column.form.codes).to_numpy())
+    return np.asarray(empty | (code_places(cells, column) >= 0))
 
 
 def with_codes(cells: Series, column: Column, places: npt.NDArray[np.int64]) -> Series:
@@ -316,6 +331,19 @@ def _from_seconds(seconds: Numbers, column: Column) -> Series:
     return from_labels(text, column)
 
 
+def offset_seconds(offset: str) -> int:
+    """By how much clocks with an offset are ahead of UTC, in seconds.
+
+    Args:
+      offset: as in `Form.offset`.
+
+    >>> offset_seconds("-0530"), offset_seconds("+02:00"), offset_seconds("Z")
+    (-19800, 7200, 0)
+    """
+    digits = offset.strip("+-Z").replace(":", "").ljust(4, "0")
+    return (-1 if offset.startswith("-") else 1) * (int(digits[:2]) * 60 + int(digits[2:])) * 60
+
+
 def date_text(stamps: Series, date_format: str, form: Form) -> Series:
     """Moments as text in a format, with the offset, fraction and padding that the form tells.
 
@@ -326,9 +354,7 @@ def date_text(stamps: Series, date_format: str, form: Form) -> Series:
     """
     if "%z" in date_format:
         offset = form.offset or "+0000"
-        sign = -1 if offset.startswith("-") else 1
-        digits = offset.strip("+-Z").replace(":", "").ljust(4, "0")
-        local = stamps + sign * pd.Timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
+        local = stamps + pd.Timedelta(seconds=offset_seconds(offset))
         if local.dropna().between(FIRST_DAY, LAST_DAY).all():
             stamps, date_format = local, date_format.replace("%z", offset)
         else:  # an offset leads past the last year that can be written: UTC throughout

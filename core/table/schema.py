@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from pydantic import (
     BaseModel,
@@ -35,6 +35,7 @@ from core.table.column import (
     SchemaError,
     UndeclaredDomainError,
 )
+from core.table.form import Delimiter
 from core.table.layout.steps import Steps
 from core.table.person import Person
 from core.table.rules import Rule
@@ -65,6 +66,15 @@ def _twice(names: Iterable[str]) -> list[str]:
     return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
+def _with_earlier(json_schema: dict[str, Any]) -> None:
+    """Add to the JSON schema what files of earlier versions hold, see `Schema._read`."""
+    json_schema["properties"]["entity_key"] = {
+        "anyOf": [{"type": "string"}, {"type": "null"}],
+        "default": None,
+        "description": "Of earlier versions: the column that says who a row is of; use `person`.",
+    }
+
+
 class Schema(BaseModel):
     """A table's columns in file order, and what the steward says of them.
 
@@ -80,7 +90,7 @@ class Schema(BaseModel):
     Raises (pydantic.ValidationError, a ValueError): duplicate names, or a role naming no column.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=_with_earlier)
 
     columns: tuple[SchemaColumn, ...] = Field(min_length=1)
     target: str | None = None
@@ -88,7 +98,7 @@ class Schema(BaseModel):
     rules: tuple[Rule, ...] = ()
     sensitive: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     holdout: float = Field(default=0.0, ge=0.0, le=0.5)
-    delimiter: Literal[",", ";", "\t", "|"] = ","
+    delimiter: Delimiter = ","
 
     @model_validator(mode="before")
     @classmethod

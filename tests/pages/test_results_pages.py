@@ -6,15 +6,17 @@ import io
 import json
 import math
 import zipfile
+from datetime import date
 
 import pandas as pd
 
+from core.models.shaped_output import Measured, Shape, ShapeFacts
 from core.privacy.ledger.ledger import Ledger
 from core.runs.accounts.account import NO_LIMIT, set_limit, table_account
 from core.runs.execution.launcher import SampleRequest
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
-from core.services import runs, tables
+from core.services import runs, shaping, tables
 from core.table.sample import sample_table
 from tests.pages.screen import buttons, finish, press, small_report, whole, words
 
@@ -162,6 +164,56 @@ def test_fresh_rows_are_made_on_request(store, start, show, downloads, monkeypat
     whole(press(at, "Make 17 fresh rows"))
     assert asked == [(run.id, SampleRequest(rows=17, format="csv", escape_formulas=True))]
     assert downloads["clinic-visits-synthetic-epsilon-1.csv"]() == b"age\n1\n"
+
+
+def test_rows_of_chosen_values_come_with_what_was_asked(
+    store, start, show, downloads, monkeypatch, tmp_path
+):
+    run = start()
+    finish(store, run)
+    asked = []
+
+    def drawn(_store, _launcher, run_id, request, *, seeds):
+        asked.append((run_id, request, seeds))
+        path = tmp_path / "fresh.csv"
+        path.write_bytes(b"age\n1\n")
+        facts = ShapeFacts(
+            rows=9, seed=4, shape=request.shape, drawn=700,
+            conditions=(Measured(text="sex=female", drawn=700, fitting=300, rows=9),),
+        )  # fmt: skip
+        return (shaping.DrawnTable(path, facts),)
+
+    monkeypatch.setattr(shaping, "draw_tables", drawn)
+    at = show("download", run=run.id)
+    at.number_input[0].set_value(9)
+    at.multiselect(key=f"where_{run.id}").set_value(["sex", "age", "visit_date"]).run()
+    at.multiselect(key=f"where_{run.id}_sex").set_value(["female"])
+    at.number_input(key=f"where_{run.id}_age_from").set_value(40.0)
+    at.date_input(key=f"where_{run.id}_visit_date_to").set_value(date(2023, 1, 31))
+    at.selectbox(key=f"share_{run.id}").set_value("smoker").run()
+    at.number_input(key=f"share_{run.id}_smoker_yes").set_value(12.5)
+    at.text_input(key=f"seeds_{run.id}").set_value("4, 4")
+    at.toggle(key=f"fill_{run.id}").set_value(True)
+    at = whole(at.run())
+    downloads.clear()
+    at = whole(press(at, "Make 9 such rows"))
+    where = ("sex=female", "age=40..", "visit_date=..2023-01-31")
+    shape = Shape(where=where, share="smoker:yes=12.5%", fill_missing=True)
+    request = SampleRequest(rows=9, format="csv", escape_formulas=True, shape=shape)
+    assert asked == [(run.id, request, (4,))]
+    assert "sex=female: 300 of 700 rows that the model drew (42.86%)" in words(at)
+    with zipfile.ZipFile(io.BytesIO(downloads["clinic-visits-synthetic-epsilon-1.zip"]())) as files:
+        assert files.read("clinic-visits-synthetic-epsilon-1.csv") == b"age\n1\n"
+        assert json.loads(files.read("certificate.json"))["drawn"]["asked"]["where"] == [*where]
+        assert b"shares were set: smoker:yes=12.5%" in files.read("dictionary.csv")
+
+
+def test_seeds_that_are_no_numbers_are_refused(store, start, show):
+    run = start()
+    finish(store, run)
+    at = show("download", run=run.id)
+    at = whole(at.text_input(key=f"seeds_{run.id}").set_value("one").run())
+    assert "whole numbers" in at.error[0].value and "very rows" in words(at)
 
 
 def test_fresh_rows_that_fail_are_a_plain_error(store, start, show, monkeypatch):

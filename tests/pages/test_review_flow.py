@@ -56,6 +56,38 @@ def test_a_steward_sees_inside_and_may_look_from_outside(show, done):
     assert "Measured on a sample." not in said
 
 
+def test_rules_that_are_broken_are_declared_by_a_press(store, table, show, start):
+    report = small_report(filled=True)
+    report["broken_rules"] = [
+        {"text": "age <= cost", "columns": ["age", "cost"], "rows": 70},
+        {"text": "ward <- age", "columns": ["age", "ward"], "rows": 7},
+    ]
+    report["scores"][0] |= {"key": "impossible_rows", "value": 0.25}
+    run = start()
+    finish(store, run, report=report, outside=outside_report())
+    at = whole(show("review", run=run.id))
+    assert "25% of synthetic rows contradict what every real row keeps: age <= cost" in words(at)
+    at = whole(at.button(key=f"declare_{run.id}_0").click().run())
+    assert [rule.text for rule in store.table(table.id).schema.rules] == ["age <= cost"]
+    assert "Declared since" in words(at) and not store.attested(table.id)
+    at = whole(at.button(key=f"declare_{run.id}_1").click().run())
+    assert "'age' has no list of values" in at.error[0].value  # as it is it cannot be kept
+    assert len(store.table(table.id).schema.rules) == 1
+    outside = whole(show("review", run=run.id, view="outside"))
+    assert "contradict" not in words(outside)
+    assert f"declare_{run.id}_1" not in [one.key for one in outside.button]
+
+
+def test_a_reviewer_who_may_look_inside_is_offered_no_declaration(store, show, start, reviewer):
+    report = small_report()
+    report["broken_rules"] = [{"text": "age <= cost", "columns": ["age", "cost"], "rows": 70}]
+    run = start()
+    finish(store, run, report=report, outside=outside_report())
+    notes.set_rule(store, table_id=run.table_id, author="o", rule=Rule(inside=True))
+    at = whole(show("review", run=run.id, view="inside"))
+    assert "Declare" not in buttons(at)
+
+
 def test_a_reviewer_sees_outside_unless_the_steward_says_otherwise(store, show, done, reviewer):
     at = whole(show("review", run=done.id))
     assert "Outside view" in words(at) and "400 real rows" not in words(at)

@@ -142,8 +142,17 @@ def test_a_trained_model_writes_every_form(tmp_path: Path, monkeypatch: pytest.M
     source.write_bytes(text_file(columns, ";"))
     command = ["synth", str(source), "--model", "pearl", "--epsilon", "8", "--declare-public"]
     command += ["--seed", "1", "--device", "cpu", "--rows", "500", "--quiet"]
+    command += ["--save", str(tmp_path / "run")]
     assert main([*command, "--settings", *FEW, "--out", str(out)]) == 0
-    cells = cells_of(out, ";")
-    assert list(cells) == list(columns)
-    for form in forms:
-        assert shapes_of(form, cells[form.name]) == shapes_of(form, columns[form.name]), form.name
+    drawn = ["sample", str(tmp_path / "run"), "--rows", "500", "--seed", "1"]
+    assert main([*drawn, "--where", "integers=0..", "--out", str(tmp_path / "more.csv")]) == 0
+    for file in ("out.csv", "more.csv"):
+        cells = cells_of(tmp_path / file, ";")
+        assert list(cells) == list(columns)
+        for form in forms:
+            shapes = shapes_of(form, columns[form.name])
+            assert shapes_of(form, cells[form.name]) == shapes, (file, form.name)
+    whole = tmp_path / "whole.csv"
+    assert main([*drawn, "--fill-missing", "--out", str(whole)]) == 0
+    gaps = {"", "?", "N/A", "-99"}
+    assert [name for name, cells in cells_of(whole, ";").items() if gaps & set(cells)] == []
