@@ -9,7 +9,7 @@ import streamlit as st
 from core.runs.storage.records import RunRecord
 from core.services import declarations
 from core.table.rules import parse_rule
-from pages.parts import guard, routes, shared
+from pages.parts import guard, routes, shared, visible
 from pages.parts.plain import plain
 
 SHOWN = 8
@@ -20,7 +20,7 @@ def render(run: RunRecord, report: dict[str, Any]) -> None:
     broken = report.get("broken_rules", [])  # reports of earlier versions lack it
     if not broken or report["view"] != "inside" or not guard.steward():
         return
-    table = shared.store().table(run.table_id)
+    table = visible.table(shared.store(), run.table_id)
     declared = {rule.text for rule in table.schema.rules}
     with st.expander("Rules that every real row keeps and synthetic rows break", expanded=True):
         st.caption(
