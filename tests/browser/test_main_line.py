@@ -131,8 +131,13 @@ def test_a_killed_worker_is_shown_as_lost_resumes_and_outlives_the_server(app, p
     page.get_by_text("ended without a word").wait_for()
     page.get_by_text("spends nothing more").wait_for()
     settled(page)  # the page's last look at the live run is over
+    second = page.context.new_page()  # another tab, which nobody touches
+    second.goto(page.url)
+    second.get_by_role("button", name="Resume").wait_for()
     page.get_by_role("button", name="Resume").click()
     page.get_by_role("button", name="Pause").wait_for()
+    second.get_by_role("button", name="Pause").wait_for()
+    second.close()
     app.kill()
     assert store.run(run).state is State.RUNNING  # the worker never noticed
     app.start()
