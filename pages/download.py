@@ -11,7 +11,7 @@ from core.runs.storage import notes
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from core.services import export, reviews, runs
-from pages.parts import downloads, guard, lmdp_results, routes, shared
+from pages.parts import downloads, exposure, guard, lmdp_results, routes, shared
 from pages.parts.plain import plain
 
 Format = Literal["csv", "parquet"]
@@ -38,7 +38,7 @@ def render() -> None:
             "This table has no differential privacy. Handle it like the real one.",
             icon=":material/warning:",
         )
-    if not _hidden(run) or not _approved(run):
+    if not _hidden(run) or not exposure.seen(run) or not _approved(run):
         return
     left, right = st.columns([3, 2], gap="large")
     with left:
@@ -63,7 +63,7 @@ def _hidden(run: RunRecord) -> bool:
 
 def _approved(run: RunRecord) -> bool:
     """Whether the reviews that the steward asked for are there."""
-    waits = notes.missing(shared.store(), table_id=run.table_id, run_id=run.id)
+    waits = reviews.waits_for(shared.store(), run)
     if waits:
         st.error(f"This table waits for its review. {plain(waits)}", icon=":material/block:")
         routes.button("Go to its review", "review", run=run.id)

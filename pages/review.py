@@ -12,6 +12,7 @@ from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from core.services import reviews, runs
 from pages.parts import (
+    exposure,
     guard,
     lmdp_results,
     report_scores,
@@ -77,7 +78,7 @@ def _one(run: RunRecord, view: View) -> None:
         shared.stages(run.plan, key="stages")
     talk = review_discussion.Talk.about(run, view)
     said = len(talk.comments)
-    columns, pairs, plane, predict, exposure, discussion = st.tabs(
+    columns, pairs, plane, predict, people, discussion = st.tabs(
         [
             ":material/bar_chart: Columns",
             ":material/grid_on: Pairs",
@@ -95,11 +96,11 @@ def _one(run: RunRecord, view: View) -> None:
         _figures(talk, report, "plane")
     with predict:
         _predictions(talk, report)
-    with exposure:
+    with people:
         if view == "outside":
             st.caption("Attacks compare with real rows, so their results stay inside.")
         else:
-            report_scores.exposure(report)
+            exposure.tab(run, report)
             review_discussion.pin(talk, "exposure")
     with discussion:
         review_discussion.discussion(talk)

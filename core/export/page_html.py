@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from core.export.findings import findings
+from core.export.findings import STANDINGS, findings, standing
 from core.figures.column import column_figure, describe_column
 from core.figures.report_figure import report_figures
 
@@ -38,7 +38,9 @@ STAMPS = {
 WORDS = {
     "kept": "Kept",
     "lost": "Lost",
+    "hidden": "Hidden on purpose",
     "safe": "People",
+    "edge": "People, at the edge of chance",
     "exposed": "People are exposed",
     "unknown": "People",
 }
@@ -59,7 +61,7 @@ h2{margin-top:2.5rem;border-bottom:1px solid var(--line)}
 .card{background:var(--soft);border:1px solid var(--line);border-radius:.5rem;padding:.75rem}
 .card b{display:block;font-size:1.6rem}.card b small{display:inline;font-weight:400}
 .card small{display:block}details{font-size:.85rem;margin-top:.4rem}summary{cursor:pointer}
-li.lost b{color:#d55e00}li.exposed b{color:#d55e00}
+li.lost b,li.edge b,li.exposed b{color:#d55e00}
 .columns{display:grid;grid-template-columns:repeat(auto-fill,minmax(20rem,1fr));gap:1rem}
 figure{margin:0 0 1.5rem}figcaption{font-size:.9rem}
 .plot{width:100%}table{border-collapse:collapse;width:100%}
@@ -194,7 +196,7 @@ def _exposure(report: Report) -> str:
             f"{a['value']:.3f}",
             f"{a['baseline']:.3f}",
             f"{a['half_width']:.3f}",
-            "works" if a["exposed"] else "no better than without",
+            STANDINGS[standing(a)],
             a["meaning"],
         )
         for a in report["attacks"]

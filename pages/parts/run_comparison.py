@@ -8,6 +8,7 @@ from typing import Any
 
 import streamlit as st
 
+from core.export.findings import standing
 from core.figures.report_figure import report_figures
 from core.figures.tradeoff import tradeoff_figure, tradeoff_words
 from core.quality.metrics.noisy import words
@@ -85,7 +86,9 @@ def _table(reports: Reports, ranked: Ranking | None) -> None:
             row[BAND] = ranked.scores[run.id].half_width
             meanings |= {NOISY: NOISY_MEANING, BAND: "Half of a 95 % interval, of the noise alone."}
         if report["attacks"]:
-            row["Attacks that work"] = sum(a["exposed"] for a in report["attacks"])
+            row["Attacks that work"] = sum(
+                standing(attack) == "works" for attack in report["attacks"]
+            )
         for score in report["scores"]:
             arrow = "↑" if score["goal"] == "higher" else "↓"
             name = f"{arrow} {score['title']}"
