@@ -10,7 +10,7 @@ from core.runs.execution.launcher import SampleRequest
 from core.runs.storage import notes
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
-from core.services import export, reviews, runs
+from core.services import export, limits, reviews, runs
 from pages.parts import downloads, exposure, guard, lmdp_results, routes, shared
 from pages.parts.plain import plain
 
@@ -37,6 +37,13 @@ def render() -> None:
         st.error(
             "This table has no differential privacy. Handle it like the real one.",
             icon=":material/warning:",
+        )
+    named = limits.hidden_columns(run)
+    if named:
+        st.info(
+            f"**{plain(', '.join(named))}**: hidden on purpose, so not spread as in the real "
+            "table. Hand the data dictionary on with the table: it says so.",
+            icon=":material/visibility_off:",
         )
     if not _hidden(run) or not exposure.seen(run) or not _approved(run):
         return

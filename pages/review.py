@@ -10,7 +10,7 @@ from core.figures.report_figure import ReportFigure, report_figures
 from core.quality.report.types import View
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
-from core.services import reviews, runs
+from core.services import limits, reviews, runs
 from pages.parts import (
     exposure,
     guard,
@@ -69,6 +69,8 @@ def _one(run: RunRecord, view: View) -> None:
                 f"The comparison is not complete. {plain(run.message)}", icon=":material/warning:"
             )
             _again(run)
+    if view == "outside":
+        report_view.not_real(run)
     report_scores.summary(report)
     report_scores.scores(report)
     report_scores.boosting(report)
@@ -169,11 +171,13 @@ def _columns(talk: Talk, report: dict[str, Any]) -> None:
         if order == "worst first":
             names.sort(key=lambda name: -pictures[name]["tvd"])
     shown = shared.paged(names)  # its buttons stand above the pictures
+    hidden = limits.hidden_columns(talk.run)
     for place, name in shared.tiles(shown, border=True):
         with place:
             tvd = pictures[name]["tvd"]
             distance = "" if tvd is None else f" :gray[distance {tvd:.3f}]"
-            st.markdown(f"**{plain(name)}**{distance}")
+            badge = " :blue-badge[hidden on purpose]" if name in hidden else ""
+            st.markdown(f"**{plain(name)}**{distance}{badge}")
             report_scores.column(report, name, key=f"column_{name}")
             review_discussion.pin(talk, f"column:{name}")
 

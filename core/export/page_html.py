@@ -11,7 +11,7 @@ import base64
 import gzip
 import html
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -35,6 +35,7 @@ STAMPS = {
         "what its privacy plan paid for.",
     ),
 }
+HIDDEN = " <small>(hidden on purpose: not the real shares)</small>"
 WORDS = {
     "kept": "Kept",
     "lost": "Lost",
@@ -96,6 +97,8 @@ def page(
     *,
     claim: str = "",
     remarks: Sequence[Mapping[str, str]] = (),
+    limits: Sequence[str] = (),
+    hidden: Collection[str] = (),
 ) -> str:
     """The report as one HTML document.
 
@@ -104,6 +107,8 @@ def page(
       title: of the document.
       claim: what is claimed of the synthetic table's privacy, in a sentence.
       remarks: comments and verdicts: "author", "time", "about", "text".
+      limits: what must not be taken for real, a sentence each.
+      hidden: columns whose distribution is not the real one, on purpose.
     """
     head, text = STAMPS[report["view"]]
     stamp = f"<div class='stamp {report['view']}' role='note'><b>{head}.</b> {text}</div>"
@@ -112,11 +117,12 @@ def page(
         (
             f"<h1>{_e(title)}</h1><p>{_size(report)} {_e(claim)}</p>",
             "".join(f"<p>{_e(note)}</p>" for note in report["notes"]),
+            _limits(limits),
             _findings(report),
             _scores(report),
             _exposure(report),
             _whole(report, drawn),
-            _columns(report, drawn),
+            _columns(report, drawn, hidden),
             _utility(report),
             _remarks(remarks),
         )
@@ -151,6 +157,12 @@ def _library() -> str:
 def _size(report: Report) -> str:
     real = "" if report["view"] == "outside" else f"{report['rows_real']:,} real and "
     return f"{real}{report['rows_synthetic']:,} synthetic records."
+
+
+def _limits(limits: Sequence[str]) -> str:
+    """What nobody should take for real."""
+    rows = "".join(f"<li>{_e(one)}</li>" for one in limits)
+    return f"<h2 id='limits'>What not to take for real</h2><ul>{rows}</ul>" if rows else ""
 
 
 def _findings(report: Report) -> str:
@@ -238,11 +250,12 @@ def _whole(report: Report, drawn: dict[str, Any]) -> str:
     )
 
 
-def _columns(report: Report, drawn: dict[str, Any]) -> str:
+def _columns(report: Report, drawn: dict[str, Any], hidden: Collection[str]) -> str:
+    """Every column's picture; those that were hidden say so in their heading."""
     if not report["columns"]:
         return ""
     parts = (
-        f"<div><h3>{_e(name)}</h3>"
+        f"<div><h3>{_e(name)}{HIDDEN if name in hidden else ''}</h3>"
         + _figure(
             f"column:{name}",
             describe_column(report, name),

@@ -19,6 +19,7 @@ from core.runs.storage.artefacts import SYNTHETIC_TABLE
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
+from core.services.limits import hidden_columns
 from core.table.io.write import csv_text, write_csv
 from core.table.schema import Schema
 
@@ -37,6 +38,7 @@ VARYING = (
     "they follow, is not"
 )
 ESCAPED = "text that begins with =, +, -, @, a tab or a line break has an apostrophe in front"
+HIDDEN = "hidden on purpose: how the values are spread is not how they are spread in the real table"
 MODEL_ENDINGS = (".json", ".safetensors")  # what models save; nothing else goes into a ZIP
 
 
@@ -107,13 +109,15 @@ def model_zip(store: RunStore, run: RunRecord) -> bytes:
 def dictionary(run: RunRecord, *, escaped: bool = False) -> pd.DataFrame:
     """One row a column: name, type, what may stand in it and where that was taken from.
 
-    Where rules or persons are declared it also says what holds in every row and what does not.
+    Where rules or persons are declared it also says what holds in every row and what does not, and
+    where distributions are hidden, which.
 
     Args:
       run: whose.
       escaped: whether the file it goes with was made safe for spreadsheets; its text columns then
         say so.
     """
+    hidden = hidden_columns(run)
     return pd.DataFrame(
         [
             {
@@ -123,6 +127,7 @@ def dictionary(run: RunRecord, *, escaped: bool = False) -> pd.DataFrame:
                 "what may stand in it": declared(c).removeprefix(f"{c.name}: "),
                 "known": origin(c),
             }
+            | ({"shares": HIDDEN if c.name in hidden else ""} if hidden else {})
             | ({"in the file": ESCAPED if c.dtype in TEXT else ""} if escaped else {})
             | ({"kept": _kept(run.schema, c.name)} if run.schema.rules or run.schema.person else {})
             for c in run.schema.domain().columns

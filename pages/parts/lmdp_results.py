@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.figures import marginal_shift
 from core.runs.storage.records import RunRecord
-from core.services import reviews
+from core.services import limits, reviews
 from pages.parts import report_scores, shared
 from pages.parts.lmdp_tags import NOT_PEOPLE
 from pages.parts.plain import plain
@@ -41,7 +41,7 @@ def render(run: RunRecord, report: dict[str, Any]) -> None:
     if run.plan.protection is None:
         return
     st.subheader("Hidden distributions", anchor=False)
-    certified = {result["group"]: result for result in _certified(run) if "epsilon" in result}
+    certified = limits.paid_certificates(shared.store(), run)
     checks = {check["group"]: check for check in report.get("protection", [])}
     for group, names in run.plan.protection.groups.items():
         with st.container(border=True):
