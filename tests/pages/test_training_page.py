@@ -235,11 +235,16 @@ def test_a_run_of_another_address_can_be_opened(store, start, show):
     assert at.query_params["run"] == second.id and at.selectbox[0].value == second.id
 
 
-def test_an_old_address_is_explained(start, show):
+@pytest.mark.parametrize("name", ["training", "review", "download"])
+def test_an_old_address_shows_no_other_run(store, start, show, gone, downloads, name):
     run = start()
-    at = whole(show("training", run="0123456789"))
-    assert "deleted" in at.warning[0].value
-    assert at.query_params["run"] == run.id
+    finish(store, run, report=small_report())
+    at = whole(show(name, run="0123456789"))
+    assert "deleted" in at.warning[0].value and buttons(at) == ["Show what is there"]
+    assert at.query_params["run"] == "0123456789"
+    assert run.title not in words(at) and not downloads and not at.selectbox
+    whole(press(at, "Show what is there"))
+    assert gone == [("training", {})]
 
 
 def test_a_dead_worker_is_seen_as_lost(store, start, show):
