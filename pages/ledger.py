@@ -112,7 +112,7 @@ def _without_limit(table: TableRecord, account: Account) -> None:
         epsilon = st.number_input(
             "ε for all releases together", 0.1, 100.0, 3.0, 0.5, key=f"epsilon_{table.id}"
         )
-        if st.button("Set this limit", key=f"limit_{table.id}", type="primary"):
+        if st.button("Set this limit", key=f"limit_{table.id}"):
             with shared.change():
                 set_limit(shared.store(), table.id, epsilon=float(epsilon))
 

@@ -73,6 +73,7 @@ def render() -> None:
                 routes.go("tables", table=table.id)
             return
         _summary(table, model.card, plan)
+    with shared.way_on():
         _start(table, plan, details)
 
 
@@ -172,7 +173,7 @@ def _ledger(table: TableRecord) -> None:
 
 def _start(table: TableRecord, plan: Plan, details: run_details.RunDetails) -> None:
     """The button that spends."""
-    st.info("Nothing private has been touched yet.", icon=":material/lock_open:")
+    st.caption(":material/lock_open: Nothing private has been touched yet.", width="content")
     confirmation = ""
     if plan.budget.private:
         label = f"Train — spends ε = {plan.budget.epsilon:g} of this table's budget"

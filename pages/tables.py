@@ -140,7 +140,7 @@ def _stored() -> None:
                     "what was released cannot be taken back, and so does what these people are "
                     "recognised by."
                 )
-                if st.button("Delete for good", key=f"delete_{table.id}", type="primary"):
+                if st.button("Delete for good", key=f"delete_{table.id}"):
                     with shared.change():
                         shared.store().delete_table(table.id)
 
@@ -182,7 +182,7 @@ def _confirm(table: TableRecord) -> None:
         st.caption("The first rows, as they were read. Only you see them.")
         st.dataframe(pd.DataFrame(table.profile["preview"]), height=420)
     table_people.render(table)
-    domain_source.render(table)
+    domain_source.render(table, shared.way_on())
 
 
 def _pictures(table: TableRecord) -> None:

@@ -133,7 +133,7 @@ def _decide(run: RunRecord, view: View) -> None:
             horizontal=True,
         )
         text = st.text_area("Why, or what should change", max_chars=2_000)
-        sent = st.form_submit_button("Give this verdict", type="primary")
+        sent = st.form_submit_button("Give this verdict")
     if sent and decision is not None:
         with signed(name):
             notes.decide(

@@ -96,6 +96,11 @@ def nothing_yet(text: str, button: str, target: str) -> None:
         routes.button(button, target, primary=True)
 
 
+def way_on() -> DeltaGenerator:
+    """A bar for the page's main button, in sight however long the page is; the page's last part."""
+    return st.container(key="way_on", horizontal=True, vertical_alignment="center")
+
+
 def privacy_badge(run: RunRecord) -> None:
     """What a run claims, or that it claims nothing."""
     claim = run.guarantee or run.plan.guarantee
