@@ -14,6 +14,7 @@ from core.services.plan_advice import phase_words
 from pages.parts import (
     budget_choice,
     declared_domains,
+    first_limit,
     guard,
     lmdp_settings,
     model_choice,
@@ -73,8 +74,9 @@ def render() -> None:
                 routes.go("tables", table=table.id)
             return
         _summary(table, model.card, plan)
+        limit = first_limit.choose(table) if plan.budget.private else None
     with shared.way_on():
-        _start(table, plan, details)
+        _start(table, plan, details, limit)
 
 
 def _newest() -> TableRecord | None:
@@ -158,7 +160,7 @@ def _ledger(table: TableRecord) -> None:
     if account.limit is None or account.left is None:
         fresh = (
             f"The first one opens their account with a limit of ε {DEFAULT_LIMIT:g} for all "
-            "releases together. Another limit can be set on the Ledger page before it, not after."
+            "releases together, unless another one is set before it. It cannot be set after."
         )
         st.caption(
             f":material/receipt_long: Earlier releases about these people in the ledger: "
@@ -167,12 +169,22 @@ def _ledger(table: TableRecord) -> None:
         return
     st.caption(
         f":material/receipt_long: Limit ε {account.limit:g} for these people: "
-        f"{account.left.share:.0%} of it is left before this run."
+        f"{account.left.share:.0%} of it is left before this run, "
+        f"{account.left.words(account.delta or 1e-6)} for one release."
     )
 
 
-def _start(table: TableRecord, plan: Plan, details: run_details.RunDetails) -> None:
-    """The button that spends."""
+def _start(
+    table: TableRecord, plan: Plan, details: run_details.RunDetails, limit: float | None
+) -> None:
+    """The button that spends.
+
+    Args:
+      table: to train on.
+      plan: what it will spend.
+      details: how the run is made.
+      limit: of the account that it opens, None where there is nothing to choose.
+    """
     st.caption(":material/lock_open: Nothing private has been touched yet.", width="content")
     confirmation = ""
     if plan.budget.private:
@@ -187,10 +199,13 @@ def _start(table: TableRecord, plan: Plan, details: run_details.RunDetails) -> N
     allowed, shift_words = lmdp_settings.confirm(table, plan)
     if not allowed:
         label = "Not possible after what these people's earlier releases hide or show"
+    if limit is not None and limit < plan.guarantee.epsilon:
+        allowed, label = False, f"Not possible: the limit of ε {limit:g} is below this run's ε"
     if st.button(
         label, type="primary", icon=":material/play_arrow:", disabled=not (ready and allowed)
     ):
         with shared.plain_errors():
+            first_limit.settle(table, limit)
             run = runs.start(
                 shared.store(),
                 shared.launcher(),

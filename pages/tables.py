@@ -130,7 +130,7 @@ def _stored() -> None:
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
             st.markdown(
                 f"**{plain(table.name)}**  \n{table.n:,} rows × {len(table.columns)} columns · "
-                f"{plain(table.source)} · {table.created.astimezone():%d %b %Y %H:%M}"
+                f"{plain(table.source)} · {shared.clock(table.created)}"
             )
             if st.button("Open", key=f"open_{table.id}", icon=":material/arrow_forward:"):
                 _open(table)

@@ -242,5 +242,5 @@ def _comment(run: RunRecord, comment: Comment) -> None:
 
 
 def _when(time: datetime) -> str:
-    """A moment in the server's own time zone."""
-    return f"{time.astimezone():%d %b %Y %H:%M}"
+    """A moment in the reader's time zone."""
+    return shared.clock(time)

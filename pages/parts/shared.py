@@ -7,8 +7,10 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import chain, count
 from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -187,8 +189,21 @@ def told_apart(labels: dict[str, str]) -> dict[str, str]:
 def run_label(run: RunRecord) -> str:
     """A run in one line."""
     epsilon = "no privacy" if not run.private else f"ε {run.plan.budget.epsilon:g}"
-    when = run.created.astimezone().strftime("%d %b %H:%M")
+    when = clock(run.created, "%d %b %H:%M")
     return f"{run.title} · {epsilon} · {STATE_BADGES[run.state].label.lower()} · {when}"
+
+
+def time_zone() -> str:
+    """The name of the browser's time zone; UTC where it names none that is known here."""
+    try:
+        return ZoneInfo(st.context.timezone or "UTC").key
+    except (ZoneInfoNotFoundError, ValueError):
+        return "UTC"
+
+
+def clock(moment: datetime, form: str = "%d %b %Y %H:%M") -> str:
+    """A moment in the browser's time zone."""
+    return moment.astimezone(ZoneInfo(time_zone())).strftime(form)
 
 
 def card_of(model: str) -> Card | None:

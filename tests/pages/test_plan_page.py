@@ -7,12 +7,12 @@ import math
 import pytest
 
 from core.models.registry import cards
-from core.runs.accounts.account import set_limit
+from core.runs.accounts.account import DEFAULT_LIMIT, set_limit, table_account
 from core.runs.storage.events import State
 from core.services import planning, tables
 from core.table.sample import sample_table
 from core.table.schema import DomainSource
-from pages.parts import budget_choice
+from pages.parts import budget_choice, guard
 from tests.pages.screen import button, buttons, press, whole, words
 
 
@@ -109,6 +109,31 @@ def test_the_newest_table_is_offered_without_an_address(store, table, show):
 def test_a_limit_is_shown(store, table, show):
     set_limit(store, table.id, epsilon=3.0)
     assert "Limit ε 3 for these people" in words(whole(show("plan", table=table.id)))
+
+
+def test_the_first_plan_sets_the_limit(store, table, show, gone):
+    at = show("plan", table=table.id)
+    box = next(n for n in at.number_input if n.label.startswith("Limit ε"))
+    assert box.value == DEFAULT_LIMIT
+    at = whole(box.set_value(0.5).run())
+    label = "Not possible: the limit of ε 0.5 is below this run's ε"
+    assert button(at, label).disabled
+    next(n for n in at.number_input if n.label.startswith("Limit ε")).set_value(4.0).run()
+    whole(press(at, "Train — spends ε = 1 of this table's budget"))
+    assert table_account(store, table.id).limit == 4.0 and gone
+    at = whole(show("plan", table=table.id))
+    assert not [n for n in at.number_input if n.label.startswith("Limit ε")]
+
+
+def test_the_usual_limit_opens_with_the_release_itself(store, table, show, gone):
+    whole(press(show("plan", table=table.id), "Train — spends ε = 1 of this table's budget"))
+    assert table_account(store, table.id).limit is None  # the worker's debit opens the account
+
+
+def test_who_may_set_no_limit_is_not_asked(table, show, monkeypatch):
+    monkeypatch.setattr(guard, "sets_limits", lambda: False)
+    at = whole(show("plan", table=table.id))
+    assert not [n for n in at.number_input if n.label.startswith("Limit ε")]
 
 
 def test_earlier_runs_say_how_long_it_takes(store, table, start, show):

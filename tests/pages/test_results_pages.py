@@ -6,8 +6,11 @@ import io
 import json
 import math
 import zipfile
+from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pandas as pd
+import pytest
 
 from core.privacy.ledger.ledger import Ledger
 from core.runs.accounts.account import NO_LIMIT, set_limit, table_account
@@ -16,6 +19,7 @@ from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
 from core.services import runs, tables
 from core.table.sample import sample_table
+from pages.parts import account_view, shared
 from tests.pages.screen import buttons, finish, press, small_report, whole, words
 
 
@@ -194,14 +198,18 @@ def test_releases_and_what_is_left_are_listed(store, table, start, show):
     Ledger(store.engine).debit(table.people, run.plan, run.id)
     at = whole(show("ledger"))
     shown = at.dataframe[0].value
-    assert shown["what"].tolist() == ["account opened", "release"]
-    assert shown["ε"].tolist() == ["3", "1"] and shown["run"].tolist()[1] == run.id
+    assert shown["What"].tolist() == ["account opened", "release"]
+    assert shown["ε"].tolist() == ["3", "1"] and shown["Run"].tolist()[1] == run.title
+    assert shown["Open"].tolist()[1] == f"training?run={run.id}"
     (bar,) = at.get("progress")
-    assert (
-        bar.proto.text.startswith("Limit ε 3: ")
-        and "% of it left" in bar.proto.text
-        and 0 < bar.proto.value < 100
-    )
+    assert "% of the limit is left" in bar.proto.text and 0 < bar.proto.value < 100
+    numbers = {metric.label: metric.value for metric in at.metric}
+    assert numbers["Spent so far, added up"] == "ε 1"
+    assert numbers["Limit of all together"] == "ε 3"
+    account = table_account(store, table.id)
+    left = account.left.epsilon(account.delta)
+    assert 1.0 < left < 3.0 and numbers["Left for one more release"] == f"ε {left:.2f}"
+    assert len(at.get("vega_lite_chart")) == 1  # over time
     assert "Set this limit" not in buttons(at)
 
 
@@ -213,6 +221,51 @@ def test_without_a_limit_releases_are_recorded(store, table, start, show):
     at = whole(show("ledger"))
     assert "No limit was set" in words(at) and "Set this limit" not in buttons(at)
     assert at.dataframe[0].value["ε"].tolist() == ["no privacy"]
+    assert "had no differential privacy" in words(at) and not at.get("vega_lite_chart")
+
+
+@pytest.mark.parametrize(
+    ("state", "said"), [(State.CANCELLED, "cancelled"), (State.FAILED, "failed")]
+)
+def test_a_run_that_paid_for_nothing_is_named(store, table, start, show, state, said):
+    run = start()
+    Ledger(store.engine).debit(table.people, run.plan, run.id, limit=(10.0, 1e-5))
+    again = f"{run.id}.2"  # a second attempt pays under a key of its own
+    Ledger(store.engine).debit(table.people, run.plan, again)
+    store.set_state(run.id, state, "It ended.")
+    shown = whole(show("ledger")).dataframe[0].value
+    assert shown["Run"].tolist() == ["", run.title, run.title]
+    assert shown["What became of it"].tolist()[1:] == [f"{said}; its ε stays spent"] * 2
+
+
+def test_a_run_that_was_deleted_is_no_fault(store, table, start, show):
+    run = start()
+    Ledger(store.engine).debit(table.people, run.plan, "gone", limit=(10.0, 1e-5))
+    shown = whole(show("ledger")).dataframe[0].value
+    assert "deleted" in shown["Run"].tolist()[1] and run.title not in shown["Run"].tolist()
+
+
+def test_the_picture_over_time_ends_at_the_sum(store, table, start):
+    plan = start().plan
+    for key in ("a", "b"):
+        Ledger(store.engine).debit(table.people, plan, key, limit=(10.0, 1e-5))
+    releases = [e for e in table_account(store, table.id).entries if e.kind == "release"]
+    line = account_view.spending(releases)
+    each = releases[0].limit
+    assert line["spent"].tolist() == pytest.approx([0.0, each, each, 2 * each])
+    assert line["when"].is_monotonic_increasing
+
+
+def test_times_are_the_readers_own(monkeypatch):
+    noon = datetime(2026, 7, 1, 12, tzinfo=UTC)
+    for zone, said in (
+        ("Asia/Tokyo", "01 Jul 2026 21:00"),
+        ("Nowhere/Land", "01 Jul 2026 12:00"),
+        ("../etc", "01 Jul 2026 12:00"),
+        (None, "01 Jul 2026 12:00"),
+    ):
+        monkeypatch.setattr(shared.st, "context", SimpleNamespace(timezone=zone))
+        assert shared.clock(noon) == said
 
 
 def test_limits_of_several_tables_stand_side_by_side(store, table, show):
