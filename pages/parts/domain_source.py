@@ -10,8 +10,8 @@ from core.privacy.plan import Plan
 from core.runs.storage.records import TableRecord
 from core.services import purchases
 from core.table.buying import unbought
-from core.table.schema import Schema
-from pages.parts import routes, schema_editor, shared
+from core.table.schema import Schema, SchemaError
+from pages.parts import grid_refusals, routes, schema_editor, shared
 from pages.parts.plain import plain
 
 WAYS = {
@@ -32,6 +32,10 @@ def render(table: TableRecord, bar: DeltaGenerator) -> None:
       bar: of the page's main button.
     """
     with st.container(border=True), shared.plain_errors():
+        if grid_refusals.standing(table):
+            st.caption("An edit above was refused. Correct it, or leave it as it was, to go on.")
+            bar.button("Plan a synthetic table", type="primary", disabled=True)
+            return
         schema = purchases.to_buy(shared.store(), table)
         names = unbought(schema).names
         if not names:
@@ -126,11 +130,21 @@ def _declare(table: TableRecord, bar: DeltaGenerator) -> None:
         "Plan a synthetic table",
         type="primary",
         icon=":material/arrow_forward:",
-        disabled=not confirmed,
+        disabled=not confirmed or _undeclared(table),
     ):
         _plan(table)
     if not confirmed:
         bar.caption("Tick the box to go on.", width="content")
+
+
+def _undeclared(table: TableRecord) -> bool:
+    """Whether no plan can be made of the schema as it is; the page then says why."""
+    try:
+        table.schema.domain()
+    except SchemaError as error:
+        st.error(plain(error), icon=":material/error:")
+        return True
+    return False
 
 
 def _plan(table: TableRecord) -> None:
