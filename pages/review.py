@@ -26,6 +26,14 @@ from pages.parts.plain import plain
 from pages.parts.review_discussion import Talk
 
 ONE, SEVERAL = "One run", "Compare runs"
+TABS = {
+    "columns": ":material/bar_chart: Columns",
+    "pairs": ":material/grid_on: Pairs",
+    "plane": ":material/scatter_plot: The whole table",
+    "predictions": ":material/online_prediction: Predictions",
+    "exposure": ":material/person_search: Exposure",
+    "discussion": ":material/forum: Discussion",
+}
 
 
 def render() -> None:
@@ -76,36 +84,42 @@ def _one(run: RunRecord, view: View) -> None:
     report_scores.boosting(report)
     if view == "inside":
         lmdp_results.render(run, report)
-    with st.expander("How this table was made", icon=":material/account_tree:"):
-        shared.stages(run.plan, key="stages")
+    made = st.expander(
+        "How this table was made", icon=":material/account_tree:", key="made", on_change="rerun"
+    )
+    if made.open:
+        with made:
+            shared.stages(run.plan, key="stages")
+    _tabs(run, report, view)
+
+
+def _tabs(run: RunRecord, report: dict[str, Any], view: View) -> None:
+    """The parts of the comparison; only the open one is made, since drawing takes the time."""
     talk = review_discussion.Talk.about(run, view)
-    said = len(talk.comments)
     columns, pairs, plane, predict, people, discussion = st.tabs(
-        [
-            ":material/bar_chart: Columns",
-            ":material/grid_on: Pairs",
-            ":material/scatter_plot: The whole table",
-            ":material/online_prediction: Predictions",
-            ":material/person_search: Exposure",
-            f":material/forum: Discussion{f' ({said})' if said else ''}",
-        ]
+        list(TABS.values()), key="tab", on_change="rerun"
     )
     with columns:
-        _columns(talk, report)
+        if columns.open:
+            _columns(talk, report)
     with pairs:
-        _figures(talk, report, "pairs")
+        if pairs.open:
+            _figures(talk, report, "pairs")
     with plane:
-        _figures(talk, report, "plane")
+        if plane.open:
+            _figures(talk, report, "plane")
     with predict:
-        _predictions(talk, report)
+        if predict.open:
+            _predictions(talk, report)
     with people:
-        if view == "outside":
+        if people.open and view == "outside":
             st.caption("Attacks compare with real rows, so their results stay inside.")
-        else:
+        elif people.open:
             exposure.tab(run, report)
             review_discussion.pin(talk, "exposure")
     with discussion:
-        review_discussion.discussion(talk)
+        if discussion.open:
+            review_discussion.discussion(talk)
 
 
 def _waiting(run: RunRecord) -> None:

@@ -31,6 +31,13 @@ from pages.parts import (
 )
 from pages.parts.plain import plain
 
+TABS = {
+    "columns": ":material/edit_note: Columns",
+    "people": ":material/groups: People and rules",
+    "tags": ":material/visibility_off: Hidden distributions",
+    "pictures": ":material/bar_chart: Pictures",
+    "rows": ":material/table_rows: Rows",
+}
 ENOUGH_TO_SPARE = 2_000  # rows from which a tenth is kept out unless the steward says otherwise
 
 
@@ -160,13 +167,9 @@ def _confirm(table: TableRecord) -> None:
             st.rerun()
         table_access.render(table)
     columns, people, tags, pictures, rows = st.tabs(
-        [
-            ":material/edit_note: Columns",
-            ":material/groups: People and rules",
-            ":material/visibility_off: Hidden distributions",
-            ":material/bar_chart: Pictures",
-            ":material/table_rows: Rows",
-        ]
+        list(TABS.values()),
+        key="tab",
+        on_change="rerun",  # pictures are drawn once their tab is open
     )
     with columns:
         schema_editor.render(table)
@@ -175,9 +178,11 @@ def _confirm(table: TableRecord) -> None:
         st.divider()
         declared_rules.render(table)
     with tags:
-        lmdp_tags.render(table)
+        if tags.open:
+            lmdp_tags.render(table)
     with pictures:
-        _pictures(table)
+        if pictures.open:
+            _pictures(table)
     with rows:
         st.caption("The first rows, as they were read. Only you see them.")
         st.dataframe(pd.DataFrame(table.profile["preview"]), height=420)

@@ -108,17 +108,21 @@ def finished(store: RunStore, table_id: str, frame: pd.DataFrame, number: int) -
     return store.run(run.id)
 
 
-def visit(page: Page, address: str) -> None:
-    """Open a page, and every tab and fold of it."""
+def visit(page: Page, address: str) -> str:
+    """Open a page, and every tab and fold of it; what could be read there."""
     page.goto(address)
     page.get_by_role("heading").first.wait_for()
     settled(page)
+    seen = page.locator("body").inner_text()
     for tab in page.get_by_role("tab").all():
         tab.click()
+        settled(page)  # what a tab holds is made when it is opened
+        seen += page.locator("body").inner_text()
     for fold in page.locator("details:not([open]) > summary").all():
         if fold.is_visible():
             fold.click()
     settled(page)
+    return seen + page.locator("body").inner_text()
 
 
 @pytest.fixture(scope="module")
@@ -144,9 +148,8 @@ def test_no_page_asks_anybody_else_and_text_of_people_is_text(app, page, run):
         f"download?run={run.id}",
         "ledger",
     ):
-        visit(page, f"{app.url}/{place}")
+        seen += visit(page, f"{app.url}/{place}").replace("\u2060", "")
         assert page.locator(f"[src*='{ELSEWHERE}'], [href*='{ELSEWHERE}']").count() == 0, place
-        seen += page.locator("body").inner_text().replace("\u2060", "")
     for link in ("Tables", "Plan", "Review"):  # a click changes the page without loading it
         page.get_by_role("link", name=link, exact=True).click()
         settled(page)

@@ -8,7 +8,7 @@ from core.runs.storage import notes
 from core.runs.storage.inside_views import viewed_runs
 from core.runs.storage.notes import Decision
 from core.services import reviews
-from tests.pages.screen import buttons, finish, press, small_report, whole, words
+from tests.pages.screen import buttons, each_tab, finish, in_tab, press, small_report, whole, words
 from tests.pages.test_review_flow import outside_report
 
 WORKS, EDGE, NONE = 0.3, 0.11, 0.0  # lead over strangers, where the 99 % interval is ± 0.1
@@ -35,7 +35,7 @@ def attacked(store, run, lead, **more):
 )
 def test_review_says_how_sure_it_is_and_what_to_do(store, start, show, gone, lead, said):
     run = attacked(store, start(), lead)
-    at = whole(show("review", run=run.id))
+    at = in_tab(show("review", run=run.id), "Exposure")
     assert said in words(at)
     assert ("What to do" in words(at)) == (lead != NONE)
     assert ("Someone may be exposed" in words(at)) == (lead == WORKS)
@@ -84,6 +84,6 @@ def test_a_run_to_be_chosen_by_noisy_scores_is_looked_at_on_request(
 
 def test_from_outside_nobody_learns_that_an_alarm_stands(store, start, show):
     run = attacked(store, start(), WORKS, outside=outside_report())
-    at = whole(show("review", run=run.id, view="outside"))
-    assert "exposed" not in words(at) and "Download waits" not in words(at)
-    assert "Download waits" in words(whole(show("review", run=run.id)))
+    for at in each_tab(show("review", run=run.id, view="outside")):
+        assert "exposed" not in words(at) and "Download waits" not in words(at)
+    assert "Download waits" in words(in_tab(show("review", run=run.id), "Discussion"))

@@ -11,7 +11,7 @@ from core.runs.storage.records import TableRecord
 from core.services import export, limits, tables
 from core.table.schema import SchemaError
 from pages.parts import report_view
-from tests.pages.screen import finish, small_report, whole, words
+from tests.pages.screen import finish, in_tab, small_report, whole, words
 from tests.pages.test_review_flow import outside_report
 
 
@@ -23,7 +23,7 @@ def tagged(store, table) -> TableRecord:
 
 
 def test_tags_are_kept_in_groups_and_pictured(store, table, show):
-    at = whole(show("tables", table=table.id))
+    at = in_tab(show("tables", table=table.id), "Hidden distributions")
     assert "Nothing is tagged" in words(at)
     assert "does not protect people" in words(at)
     key = f"tags_{table.id}_{abs(hash(table.schema.model_dump_json()))}"

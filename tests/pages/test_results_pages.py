@@ -20,7 +20,7 @@ from core.runs.storage.events import State
 from core.services import runs, tables
 from core.table.sample import sample_table
 from pages.parts import account_view, shared
-from tests.pages.screen import buttons, finish, press, small_report, whole, words
+from tests.pages.screen import buttons, each_tab, finish, in_tab, press, small_report, whole, words
 
 
 def drawn(at):
@@ -34,22 +34,34 @@ def drawn(at):
 def test_a_full_report_is_drawn_and_described(store, start, show):
     run = start()
     finish(store, run, report=small_report(filled=True))
-    at = whole(show("review", run=run.id))
-    charts = drawn(at)
+    charts, said, tables = [], "", []
+    for at in each_tab(show("review", run=run.id)):
+        charts += drawn(at)
+        said += words(at)
+        tables += [f.value["synthetic"].tolist() for f in at.dataframe if "synthetic" in f.value]
     assert len(charts) == 5  # a column, pairs, plane, probability, prediction
     assert all(chart.proto.alt for chart in charts)
-    said = words(at)
     assert "Not compared yet" not in said and "Measured on a sample." in said
     assert "do not share" in said and "400 real rows against 300 synthetic rows" in said
-    found = [frame.value for frame in at.dataframe if "synthetic" in frame.value]
-    assert [frame["synthetic"].tolist() for frame in found] == [[0.7]]
+    assert tables == [[0.7]]
+
+
+def test_figures_are_drawn_when_their_tab_is_open(store, start, show):
+    run = start()
+    finish(store, run, report=small_report(filled=True))
+    at = whole(show("review", run=run.id))
+    assert [chart.key for chart in at.get("plotly_chart")] == ["column_c0"]
+    at = in_tab(at, "Pairs")
+    assert [chart.key for chart in at.get("plotly_chart")] == ["pairs"]
 
 
 def test_the_review_tells_how_the_table_was_made(store, start, show):
     run = start()
     finish(store, run, report=small_report())
-    at = whole(show("review", run=run.id))
+    at = show("review", run=run.id)
     assert "How this table was made" in [box.label for box in at.expander]
+    at.session_state["made"] = True
+    assert "stages" in [chart.key for chart in whole(at.run()).get("plotly_chart")]
 
 
 def test_a_column_without_a_synthetic_score_breaks_nothing(store, start, show):
@@ -58,8 +70,10 @@ def test_a_column_without_a_synthetic_score_breaks_nothing(store, start, show):
     report = small_report(filled=True)
     report["dimension_prediction"] = report["dimension_prediction"][1:]
     finish(store, run, report=report)
-    at = whole(show("review", run=run.id))
-    assert len(drawn(at)) == 4 and "nothing to compare" in words(at)
+    charts, said = 0, ""
+    for at in each_tab(show("review", run=run.id)):
+        charts, said = charts + len(drawn(at)), said + words(at)
+    assert charts == 4 and "nothing to compare" in said
 
 
 def test_a_partial_report_shows_what_is_there(store, start, show):
