@@ -11,7 +11,7 @@ from core.runs.storage import notes
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from core.services import export, limits, reviews, runs
-from pages.parts import downloads, exposure, guard, lmdp_results, routes, shared
+from pages.parts import downloads, exposure, glossary, guard, lmdp_results, routes, shared
 from pages.parts.plain import plain
 
 Format = Literal["csv", "parquet"]
@@ -197,12 +197,17 @@ def _certificate(run: RunRecord, certificate: dict[str, Any]) -> None:
         st.markdown("**No differential privacy is claimed.**")
     else:
         st.markdown(
-            f"This table satisfies **(ε = {claim.epsilon:.3f}, δ = {claim.delta:.1e})** "
-            f"differential privacy under zero-out, ε = {claim.epsilon_replace:.3f} under "
-            f"replace-one. Accounting: {claim.method}."
+            f"This table satisfies differential privacy with **ε = {claim.epsilon:.3f}** and "
+            f"**δ = {claim.delta:.1e}**.",
+            help=glossary.entry("ε", "δ"),
         )
-        st.caption(plain(certificate.get("relation", "")))
         with st.popover("Conditions", icon=":material/checklist:"):
+            st.markdown(f"- Neighbouring tables: {plain(certificate.get('relation', ''))}")
+            st.markdown(
+                f"- Counted as replace-one, ε = {claim.epsilon_replace:.3f}. Accounting: "
+                f"{claim.method}.",
+                help=glossary.entry("replace-one", "PLD"),
+            )
             for condition in certificate.get("conditions", claim.conditions):
                 st.markdown(f"- {plain(condition)}")
 

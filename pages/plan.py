@@ -15,6 +15,7 @@ from pages.parts import (
     budget_choice,
     declared_domains,
     first_limit,
+    glossary,
     guard,
     lmdp_settings,
     model_choice,
@@ -114,6 +115,12 @@ def _summary(table: TableRecord, card: Card, plan: Plan) -> None:
     )
     shared.stages(plan, key="stages")
     with st.expander("What is released, in words", icon=":material/list:"):
+        if plan.guarantee.private:
+            replaced = plan.guarantee.epsilon_replace
+            st.caption(
+                f"Counted as replace-one the same run has ε = {replaced:.2f}.",
+                help=glossary.entry("zero-out", "replace-one"),
+            )
         for phase in plan.phases:
             st.markdown(f"**{phase.title}** — {plain(phase.what)} {phase_words(phase, plan)}")
     if any(not stage.private for stage in card.stages) and "steps" in plan.settings:
@@ -137,18 +144,9 @@ def _numbers(plan: Plan) -> None:
     if not claim.private:
         shared.NOT_PRIVATE.show()
         return
-    one, two, three = st.columns(3)
-    one.metric(
-        "ε",
-        f"{claim.epsilon:.2f}",
-        help="Zero-out: one record contributes nothing. Lower is safer.",
-    )
-    two.metric(
-        "ε, replace-one",
-        f"{claim.epsilon_replace:.2f}",
-        help="The same run, when neighbours differ by swapping one record for any other.",
-    )
-    three.metric("δ", f"{claim.delta:.0e}", help="Chance that the promise fails altogether.")
+    one, two = st.columns(2)
+    one.metric("ε", f"{claim.epsilon:.2f}", help=glossary.entry("ε", "zero-out"))
+    two.metric("δ", f"{claim.delta:.0e}", help=glossary.entry("δ"))
     if plan.unit is not None:
         st.caption(f":material/person: This holds {plan.unit.words}.")
 

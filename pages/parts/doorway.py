@@ -52,6 +52,7 @@ GONE = (
 )
 
 
+SERVED = {"media", "static", "_stcore", "component", "app", "auth", "oauth2callback"}
 NOWHERE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Facsimile</title>
 <meta name="viewport" content="width=device-width,initial-scale=1">
 <style>:root{color-scheme:light dark}body{font:16px/1.5 sans-serif;margin:12vh auto;max-width:36rem;
@@ -85,7 +86,7 @@ class Addresses:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] != "http" or _a_page(scope["path"]):
+        if scope["type"] != "http" or _served(scope["path"]):
             await self.app(scope, receive, send)
             return
         nowhere = False
@@ -105,9 +106,10 @@ class Addresses:
         await self.app(scope, receive, or_say_so)
 
 
-def _a_page(path: str) -> bool:
-    """Whether a path is the first page's or one of `routes.ROUTES`."""
-    return path.strip("/").removeprefix(_base()).strip("/") in {"", *routes.ROUTES}
+def _served(path: str) -> bool:
+    """Whether a path is a page's, or under one of Streamlit's own folders, which may hold HTML."""
+    below = path.strip("/").removeprefix(_base()).strip("/")
+    return below in {"", *routes.ROUTES} or below.split("/")[0] in SERVED
 
 
 def _base() -> str:

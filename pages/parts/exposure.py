@@ -14,7 +14,7 @@ from core.export.findings import STANDINGS, standing
 from core.runs.storage.inside_views import record_view, viewed_runs
 from core.runs.storage.records import RunRecord
 from core.services import reviews
-from pages.parts import guard, report_scores, review_discussion, routes, shared
+from pages.parts import glossary, guard, report_scores, review_discussion, routes, shared
 
 NEXT = (
     "**What to do.** Train again with a lower ε on Plan: each person then leaves less of a trace. "
@@ -41,7 +41,7 @@ def tab(run: RunRecord, report: dict[str, Any]) -> None:
             "On the table": attack["value"],
             "Baseline": attack["baseline"],
             "±": attack["half_width"],
-            "Unit": attack["unit"],
+            "Unit": glossary.PLAIN_UNITS.get(attack["unit"], attack["unit"]),
             "Verdict": STANDINGS[standing(attack)],
             "What it is": attack["meaning"],
         }

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.export.findings import boosting_words, findings
 from core.figures.column import column_figure, describe_column
-from pages.parts import shared
+from pages.parts import glossary, shared
 from pages.parts.plain import plain
 
 HEADLINES = ("tvd_1way", "tvd_2way", "wscore_pca", "tstr_auroc", "tstr_r2", "prediction_gap")
@@ -75,7 +75,7 @@ def boosting(report: dict[str, Any]) -> None:
     with st.expander("Before and after boosting", icon=":material/compare_arrows:", expanded=True):
         rows = [
             {
-                "Score": score["title"],
+                "Score": glossary.title(score),
                 "Before": score["before"],
                 "After": score["value"],
                 "Real data": score["ceiling"],
@@ -103,12 +103,12 @@ def _score(score: dict[str, Any]) -> None:
     unit = f" {score['unit']}" if score["unit"] else ""
     band = f" ± {score['half_width']:.3f}" if score.get("half_width") else ""
     st.metric(
-        score["title"],
+        glossary.title(score),
         "—" if value is None else f"{value:.3f}{band}{unit}",
         delta=f"{score['goal']} is closer{real}",
         delta_color="off",
         delta_arrow="off",
-        help=f"{score['meaning']} Range {score['low']:g} to {score['high']:g}. "
+        help=f"{score['title']}. {score['meaning']} Range {score['low']:g} to {score['high']:g}. "
         f"{plain(score['note'])} Source: {score['source']}",
         border=True,
     )

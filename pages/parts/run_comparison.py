@@ -20,7 +20,15 @@ from core.runs.storage.notes import Decision
 from core.runs.storage.records import RunRecord
 from core.services import reviews
 from core.services.reviews import Ranking
-from pages.parts import guard, report_scores, report_view, review_discussion, shared, visible
+from pages.parts import (
+    glossary,
+    guard,
+    report_scores,
+    report_view,
+    review_discussion,
+    shared,
+    visible,
+)
 from pages.parts.plain import plain
 
 NOISY, BAND = "↓ Noisy score", "± (noise)"
@@ -109,7 +117,7 @@ def _epsilon(run: RunRecord) -> float:
 
 
 def _curve(reports: Reports) -> None:
-    titles = {s["key"]: s["title"] for _, report in reports for s in report["scores"]}
+    titles = {s["key"]: glossary.title(s) for _, report in reports for s in report["scores"]}
     if not titles:
         return
     st.subheader("What ε bought", anchor=False)

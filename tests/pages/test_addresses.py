@@ -45,7 +45,8 @@ def test_an_address_of_no_page_says_so(path):
 
 def test_files_and_refusals_pass():
     assert answer("/static/x.js", "text/javascript") == (200, "the server's own")
-    assert answer("/media/x", "text/html", 404) == (404, "the server's own")
+    assert answer("/media/report.html") == (200, "the server's own")  # a report to take along
+    assert answer("/nonsense", status=500) == (500, "the server's own")
 
 
 def test_the_way_back_leads_to_where_the_server_lies(monkeypatch):
