@@ -73,7 +73,7 @@ def _approved(run: RunRecord) -> bool:
     waits = reviews.waits_for(shared.store(), run)
     if waits:
         st.error(f"This table waits for its review. {plain(waits)}", icon=":material/block:")
-        routes.button("Go to its review", "review", run=run.id)
+        routes.button("Go to its review", "review", primary=True, run=run.id)
     picked = notes.picked(shared.store(), run.table_id)
     if picked is not None and picked[0] != run.id:
         st.info(

@@ -25,6 +25,7 @@ from pages.parts import (
 from pages.parts.plain import plain
 from pages.parts.review_discussion import Talk
 
+FIRST = 6  # pictures of columns at a time: a browser takes longest for drawing them
 ONE, SEVERAL = "One run", "Compare runs"
 TABS = {
     "columns": ":material/bar_chart: Columns",
@@ -184,7 +185,7 @@ def _columns(talk: Talk, report: dict[str, Any]) -> None:
         )
         if order == "worst first":
             names.sort(key=lambda name: -pictures[name]["tvd"])
-    shown = shared.paged(names)  # its buttons stand above the pictures
+    shown = shared.paged(names, FIRST)  # its buttons stand above the pictures
     hidden = limits.hidden_columns(talk.run)
     for place, name in shared.tiles(shown, border=True):
         with place:
@@ -205,10 +206,15 @@ def _predictions(talk: Talk, report: dict[str, Any]) -> None:
     dropped = [p for p in report["dimension_prediction"] if not p["predictable"]]
     if not dropped:
         return
-    with st.expander(
+    unpredicted = st.expander(
         f"{len(dropped)} columns that even real rows do not predict",
         icon=":material/filter_alt_off:",
-    ):
+        key="unpredicted",
+        on_change="rerun",
+    )
+    with unpredicted:
+        if not unpredicted.open:
+            return
         st.caption("They are left out of the gap. Their shares are all there is to compare.")
         for place, point in shared.tiles(dropped):
             with place:

@@ -124,7 +124,7 @@ def _row(entry: Entry, runs: Runs) -> dict[str, object]:
         "Confirmed in words": entry.words,
     }
     if guard.steward():
-        row["Open"] = None if run is None else f"training?run={run.id}"
+        row["Open"] = "" if run is None else f"training?run={run.id}"
     return row
 
 

@@ -71,7 +71,15 @@ def _group(
         )
     if paid is not None:
         st.caption(plain(marginal_shift.certificate_words(paid)))
-    with st.expander("Real and released, one above the other", icon=":material/stacked_bar_chart:"):
+    beside = st.expander(
+        "Real and released, one above the other",
+        icon=":material/stacked_bar_chart:",
+        key=f"beside_{group}",
+        on_change="rerun",  # drawn once it is open
+    )
+    with beside:
+        if not beside.open:
+            return
         shown = [name for name in names if name in report["columns"]]
         for place, name in shared.tiles(shown):
             with place:

@@ -97,11 +97,11 @@ def test_a_comparison_that_stopped_can_be_finished_for_free(store, start, show):
     assert store.run(run.id).state is State.DONE
 
 
-def test_columns_come_nine_at_a_time_worst_first_on_request(store, start, show):
+def test_columns_come_six_at_a_time_worst_first_on_request(store, start, show):
     run = start()
     finish(store, run, report=small_report(columns=12))
     at = whole(show("review", run=run.id))
-    assert len(drawn(at)) == 9
+    assert len(drawn(at)) == 6
     names = [m.value for m in at.markdown if ":gray[distance" in m.value]
     assert names[0].startswith("**c0**")
     order = next(g for g in at.segmented_control if g.label == "Order")
