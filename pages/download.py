@@ -11,8 +11,18 @@ from core.runs.execution.launcher import SampleRequest
 from core.runs.storage import notes
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
-from core.services import export, recipe, reviews, runs
-from pages.parts import downloads, guard, lmdp_results, routes, shaped_rows, shared, shown_code
+from core.services import export, limits, recipe, reviews, runs
+from pages.parts import (
+    downloads,
+    exposure,
+    glossary,
+    guard,
+    lmdp_results,
+    routes,
+    shaped_rows,
+    shared,
+    shown_code,
+)
 from pages.parts.plain import plain
 
 Format = Literal["csv", "parquet"]
@@ -39,7 +49,14 @@ def render() -> None:
             "This table has no differential privacy. Handle it like the real one.",
             icon=":material/warning:",
         )
-    if not _hidden(run) or not _approved(run):
+    named = limits.hidden_columns(run)
+    if named:
+        st.info(
+            f"**{plain(', '.join(named))}**: hidden on purpose, so not spread as in the real "
+            "table. Hand the data dictionary on with the table: it says so.",
+            icon=":material/visibility_off:",
+        )
+    if not _hidden(run) or not exposure.seen(run) or not _approved(run):
         return
     left, right = st.columns([3, 2], gap="large")
     with left:
@@ -65,10 +82,10 @@ def _hidden(run: RunRecord) -> bool:
 
 def _approved(run: RunRecord) -> bool:
     """Whether the reviews that the steward asked for are there."""
-    waits = notes.missing(shared.store(), table_id=run.table_id, run_id=run.id)
+    waits = reviews.waits_for(shared.store(), run)
     if waits:
         st.error(f"This table waits for its review. {plain(waits)}", icon=":material/block:")
-        routes.button("Go to its review", "review", run=run.id)
+        routes.button("Go to its review", "review", primary=True, run=run.id)
     picked = notes.picked(shared.store(), run.table_id)
     if picked is not None and picked[0] != run.id:
         st.info(
@@ -207,12 +224,17 @@ def _certificate(run: RunRecord, certificate: dict[str, Any]) -> None:
         st.markdown("**No differential privacy is claimed.**")
     else:
         st.markdown(
-            f"This table satisfies **(ε = {claim.epsilon:.3f}, δ = {claim.delta:.1e})** "
-            f"differential privacy under zero-out, ε = {claim.epsilon_replace:.3f} under "
-            f"replace-one. Accounting: {claim.method}."
+            f"This table satisfies differential privacy with **ε = {claim.epsilon:.3f}** and "
+            f"**δ = {claim.delta:.1e}**.",
+            help=glossary.entry("ε", "δ"),
         )
-        st.caption(plain(certificate.get("relation", "")))
         with st.popover("Conditions", icon=":material/checklist:"):
+            st.markdown(f"- Neighbouring tables: {plain(certificate.get('relation', ''))}")
+            st.markdown(
+                f"- Counted as replace-one, ε = {claim.epsilon_replace:.3f}. Accounting: "
+                f"{claim.method}.",
+                help=glossary.entry("replace-one", "PLD"),
+            )
             for condition in certificate.get("conditions", claim.conditions):
                 st.markdown(f"- {plain(condition)}")
 

@@ -18,12 +18,11 @@ from core.quality.report.types import ReleasedHistograms
 from core.runs.execution.job import Job
 from core.runs.execution.pipeline import Outcome
 from core.runs.execution.review_histograms import HISTOGRAMS
-from core.runs.storage import notes
 from core.runs.storage.artefacts import PRIVACY_CERTIFICATE, load_json
 from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace, private_folder
-from core.services.reviews import privacy_certificate
+from core.services.reviews import privacy_certificate, waits_for
 from core.table.form import Delimiter
 from core.table.layout.layout import Layout
 from core.table.schema import Domain, Schema, SchemaColumn
@@ -156,7 +155,7 @@ def _stored(store: RunStore, run_id: str) -> TrainedModel:
     artefacts = store.artefacts(run.id)
     if run.state is not State.DONE or not artefacts.exists(MODEL):
         raise CommandError(f"run {run.id} is {run.state.value}; rows can be drawn once it is done")
-    waits = notes.missing(store, table_id=run.table_id, run_id=run.id)
+    waits = waits_for(store, run)
     if waits:
         raise CommandError(f"run {run.id} waits for its review: {waits}")
     certificate = privacy_certificate(store, run.id) or {}

@@ -44,6 +44,7 @@ VARYING = (
     "they follow, is not"
 )
 ESCAPED = "text that begins with =, +, -, @, a tab or a line break has an apostrophe in front"
+HIDDEN = "hidden on purpose: how the values are spread is not how they are spread in the real table"
 MODEL_ENDINGS = (".json", ".safetensors")  # what models save; nothing else goes into a ZIP
 
 
@@ -125,7 +126,7 @@ def domain_dictionary(
     """One row a column: name, type, what may stand in it and where that was taken from.
 
     Where rules or persons are declared it also says what holds in every row and what does not, and
-    where cells are not written plainly, how.
+    where cells are not written plainly, how, and where distributions are hidden, which.
 
     Args:
       domain: of the table.
@@ -135,6 +136,7 @@ def domain_dictionary(
     """
     asked = {} if shape is None else asked_words(shape, domain)
     formed = any(_written(c) for c in domain.columns)
+    hidden = {name for names in domain.sensitive.values() for name in names}
     return pd.DataFrame(
         [
             {
@@ -145,6 +147,7 @@ def domain_dictionary(
                 "known": origin(c),
             }
             | ({"written": _written(c)} if formed else {})
+            | ({"shares": HIDDEN if c.name in hidden else ""} if hidden else {})
             | ({"in the file": ESCAPED if c.dtype in TEXT else ""} if escaped else {})
             | ({"kept": _kept(domain, c.name)} if domain.rules or domain.person else {})
             | ({"asked for": asked.get(c.name, "")} if asked else {})

@@ -18,13 +18,13 @@ from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.table.categories import count_labels, merged_below
 from core.table.column import refusal
-from core.table.form import FileForm
+from core.table.form import FileForm, Form
 from core.table.grid import as_kind, schema_of, with_categories, with_list
 from core.table.infer import infer_column, infer_schema
 from core.table.misfits import misfit_words
 from core.table.profile import ColumnProfile, profile
 from core.table.rare import danger
-from core.table.schema import Kind, Provenance, Schema, SchemaColumn, SchemaError
+from core.table.schema import DomainSource, Kind, Provenance, Schema, SchemaColumn, SchemaError
 from core.table.surrogates import check_room
 
 __all__ = [
@@ -97,13 +97,20 @@ def confirm_schema(store: RunStore, table_id: str, schema: Schema) -> TableRecor
     return store.save_schema(table_id, schema, profile=counted)
 
 
-def change_grid(store: RunStore, table: TableRecord, grid: pd.DataFrame) -> TableRecord:
+def change_grid(
+    store: RunStore,
+    table: TableRecord,
+    grid: pd.DataFrame,
+    earlier: Mapping[tuple[str, Kind], SchemaColumn] | None = None,
+) -> TableRecord:
     """Keep the edited grid; kinds that changed get a fresh domain and picture.
 
     Args:
       store: where.
       table: whose columns.
       grid: as `core.table.grid` shows it, one row a column.
+      earlier: columns as they were declared, by name and kind: a kind that comes back brings its
+        declaration along instead of a fresh one.
 
     Raises:
       SchemaError: a cell is wrong; nothing was kept.
@@ -118,7 +125,12 @@ def change_grid(store: RunStore, table: TableRecord, grid: pd.DataFrame) -> Tabl
         frame = store.load_frame(table.id)
         schema = table.schema
         for name, kind in changed.items():
-            schema = schema.replace(as_kind(frame[name], schema[name], kind))
+            before = (earlier or {}).get((name, kind))
+            schema = schema.replace(
+                as_kind(frame[name], schema[name], kind)
+                if before is None
+                else _as_before(before, schema[name])
+            )
         return confirm_schema(store, table.id, _with_roles(schema))
     schema = _with_roles(schema_of(grid, table.schema))
     if schema == table.schema:
@@ -133,6 +145,16 @@ def change_grid(store: RunStore, table: TableRecord, grid: pd.DataFrame) -> Tabl
     if scales:  # pictures are drawn on the column's scale
         return confirm_schema(store, table.id, schema)
     return _recounted(store, table, schema)
+
+
+def _as_before(before: SchemaColumn, now: SchemaColumn) -> SchemaColumn:
+    """A column's earlier declaration, with what was decided since whatever its kind."""
+    absent = "" if now.form is None else now.form.absent
+    form = (before.form or Form()).model_copy(update={"absent": absent})
+    since: dict[str, object] = {"missing": now.missing, "form": None if form == Form() else form}
+    if DomainSource.BOUGHT not in (before.source, now.source):
+        since["source"] = now.source
+    return before.model_copy(update=since)
 
 
 def _recoded(series: pd.Series[Any], column: SchemaColumn, before: SchemaColumn) -> SchemaColumn:

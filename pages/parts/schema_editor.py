@@ -13,7 +13,7 @@ from core.services import tables
 from core.table.grid import grid_of
 from core.table.holdout import SHARES
 from core.table.schema import Column, Kind
-from pages.parts import category_lists, declared_domains, shared
+from pages.parts import category_lists, declared_domains, grid_refusals, shared
 from pages.parts.plain import plain
 
 COLUMNS = {
@@ -93,8 +93,8 @@ def render(table: TableRecord) -> None:
     grid = grid_of(table.schema, tables.rare_words(table))
     edited = edited_grid(table, grid, "grid", COLUMNS)
     if edited is not None:
-        with shared.change():
-            tables.change_grid(shared.store(), table, edited)
+        grid_refusals.keep(table, grid, edited)
+    grid_refusals.show(table)
     _doubts(table)
     listed = [c for c in table.schema.columns if c.kind.listed and c.modelled]
     if listed:
@@ -152,7 +152,10 @@ def _doubts(table: TableRecord) -> None:
 
 def schema_key(name: str, table: TableRecord) -> str:
     """A widget's key that is another for each schema, so that no answer outlives its question."""
-    return f"{name}_{table.id}_{abs(hash(table.schema.model_dump_json()))}"
+    again = grid_refusals.count(table)  # a grid whose edit was refused begins anew
+    return f"{name}_{table.id}_{abs(hash(table.schema.model_dump_json()))}" + f"_{again}" * (
+        again > 0
+    )
 
 
 def edited_grid(

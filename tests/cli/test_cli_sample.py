@@ -14,6 +14,7 @@ import pytest
 
 from core.cli.main import main
 from core.runs.storage import notes
+from core.runs.storage.artefacts import INSIDE_REPORT
 from core.runs.storage.events import State
 from core.services import planning, runs, tables
 from core.table.sample import SAMPLE_TARGET, sample_table
@@ -161,6 +162,9 @@ def test_a_run_of_the_workspace_waits_for_what_download_waits_for(
         notes.set_rule(store, table_id=table.id, author="o", rule=notes.Rule(approvals=1))
         assert main(command) == 2 and "1 more person has to approve" in capsys.readouterr().err
         notes.set_rule(store, table_id=table.id, author="o", rule=notes.Rule(approvals=0))
+        (folder / INSIDE_REPORT).write_text(json.dumps({"attacks": [{"exposed": True}]}))
+        assert main(command) == 2 and "1 more person has to approve" in capsys.readouterr().err
+        (folder / INSIDE_REPORT).unlink()
     for name in (run.id, str(folder)):
         assert main(["sample", name, "--rows", "5", "--out", str(out)]) == 0
         assert len(pd.read_csv(out)) == 5

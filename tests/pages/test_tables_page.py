@@ -12,7 +12,17 @@ from streamlit.testing.v1 import AppTest
 from core.services import tables
 from core.table.sample import sample_table
 from core.table.schema import DomainSource, Kind
-from tests.pages.screen import button, buttons, forget_statement, press, running, said, whole, words
+from tests.pages.screen import (
+    button,
+    buttons,
+    forget_statement,
+    in_tab,
+    press,
+    running,
+    said,
+    whole,
+    words,
+)
 
 
 def upload(at: AppTest, name: str, data: bytes) -> AppTest:
@@ -48,7 +58,8 @@ def test_an_upload_becomes_a_table(store, show, name, data):
     (record,) = store.tables()
     assert (record.n, record.name, record.schema.target) == (50, name, None)
     assert at.title[0].value == name
-    assert len(at.dataframe) == 5  # the grid, labels, tags, the first rows, what a purchase finds
+    assert len(at.dataframe) == 4  # the grid, labels, the first rows, what a purchase finds
+    assert len(in_tab(at, "Hidden distributions").dataframe) == 5  # and the tags
 
 
 @pytest.mark.parametrize(
@@ -130,15 +141,16 @@ def test_categories_are_merged(store, table, show):
 
 def test_pictures_come_nine_at_a_time(table, show):
     at = whole(show("tables", table=table.id))
+    assert not at.get("plotly_chart")  # nothing is drawn before its tab is open
+    at = in_tab(at, "Pictures")
     assert len(at.get("plotly_chart")) == 9
     assert all(chart.proto.alt for chart in at.get("plotly_chart"))
 
 
 def test_undeclared_bounds_stop_the_way_to_the_plan(store, table, show):
     at = edit(show("tables", table=table.id), table, "age", to="")
-    at.checkbox[0].check().run()
-    at = whole(press(at, "Plan a synthetic table"))
-    assert "age" in at.error[0].value
+    at = whole(at.checkbox[0].check().run())
+    assert button(at, "Plan a synthetic table").disabled and "age" in at.error[0].value
 
 
 def test_tables_are_opened_and_deleted(store, table, show):
