@@ -192,12 +192,10 @@ def synthesize(
     declared = with_schema(parsed, frame, _form(frame))
     synthesis = make(parsed, frame, declared, observe=_go_on)
     outcome = synthesis.outcome
-    extra = [synthesis.selection] if synthesis.selection else []
-    certificate = outcome.privacy_certificate
     return Synthetic(
         table=outcome.synthetic,
         guarantee=outcome.guarantee,
-        certificate=certificate | {"conditions": [*certificate["conditions"], *extra]},
+        certificate=synthesis.certificate,
         ledger=synthesis.ledger,
         schema=synthesis.schema,
     )

@@ -71,6 +71,13 @@ class Synthesis:
     selection: str
     score: NoisyScore | None
 
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """The privacy certificate, with what is true of choices among runs."""
+        stored = self.outcome.privacy_certificate
+        extra = [self.selection] if self.selection else []
+        return stored | {"conditions": [*stored["conditions"], *extra]}
+
 
 def check_options(options: argparse.Namespace) -> None:
     """Refuse what cannot be, before anything is read.
@@ -123,18 +130,18 @@ def make(
         with tempfile.TemporaryDirectory(prefix="synth-", dir=store.workspace.home) as folder:
             job = _job(options, schema, plan, device=device, people=people, folder=Path(folder))
             outcome = execute(job, lambda names: trained[list(names)], store=store, observe=observe)
-            measured = _score(outcome, job)
+            synthesis = Synthesis(
+                plan=plan,
+                schema=schema,
+                outcome=outcome,
+                device=device,
+                ledger=_ledger_words(Ledger(store.engine), people),
+                selection=inside_view_words(store, people) if outcome.guarantee.private else "",
+                score=_score(outcome, job),
+            )
             if options.save is not None:
-                save_run(options.save, job, outcome)
-        return Synthesis(
-            plan=plan,
-            schema=schema,
-            outcome=outcome,
-            device=device,
-            ledger=_ledger_words(Ledger(store.engine), people),
-            selection=inside_view_words(store, people) if outcome.guarantee.private else "",
-            score=measured,
-        )
+                save_run(options.save, job, outcome, synthesis.certificate)
+        return synthesis
 
 
 def trained_on(frame: pd.DataFrame, schema: Schema) -> tuple[pd.DataFrame, int]:

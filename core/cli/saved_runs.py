@@ -18,10 +18,11 @@ from core.quality.report.types import ReleasedHistograms
 from core.runs.execution.job import Job
 from core.runs.execution.pipeline import Outcome
 from core.runs.execution.review_histograms import HISTOGRAMS
-from core.runs.storage.artefacts import PRIVACY_CERTIFICATE, load_json
+from core.runs.storage.artefacts import load_json
 from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace, private_folder
+from core.services.export import certificate_text
 from core.services.reviews import privacy_certificate, waits_for
 from core.table.form import Delimiter
 from core.table.layout.layout import Layout
@@ -29,7 +30,7 @@ from core.table.schema import Domain, Schema, SchemaColumn
 
 __all__ = ["SavedRun", "TrainedModel", "check_save", "save_run", "trained_model"]
 
-FILE, MODEL = "run.json", "model"
+FILE, MODEL, CERTIFICATE = "run.json", "model", "certificate.json"
 
 
 class SavedRun(BaseModel):
@@ -91,7 +92,7 @@ def check_save(folder: Path, plan: Plan) -> None:
         raise CommandError(f"--save: {folder} is there already; name a new folder")
 
 
-def save_run(folder: Path, job: Job, outcome: Outcome) -> None:
+def save_run(folder: Path, job: Job, outcome: Outcome, certificate: dict[str, Any]) -> None:
     """Keep a finished job's model and certificate in a folder that `sample` takes.
 
     Where histograms were bought for people outside, a page with them is kept beside.
@@ -100,10 +101,11 @@ def save_run(folder: Path, job: Job, outcome: Outcome) -> None:
       folder: see `check_save`.
       job: finished.
       outcome: of it.
+      certificate: as it is true now; what the job stored knows nothing of choices among runs.
     """
     private_folder(folder)
     shutil.copytree(job.folder / MODEL, folder / MODEL)
-    shutil.copyfile(job.folder / PRIVACY_CERTIFICATE, folder / PRIVACY_CERTIFICATE)
+    (folder / CERTIFICATE).write_text(certificate_text(certificate), encoding="utf-8")
     told = SavedRun(
         model=job.plan.model, private=job.plan.budget.private, delimiter=job.schema.delimiter
     )
@@ -143,7 +145,7 @@ def trained_model(run: str) -> TrainedModel:
 def _saved(folder: Path) -> TrainedModel:
     try:
         told = SavedRun.model_validate_json((folder / FILE).read_bytes())
-        certificate = json.loads((folder / PRIVACY_CERTIFICATE).read_bytes())
+        certificate = json.loads((folder / CERTIFICATE).read_bytes())
     except (ValidationError, ValueError, FileNotFoundError):
         raise CommandError(f"{folder} is no complete run; synth --save writes one") from None
     return TrainedModel(told.model, folder / MODEL, told.private, certificate, told.delimiter)
