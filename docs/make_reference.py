@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from core.cli.main import _parser as command_line
+from core.cli.main import EXIT_CODES, command_line
 from core.models.card import Card
 from core.models.registry import cards, synthesizer
 from core.quality.metrics.family import families
@@ -164,9 +164,11 @@ def command_sections() -> Iterator[str]:
     """Each command with its options; those of `plan` are not repeated under `synth`."""
     yield (
         "`python -m core.cli COMMAND`; what stands in brackets may be left out. Every command also "
-        "takes `--json` (one JSON object on the last line) and `--traceback` (show where an error "
-        "arose). An error is one line on stderr and exit code 2."
+        "takes `--json` (one JSON object on the last line, an error too: `error` and `exit`) and "
+        "`--traceback` (show where an error arose)."
     )
+    codes = ((f"{code}", words) for code, words in EXIT_CODES.items())
+    yield table("exit code", "what it means", rows=codes)
     of_plan = {action.dest for action in commands()["plan"][1]._actions}
     for name, (words, parser) in commands().items():
         known = {*EVERYWHERE, *(of_plan if name == "synth" else ())}

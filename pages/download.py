@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import streamlit as st
@@ -10,8 +11,18 @@ from core.runs.execution.launcher import SampleRequest
 from core.runs.storage import notes
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
-from core.services import export, reviews, runs
-from pages.parts import downloads, guard, lmdp_results, routes, shared
+from core.services import export, limits, recipe, reviews, runs
+from pages.parts import (
+    downloads,
+    exposure,
+    glossary,
+    guard,
+    lmdp_results,
+    routes,
+    shaped_rows,
+    shared,
+    shown_code,
+)
 from pages.parts.plain import plain
 
 Format = Literal["csv", "parquet"]
@@ -38,13 +49,21 @@ def render() -> None:
             "This table has no differential privacy. Handle it like the real one.",
             icon=":material/warning:",
         )
-    if not _hidden(run) or not _approved(run):
+    named = limits.hidden_columns(run)
+    if named:
+        st.info(
+            f"**{plain(', '.join(named))}**: hidden on purpose, so not spread as in the real "
+            "table. Hand the data dictionary on with the table: it says so.",
+            icon=":material/visibility_off:",
+        )
+    if not _hidden(run) or not exposure.seen(run) or not _approved(run):
         return
     left, right = st.columns([3, 2], gap="large")
     with left:
-        escaped = _table(run)
+        asked, seeds = _table(run)
     with right:
-        _papers(run, escaped=escaped)
+        _papers(run, escaped=asked.escape_formulas)
+    _code(run, asked, seeds)
 
 
 def _hidden(run: RunRecord) -> bool:
@@ -63,10 +82,10 @@ def _hidden(run: RunRecord) -> bool:
 
 def _approved(run: RunRecord) -> bool:
     """Whether the reviews that the steward asked for are there."""
-    waits = notes.missing(shared.store(), table_id=run.table_id, run_id=run.id)
+    waits = reviews.waits_for(shared.store(), run)
     if waits:
         st.error(f"This table waits for its review. {plain(waits)}", icon=":material/block:")
-        routes.button("Go to its review", "review", run=run.id)
+        routes.button("Go to its review", "review", primary=True, run=run.id)
     picked = notes.picked(shared.store(), run.table_id)
     if picked is not None and picked[0] != run.id:
         st.info(
@@ -76,8 +95,8 @@ def _approved(run: RunRecord) -> bool:
     return not waits
 
 
-def _table(run: RunRecord) -> bool:
-    """The table itself; whether it is made safe for spreadsheets."""
+def _table(run: RunRecord) -> tuple[SampleRequest, tuple[int, ...]]:
+    """The table itself; what is asked of it, and the seeds of several."""
     st.subheader("The table", anchor=False)
     rows = st.number_input(
         "Rows",
@@ -93,9 +112,14 @@ def _table(run: RunRecord) -> bool:
         help="Text that a spreadsheet would run as a formula gets an apostrophe in front. The "
         "data dictionary says so. Switch it off for programs that read the file as it is.",
     )
+    shape, seeds = shaped_rows.choose(run)
+    asked = SampleRequest(rows=rows, format=format, escape_formulas=escape, shape=shape)
+    if seeds or not shape.plain:
+        shaped_rows.offer(run, asked, seeds)
+        return asked, seeds
     if rows != run.rows:
         _fresh(run, rows, format, escape)
-        return escape
+        return asked, seeds
     name = export.file_name(run, format)
     downloads.offer(
         f"Download {name}",
@@ -109,7 +133,7 @@ def _table(run: RunRecord) -> bool:
         icon=":material/download:",
     )
     st.caption("These are the very rows that were reviewed.")
-    return escape
+    return asked, seeds
 
 
 def _fresh(run: RunRecord, rows: int, format: Format, escape: bool) -> None:
@@ -177,6 +201,16 @@ def _papers(run: RunRecord, *, escaped: bool) -> None:
             _certificate(run, certificate)
 
 
+def _code(run: RunRecord, asked: SampleRequest, seeds: Sequence[int]) -> None:
+    """This run as a command and as Python, and rows as they are asked for above."""
+    # a ZIP of the command line holds CSV files
+    zipped = asked.format == "csv" and (bool(seeds) or not asked.shape.plain)
+    out = export.file_name(run, "zip" if zipped else asked.format)
+    rows = recipe.sample_code(run, asked, seeds, out=out)
+    codes = {"A run like this one": shown_code.of_run(run), "Rows of this model": rows}
+    shown_code.show(codes, table_id=run.table_id)
+
+
 def _certificate(run: RunRecord, certificate: dict[str, Any]) -> None:
     if certificate.get("selection"):
         st.warning(plain(certificate["selection"]), icon=":material/rule:")
@@ -190,12 +224,17 @@ def _certificate(run: RunRecord, certificate: dict[str, Any]) -> None:
         st.markdown("**No differential privacy is claimed.**")
     else:
         st.markdown(
-            f"This table satisfies **(ε = {claim.epsilon:.3f}, δ = {claim.delta:.1e})** "
-            f"differential privacy under zero-out, ε = {claim.epsilon_replace:.3f} under "
-            f"replace-one. Accounting: {claim.method}."
+            f"This table satisfies differential privacy with **ε = {claim.epsilon:.3f}** and "
+            f"**δ = {claim.delta:.1e}**.",
+            help=glossary.entry("ε", "δ"),
         )
-        st.caption(plain(certificate.get("relation", "")))
         with st.popover("Conditions", icon=":material/checklist:"):
+            st.markdown(f"- Neighbouring tables: {plain(certificate.get('relation', ''))}")
+            st.markdown(
+                f"- Counted as replace-one, ε = {claim.epsilon_replace:.3f}. Accounting: "
+                f"{claim.method}.",
+                help=glossary.entry("replace-one", "PLD"),
+            )
             for condition in certificate.get("conditions", claim.conditions):
                 st.markdown(f"- {plain(condition)}")
 

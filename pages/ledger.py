@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 
-from core.privacy.ledger.ledger import Entry, Ledger
+from core.privacy.ledger.ledger import Ledger
 from core.runs.accounts.account import DEFAULT_LIMIT, Account, set_limit, table_account
 from core.runs.storage.records import TableRecord
-from pages.parts import guard, routes, shared, visible
+from pages.parts import account_view, guard, routes, shared, visible
 from pages.parts.plain import plain
 
 MEANING = (
@@ -34,8 +33,11 @@ def render() -> None:
     if not tables:
         shared.nothing_yet("Nothing has been released yet.", "Bring in a table", "tables")
         return
+    runs = shared.store().runs() if office else visible.runs(shared.store())
+    by_id = {run.id: run for run in runs}
     for people in dict.fromkeys(table.people for table in tables):
-        _account([table for table in tables if table.people == people])
+        _account([table for table in tables if table.people == people], by_id)
+    st.caption(MEANING)
     if st.button("Check that nothing was changed", icon=":material/verified:"):
         verification = Ledger(shared.store().engine).verify()
         if verification:
@@ -44,51 +46,18 @@ def render() -> None:
             st.error(f"The ledger was changed from outside. {plain(verification.problem)}")
 
 
-def _account(tables: list[TableRecord]) -> None:
+def _account(tables: list[TableRecord], runs: account_view.Runs) -> None:
     """One account, with all tables about its people."""
     account = table_account(shared.store(), tables[0].id)
     with st.container(border=True):
         st.markdown(" · ".join(f"**{plain(table.name)}** ({table.n:,} rows)" for table in tables))
+        if any(entry.kind == "release" for entry in account.entries) or account.limit is not None:
+            account_view.numbers(account)
+            account_view.over_time(account)
         if account.limit is None:
             _without_limit(tables[0], account)
-        elif account.left is not None:
-            delta = account.delta or 1e-6
-            st.progress(
-                account.left.share,
-                text=f"Limit ε {account.limit:g}: {account.left.share:.0%} of it left, "
-                f"{account.left.words(delta)} for one more release (at δ {delta:.0e})",
-            )
-            st.caption(MEANING)
-        declared = [entry.words for entry in account.entries if entry.kind == "statement"]
-        for words in dict.fromkeys(declared):
-            st.caption(
-                ":material/group_off: The steward declared that these people have no other "
-                f"account: “{plain(words)}”. Certificates say so."
-            )
-        rows = [
-            _row(entry)
-            for entry in account.entries
-            if entry.kind != "account" or account.limit is not None
-        ]
-        if rows:
-            st.dataframe(pd.DataFrame(rows), hide_index=True)
-
-
-def _row(entry: Entry) -> dict[str, object]:
-    """One entry for the eye."""
-    what = {"account": "account opened", "release": "release", "statement": "declaration"}
-    epsilon = "no privacy" if entry.epsilon is None else f"{entry.epsilon:.3g}"
-    stated = entry.kind == "statement"
-    return {
-        "when": pd.Timestamp(entry.time, unit="s", tz="UTC"),
-        "what": what[entry.kind],
-        "model": entry.model,
-        "ε": "" if stated else epsilon,
-        "δ": None if stated else entry.delta,
-        "hides": "; ".join(", ".join(group) for group in entry.groups),
-        "confirmed": entry.words,
-        "run": "" if stated else entry.run or "",
-    }
+        account_view.declared(account)
+        account_view.entries(account, runs)
 
 
 def _without_limit(table: TableRecord, account: Account) -> None:
@@ -101,8 +70,8 @@ def _without_limit(table: TableRecord, account: Account) -> None:
         return
     st.caption(
         "Nothing was released yet. The first release opens the account with a limit of "
-        f"ε {DEFAULT_LIMIT:g} for all releases together, unless you set another one before it. "
-        + MEANING
+        f"ε {DEFAULT_LIMIT:g} for all releases together, unless you set another one before it, "
+        "here or on Plan."
     )
     if not guard.sets_limits():
         st.caption(":material/badge: The privacy officer sets another one.")
@@ -112,7 +81,7 @@ def _without_limit(table: TableRecord, account: Account) -> None:
         epsilon = st.number_input(
             "ε for all releases together", 0.1, 100.0, 3.0, 0.5, key=f"epsilon_{table.id}"
         )
-        if st.button("Set this limit", key=f"limit_{table.id}", type="primary"):
+        if st.button("Set this limit", key=f"limit_{table.id}"):
             with shared.change():
                 set_limit(shared.store(), table.id, epsilon=float(epsilon))
 

@@ -9,17 +9,20 @@ from core.models.card import Card
 from core.privacy.plan import Plan
 from core.runs.accounts.account import DEFAULT_LIMIT, table_account
 from core.runs.storage.records import TableRecord
-from core.services import planning, purchases, runs
+from core.services import planning, purchases, recipe, runs
 from core.services.plan_advice import phase_words
 from pages.parts import (
     budget_choice,
     declared_domains,
+    first_limit,
+    glossary,
     guard,
     lmdp_settings,
     model_choice,
     routes,
     run_details,
     shared,
+    shown_code,
     visible,
 )
 from pages.parts.plain import plain
@@ -73,7 +76,18 @@ def render() -> None:
                 routes.go("tables", table=table.id)
             return
         _summary(table, model.card, plan)
-        _start(table, plan, details)
+        limit = first_limit.choose(table) if plan.budget.private else None
+        code = recipe.run_code(
+            table.name,
+            request,
+            rows=details.rows,
+            seed=details.seed,
+            device=details.device,
+            people=table.people,
+        )
+        shown_code.show({"This run": code}, schema=table.schema, table_id=table.id)
+    with shared.way_on():
+        _start(table, plan, details, limit)
 
 
 def _newest() -> TableRecord | None:
@@ -111,6 +125,12 @@ def _summary(table: TableRecord, card: Card, plan: Plan) -> None:
     )
     shared.stages(plan, key="stages")
     with st.expander("What is released, in words", icon=":material/list:"):
+        if plan.guarantee.private:
+            replaced = plan.guarantee.epsilon_replace
+            st.caption(
+                f"Counted as replace-one the same run has ε = {replaced:.2f}.",
+                help=glossary.entry("zero-out", "replace-one"),
+            )
         for phase in plan.phases:
             st.markdown(f"**{phase.title}** — {plain(phase.what)} {phase_words(phase, plan)}")
     if any(not stage.private for stage in card.stages) and "steps" in plan.settings:
@@ -134,18 +154,9 @@ def _numbers(plan: Plan) -> None:
     if not claim.private:
         shared.NOT_PRIVATE.show()
         return
-    one, two, three = st.columns(3)
-    one.metric(
-        "ε",
-        f"{claim.epsilon:.2f}",
-        help="Zero-out: one record contributes nothing. Lower is safer.",
-    )
-    two.metric(
-        "ε, replace-one",
-        f"{claim.epsilon_replace:.2f}",
-        help="The same run, when neighbours differ by swapping one record for any other.",
-    )
-    three.metric("δ", f"{claim.delta:.0e}", help="Chance that the promise fails altogether.")
+    one, two = st.columns(2)
+    one.metric("ε", f"{claim.epsilon:.2f}", help=glossary.entry("ε", "zero-out"))
+    two.metric("δ", f"{claim.delta:.0e}", help=glossary.entry("δ"))
     if plan.unit is not None:
         st.caption(f":material/person: This holds {plan.unit.words}.")
 
@@ -157,7 +168,7 @@ def _ledger(table: TableRecord) -> None:
     if account.limit is None or account.left is None:
         fresh = (
             f"The first one opens their account with a limit of ε {DEFAULT_LIMIT:g} for all "
-            "releases together. Another limit can be set on the Ledger page before it, not after."
+            "releases together, unless another one is set before it. It cannot be set after."
         )
         st.caption(
             f":material/receipt_long: Earlier releases about these people in the ledger: "
@@ -166,13 +177,23 @@ def _ledger(table: TableRecord) -> None:
         return
     st.caption(
         f":material/receipt_long: Limit ε {account.limit:g} for these people: "
-        f"{account.left.share:.0%} of it is left before this run."
+        f"{account.left.share:.0%} of it is left before this run, "
+        f"{account.left.words(account.delta or 1e-6)} for one release."
     )
 
 
-def _start(table: TableRecord, plan: Plan, details: run_details.RunDetails) -> None:
-    """The button that spends."""
-    st.info("Nothing private has been touched yet.", icon=":material/lock_open:")
+def _start(
+    table: TableRecord, plan: Plan, details: run_details.RunDetails, limit: float | None
+) -> None:
+    """The button that spends.
+
+    Args:
+      table: to train on.
+      plan: what it will spend.
+      details: how the run is made.
+      limit: of the account that it opens, None where there is nothing to choose.
+    """
+    st.caption(":material/lock_open: Nothing private has been touched yet.", width="content")
     confirmation = ""
     if plan.budget.private:
         label = f"Train — spends ε = {plan.budget.epsilon:g} of this table's budget"
@@ -186,10 +207,13 @@ def _start(table: TableRecord, plan: Plan, details: run_details.RunDetails) -> N
     allowed, shift_words = lmdp_settings.confirm(table, plan)
     if not allowed:
         label = "Not possible after what these people's earlier releases hide or show"
+    if limit is not None and limit < plan.guarantee.epsilon:
+        allowed, label = False, f"Not possible: the limit of ε {limit:g} is below this run's ε"
     if st.button(
         label, type="primary", icon=":material/play_arrow:", disabled=not (ready and allowed)
     ):
         with shared.plain_errors():
+            first_limit.settle(table, limit)
             run = runs.start(
                 shared.store(),
                 shared.launcher(),

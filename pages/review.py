@@ -10,8 +10,10 @@ from core.figures.report_figure import ReportFigure, report_figures
 from core.quality.report.types import View
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
-from core.services import reviews, runs
+from core.services import limits, reviews, runs
 from pages.parts import (
+    broken_rules,
+    exposure,
     guard,
     lmdp_results,
     report_scores,
@@ -24,7 +26,16 @@ from pages.parts import (
 from pages.parts.plain import plain
 from pages.parts.review_discussion import Talk
 
+FIRST = 6  # pictures of columns at a time: a browser takes longest for drawing them
 ONE, SEVERAL = "One run", "Compare runs"
+TABS = {
+    "columns": ":material/bar_chart: Columns",
+    "pairs": ":material/grid_on: Pairs",
+    "plane": ":material/scatter_plot: The whole table",
+    "predictions": ":material/online_prediction: Predictions",
+    "exposure": ":material/person_search: Exposure",
+    "discussion": ":material/forum: Discussion",
+}
 
 
 def render() -> None:
@@ -68,41 +79,50 @@ def _one(run: RunRecord, view: View) -> None:
                 f"The comparison is not complete. {plain(run.message)}", icon=":material/warning:"
             )
             _again(run)
+    if view == "outside":
+        report_view.not_real(run)
     report_scores.summary(report)
+    broken_rules.render(run, report)
     report_scores.scores(report)
     report_scores.boosting(report)
     if view == "inside":
         lmdp_results.render(run, report)
-    with st.expander("How this table was made", icon=":material/account_tree:"):
-        shared.stages(run.plan, key="stages")
+    made = st.expander(
+        "How this table was made", icon=":material/account_tree:", key="made", on_change="rerun"
+    )
+    if made.open:
+        with made:
+            shared.stages(run.plan, key="stages")
+    _tabs(run, report, view)
+
+
+def _tabs(run: RunRecord, report: dict[str, Any], view: View) -> None:
+    """The parts of the comparison; only the open one is made, since drawing takes the time."""
     talk = review_discussion.Talk.about(run, view)
-    said = len(talk.comments)
-    columns, pairs, plane, predict, exposure, discussion = st.tabs(
-        [
-            ":material/bar_chart: Columns",
-            ":material/grid_on: Pairs",
-            ":material/scatter_plot: The whole table",
-            ":material/online_prediction: Predictions",
-            ":material/person_search: Exposure",
-            f":material/forum: Discussion{f' ({said})' if said else ''}",
-        ]
+    columns, pairs, plane, predict, people, discussion = st.tabs(
+        list(TABS.values()), key="tab", on_change="rerun"
     )
     with columns:
-        _columns(talk, report)
+        if columns.open:
+            _columns(talk, report)
     with pairs:
-        _figures(talk, report, "pairs")
+        if pairs.open:
+            _figures(talk, report, "pairs")
     with plane:
-        _figures(talk, report, "plane")
+        if plane.open:
+            _figures(talk, report, "plane")
     with predict:
-        _predictions(talk, report)
-    with exposure:
-        if view == "outside":
+        if predict.open:
+            _predictions(talk, report)
+    with people:
+        if people.open and view == "outside":
             st.caption("Attacks compare with real rows, so their results stay inside.")
-        else:
-            report_scores.exposure(report)
+        elif people.open:
+            exposure.tab(run, report)
             review_discussion.pin(talk, "exposure")
     with discussion:
-        review_discussion.discussion(talk)
+        if discussion.open:
+            review_discussion.discussion(talk)
 
 
 def _waiting(run: RunRecord) -> None:
@@ -167,12 +187,14 @@ def _columns(talk: Talk, report: dict[str, Any]) -> None:
         )
         if order == "worst first":
             names.sort(key=lambda name: -pictures[name]["tvd"])
-    shown = shared.paged(names)  # its buttons stand above the pictures
+    shown = shared.paged(names, FIRST)  # its buttons stand above the pictures
+    hidden = limits.hidden_columns(talk.run)
     for place, name in shared.tiles(shown, border=True):
         with place:
             tvd = pictures[name]["tvd"]
             distance = "" if tvd is None else f" :gray[distance {tvd:.3f}]"
-            st.markdown(f"**{plain(name)}**{distance}")
+            badge = " :blue-badge[hidden on purpose]" if name in hidden else ""
+            st.markdown(f"**{plain(name)}**{distance}{badge}")
             report_scores.column(report, name, key=f"column_{name}")
             review_discussion.pin(talk, f"column:{name}")
 
@@ -186,10 +208,15 @@ def _predictions(talk: Talk, report: dict[str, Any]) -> None:
     dropped = [p for p in report["dimension_prediction"] if not p["predictable"]]
     if not dropped:
         return
-    with st.expander(
+    unpredicted = st.expander(
         f"{len(dropped)} columns that even real rows do not predict",
         icon=":material/filter_alt_off:",
-    ):
+        key="unpredicted",
+        on_change="rerun",
+    )
+    with unpredicted:
+        if not unpredicted.open:
+            return
         st.caption("They are left out of the gap. Their shares are all there is to compare.")
         for place, point in shared.tiles(dropped):
             with place:

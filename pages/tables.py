@@ -22,6 +22,7 @@ from pages.parts import (
     lmdp_tags,
     routes,
     schema_editor,
+    schema_exchange,
     shared,
     table_access,
     table_people,
@@ -31,6 +32,13 @@ from pages.parts import (
 )
 from pages.parts.plain import plain
 
+TABS = {
+    "columns": ":material/edit_note: Columns",
+    "people": ":material/groups: People and rules",
+    "tags": ":material/visibility_off: Hidden distributions",
+    "pictures": ":material/bar_chart: Pictures",
+    "rows": ":material/table_rows: Rows",
+}
 ENOUGH_TO_SPARE = 2_000  # rows from which a tenth is kept out unless the steward says otherwise
 
 
@@ -103,7 +111,12 @@ def _bring_in(name: str, source: str, read: Callable[[], ReadResult], target: st
         frame = result.frame
         status.write(f"{len(frame):,} rows, {frame.shape[1]} columns. Looking at each column")
         record = table_service.import_frame(
-            shared.store(), frame, name=name, source=source, doubts=result.warnings
+            shared.store(),
+            frame,
+            name=name,
+            source=source,
+            doubts=result.warnings,
+            form=result.form,
         )
         table_access.keep_owner(record)
         if target is not None and target in record.columns:
@@ -130,7 +143,7 @@ def _stored() -> None:
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
             st.markdown(
                 f"**{plain(table.name)}**  \n{table.n:,} rows × {len(table.columns)} columns · "
-                f"{plain(table.source)} · {table.created.astimezone():%d %b %Y %H:%M}"
+                f"{plain(table.source)} · {shared.clock(table.created)}"
             )
             if st.button("Open", key=f"open_{table.id}", icon=":material/arrow_forward:"):
                 _open(table)
@@ -140,7 +153,7 @@ def _stored() -> None:
                     "what was released cannot be taken back, and so does what these people are "
                     "recognised by."
                 )
-                if st.button("Delete for good", key=f"delete_{table.id}", type="primary"):
+                if st.button("Delete for good", key=f"delete_{table.id}"):
                     with shared.change():
                         shared.store().delete_table(table.id)
 
@@ -159,30 +172,30 @@ def _confirm(table: TableRecord) -> None:
             st.query_params.clear()
             st.rerun()
         table_access.render(table)
+    schema_exchange.last_time(table)
     columns, people, tags, pictures, rows = st.tabs(
-        [
-            ":material/edit_note: Columns",
-            ":material/groups: People and rules",
-            ":material/visibility_off: Hidden distributions",
-            ":material/bar_chart: Pictures",
-            ":material/table_rows: Rows",
-        ]
+        list(TABS.values()),
+        key="tab",
+        on_change="rerun",  # pictures are drawn once their tab is open
     )
     with columns:
         schema_editor.render(table)
+        schema_exchange.files(table)
     with people:
         whose_rows.render(table)
         st.divider()
         declared_rules.render(table)
     with tags:
-        lmdp_tags.render(table)
+        if tags.open:
+            lmdp_tags.render(table)
     with pictures:
-        _pictures(table)
+        if pictures.open:
+            _pictures(table)
     with rows:
         st.caption("The first rows, as they were read. Only you see them.")
         st.dataframe(pd.DataFrame(table.profile["preview"]), height=420)
     table_people.render(table)
-    domain_source.render(table)
+    domain_source.render(table, shared.way_on())
 
 
 def _pictures(table: TableRecord) -> None:

@@ -19,6 +19,8 @@ KEPT = {
     State.CANCELLED: "You cancelled this run.",
     State.PAUSED: "Everything needed to go on is saved.",
 }
+ASKED = "ending"  # in the session: the run of which it is asked whether it shall end
+FOLLOW = 2.0  # s between two looks at a run that another tab may pause, resume or end
 
 
 def render() -> None:
@@ -35,6 +37,8 @@ def render() -> None:
         _watch(run.id)
     else:
         _show(run)
+        if not run.state.final:
+            _follow(run.id, _standing(run))
     _others(run)
 
 
@@ -45,6 +49,19 @@ def _watch(run_id: str) -> None:
     run = shared.store().run(run_id)
     _show(run)
     if not run.state.live:
+        st.rerun()
+
+
+def _standing(run: RunRecord) -> tuple[State, int, str]:
+    """What another tab can change of a run that stands still."""
+    return run.state, run.attempt, run.message
+
+
+@st.fragment(run_every=FOLLOW)
+@shared.plain_errors()
+def _follow(run_id: str, shown: tuple[State, int, str]) -> None:
+    """Draw the page anew once the run is no longer as it is shown."""
+    if _standing(shared.store().run(run_id)) != shown:
         st.rerun()
 
 
@@ -115,17 +132,75 @@ def _buttons(run: RunRecord) -> None:
     store = shared.store()
     with st.container(horizontal=True), shared.plain_errors():
         if run.state is State.RUNNING and st.button("Pause", icon=":material/pause:"):
-            runs.pause(store, run.id)
-            st.toast("Pausing at the next safe point.")
-        if run.state.live and st.button("Cancel", icon=":material/cancel:"):
-            runs.cancel(store, run.id)
-            st.toast("Cancelling. What was spent stays spent.")
+            _pause(run)
         if run.state in (State.PAUSED, State.LOST, State.FAILED):
             _resume(run)
         if run.state is State.DONE or store.artefacts(run.id).exists("report.json"):
             routes.button("Review", "review", primary=True, run=run.id)
         if run.state is State.DONE:
             routes.button("Download", "download", run=run.id)
+        if not run.state.final:
+            st.space("stretch")  # what cannot be taken back stands apart
+            label = "Cancel" if run.state.live else "Give up"
+            st.button(
+                f"{label} …",
+                type="tertiary",
+                icon=":material/cancel:",
+                on_click=_ask,
+                args=(run.id,),
+            )
+    if not run.state.final and st.session_state.get(ASKED) == run.id:
+        _really(run)
+
+
+def _pause(run: RunRecord) -> None:
+    runs.pause(shared.store(), run.id)
+    st.toast("Pausing at the next safe point.")
+
+
+def _ask(run_id: str | None) -> None:
+    """Ask whether this run is to end, or nothing any more."""
+    st.session_state[ASKED] = run_id
+
+
+def _really(run: RunRecord) -> None:
+    """What ending the run would lose, and the ways not to."""
+    with st.container(border=True), shared.plain_errors():
+        st.markdown(f"**End “{plain(run.title)}” for good?** {_loss(run)}")
+        with st.container(horizontal=True):
+            pausable = run.state.live and not shared.store().has_result(run.id)
+            if pausable and st.button(
+                "Pause instead", type="primary", icon=":material/pause:", key="pause_instead"
+            ):
+                _ask(None)
+                _pause(run)
+                st.rerun(scope="app")
+            if st.button("End it for good", icon=":material/cancel:"):
+                _ask(None)
+                runs.cancel(shared.store(), run.id)
+                st.toast("Ending the run. What was spent stays spent.")
+                st.rerun(scope="app")
+            st.button("Leave it as it is", on_click=_ask, args=(None,))
+
+
+def _loss(run: RunRecord) -> str:
+    """What is lost for good when a run ends now, in sentences."""
+    if shared.store().has_result(run.id):
+        return (
+            "Its synthetic table is there and stays, and nothing more was to be spent. Only the "
+            "comparison with the real table stops; Review can finish it later."
+        )
+    after = " A pause loses nothing: it goes on later from where it was." if run.state.live else ""
+    if run.debit is None:
+        return f"Nothing was spent yet, so nothing is lost but the time.{after}"
+    if not run.private:
+        return f"There will be no synthetic table, and it cannot be resumed.{after}"
+    times = f", {run.attempt} times" if run.attempt > 1 else ""
+    return (
+        f"The ledger was charged **ε = {run.plan.guarantee.epsilon:.3g}** for it{times}. That "
+        "stays spent, there will be no synthetic table for it, and it cannot be resumed. Another "
+        f"run pays anew.{after}"
+    )
 
 
 def _resume(run: RunRecord) -> None:
@@ -134,9 +209,6 @@ def _resume(run: RunRecord) -> None:
     label = f"Start again ({price})" if again else "Resume"
     if st.button(label, type="primary", icon=":material/play_arrow:"):
         runs.resume(shared.store(), shared.launcher(), run.id, spend_again=again)
-        st.rerun(scope="app")
-    if st.button("Give up", icon=":material/cancel:"):
-        runs.cancel(shared.store(), run.id)
         st.rerun(scope="app")
 
 

@@ -39,6 +39,8 @@ LEFT_OUT = {
     "export/test_findings.py": "findings in words",
     "figures/test_figure_stages.py": "pictures of stages",
     "cli/test_cli.py": "the command line",
+    "cli/test_api.py": "plain functions that make tables",
+    "cli/test_cli_sample.py": "more rows on the command line",
     "cli/test_cli_buying.py": "bounds and lists bought by the command line",
     "cli/test_cli_selection.py": "the command line's scores",
     "hostile/test_hostile.py": "most of the hostile files",

@@ -30,7 +30,11 @@ MAY_IMPORT = {
     "export": {"figures", "quality"} | _LOW,
 }
 _ALL_OF_CORE = set(MAY_IMPORT)
-MAY_IMPORT |= {"cli": _ALL_OF_CORE, "pages": _ALL_OF_CORE - {"audit"}}
+MAY_IMPORT |= {
+    "cli": _ALL_OF_CORE,
+    "api": _ALL_OF_CORE | {"cli"},
+    "pages": _ALL_OF_CORE - {"audit"},
+}
 SPLIT = {"runs"}  # rooms whose folders are rooms of their own
 SOURCES = sorted([*ROOT.glob("core/**/*.py"), *ROOT.glob("pages/**/*.py"), *ROOT.glob("app.py")])
 

@@ -16,8 +16,10 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from core.privacy.plan import Guarantee
+from core.table.form import FileForm
 from core.table.infer import infer_schema
 from core.table.io.apart import read_apart
+from core.table.io.read import ReadResult
 from core.table.layout.violations import count_violations, declared_from_rows
 from core.table.misfits import misfit_words, misfits
 from core.table.person import MOST_ROWS, Person
@@ -37,6 +39,7 @@ __all__ = [
     "lmdp_words",
     "out_path",
     "print_json",
+    "read_file",
     "read_frame",
     "read_schema",
     "read_with_schema",
@@ -44,6 +47,7 @@ __all__ = [
     "say_dangers",
     "say_violations",
     "with_rules",
+    "with_schema",
     "with_target",
 ]
 
@@ -82,9 +86,27 @@ def say_dangers(frame: pd.DataFrame, schema: Schema) -> None:
 
 
 def read_with_schema(options: argparse.Namespace) -> tuple[pd.DataFrame, Schema]:
-    """The rows and their schema, with the target that was asked for."""
-    frame = read_frame(options.table)
-    schema = infer_schema(frame) if options.schema is None else read_schema(options.schema)
+    """The rows and their schema, with what the command line says of it."""
+    result = read_file(options.table)
+    return result.frame, with_schema(options, result.frame, result.form)
+
+
+def with_schema(
+    options: argparse.Namespace, frame: pd.DataFrame, form: FileForm | None = None
+) -> Schema:
+    """The schema of rows, with the target, the rules and the person that were asked for.
+
+    Args:
+      options: of the command; `schema` is a file, a `Schema` or None.
+      frame: all rows.
+      form: how their file is written, if that is known.
+
+    Raises:
+      CommandError: the schema or an option does not fit the rows.
+    """
+    schema: Schema = options.schema
+    if not isinstance(schema, Schema):
+        schema = infer_schema(frame, form) if schema is None else read_schema(schema)
     missing = sorted(set(schema.names) - set(frame.columns))
     if missing:
         raise CommandError(f"the schema names columns the table lacks: {', '.join(missing)}")
@@ -98,7 +120,7 @@ def read_with_schema(options: argparse.Namespace) -> tuple[pd.DataFrame, Schema]
         raise CommandError("--alpha, --shift and --certificate need tagged columns: --sensitive")
     _say_misfits(frame, schema)
     say_violations(frame, schema)
-    return frame, schema
+    return schema
 
 
 def with_rules(options: argparse.Namespace, schema: Schema, frame: pd.DataFrame | None) -> Schema:
@@ -240,13 +262,18 @@ def lmdp_words(lmdp: dict[str, Any] | None) -> list[str]:
 
 
 def read_frame(path: Path) -> pd.DataFrame:
-    """The rows of a file; what was decided in doubt goes to stderr."""
+    """The rows of a file; see `read_file`."""
+    return read_file(path).frame
+
+
+def read_file(path: Path) -> ReadResult:
+    """The rows of a file and how it is written; what was decided in doubt goes to stderr."""
     if not path.is_file():
         raise CommandError(f"there is no file {path}")
     result = read_apart(path)
     for warning in result.warnings:
         print(f"note: {warning}", file=sys.stderr)
-    return result.frame
+    return result
 
 
 def read_schema(path: Path) -> Schema:

@@ -1,9 +1,9 @@
 """The command line: the same services as the pages, no browser.
 
-    python -m core.cli models | schema | plan | synth | review | ledger | audit
+    python -m core.cli models | schema | plan | synth | sample | review | ledger | audit
 
-With `--json` the last line of the output is one JSON object. An error is one line on stderr and
-exit code 2; a file is written whole or not at all.
+With `--json` the last line of the output is one JSON object, an error too: "error" and "exit". An
+error is one line on stderr and exit code 2; a file is written whole or not at all.
 """
 
 # Everything heavier than argparse is imported where it is used: `--help` and a typing error answer
@@ -12,16 +12,26 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-__all__ = ["main"]
+from core.cli.sample_options import escape_and_flag, sample_options
+
+__all__ = ["EXIT_CODES", "command_line", "main"]
 
 FAILED = 2
 INTERRUPTED = 130
+EXIT_CODES = {
+    0: "Done.",
+    1: "`audit` only: the claim is refuted.",
+    FAILED: "Refused or failed: one line on stderr says what happened and what to do, and no file "
+    "is half-written. Of `ledger verify`: the chain is broken.",
+    INTERRUPTED: "Stopped from the keyboard; what was spent stays spent, no file was written.",
+}
 
 
 class _UsageError(ValueError):
@@ -36,26 +46,33 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do one command; 0, or 2 after one line on stderr.
+    """Do one command; one of `EXIT_CODES`.
 
     Args:
       arguments: of the command line, without the program's name.
     """
     debug = False
     try:
-        options = _parser().parse_args(arguments)
+        options = command_line().parse_args(arguments)
         debug = options.traceback
         module = importlib.import_module(f"core.cli.{options.module}")
         status: int = getattr(module, options.command)(options)
     except KeyboardInterrupt:
-        print("error: stopped; what was spent stays spent, no file was written", file=sys.stderr)
-        return INTERRUPTED
+        words = "stopped; what was spent stays spent, no file was written"
+        return _ended(words, INTERRUPTED, arguments)
     except Exception as error:
         # the process's edge: whatever it is, people get one line
         if debug:
             traceback.print_exc()
-        print(f"error: {_plain(error)}", file=sys.stderr)
-        return FAILED
+        return _ended(_plain(error), FAILED, arguments)
+    return status
+
+
+def _ended(words: str, status: int, arguments: Sequence[str] | None) -> int:
+    """Say on stderr why there is no result, and with `--json` on stdout too; the exit code."""
+    print(f"error: {words}", file=sys.stderr)
+    if "--json" in (sys.argv[1:] if arguments is None else arguments):
+        print(json.dumps({"error": words, "exit": status}, ensure_ascii=False), flush=True)
     return status
 
 
@@ -82,7 +99,8 @@ def _plain(error: Exception) -> str:
     return f"an unexpected problem ({type(error).__name__}); --traceback shows where"
 
 
-def _parser() -> _Parser:
+def command_line() -> argparse.ArgumentParser:
+    """The parser of all commands; a wrong command line raises ValueError with one line."""
     parser = _Parser(prog="python -m core.cli", description="Private synthetic tables.")
     parser.add_argument("--traceback", action="store_true", help="show where an error arose")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -91,10 +109,7 @@ def _parser() -> _Parser:
     models.set_defaults(module="models", command="models")
 
     schema = commands.add_parser("schema", help="a table's proposed schema, to check and change")
-    schema.add_argument("table", type=Path, help="CSV, TSV, Parquet or Excel")
-    schema.add_argument("--target", help="the column that others should predict")
-    _rule(schema)
-    schema.add_argument("--out", type=Path, required=True, help="a .json file")
+    _schema_options(schema)
     schema.set_defaults(module="schema", command="schema")
 
     plan = commands.add_parser("plan", help="what a run would spend; touches no row for it")
@@ -104,6 +119,10 @@ def _parser() -> _Parser:
     plan.set_defaults(module="synth", command="plan")
     _synth_options(synth)
     synth.set_defaults(module="synth", command="synth")
+
+    sample = commands.add_parser("sample", help="more rows of a trained model; spends nothing")
+    sample_options(sample)
+    sample.set_defaults(module="sample", command="sample")
 
     review = commands.add_parser("review", help="compare a synthetic table with the real one")
     review.add_argument("real", type=Path, help="the real table")
@@ -136,10 +155,29 @@ def _parser() -> _Parser:
     )
     _audit_options(audit)
     audit.set_defaults(module="audit", command="audit")
-    for command in (models, schema, plan, synth, review, ledger, audit):
+    for command in (models, schema, plan, synth, sample, review, ledger, audit):
         command.add_argument("--traceback", action="store_true", default=argparse.SUPPRESS)
         command.add_argument("--json", action="store_true", help="one JSON object, last line")
     return parser
+
+
+def _schema_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("table", type=Path, nargs="?", help="CSV, TSV, Parquet or Excel")
+    command.add_argument("--target", help="the column that others should predict")
+    _rule(command)
+    command.add_argument(
+        "--like",
+        type=Path,
+        metavar="FILE",
+        help="a schema of an earlier table: columns of the same name are declared as there, and "
+        "what is new, gone or declared otherwise is said",
+    )
+    command.add_argument(
+        "--json-schema",
+        action="store_true",
+        help="print or write what a schema file may hold, as JSON Schema; needs no table",
+    )
+    command.add_argument("--out", type=Path, help="a .json file; needed with a table")
 
 
 def _synth_options(command: argparse.ArgumentParser) -> None:
@@ -153,10 +191,12 @@ def _synth_options(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--out", type=Path, required=True, help="a .csv or .parquet file")
     command.add_argument(
-        "--escape-formulas",
-        action="store_true",
-        help="CSV only: put an apostrophe before text that a spreadsheet would run as a formula",
+        "--save",
+        type=Path,
+        metavar="FOLDER",
+        help="a new folder for the trained model and its certificate, from which `sample` draws",
     )
+    escape_and_flag(command)
     command.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
 
@@ -266,6 +306,11 @@ def _plan_options(command: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="advanced settings of the model; docs/reference.md lists them",
     )
+    _added_options(command)
+
+
+def _added_options(command: argparse.ArgumentParser) -> None:
+    """What is protected or bought beside the model's own training."""
     command.add_argument(
         "--sensitive",
         action="append",
@@ -297,6 +342,13 @@ def _plan_options(command: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         help="share of the budget, up to .5, that buys a noisy score: runs can be compared by it "
         "without looking at real data",
+    )
+    command.add_argument(
+        "--review",
+        type=float,
+        metavar="SHARE",
+        help="share of the budget, up to .5, that buys noisy pictures of real columns for people "
+        "outside; synth --save keeps them as outside.html",
     )
     command.add_argument(
         "--attempts", type=int, default=1, help="begin anew until the check passes; all are paid"

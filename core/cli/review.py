@@ -11,6 +11,7 @@ from core.cli.common import (
     keep_out,
     out_path,
     print_json,
+    read_file,
     read_frame,
     read_schema,
     require_declaration,
@@ -42,9 +43,12 @@ def review(options: argparse.Namespace) -> int:
     """Compare two tables and write what was found."""
     out = _out(options)
     limit_threads()
-    real, synthetic = read_frame(options.real), read_frame(options.synthetic)
+    read, synthetic = read_file(options.real), read_frame(options.synthetic)
+    real = read.frame
     test = None if options.holdout is None else read_frame(options.holdout)
-    schema = infer_schema(real) if options.schema is None else read_schema(options.schema)
+    schema = (
+        infer_schema(real, read.form) if options.schema is None else read_schema(options.schema)
+    )
     schema = with_target(options, schema)
     lacking = [name for name in schema.names if name not in real.columns]
     if lacking or not set(schema.names) & set(synthetic.columns):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from dataclasses import asdict
 
 from core.cli.common import (
+    CommandError,
     out_path,
     print_json,
-    read_frame,
+    read_file,
+    read_schema,
     say_dangers,
     say_violations,
     with_rules,
@@ -16,6 +20,8 @@ from core.cli.common import (
 )
 from core.table.infer import infer_schema
 from core.table.io.replacing import replacing
+from core.table.schema import Schema
+from core.table.schema_matching import adopted, compare
 from core.table.suggestions import suggest_rules
 
 __all__ = ["schema"]
@@ -23,9 +29,24 @@ __all__ = ["schema"]
 
 def schema(options: argparse.Namespace) -> int:
     """Write the proposal; a column that is changed in the file counts as set by the steward."""
+    if options.json_schema:
+        return _json_schema(options)
+    if options.table is None or options.out is None:
+        raise CommandError("name a table and --out FILE.json, or ask for --json-schema")
     out = out_path(options.out, endings=(".json",), inputs=[options.table])
-    frame = read_frame(options.table)
-    proposed = with_rules(options, with_target(options, infer_schema(frame)), frame)
+    result = read_file(options.table)
+    frame, proposed = result.frame, infer_schema(result.frame, result.form)
+    comparison = None
+    if options.like is not None:
+        saved = read_schema(options.like)
+        comparison = compare(proposed, saved)
+        print(f"like {options.like.name}: {comparison.words}", file=sys.stderr)
+        for name, what in comparison.changed.items():
+            print(
+                f"note: `{name}`: as last time, not as proposed: {', '.join(what)}", file=sys.stderr
+            )
+        proposed = adopted(proposed, saved)
+    proposed = with_rules(options, with_target(options, proposed), frame)
     with replacing(out) as file:
         file.write(proposed.model_dump_json(indent=1).encode())
     say_dangers(frame, proposed)
@@ -40,5 +61,20 @@ def schema(options: argparse.Namespace) -> int:
         "inside; check bounds and categories, change what is not public, then pass it as --schema"
     )
     if options.json:
-        print_json({"out": str(out), "columns": len(proposed.columns)})
+        told = {"out": str(out), "columns": len(proposed.columns)}
+        print_json(told | {"like": None if comparison is None else asdict(comparison)})
+    return 0
+
+
+def _json_schema(options: argparse.Namespace) -> int:
+    """Print what a schema file may hold, or write it."""
+    text = json.dumps(Schema.model_json_schema(), indent=1, ensure_ascii=False)
+    if options.out is None:
+        print(text)
+    else:
+        with replacing(out_path(options.out, endings=(".json",), inputs=[])) as file:
+            file.write(text.encode())
+        print(f"wrote {options.out}")
+    if options.json:
+        print_json(Schema.model_json_schema())
     return 0

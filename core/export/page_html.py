@@ -11,11 +11,11 @@ import base64
 import gzip
 import html
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from core.export.findings import findings
+from core.export.findings import STANDINGS, findings, standing
 from core.figures.column import column_figure, describe_column
 from core.figures.report_figure import report_figures
 
@@ -35,10 +35,13 @@ STAMPS = {
         "what its privacy plan paid for.",
     ),
 }
+HIDDEN = " <small>(hidden on purpose: not the real shares)</small>"
 WORDS = {
     "kept": "Kept",
     "lost": "Lost",
+    "hidden": "Hidden on purpose",
     "safe": "People",
+    "edge": "People, at the edge of chance",
     "exposed": "People are exposed",
     "unknown": "People",
 }
@@ -59,7 +62,7 @@ h2{margin-top:2.5rem;border-bottom:1px solid var(--line)}
 .card{background:var(--soft);border:1px solid var(--line);border-radius:.5rem;padding:.75rem}
 .card b{display:block;font-size:1.6rem}.card b small{display:inline;font-weight:400}
 .card small{display:block}details{font-size:.85rem;margin-top:.4rem}summary{cursor:pointer}
-li.lost b{color:#d55e00}li.exposed b{color:#d55e00}
+li.lost b,li.edge b,li.exposed b{color:#d55e00}
 .columns{display:grid;grid-template-columns:repeat(auto-fill,minmax(20rem,1fr));gap:1rem}
 figure{margin:0 0 1.5rem}figcaption{font-size:.9rem}
 .plot{width:100%}table{border-collapse:collapse;width:100%}
@@ -94,6 +97,8 @@ def page(
     *,
     claim: str = "",
     remarks: Sequence[Mapping[str, str]] = (),
+    limits: Sequence[str] = (),
+    hidden: Collection[str] = (),
 ) -> str:
     """The report as one HTML document.
 
@@ -102,6 +107,8 @@ def page(
       title: of the document.
       claim: what is claimed of the synthetic table's privacy, in a sentence.
       remarks: comments and verdicts: "author", "time", "about", "text".
+      limits: what must not be taken for real, a sentence each.
+      hidden: columns whose distribution is not the real one, on purpose.
     """
     head, text = STAMPS[report["view"]]
     stamp = f"<div class='stamp {report['view']}' role='note'><b>{head}.</b> {text}</div>"
@@ -110,11 +117,12 @@ def page(
         (
             f"<h1>{_e(title)}</h1><p>{_size(report)} {_e(claim)}</p>",
             "".join(f"<p>{_e(note)}</p>" for note in report["notes"]),
+            _limits(limits),
             _findings(report),
             _scores(report),
             _exposure(report),
             _whole(report, drawn),
-            _columns(report, drawn),
+            _columns(report, drawn, hidden),
             _utility(report),
             _remarks(remarks),
         )
@@ -149,6 +157,12 @@ def _library() -> str:
 def _size(report: Report) -> str:
     real = "" if report["view"] == "outside" else f"{report['rows_real']:,} real and "
     return f"{real}{report['rows_synthetic']:,} synthetic records."
+
+
+def _limits(limits: Sequence[str]) -> str:
+    """What nobody should take for real."""
+    rows = "".join(f"<li>{_e(one)}</li>" for one in limits)
+    return f"<h2 id='limits'>What not to take for real</h2><ul>{rows}</ul>" if rows else ""
 
 
 def _findings(report: Report) -> str:
@@ -194,7 +208,7 @@ def _exposure(report: Report) -> str:
             f"{a['value']:.3f}",
             f"{a['baseline']:.3f}",
             f"{a['half_width']:.3f}",
-            "works" if a["exposed"] else "no better than without",
+            STANDINGS[standing(a)],
             a["meaning"],
         )
         for a in report["attacks"]
@@ -236,11 +250,12 @@ def _whole(report: Report, drawn: dict[str, Any]) -> str:
     )
 
 
-def _columns(report: Report, drawn: dict[str, Any]) -> str:
+def _columns(report: Report, drawn: dict[str, Any], hidden: Collection[str]) -> str:
+    """Every column's picture; those that were hidden say so in their heading."""
     if not report["columns"]:
         return ""
     parts = (
-        f"<div><h3>{_e(name)}</h3>"
+        f"<div><h3>{_e(name)}{HIDDEN if name in hidden else ''}</h3>"
         + _figure(
             f"column:{name}",
             describe_column(report, name),

@@ -102,6 +102,12 @@ def _changed(schema: Schema, **fields: Any) -> Schema:
 def _keep(store: RunStore, table: TableRecord, schema: Schema) -> TableRecord:
     """The table with a schema whose rules can be kept, and its broken ones counted anew."""
     settled = tuple(rule for rule in schema.rules if not unsettled(rule))
+    followed = tuple(  # whether they can be kept at all does not hang on what the rows say
+        rule.model_copy(update={"mapping": {}})
+        for rule in schema.rules
+        if isinstance(rule, Determines) and rule.mapping is None
+    )
+    schema.model_copy(update={"rules": (*settled, *followed)}).domain()
     domain = schema.model_copy(update={"rules": settled}).domain()
     Layout(domain)  # says which rule cannot be kept
     counts: dict[str, int] = {}

@@ -9,25 +9,32 @@ import io
 import json
 import re
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import pandas as pd
 
+from core.models.shaped_output import Shape
 from core.runs.execution.privacy_certificate import declared, origin
 from core.runs.storage.artefacts import SYNTHETIC_TABLE
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
-from core.table.io.write import csv_text, write_csv
-from core.table.schema import Schema
+from core.services.shaping import DrawnTable, asked_words, certificate_of, table_name
+from core.table.column import Column
+from core.table.grid import example
+from core.table.io.write import csv_text, write_csv, write_parquet
+from core.table.schema import Domain
 
 __all__ = [
     "certificate_text",
     "dictionary",
     "dictionary_text",
+    "domain_dictionary",
     "file_name",
     "model_zip",
+    "pack",
     "reviewed_file",
 ]
 
@@ -37,6 +44,7 @@ VARYING = (
     "they follow, is not"
 )
 ESCAPED = "text that begins with =, +, -, @, a tab or a line break has an apostrophe in front"
+HIDDEN = "hidden on purpose: how the values are spread is not how they are spread in the real table"
 MODEL_ENDINGS = (".json", ".safetensors")  # what models save; nothing else goes into a ZIP
 
 
@@ -73,14 +81,17 @@ def reviewed_file(
     artefacts = store.artefacts(run.id)
     if not artefacts.exists(SYNTHETIC_TABLE):
         raise NotFoundError("This run has made no synthetic table yet.")
-    if format == "parquet":
-        return artefacts.path(SYNTHETIC_TABLE)
     exports = artefacts.within("exports")
-    name = f"reviewed{'-escaped' if escape_formulas else ''}.csv"
+    name = f"reviewed{'-escaped' if escape_formulas else ''}.{format}"
     if not exports.exists(name) or exports.modified(name) < artefacts.modified(SYNTHETIC_TABLE):
         with artefacts.open(SYNTHETIC_TABLE) as file:
             reviewed = pd.read_parquet(file)
-        write_csv(reviewed, exports.path(name), escape_formulas=escape_formulas)
+        if format == "parquet":
+            write_parquet(reviewed, exports.path(name), schema=run.schema)
+        else:
+            write_csv(
+                reviewed, exports.path(name), schema=run.schema, escape_formulas=escape_formulas
+            )
     return exports.path(name)
 
 
@@ -105,15 +116,27 @@ def model_zip(store: RunStore, run: RunRecord) -> bytes:
 
 
 def dictionary(run: RunRecord, *, escaped: bool = False) -> pd.DataFrame:
+    """The dictionary of a run's tables, see `domain_dictionary`."""
+    return domain_dictionary(run.schema.domain(), escaped=escaped)
+
+
+def domain_dictionary(
+    domain: Domain, *, escaped: bool = False, shape: Shape | None = None
+) -> pd.DataFrame:
     """One row a column: name, type, what may stand in it and where that was taken from.
 
-    Where rules or persons are declared it also says what holds in every row and what does not.
+    Where rules or persons are declared it also says what holds in every row and what does not, and
+    where cells are not written plainly, how, and where distributions are hidden, which.
 
     Args:
-      run: whose.
+      domain: of the table.
       escaped: whether the file it goes with was made safe for spreadsheets; its text columns then
         say so.
+      shape: what was asked of its rows; columns it speaks of then say so.
     """
+    asked = {} if shape is None else asked_words(shape, domain)
+    formed = any(_written(c) for c in domain.columns)
+    hidden = {name for names in domain.sensitive.values() for name in names}
     return pd.DataFrame(
         [
             {
@@ -123,17 +146,29 @@ def dictionary(run: RunRecord, *, escaped: bool = False) -> pd.DataFrame:
                 "what may stand in it": declared(c).removeprefix(f"{c.name}: "),
                 "known": origin(c),
             }
+            | ({"written": _written(c)} if formed else {})
+            | ({"shares": HIDDEN if c.name in hidden else ""} if hidden else {})
             | ({"in the file": ESCAPED if c.dtype in TEXT else ""} if escaped else {})
-            | ({"kept": _kept(run.schema, c.name)} if run.schema.rules or run.schema.person else {})
-            for c in run.schema.domain().columns
+            | ({"kept": _kept(domain, c.name)} if domain.rules or domain.person else {})
+            | ({"asked for": asked.get(c.name, "")} if asked else {})
+            for c in domain.columns
         ]
     )
 
 
-def _kept(schema: Schema, name: str) -> str:
+def _written(column: Column) -> str:
+    """How a CSV file has the column's cells, in words; "" where plainly."""
+    shown = example(column)
+    words = [f"such as {shown}"] if shown else []
+    if column.form is not None and column.form.absent:
+        words.append(f"missing as {column.form.absent}")
+    return ", ".join(words)
+
+
+def _kept(domain: Domain, name: str) -> str:
     """What every row or every person keeps about a column, and what is not kept, in words."""
-    words = [f"in every row: {rule.text}" for rule in schema.rules if name in rule.columns]
-    person = schema.person
+    words = [f"in every row: {rule.text}" for rule in domain.rules if name in rule.columns]
+    person = domain.person
     if person is None or not person.grouped:
         return "; ".join(words)
     if name in person.columns:
@@ -158,3 +193,32 @@ def dictionary_text(run: RunRecord, *, escaped: bool = False) -> str:
 def certificate_text(certificate: dict[str, Any]) -> str:
     """The certificate as indented JSON text."""
     return json.dumps(certificate, indent=2, ensure_ascii=False)
+
+
+def pack(
+    out: BinaryIO,
+    tables: Sequence[DrawnTable],
+    *,
+    name: str,
+    domain: Domain,
+    certificate: dict[str, Any],
+    escaped: bool = False,
+) -> None:
+    """Write a ZIP of tables with a dictionary and a certificate that say what was asked.
+
+    Args:
+      out: where the ZIP goes.
+      tables: ≥ 1, all of one request.
+      name: of a table's file in it; each has its seed in its name where there are several.
+      domain: of the tables.
+      certificate: of the run.
+      escaped: whether they were made safe for spreadsheets.
+    """
+    facts = [one.facts for one in tables]
+    words = domain_dictionary(domain, escaped=escaped, shape=facts[0].shape)
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for one in tables:
+            own = table_name(name, one.facts.seed, several=len(tables) > 1)
+            archive.write(one.path, own)
+        archive.writestr("dictionary.csv", csv_text(words, escape_formulas=True))
+        archive.writestr("certificate.json", certificate_text(certificate_of(certificate, facts)))

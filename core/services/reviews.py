@@ -33,6 +33,8 @@ from core.table.schema import Domain
 
 __all__ = [
     "Ranking",
+    "alarming",
+    "attacks",
     "bought",
     "comparable",
     "inside_view_words",
@@ -41,6 +43,7 @@ __all__ = [
     "ranking",
     "report",
     "selection_words",
+    "waits_for",
 ]
 
 
@@ -53,6 +56,22 @@ def report(store: RunStore, run_id: str, view: View = "inside") -> dict[str, Any
       view: "inside" shows real data without noise; "outside" shows none, or what was paid for.
     """
     return _read_json(store, run_id, INSIDE_REPORT if view == "inside" else OUTSIDE_REPORT)
+
+
+def attacks(store: RunStore, run_id: str) -> list[dict[str, Any]]:
+    """What attacks on a run reached, for inside; none where none was tried (yet)."""
+    return list((report(store, run_id) or {}).get("attacks", ()))
+
+
+def alarming(store: RunStore, run_id: str) -> list[dict[str, Any]]:
+    """The attacks that work better on the table than on strangers, beyond a 99 % interval."""
+    return [attack for attack in attacks(store, run_id) if attack["exposed"]]
+
+
+def waits_for(store: RunStore, run: RunRecord) -> str:
+    """Why a run's download must wait for people, in a sentence; "" where it need not."""
+    alarm = bool(alarming(store, run.id))
+    return notes.missing(store, table_id=run.table_id, run_id=run.id, alarm=alarm)
 
 
 def privacy_certificate(store: RunStore, run_id: str) -> dict[str, Any] | None:

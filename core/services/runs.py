@@ -213,7 +213,8 @@ def generate_rows(store: RunStore, launcher: Launcher, run_id: str, request: Sam
     label = "" if run.private else ".not-private"
     escaped = "-escaped" if request.escape_formulas and request.format == "csv" else ""
     seed = "any" if request.seed is None else request.seed
-    name = f"synthetic-{request.rows}-{seed}{escaped}{label}.{request.format}"
+    shaped = "" if request.shape.plain else f"-{request.shape.digest}"
+    name = f"synthetic-{request.rows}-{seed}{shaped}{escaped}{label}.{request.format}"
     launcher.sample(run_id, name, request)
     return store.artefacts(run_id).within("exports").path(name)
 

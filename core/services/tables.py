@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 from pydantic import ValidationError
@@ -15,13 +16,15 @@ from pydantic import ValidationError
 from core.runs.accounts.people import choose_account
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
+from core.table.categories import count_labels, merged_below
 from core.table.column import refusal
-from core.table.grid import as_kind, schema_of, with_categories
-from core.table.infer import infer_schema
+from core.table.form import FileForm, Form
+from core.table.grid import as_kind, schema_of, with_categories, with_list
+from core.table.infer import infer_column, infer_schema
 from core.table.misfits import misfit_words
 from core.table.profile import ColumnProfile, profile
 from core.table.rare import danger
-from core.table.schema import Kind, Schema, SchemaError
+from core.table.schema import DomainSource, Kind, Provenance, Schema, SchemaColumn, SchemaError
 from core.table.surrogates import check_room
 
 __all__ = [
@@ -29,12 +32,15 @@ __all__ = [
     "change_grid",
     "change_groups",
     "change_holdout",
+    "change_list",
     "change_pattern",
     "change_target",
     "confirm_schema",
     "count_rare",
     "dangers",
     "import_frame",
+    "label_counts",
+    "merge_rare",
     "misfit_doubts",
     "rare_words",
     "reading_doubts",
@@ -49,6 +55,7 @@ def import_frame(
     source: str,
     people: str | None = None,
     doubts: Sequence[str] = (),
+    form: FileForm | None = None,
 ) -> TableRecord:
     """Keep a table with its proposed schema and its profile.
 
@@ -60,8 +67,9 @@ def import_frame(
       people: ledger account of the people in it; by default the one whose rows these are, see
         `core.runs.accounts.people`, or a fresh one.
       doubts: what the reader decided in doubt, kept and shown beside the columns.
+      form: how the file is written, so that synthetic rows are written alike.
     """
-    schema = infer_schema(frame)
+    schema = infer_schema(frame, form)
     table_id = secrets.token_hex(5)
     if len(frame):  # the store refuses an empty one, before anything is kept of it
         people = choose_account(store, frame, title=name, table_id=table_id, people=people).people
@@ -89,13 +97,20 @@ def confirm_schema(store: RunStore, table_id: str, schema: Schema) -> TableRecor
     return store.save_schema(table_id, schema, profile=counted)
 
 
-def change_grid(store: RunStore, table: TableRecord, grid: pd.DataFrame) -> TableRecord:
+def change_grid(
+    store: RunStore,
+    table: TableRecord,
+    grid: pd.DataFrame,
+    earlier: Mapping[tuple[str, Kind], SchemaColumn] | None = None,
+) -> TableRecord:
     """Keep the edited grid; kinds that changed get a fresh domain and picture.
 
     Args:
       store: where.
       table: whose columns.
       grid: as `core.table.grid` shows it, one row a column.
+      earlier: columns as they were declared, by name and kind: a kind that comes back brings its
+        declaration along instead of a fresh one.
 
     Raises:
       SchemaError: a cell is wrong; nothing was kept.
@@ -110,15 +125,94 @@ def change_grid(store: RunStore, table: TableRecord, grid: pd.DataFrame) -> Tabl
         frame = store.load_frame(table.id)
         schema = table.schema
         for name, kind in changed.items():
-            schema = schema.replace(as_kind(frame[name], schema[name], kind))
+            before = (earlier or {}).get((name, kind))
+            schema = schema.replace(
+                as_kind(frame[name], schema[name], kind)
+                if before is None
+                else _as_before(before, schema[name])
+            )
         return confirm_schema(store, table.id, _with_roles(schema))
     schema = _with_roles(schema_of(grid, table.schema))
     if schema == table.schema:
         return table
+    coded = [c.name for c in schema.columns if c.codes != table.schema[c.name].codes]
+    if coded:
+        frame = store.load_frame(table.id)
+        for name in coded:
+            schema = schema.replace(_recoded(frame[name], schema[name], table.schema[name]))
+        return confirm_schema(store, table.id, _with_roles(schema))
     scales = [c.scale for c in schema.columns] != [c.scale for c in table.schema.columns]
     if scales:  # pictures are drawn on the column's scale
         return confirm_schema(store, table.id, schema)
     return _recounted(store, table, schema)
+
+
+def _as_before(before: SchemaColumn, now: SchemaColumn) -> SchemaColumn:
+    """A column's earlier declaration, with what was decided since whatever its kind."""
+    absent = "" if now.form is None else now.form.absent
+    form = (before.form or Form()).model_copy(update={"absent": absent})
+    since: dict[str, object] = {"missing": now.missing, "form": None if form == Form() else form}
+    if DomainSource.BOUGHT not in (before.source, now.source):
+        since["source"] = now.source
+    return before.model_copy(update=since)
+
+
+def _recoded(series: pd.Series[Any], column: SchemaColumn, before: SchemaColumn) -> SchemaColumn:
+    """A column whose codes for "missing" changed; bounds that were proposed are proposed anew."""
+    proposed = as_kind(series, column, column.kind)  # refuses what does not read as a number
+    if before.provenance is not Provenance.PROPOSED:
+        return column
+    anew = infer_column(series, column.name, column.form)
+    return anew if anew.kind is column.kind else proposed
+
+
+def label_counts(store: RunStore, table: TableRecord, name: str) -> pd.DataFrame:
+    """How many rows and people hold each label of a column; see `count_labels`; inside only.
+
+    Args:
+      store: where.
+      table: whose column.
+      name: of the column.
+    """
+    person = table.schema.person
+    people = () if person is None or name in person.columns else person.columns
+    rows, _ = store.load_split(table.id, 0.0, columns=list(dict.fromkeys((name, *people))))
+    return count_labels(rows, name, people)
+
+
+def change_list(
+    store: RunStore, table: TableRecord, name: str, labels: Sequence[str]
+) -> TableRecord:
+    """Replace a column's categories; counts rare ones again.
+
+    Args:
+      store: where.
+      table: whose column.
+      name: of the column.
+      labels: in order; those that were listed and are not any more become "OTHER".
+
+    Raises:
+      SchemaError: no label, or one twice; nothing was kept.
+    """
+    return _recounted(store, table, table.schema.replace(with_list(table.schema[name], labels)))
+
+
+def merge_rare(store: RunStore, table: TableRecord, name: str, fewer: int) -> TableRecord:
+    """List every label of a column that at least so many rows hold; others become "OTHER".
+
+    Args:
+      store: where.
+      table: whose column.
+      name: of the column.
+      fewer: k ≥ 1; labels of fewer rows are merged.
+
+    Raises:
+      SchemaError: more labels than a list may have; nothing was kept.
+    """
+    column = merged_below(table.schema[name], label_counts(store, table, name), fewer)
+    return _recounted(
+        store, table, table.schema.replace(with_list(column, column.categories or ()))
+    )
 
 
 def change_categories(store: RunStore, table: TableRecord, name: str, text: str) -> TableRecord:

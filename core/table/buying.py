@@ -149,6 +149,7 @@ def _bare(column: SchemaColumn) -> SchemaColumn:
             "other": None,
             "note": "",
             "purchase": None,
+            "form": column.form and column.form.model_copy(update={"codes": ()}),
         }
     )
     return bare.as_proposed()

@@ -21,7 +21,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from core.table.labels import from_labels, from_numbers, to_labels, to_numbers
+from core.table.labels import (
+    code_places,
+    from_labels,
+    from_numbers,
+    to_labels,
+    to_numbers,
+    with_codes,
+)
 from core.table.schema import Column, Domain, DomainColumn, SchemaError
 from core.table.surrogates import surrogate
 
@@ -111,8 +118,8 @@ class Block:
       column: its declaration.
       index: its place among modelled columns (column of `Codes.states`).
       number: its place among numeric columns (column of `Codes.values`), or None.
-      states: names of its states, in order; a listed column's categories, or "value", the spikes
-        and "missing" for a numeric one.
+      states: names of its states, in order; a listed column's categories, or "value", the spikes,
+        "missing" and one for each code that stands for missing for a numeric one.
       start, width: its slice of the expanded vector.
     """
 
@@ -130,8 +137,13 @@ class Block:
 
     @property
     def missing_state(self) -> int | None:
-        """Index of the "missing" state, or None when nothing may be missing."""
-        return len(self.states) - 1 if self.column.missing else None
+        """Index of the first state without a value, or None when nothing may be missing."""
+        return len(self.states) - self.absent if self.absent else None
+
+    @property
+    def absent(self) -> int:
+        """How many states, the last ones, say that there is no value."""
+        return self.column.missing + len(self.column.codes)
 
     @property
     def slice(self) -> slice:
@@ -292,6 +304,7 @@ def _blocks(domain: Domain) -> Iterator[Block]:
         missing = ("missing",) if column.missing else ()
         if column.kind.numeric:
             states = ("value", *(f"{spike:g}" for spike in column.spikes), *missing)
+            states += tuple(f"missing: {code}" for code in column.codes)
             width = 1 + (len(states) if len(states) > 1 else 0)
             yield Block(column, index, number, states, start, width)
             number += 1
@@ -324,6 +337,8 @@ def _encode_numeric(block: Block, series: pd.Series[Any]) -> tuple[NDArray[np.in
     for i, spike in enumerate(block.column.spikes):
         state[snapped == line.snap(np.array([spike]))[0]] = i + 1
     state[absent] = block.missing_state or 0
+    code = code_places(series, block.column)
+    state = np.where(code < 0, state, _first_code(block) + code).astype(np.int32)
     value = np.where(state == 0, line.position(np.where(absent, line.low, x)), 0.0)
     return state, value
 
@@ -340,5 +355,11 @@ def _decode_numeric(block: Block, state: NDArray[Any], value: Floats) -> pd.Seri
     for i, spike in enumerate(block.column.spikes):
         x[state == i + 1] = spike
     if block.missing_state is not None:
-        x[state == block.missing_state] = np.nan
-    return from_numbers(x, block.column)
+        x[state >= block.missing_state] = np.nan
+    code = np.maximum(state.astype(np.int64) - _first_code(block), -1)
+    return with_codes(from_numbers(x, block.column), block.column, code)
+
+
+def _first_code(block: Block) -> int:
+    """Index of the state of the first code that stands for missing."""
+    return len(block.states) - len(block.column.codes)

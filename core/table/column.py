@@ -23,6 +23,7 @@ from pydantic import (
     model_validator,
 )
 
+from core.table.form import Form
 from core.table.magnitudes import magnitude_fault
 
 __all__ = [
@@ -43,7 +44,7 @@ __all__ = [
 ]
 
 WHOLE_NUMBERS = ("int", "uint")  # how their dtypes begin, in lower case
-LATER = ("pattern", "purchase")  # fields that earlier versions' stored forms lack
+LATER = ("pattern", "form", "purchase")  # fields that earlier versions' stored forms lack
 MAX_CATEGORIES = 10_000  # above this a column is an identifier or text in all but name
 
 
@@ -140,6 +141,7 @@ class Column(BaseModel):
       date_format: strptime format when a date column arrived as text, else None.
       pattern: what made-up values of identifiers and text look like, or None: # stands for a digit,
         @ for a letter A–Z, a for one of a–z, * for a digit or a letter A–Z, others for themselves.
+      form: how cells are written, see `core.table.form.Form`; None for plainly.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -158,6 +160,7 @@ class Column(BaseModel):
     dtype: str = "str"
     date_format: str | None = None
     pattern: str | None = Field(default=None, min_length=1, max_length=64)
+    form: Form | None = None
 
     @model_serializer(mode="wrap")
     def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -190,6 +193,18 @@ class Column(BaseModel):
         if self.other is not None and self.other not in (self.categories or ()):
             raise ValueError(f"column '{self.name}': 'other' must be one of the categories")
         return self
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """Values in the rows that stand for missing, each a state; numeric kinds only."""
+        return self.form.codes if self.form is not None and self.kind.numeric else ()
+
+    @property
+    def may_be_absent(self) -> bool:
+        """Whether a cell may have no value, however that is written."""
+        spellings = () if self.form is None else self.form.codes
+        listed = self.kind.listed and not set(spellings).isdisjoint(self.categories or ())
+        return self.missing or bool(self.codes) or listed
 
     @property
     def declared(self) -> bool:
@@ -327,9 +342,9 @@ class SchemaColumn(Column):
 
     @property
     def domain_digest(self) -> str:
-        """Names the declared fields but name and source, 16 hex digits."""
+        """Names the declared fields but name, source and form, 16 hex digits."""
         # Fields at their defaults are left out: one that a later version adds changes no digest.
         domain = Column(**self.fields()).model_dump_json(
-            exclude={"name", "source"}, exclude_defaults=True
+            exclude={"name", "source", "form"}, exclude_defaults=True
         )
         return hashlib.sha256(domain.encode()).hexdigest()[:16]

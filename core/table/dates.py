@@ -7,7 +7,8 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
-from core.table.labels import parse_dates
+from core.table.form import Form
+from core.table.labels import FIRST_DAY, LAST_DAY, date_text, parse_dates
 
 __all__ = ["DateGuess", "guess_date_format"]
 
@@ -65,6 +66,38 @@ def guess_date_format(labels: Series) -> DateGuess | None:
     return None
 
 
+def date_form(labels: Series, date_format: str) -> Form | None:
+    """How dates of a format are written, beyond what it says: offset, fraction, leading zeros.
+
+    Args:
+      labels: distinct present text values, k ≥ 1, all in the format.
+      date_format: for strptime.
+
+    Returns:
+      The form that writes most of them as they are; None where that is the plain one.
+    """
+    form = Form(offset=_offset(labels) if "%z" in date_format else "")
+    if "%f" in date_format:
+        digits = labels.str.extract(r"\.(\d+)")[0].str.len().unique()
+        form = form.model_copy(update={"places": int(digits[0]) if len(digits) == 1 else None})
+    stamps = parse_dates(labels, date_format)
+    stamps = stamps.where(stamps.between(FIRST_DAY, LAST_DAY))  # an offset may lead past them
+    written = {}
+    for directives in ("", "dm", "dmHI", "HI"):
+        trial = form.model_copy(update={"unpadded": directives})
+        written[directives] = (date_text(stamps, date_format, trial) == labels).sum()
+    best = form.model_copy(update={"unpadded": max(written, key=lambda one: written[one])})
+    return None if best == Form() else best
+
+
+def _offset(labels: Series) -> str:
+    """The offset of all times; where they differ, that of UTC in the same spelling."""
+    offsets = labels.str.extract(r"([+-]\d{2}:?\d{2}|Z)$")[0].unique()
+    if len(offsets) == 1 and isinstance(offsets[0], str):
+        return offsets[0]
+    return "+00:00" if any(":" in str(one) for one in offsets) else "+0000"
+
+
 def _candidates(sample: str) -> list[str]:
     """Formats worth trying, the day before the month, dates alone before dates with times."""
     dates = [*DAYS, *DAY_FIRST, *MONTH_FIRST, *NAMED]
@@ -86,7 +119,9 @@ def _doubt(labels: Series, date_format: str) -> str:
             "microseconds."
         )
     if "%z" in date_format:
-        return "Times carry an offset; they are turned into UTC."
+        if _offset(labels) in set(labels.str.extract(r"([+-]\d{2}:?\d{2}|Z)$")[0]):
+            return ""
+        return "Times carry different offsets; they are written in UTC."
     if date_format.startswith("%d/%m") or date_format.startswith("%d-%m"):
         swapped = date_format.replace("%d", "%M_").replace("%m", "%d").replace("%M_", "%m")
         if swapped.startswith("%m") and _share(labels, swapped) == 1:

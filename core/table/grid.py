@@ -7,17 +7,20 @@ needs a manual. Turning it back checks every cell and names the column that is w
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+import numpy as np
 import pandas as pd
 from pydantic import ValidationError
 
-from core.table.infer import date_step
-from core.table.labels import to_labels, to_numbers
+from core.table.column import WHOLE_NUMBERS
+from core.table.form import Form
+from core.table.infer import EXACT, date_step
+from core.table.labels import code_places, date_text, to_labels, to_numbers
 from core.table.magnitudes import FIRST_SECOND, LAST_SECOND
-from core.table.rare import OTHER, common_labels
+from core.table.rare import MERGED_NOTE, OTHER, common_labels
 from core.table.rounding import round_bounds, whole_years
 from core.table.schema import (
     MAX_CATEGORIES,
@@ -30,9 +33,12 @@ from core.table.schema import (
     SchemaError,
 )
 
-__all__ = ["GRID", "as_kind", "grid_of", "schema_of", "with_categories"]
+__all__ = ["GRID", "as_kind", "example", "grid_of", "schema_of", "with_categories", "with_list"]
 
-GRID = ("column", "kind", "missing", "from", "to", "scale", "values", "rare", "keep", "origin")
+GRID = (
+    "column", "kind", "missing", "absent", "codes", "from", "to", "scale", "values", "rare",
+    "keep", "origin", "written",
+)  # fmt: skip
 AnyColumn = TypeVar("AnyColumn", bound=Column)
 _SCALES = {"linear": "even", "log": "heavy tail"}
 _KEEP = {
@@ -61,6 +67,9 @@ def grid_of(schema: Schema, rare: Mapping[str, str] | None = None) -> pd.DataFra
             "rare": (rare or {}).get(c.name, ""),
             "keep": _KEEP[c.source],
             "origin": "—" if c.kind.surrogate else _origin(c),
+            "absent": "" if c.form is None else c.form.absent,
+            "codes": ", ".join(c.codes),
+            "written": example(c),
         }
         for c in schema.columns
     ]
@@ -88,8 +97,40 @@ def schema_of(grid: pd.DataFrame, schema: Schema) -> Schema:
             ends = (-math.inf if low is None else low, math.inf if high is None else high)
             spikes = tuple(spike for spike in column.spikes if ends[0] <= spike <= ends[1])
             change |= {"low": low, "high": high, "scale": scale, "spikes": spikes}
+        change |= _form(row, column)
         columns.append(_set_by_hand(column, _changed(column, change)))
     return schema.model_copy(update={"columns": tuple(columns)})
+
+
+def _form(row: pd.Series[Any], column: Column) -> dict[str, object]:
+    """What the grid says of absent cells, where it says something new."""
+    form = column.form or Form()
+    absent, words = _words(row["absent"]), _words(row["codes"])
+    codes = tuple(dict.fromkeys(word.strip() for word in words.split(",") if word.strip()))
+    if codes == column.codes and absent == form.absent:
+        return {}
+    if codes and not column.kind.numeric:
+        raise SchemaError(
+            f"'{column.name}' is a {column.kind.value}: a code for 'missing' among its values is "
+            "one of its categories and comes back as it is. Nothing was changed."
+        )
+    update = {"absent": absent} | ({"codes": codes} if column.kind.numeric else {})
+    return {"form": form.model_dump() | update}
+
+
+def _words(cell: object) -> str:
+    return "" if cell is None or cell is pd.NA or cell != cell else str(cell).strip()
+
+
+def example(column: Column) -> str:
+    """A made-up value as the column writes it; "" where that is nothing special."""
+    form = column.form or Form()
+    if column.kind is Kind.DATETIME and column.date_format:
+        moment = pd.Series([pd.Timestamp("2031-03-07 14:05:09.123456")]).dt.as_unit("us")
+        return str(date_text(moment, column.date_format, form).iloc[0])
+    numbers = column.kind.numeric and column.kind is not Kind.DATETIME
+    whole = column.kind is Kind.INTEGER and not form.places
+    return form.number("1234" if whole else "1234.5") if numbers and form.spells_numbers else ""
 
 
 def _set_by_hand(before: SchemaColumn, column: SchemaColumn) -> SchemaColumn:
@@ -103,21 +144,33 @@ def _set_by_hand(before: SchemaColumn, column: SchemaColumn) -> SchemaColumn:
 
 
 def with_categories(column: AnyColumn, text: str) -> AnyColumn:
-    """The column with the categories listed one a line; what is not listed becomes "OTHER".
+    """The column with the categories listed one a line; see `with_list`."""
+    known = {category for category in column.categories or () if category}
+    # a label that is listed already keeps its outer spaces, or its rows would become "OTHER"
+    lines = (line if line in known else line.strip() for line in text.split("\n"))
+    return with_list(column, [line for line in lines if line])
+
+
+def with_list(column: AnyColumn, labels: Sequence[str]) -> AnyColumn:
+    """The column with these categories; what was listed and is not any more becomes "OTHER".
+
+    Args:
+      column: a listed kind.
+      labels: in order.
 
     Raises:
       SchemaError: nothing is listed, or a category stands twice.
     """
-    known = {category for category in column.categories or () if category}
-    # a label that is listed already keeps its outer spaces, or its rows would become "OTHER"
-    lines = (line if line in known else line.strip() for line in text.split("\n"))
-    listed = tuple(line for line in lines if line)
+    listed = tuple(labels)
     if not listed:
         raise SchemaError(f"'{column.name}' needs at least one category. Nothing was changed.")
     other = column.other if column.other in listed else None
     if other is None and set(column.categories or ()) - set(listed):
         listed, other = (*(c for c in listed if c != OTHER), OTHER), OTHER
-    return _changed(column, {"categories": listed, "other": other})
+    change: dict[str, object] = {"categories": listed, "other": other}
+    if isinstance(column, SchemaColumn) and listed != column.categories:
+        change["note"] = MERGED_NOTE.sub("", column.note).strip()  # it is true no longer
+    return _changed(column, change)
 
 
 def as_kind(series: pd.Series[Any], column: Column, kind: Kind) -> SchemaColumn:
@@ -145,9 +198,17 @@ def as_kind(series: pd.Series[Any], column: Column, kind: Kind) -> SchemaColumn:
     except (ValueError, TypeError):
         raise _misfit(column, kind) from None
     absent = pd.isna(numbers)
-    if (absent & series.notna().to_numpy()).any():
+    coded = code_places(series, column.model_copy(update=bare)) >= 0
+    if (absent & ~coded & series.notna().to_numpy()).any():
         raise _misfit(column, kind)
     present = numbers[~absent]
+    if column.dtype.lower().startswith(WHOLE_NUMBERS) and len(present):
+        if np.abs(present).max() > EXACT:
+            raise SchemaError(
+                f"'{column.name}' holds whole numbers beyond 2⁵³, which would lose their last "
+                "digits if they were computed with. Nothing was changed. Keep it as an identifier "
+                "or as categories."
+            )
     if not len(present):
         raise SchemaError(f"'{column.name}' has no value to take bounds from. Nothing was changed.")
     least, greatest = float(present.min()), float(present.max())

@@ -18,12 +18,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from core.table.dates import DateGuess, guess_date_format
-from core.table.labels import dtype_of, snap, to_labels, to_numbers
+from core.table.dates import DateGuess, date_form, guess_date_format
+from core.table.form import FileForm, Form
+from core.table.labels import code_places, dtype_of, snap, to_labels, to_numbers
 from core.table.magnitudes import LARGEST
 from core.table.rare import FEW_ROWS, OTHER, common_labels
 from core.table.rounding import round_bounds, whole_years
 from core.table.schema import MAX_CATEGORIES, DomainSource, Kind, Schema, SchemaColumn
+from core.table.sentinels import SENTINELS, code_note, sentinel_note, without_code
+from core.table.surrogates import shape_of
 
 __all__ = ["BOOLEAN_PAIRS", "SENTINELS", "date_step", "infer_column", "infer_schema", "scale_order"]
 
@@ -66,7 +69,6 @@ SCALES = tuple(
         "jan,feb,mar,apr,may,jun,jul,aug,sep,oct,nov,dec",
     )
 )
-SENTINELS = (-1, -9, -99, -999, -9999, 99, 999, 9999, 99999, 999999)
 ID_NAME = re.compile(
     r"(^|[^a-z])(id|ids|uuid|guid|key|ssn|iban|email|e-mail|phone|telephone|passport|mrn)($|[^a-z])"
     r"|[a-z](Id|ID)$"
@@ -77,23 +79,63 @@ ID_VALUE = re.compile(
 RANGE_LABEL = re.compile(r"^\D{0,3}(\d+(?:\.\d+)?)\s*(?:-|–|to|\+|<|>|$)")
 
 
-def infer_schema(frame: pd.DataFrame) -> Schema:
+def infer_schema(frame: pd.DataFrame, form: FileForm | None = None) -> Schema:
     """Propose a schema.
 
     Args:
       frame: n ≥ 1 rows, unique string column names, as `read_table` gives it.
+      form: how the file is written, if that is known.
 
     Returns:
       One column per frame column, in order, every modelled one with bounds or a list of categories
       proposed from the rows (see the module's note on privacy). No target is chosen. Columns
       without a single value are dropped.
     """
-    return Schema(columns=tuple(infer_column(frame[name], str(name)) for name in frame.columns))
+    form = form or FileForm()
+    return Schema(
+        columns=tuple(
+            infer_column(frame[name], str(name), form.columns.get(str(name)))
+            for name in frame.columns
+        ),
+        delimiter=form.delimiter,
+    )
 
 
-def infer_column(series: pd.Series[Any], name: str) -> SchemaColumn:
-    """Propose one column; see `infer_schema`."""
-    return _proposed(series, name).as_proposed()
+def infer_column(series: pd.Series[Any], name: str, form: Form | None = None) -> SchemaColumn:
+    """Propose one column; see `infer_schema`.
+
+    Args:
+      series: n ≥ 1 cells.
+      name: of the column.
+      form: how they are written in the file, if that is known.
+    """
+    coded = None if form is None or not form.codes else _coded(series, name, form)
+    column = _proposed(series, name) if coded is None else coded
+    if column.kind is Kind.IDENTIFIER and column.dtype == "str":
+        labels = [str(label) for label in series.dropna().unique()]
+        if len(labels) >= FEW_ROWS:  # what fewer have in common may be one person's
+            column = column.model_copy(update={"pattern": shape_of(labels)})
+    if form is not None:
+        known = {} if column.form is None else column.form.model_dump()
+        column = column.model_copy(update={"form": Form(**{**form.model_dump(), **known})})
+    return column.as_proposed()
+
+
+def _coded(series: Series, name: str, form: Form) -> SchemaColumn | None:
+    """Numbers or dates among which codes say that there is none; None where these are labels."""
+    column = SchemaColumn(name=name, kind=Kind.NUMBER, dtype=dtype_of(series), form=form)
+    rest = series.mask(code_places(series, column) >= 0)
+    if not rest.notna().any():
+        return None
+    if column.dtype == "str":
+        numbers = pd.to_numeric(rest, errors="coerce")
+        if numbers.notna().sum() == rest.notna().sum():
+            rest = numbers if rest.str.contains(r"[.eE]").any() else numbers.astype("Int64")
+    proposed = _proposed(rest, name)
+    if not proposed.kind.numeric:
+        return None
+    missing = bool(series.isna().any())
+    return proposed.model_copy(update={"dtype": column.dtype, "missing": missing})
 
 
 def _proposed(series: Series, name: str) -> SchemaColumn:
@@ -146,11 +188,17 @@ def _number(present: Series, base: SchemaColumn) -> SchemaColumn:
         ordered = labels.iloc[np.argsort(labels.astype(float).to_numpy())]
         return _listed(base, Kind.ORDERED, list(ordered), "Few distinct numbers, taken as steps.")
     step = 1.0 if integer else _step(distinct)
+    code, distinct, counts = without_code(distinct, counts)
+    values = values[values >= distinct[0]]
     low, high = round_bounds(float(distinct[0]), float(distinct[-1]), step=step, dtype=base.dtype)
     atoms = _spikes(distinct, counts, step)
     public = {0.0, low, high, *map(float, SENTINELS)}
     spikes = tuple(spike for spike in atoms if spike in public)
-    notes = [_sentinel_note(distinct, counts), _atom_note([a for a in atoms if a not in public])]
+    notes = [
+        code_note(code),
+        sentinel_note(distinct, counts),
+        _atom_note([a for a in atoms if a not in public]),
+    ]
     return base.model_copy(
         update={
             "kind": Kind.INTEGER if integer else Kind.NUMBER,
@@ -160,6 +208,7 @@ def _number(present: Series, base: SchemaColumn) -> SchemaColumn:
             "scale": "log" if _heavy(values, atoms) else "linear",
             "spikes": spikes,
             "note": " ".join(note for note in notes if note),
+            "form": Form(codes=(code,)) if code else None,
         }
     )
 
@@ -228,18 +277,6 @@ def _heavy(values: Numbers, spikes: tuple[float, ...]) -> bool:
     return bool(upper > TAIL_RATIO * lower or high - q50 > REACH_RATIO * upper)
 
 
-def _sentinel_note(distinct: Numbers, counts: npt.NDArray[np.int64]) -> str:
-    """A doubt about a far-away round value that may stand for "unknown"."""
-    if len(distinct) < 3:
-        return ""
-    for end, inner in ((0, 1), (-1, -2)):
-        gap = abs(distinct[end] - distinct[inner])
-        rest = max(abs(distinct[-1 - end if end else -1] - distinct[inner]), 1.0)
-        if distinct[end] in SENTINELS and counts[end] > 1 and gap > 0.2 * rest:
-            return f"{distinct[end]:g} stands apart and may mean 'unknown' or 'capped'."
-    return ""
-
-
 def _atom_note(atoms: list[float]) -> str:
     """What to do about frequent values that are not proposed, because they are no round ones."""
     if not atoms:
@@ -253,7 +290,10 @@ def _atom_note(atoms: list[float]) -> str:
 
 def _dates(present: Series, base: SchemaColumn, guess: DateGuess) -> SchemaColumn:
     """A date column, in whole days, hours, minutes, seconds or finer."""
-    column = base.model_copy(update={"kind": Kind.DATETIME, "date_format": guess.format})
+    form = None if guess.format is None else date_form(present, guess.format)
+    column = base.model_copy(
+        update={"kind": Kind.DATETIME, "date_format": guess.format, "form": form}
+    )
     seconds = np.unique(to_numbers(present, column))
     step = date_step(seconds)
     low, high = whole_years(float(seconds[0]), float(seconds[-1]), step=step, dtype=base.dtype)
@@ -302,7 +342,10 @@ def _worded(counts: pd.Series[Any], base: SchemaColumn) -> SchemaColumn:
     if common is None and distinct > UNIQUE_ROWS:  # names, addresses, remarks: few share one
         codes = sample.str.fullmatch(r"[A-Za-z]{0,3}[-_]?\d+").mean() > 0.9  # such as P0117
         text = _identifier(base, Kind.IDENTIFIER if codes else Kind.TEXT, distinct, n)
-        doubt = f"{text.note} Most rows hold values that fewer than ten share. {note}".strip()
+        doubt = (
+            f"{text.note} Most rows hold values that fewer than ten share. If these are categories "
+            f"all the same, change the kind and merge the rare ones. {note}"
+        ).strip()
         return text.model_copy(update={"note": doubt})
     return _categories(base, sorted(labels), common, note)
 

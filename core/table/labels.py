@@ -19,14 +19,29 @@ import pandas as pd
 from pandas.api.types import pandas_dtype
 
 from core.table.column import Column, Kind
+from core.table.form import Form
 from core.table.magnitudes import LARGEST
 
-__all__ = ["dtype_of", "from_labels", "from_numbers", "to_labels", "to_numbers"]
+__all__ = [
+    "code_places",
+    "date_text",
+    "dtype_of",
+    "from_labels",
+    "from_numbers",
+    "is_absent",
+    "offset_seconds",
+    "to_labels",
+    "to_numbers",
+    "with_codes",
+]
 
 Numbers: TypeAlias = npt.NDArray[np.float64]
 Series: TypeAlias = "pd.Series[Any]"
 
 MAX_DECIMALS = 12  # steps finer than this are treated as continuous
+FIRST_DAY = pd.Timestamp("0001-01-01").as_unit("us")
+LAST_DAY = pd.Timestamp("9999-12-31 23:59:59.999999").as_unit("us")
+FRACTION = 6  # digits of a second's fraction that strftime writes
 SECOND = 1_000_000  # microseconds; dates travel as datetime64[us]
 
 
@@ -96,10 +111,16 @@ def to_numbers(series: Series, column: Column) -> Numbers:
       column: a numeric kind; dates that arrived as text carry `date_format`.
 
     Returns:
-      float64 [n]; NaN where the value is absent, beyond ±1e150 or does not parse. Dates are seconds
+      float64 [n]; NaN where the value is absent, one of the column's codes for that, beyond ±1e150
+      or does not parse. Dates are seconds
       since 1970-01-01, in UTC when they carry a time zone; exact to the microsecond from 1834 to
       2105 and to the second always.
     """
+    numbers = _as_numbers(series, column)
+    return np.where(code_places(series, column) < 0, numbers, np.nan) if column.codes else numbers
+
+
+def _as_numbers(series: Series, column: Column) -> Numbers:
     if column.kind is Kind.DATETIME:
         return _seconds(series, column.date_format)
     if isinstance(series.dtype, pd.CategoricalDtype) or not pd.api.types.is_numeric_dtype(
@@ -108,6 +129,55 @@ def to_numbers(series: Series, column: Column) -> Numbers:
         series = pd.to_numeric(to_labels(series).replace({"True": "1", "False": "0"}), "coerce")
     out = series.to_numpy(dtype=np.float64, na_value=np.nan)
     return np.where(np.abs(out) <= LARGEST, out, np.nan)
+
+
+def code_places(series: Series, column: Column) -> npt.NDArray[np.int64]:
+    """Which of the column's codes for "missing" each cell holds, int [n]; -1 for none.
+
+    Args:
+      series: n values as read from the file.
+      column: any kind; those without codes hold none.
+    """
+    places = np.full(len(series), -1, dtype=np.int64)
+    if not column.codes:
+        return places
+    if pd.api.types.is_numeric_dtype(series.dtype):  # -99 and -99.0 are one code
+        numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
+        for i, code in enumerate(column.codes):
+            number = pd.to_numeric(code, errors="coerce")
+            places[numbers == number] = i
+        return places
+    codes, distinct = pd.factorize(to_labels(series))
+    known = pd.Index(column.codes).get_indexer(pd.Index(distinct))
+    return np.append(known, -1)[codes].astype(np.int64)
+
+
+def is_absent(cells: Series, column: Column) -> npt.NDArray[np.bool_]:
+    """Which cells have no value, bool [n]: empty ones, and those that say so in another spelling.
+
+    Args:
+      cells: n values as read from the file.
+      column: any kind; in lists the other spellings are labels, and count as well.
+    """
+    empty = cells.isna().to_numpy()
+    if column.kind.listed and column.form is not None and column.form.codes:
+        return np.asarray(empty | to_labels(cells).isin(column.form.codes).to_numpy())
+    return np.asarray(empty | (code_places(cells, column) >= 0))
+
+
+def with_codes(cells: Series, column: Column, places: npt.NDArray[np.int64]) -> Series:
+    """Cells with codes for "missing" where `code_places` would find them.
+
+    Args:
+      cells: n values, absent in those places.
+      column: what they are of.
+      places: int [n], -1 where a cell stays as it is.
+    """
+    if not (places >= 0).any():
+        return cells
+    labels = to_labels(cells)
+    codes = np.array([*column.codes, None], dtype=object)[places]
+    return from_labels(labels.mask(places >= 0, pd.Series(codes, index=cells.index)), column)
 
 
 def from_numbers(values: npt.ArrayLike, column: Column) -> Series:
@@ -257,7 +327,41 @@ def _from_seconds(seconds: Numbers, column: Column) -> Series:
         if zone is not None:
             stamps = stamps.dt.tz_localize("UTC").dt.tz_convert(zone)
         return stamps.astype(pandas_dtype(column.dtype))
-    if "%z" in (column.date_format or ""):  # else the text would lack its offset
-        stamps = stamps.dt.tz_localize("UTC")
-    text = stamps.dt.strftime(column.date_format or "%Y-%m-%d %H:%M:%S").astype("str")
+    text = date_text(stamps, column.date_format or "%Y-%m-%d %H:%M:%S", column.form or Form())
     return from_labels(text, column)
+
+
+def offset_seconds(offset: str) -> int:
+    """By how much clocks with an offset are ahead of UTC, in seconds.
+
+    Args:
+      offset: as in `Form.offset`.
+
+    >>> offset_seconds("-0530"), offset_seconds("+02:00"), offset_seconds("Z")
+    (-19800, 7200, 0)
+    """
+    digits = offset.strip("+-Z").replace(":", "").ljust(4, "0")
+    return (-1 if offset.startswith("-") else 1) * (int(digits[:2]) * 60 + int(digits[2:])) * 60
+
+
+def date_text(stamps: Series, date_format: str, form: Form) -> Series:
+    """Moments as text in a format, with the offset, fraction and padding that the form tells.
+
+    Args:
+      stamps: naive datetime64[us], in UTC where the format has an offset.
+      date_format: for strftime.
+      form: of the column.
+    """
+    if "%z" in date_format:
+        offset = form.offset or "+0000"
+        local = stamps + pd.Timedelta(seconds=offset_seconds(offset))
+        if local.dropna().between(FIRST_DAY, LAST_DAY).all():
+            stamps, date_format = local, date_format.replace("%z", offset)
+        else:  # an offset leads past the last year that can be written: UTC throughout
+            date_format = date_format.replace("%z", "+00:00" if ":" in offset else "+0000")
+    for directive in form.unpadded:  # of the C library, not of every system
+        date_format = date_format.replace(f"%{directive}", f"%-{directive}")
+    text = stamps.dt.strftime(date_format).astype("str")
+    if "%f" in date_format and form.places is not None and 0 < form.places < FRACTION:
+        text = text.str.replace(rf"(\.\d{{{form.places}}})\d+", r"\1", regex=True)
+    return text

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from core.table.codec import Line
-from core.table.labels import to_labels, to_numbers
+from core.table.labels import code_places, to_labels, to_numbers
 from core.table.schema import Column
 
 __all__ = ["misfit_words", "misfits"]
@@ -41,6 +41,7 @@ def misfits(series: Series, column: Column) -> int:
         filled = np.where(np.isnan(numbers), line.low, numbers)
         near = max(GRID_SHARE * column.step, 1e-12 * max(abs(line.low), abs(line.high)))
         fits = (np.abs(line.snap(filled) - filled) <= near) & ~np.isnan(numbers)
+        fits |= code_places(series, column) >= 0
     return int(np.where(absent, not column.missing, ~fits).sum())
 
 

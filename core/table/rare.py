@@ -6,6 +6,7 @@ table, whatever ε is. Counts made here depend on rows: they are for the steward
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -14,12 +15,22 @@ import pandas as pd
 from core.table.labels import to_labels
 from core.table.schema import Column
 
-__all__ = ["FEW_ROWS", "OTHER", "RareCounts", "common_labels", "danger", "rare_counts"]
+__all__ = [
+    "FEW_ROWS",
+    "MERGED_NOTE",
+    "OTHER",
+    "RareCounts",
+    "common_labels",
+    "danger",
+    "rare_counts",
+]
 
 Series: TypeAlias = "pd.Series[Any]"
 
 FEW_ROWS = 10  # a value that fewer rows hold is not listed unless the steward says so
 OTHER = "OTHER"
+# what a proposal notes of its list, until somebody changes that list
+MERGED_NOTE = re.compile(rf"[\d,]+ values of fewer than ten rows are merged into {OTHER}\.")
 MOST_RARE = 0.5  # share of rows that may be merged
 
 

@@ -35,6 +35,7 @@ from core.table.column import (
     SchemaError,
     UndeclaredDomainError,
 )
+from core.table.form import Delimiter
 from core.table.layout.steps import Steps
 from core.table.person import Person
 from core.table.rules import Rule
@@ -65,6 +66,15 @@ def _twice(names: Iterable[str]) -> list[str]:
     return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
+def _with_earlier(json_schema: dict[str, Any]) -> None:
+    """Add to the JSON schema what files of earlier versions hold, see `Schema._read`."""
+    json_schema["properties"]["entity_key"] = {
+        "anyOf": [{"type": "string"}, {"type": "null"}],
+        "default": None,
+        "description": "Of earlier versions: the column that says who a row is of; use `person`.",
+    }
+
+
 class Schema(BaseModel):
     """A table's columns in file order, and what the steward says of them.
 
@@ -75,11 +85,12 @@ class Schema(BaseModel):
       rules: what holds in every row.
       sensitive: disjoint groups of columns whose joint distribution must not be revealed.
       holdout: share of records kept out of training, in [0, ½]; see `core.table.holdout`.
+      delimiter: between the cells of a line, where the table was a text file.
 
     Raises (pydantic.ValidationError, a ValueError): duplicate names, or a role naming no column.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=_with_earlier)
 
     columns: tuple[SchemaColumn, ...] = Field(min_length=1)
     target: str | None = None
@@ -87,6 +98,7 @@ class Schema(BaseModel):
     rules: tuple[Rule, ...] = ()
     sensitive: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     holdout: float = Field(default=0.0, ge=0.0, le=0.5)
+    delimiter: Delimiter = ","
 
     @model_validator(mode="before")
     @classmethod
@@ -103,6 +115,8 @@ class Schema(BaseModel):
         """The stored form, which attestations hold to: what came later is left out where unused."""
         stored: dict[str, Any] = handler(self)
         later = {name: stored.pop(name) for name in ("person", "rules")}
+        if self.delimiter == ",":
+            stored.pop("delimiter")
         before = {name: stored.pop(name) for name in ("columns", "target")}
         used = {name: value for name, value in later.items() if value}
         return {**before, "entity_key": None, **used, **stored}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import string
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from core.table.column import WHOLE_NUMBERS, Column, Kind, SchemaError
 from core.table.labels import from_labels
 
-__all__ = ["check_room", "room", "surrogate"]
+__all__ = ["check_room", "room", "shape_of", "surrogate"]
 
 SLOTS = {
     "#": string.digits,
@@ -27,6 +27,8 @@ SLOTS = {
     "a": string.ascii_lowercase,
     "*": string.ascii_uppercase + string.digits,
 }
+LONGEST = 64  # letters of a pattern
+AMPLE = 100  # values of a proposed pattern for each that is there, so that larger tables have room
 _MOST = 2**31  # values that are put in another order by one product of 64 bits
 
 
@@ -39,6 +41,33 @@ def room(column: Column) -> float:
     if column.pattern is None:
         return math.inf
     return float(math.prod(len(letters) for letters in _alphabets(column)))
+
+
+def shape_of(labels: Sequence[str]) -> str | None:
+    """The pattern that all values have; None where they differ in it, or it has little room.
+
+    A digit stands for any digit, a letter for any of its kind, unless it is the same capital in
+    every value, as in P-004711. So it tells of no value more than what all have in common.
+
+    Args:
+      labels: of an identifier, k ≥ 1.
+
+    >>> shape_of(["P-004711", "P-000815"]), shape_of(["4711", "12"])
+    ('P-######', None)
+    """
+    lengths = {len(label) for label in labels}
+    if len(lengths) > 1 or not 0 < max(lengths, default=0) <= LONGEST:
+        return None
+    shape = []
+    for letters in (set(place) for place in zip(*labels, strict=True)):
+        slot = next((s for s in ("#", "@", "a", "*") if letters <= set(SLOTS[s])), None)
+        if len(letters) == 1 and slot in (None, "@"):
+            (slot,) = letters
+        if slot is None or not letters <= set(SLOTS.get(slot, slot)):  # a sign that stands for more
+            return None
+        shape.append(slot)
+    sizes = [len(SLOTS.get(slot, slot)) for slot in shape]
+    return "".join(shape) if math.prod(sizes) >= AMPLE * len(labels) else None
 
 
 def check_room(columns: Iterable[Column], rows: int) -> None:

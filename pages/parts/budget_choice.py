@@ -13,7 +13,7 @@ from core.runs.execution.paid_release import shown_columns
 from core.runs.storage.records import TableRecord
 from core.services import reviews
 from core.table.schema import SchemaError
-from pages.parts import shared
+from pages.parts import glossary, shared
 
 EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 8.0, 10.0)
 REVIEW_SHARES = (0.0, 0.02, 0.05, 0.1, 0.2)
@@ -44,12 +44,14 @@ def epsilon(table: TableRecord) -> float:
         "ε: how much anyone may learn about one person (lower is more private)",
         EPSILONS,
         value=1.0,
+        help=glossary.entry("ε"),
     )
     words = next(text for limit, text in MEANING if chosen <= limit)
     guess = attacker_best_guess(chosen, default_delta(table.training_n))
+    right = f"at most **{guess:.0%}** of the time" if guess < 0.995 else "**almost every time**"
     st.markdown(
         f"{words}  \nSomeone who would bet 50 : 50 on whether a person's record was used can, "
-        f"after seeing the result, be right at most **{guess:.0%}** of the time."
+        f"after seeing the result, be right {right}."
     )
     return float(chosen)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from core.privacy.plan import Plan
 from core.runs.storage.records import TableRecord
 from core.services import purchases
 from core.table.buying import unbought
-from core.table.schema import Schema
-from pages.parts import routes, schema_editor, shared
+from core.table.schema import Schema, SchemaError
+from pages.parts import grid_refusals, routes, schema_editor, shared
 from pages.parts.plain import plain
 
 WAYS = {
@@ -23,13 +24,22 @@ EXPLAINED = (
 )
 
 
-def render(table: TableRecord) -> None:
-    """The choice, and the way to the plan."""
+def render(table: TableRecord, bar: DeltaGenerator) -> None:
+    """The choice, and the way to the plan.
+
+    Args:
+      table: whose columns.
+      bar: of the page's main button.
+    """
     with st.container(border=True), shared.plain_errors():
+        if grid_refusals.standing(table):
+            st.caption("An edit above was refused. Correct it, or leave it as it was, to go on.")
+            bar.button("Plan a synthetic table", type="primary", disabled=True)
+            return
         schema = purchases.to_buy(shared.store(), table)
         names = unbought(schema).names
         if not names:
-            _settled(table, schema)
+            _settled(table, schema, bar)
             return
         uploaded = table.source.startswith("upload") and not shared.store().attested(table.id)
         way = st.radio(
@@ -42,21 +52,21 @@ def render(table: TableRecord) -> None:
             key=f"way_{table.id}",
         )
         if way == "buy":
-            _buy(table, schema)
+            _buy(table, schema, bar)
         else:
-            _declare(table)
+            _declare(table, bar)
 
 
-def _settled(table: TableRecord, schema: Schema) -> None:
+def _settled(table: TableRecord, schema: Schema, bar: DeltaGenerator) -> None:
     """Nothing is left to buy: everything was bought or set by hand."""
     st.markdown("Bounds and lists were bought, or set by you. Nothing is left to declare.")
-    if st.button("Plan a synthetic table", type="primary", icon=":material/arrow_forward:"):
+    if bar.button("Plan a synthetic table", type="primary", icon=":material/arrow_forward:"):
         if schema != table.schema:  # bought before, about the same people
             table = shared.store().save_schema(table.id, schema)
         _plan(table)
 
 
-def _buy(table: TableRecord, schema: Schema) -> None:
+def _buy(table: TableRecord, schema: Schema, bar: DeltaGenerator) -> None:
     """What a purchase costs and finds, before anything is spent; and the button that spends it."""
     epsilon = st.number_input(
         "ε to spend on bounds and lists, once",
@@ -78,7 +88,7 @@ def _buy(table: TableRecord, schema: Schema) -> None:
     again = purchases.lost(shared.store(), table) and st.checkbox(
         "An earlier purchase was paid for and lost. Pay once more.", key=f"again_{table.id}"
     )
-    if st.button(
+    if bar.button(
         f"Buy bounds and lists — spends ε = {epsilon:g}",
         type="primary",
         icon=":material/shopping_cart:",
@@ -106,9 +116,9 @@ def _forecast(plan: Plan, schema: Schema) -> None:
     )
 
 
-def _declare(table: TableRecord) -> None:
+def _declare(table: TableRecord, bar: DeltaGenerator) -> None:
     """The declaration that ε rests on."""
-    confirmed = st.checkbox(
+    confirmed = bar.checkbox(
         "I confirm that the bounds, category names and “may be missing” marks above may be "
         "public knowledge.",
         # what is declared later was not confirmed: each schema asks for a tick of its own
@@ -116,15 +126,25 @@ def _declare(table: TableRecord) -> None:
         value=shared.store().attested(table.id),
         help="They are not protected by ε. The certificate lists them as its conditions.",
     )
-    if st.button(
+    if bar.button(
         "Plan a synthetic table",
         type="primary",
         icon=":material/arrow_forward:",
-        disabled=not confirmed,
+        disabled=not confirmed or _undeclared(table),
     ):
         _plan(table)
     if not confirmed:
-        st.caption("Tick the box to go on.")
+        bar.caption("Tick the box to go on.", width="content")
+
+
+def _undeclared(table: TableRecord) -> bool:
+    """Whether no plan can be made of the schema as it is; the page then says why."""
+    try:
+        table.schema.domain()
+    except SchemaError as error:
+        st.error(plain(error), icon=":material/error:")
+        return True
+    return False
 
 
 def _plan(table: TableRecord) -> None:

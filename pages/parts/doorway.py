@@ -1,6 +1,6 @@
-"""What stands between the network and the pages: headers on every answer, and a gate for downloads.
+"""What stands between the network and the pages: headers, unknown addresses, a gate for downloads.
 
-Both are ASGI middleware of `st.App`.
+All are ASGI middleware of `st.App`.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Any
 from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.requests import HTTPConnection
-from starlette.responses import PlainTextResponse
+from starlette.responses import HTMLResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from streamlit import runtime
+from streamlit import config, runtime
 from streamlit.auth_util import get_cookie_with_chunks
 from streamlit.runtime.media_file_storage import MediaFileKind
 from streamlit.web.server.server_util import get_cookie_secret
 from streamlit.web.server.starlette.starlette_app_utils import decode_signed_value
 from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
 
-from pages.parts import handover
+from pages.parts import handover, routes
 
 # Streamlit's own pages carry inline styles and one inline script; its charts compile expressions.
 # Nothing may be loaded from, sent to or framed by anybody else.
@@ -52,6 +52,15 @@ GONE = (
 )
 
 
+SERVED = {"media", "static", "_stcore", "component", "app", "auth", "oauth2callback"}
+NOWHERE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Facsimile</title>
+<meta name="viewport" content="width=device-width,initial-scale=1">
+<style>:root{color-scheme:light dark}body{font:16px/1.5 sans-serif;margin:12vh auto;max-width:36rem;
+padding:0 1rem}a{color:inherit}</style></head><body><main><h1>There is no page at this address</h1>
+<p>Nothing was shown or changed. The address may be old or mistyped.</p>
+<p><a href="/{base}">Go to the first page</a></p></main></body></html>"""
+
+
 class Headers:
     """Adds `HEADERS` to every answer."""
 
@@ -67,6 +76,45 @@ class Headers:
             await send(message)
 
         await self.app(scope, receive, with_headers if scope["type"] == "http" else send)
+
+
+class Addresses:
+    """Says so where an address is no page's: Streamlit would show its first one, or nothing."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http" or _served(scope["path"]):
+            await self.app(scope, receive, send)
+            return
+        nowhere = False
+
+        async def or_say_so(message: Message) -> None:
+            nonlocal nowhere
+            if message["type"] == "http.response.start":
+                kind = MutableHeaders(scope=message).get("content-type", "")
+                nowhere = message["status"] == 200 and kind.startswith("text/html")
+                if nowhere:  # Streamlit's one page, which it sends for whatever it does not know
+                    await HTMLResponse(NOWHERE.replace("{base}", _base()), status_code=404)(
+                        scope, receive, send
+                    )
+            if not nowhere:
+                await send(message)
+
+        await self.app(scope, receive, or_say_so)
+
+
+def _served(path: str) -> bool:
+    """Whether a path is a page's, or under one of Streamlit's own folders, which may hold HTML."""
+    below = path.strip("/").removeprefix(_base()).strip("/")
+    return below in {"", *routes.ROUTES} or below.split("/")[0] in SERVED
+
+
+def _base() -> str:
+    """Where the server lies under its host, behind a proxy; "" for the top."""
+    return str(config.get_option("server.baseUrlPath")).strip("/")
 
 
 class Downloads:
@@ -102,7 +150,7 @@ def uncached(send: Send) -> Send:
 
 
 _SPARING = "_facsimile_spares_awaited"  # set on Streamlit's keeper of files
-MIDDLEWARE = [Middleware(Headers), Middleware(Downloads)]
+MIDDLEWARE = [Middleware(Headers), Middleware(Addresses), Middleware(Downloads)]
 
 
 # -- where Streamlit has no public door; tests watch that these are there --------------------------

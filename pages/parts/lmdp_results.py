@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.figures import marginal_shift
 from core.runs.storage.records import RunRecord
-from core.services import reviews
+from core.services import limits, reviews
 from pages.parts import report_scores, shared
 from pages.parts.lmdp_tags import NOT_PEOPLE
 from pages.parts.plain import plain
@@ -41,7 +41,7 @@ def render(run: RunRecord, report: dict[str, Any]) -> None:
     if run.plan.protection is None:
         return
     st.subheader("Hidden distributions", anchor=False)
-    certified = {result["group"]: result for result in _certified(run) if "epsilon" in result}
+    certified = limits.paid_certificates(shared.store(), run)
     checks = {check["group"]: check for check in report.get("protection", [])}
     for group, names in run.plan.protection.groups.items():
         with st.container(border=True):
@@ -71,7 +71,15 @@ def _group(
         )
     if paid is not None:
         st.caption(plain(marginal_shift.certificate_words(paid)))
-    with st.expander("Real and released, one above the other", icon=":material/stacked_bar_chart:"):
+    beside = st.expander(
+        "Real and released, one above the other",
+        icon=":material/stacked_bar_chart:",
+        key=f"beside_{group}",
+        on_change="rerun",  # drawn once it is open
+    )
+    with beside:
+        if not beside.open:
+            return
         shown = [name for name in names if name in report["columns"]]
         for place, name in shared.tiles(shown):
             with place:

@@ -85,6 +85,8 @@ def setting(card: Card, declared: Setting) -> Value:
         return picked or declared.default
     if isinstance(declared.default, bool):
         return st.toggle(declared.label, declared.default, help=declared.help, key=key)
+    if declared.default == 0 and isinstance(declared.default, int):
+        return _number_or_automatic(declared, key)
     kind = int if isinstance(declared.default, int) else float
     chosen: float | int = st.number_input(
         declared.label,
@@ -96,3 +98,18 @@ def setting(card: Card, declared: Setting) -> Value:
         key=key,
     )
     return chosen
+
+
+def _number_or_automatic(declared: Setting, key: str) -> int:
+    """A count that the model finds by itself where nobody gives one, which it calls 0."""
+    chosen = st.number_input(
+        declared.label,
+        min_value=0,
+        max_value=None if declared.high is None else int(declared.high),
+        value=None,
+        step=1,
+        placeholder="automatic",
+        help=declared.help.replace("0: ", "Automatic: "),
+        key=key,
+    )
+    return int(chosen or 0)

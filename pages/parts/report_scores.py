@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.export.findings import boosting_words, findings
 from core.figures.column import column_figure, describe_column
-from pages.parts import shared
+from pages.parts import glossary, shared
 from pages.parts.plain import plain
 
 HEADLINES = ("tvd_1way", "tvd_2way", "wscore_pca", "tstr_auroc", "tstr_r2", "prediction_gap")
@@ -17,7 +17,9 @@ MOST = 4  # cards in a row
 CARDS = {
     "kept": (":material/check_circle:", "green", "Kept"),
     "lost": (":material/error:", "orange", "Lost"),
+    "hidden": (":material/visibility_off:", "blue", "Hidden on purpose"),
     "safe": (":material/shield_person:", "green", "People"),
+    "edge": (":material/person_search:", "orange", "People"),
     "exposed": (":material/person_alert:", "red", "People"),
     "unknown": (":material/help:", "gray", "People"),
 }
@@ -57,7 +59,7 @@ def scores(report: dict[str, Any]) -> None:
             }
             for s in report["scores"]
         ]
-        _numbers(rows, ("Value", "±", "Real data"), "%.4g")
+        numbers(rows, ("Value", "±", "Real data"), "%.4g")
         st.caption(
             "Real data: the same score of real rows drawn anew, the best that can be hoped for. "
             "±: half of a 95 % interval by bootstrap, or the spread over repetitions."
@@ -73,7 +75,7 @@ def boosting(report: dict[str, Any]) -> None:
     with st.expander("Before and after boosting", icon=":material/compare_arrows:", expanded=True):
         rows = [
             {
-                "Score": score["title"],
+                "Score": glossary.title(score),
                 "Before": score["before"],
                 "After": score["value"],
                 "Real data": score["ceiling"],
@@ -82,14 +84,14 @@ def boosting(report: dict[str, Any]) -> None:
             }
             for score in boosted
         ]
-        _numbers(rows, ("Before", "After", "Real data"), "%.3f")
+        numbers(rows, ("Before", "After", "Real data"), "%.3f")
         st.caption(
             "Before: the last generator of the same training. The rows of this table are fresh "
             "draws of all kept generators, each kept with its chance; none is a repeat."
         )
 
 
-def _numbers(rows: Sequence[dict[str, Any]], numeric: Sequence[str], format: str) -> None:
+def numbers(rows: Sequence[dict[str, Any]], numeric: Sequence[str], format: str) -> None:
     """Rows as a table, some columns of it in one number format."""
     config = {name: st.column_config.NumberColumn(format=format) for name in numeric}
     st.dataframe(rows, hide_index=True, column_config=config)
@@ -101,12 +103,12 @@ def _score(score: dict[str, Any]) -> None:
     unit = f" {score['unit']}" if score["unit"] else ""
     band = f" ± {score['half_width']:.3f}" if score.get("half_width") else ""
     st.metric(
-        score["title"],
+        glossary.title(score),
         "—" if value is None else f"{value:.3f}{band}{unit}",
         delta=f"{score['goal']} is closer{real}",
         delta_color="off",
         delta_arrow="off",
-        help=f"{score['meaning']} Range {score['low']:g} to {score['high']:g}. "
+        help=f"{score['title']}. {score['meaning']} Range {score['low']:g} to {score['high']:g}. "
         f"{plain(score['note'])} Source: {score['source']}",
         border=True,
     )
@@ -130,48 +132,6 @@ def utility(report: dict[str, Any]) -> None:
             "synthetic": st.column_config.NumberColumn("Trained on synthetic", format="%.3f"),
             "baseline": st.column_config.NumberColumn("Guessing", format="%.3f"),
         },
-    )
-
-
-def exposure(report: dict[str, Any]) -> None:
-    """What simple attackers reach, beside what they reach without the people's data."""
-    attacks = report.get("attacks")
-    if not attacks:
-        st.caption(
-            "Not tested. It takes real rows that the synthesizer never saw, to tell what the "
-            "release gives away from what is true of anyone."
-        )
-        return
-    working = [attack for attack in attacks if attack["exposed"]]
-    if working:
-        st.error(
-            f"{len(working)} of {len(attacks)} attacks work better on people of the table than on "
-            "strangers. Someone may be exposed.",
-            icon=":material/person_alert:",
-        )
-    else:
-        st.success(
-            f"None of {len(attacks)} attacks works better on people of the table than on "
-            "strangers, beyond chance. This shows no leak; only ε proves there is none to find.",
-            icon=":material/shield_person:",
-        )
-    rows = [
-        {
-            "Attack": attack["title"],
-            "On the table": attack["value"],
-            "Baseline": attack["baseline"],
-            "±": attack["half_width"],
-            "Unit": attack["unit"],
-            "Verdict": "works" if attack["exposed"] else "no better than without",
-            "What it is": attack["meaning"],
-        }
-        for attack in attacks
-    ]
-    _numbers(rows, ("On the table", "Baseline", "±"), "%.3f")
-    st.caption(
-        f"{attacks[0]['records']:,} rows a side. Baseline: the same attack on people who were not "
-        "in the table, or a coin. ±: 99 % interval of the difference, so "
-        "that several attacks together rarely cry wolf."
     )
 
 

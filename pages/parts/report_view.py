@@ -12,7 +12,7 @@ from core.quality.report.types import View
 from core.runs.storage import notes
 from core.runs.storage.inside_views import record_view
 from core.runs.storage.records import RunRecord
-from core.services import export, reviews
+from core.services import export, limits, reviews
 from pages.parts import downloads, guard, review_discussion, shared
 from pages.parts.plain import plain
 from pages.parts.shared import Badge
@@ -145,4 +145,18 @@ def _file(run: RunRecord, report: dict[str, Any], view: View) -> str:
         }
         for verdict in notes.review_verdicts(shared.store(), run.id, view)
     ]
-    return page(report, run.title, claim=claim, remarks=remarks)
+    return page(
+        report,
+        run.title,
+        claim=claim,
+        remarks=remarks,
+        limits=limits.limits(shared.store(), run),
+        hidden=limits.hidden_columns(run),
+    )
+
+
+def not_real(run: RunRecord) -> None:
+    """What people outside must not take for real."""
+    lines = "\n".join(f"- {plain(line)}" for line in limits.limits(shared.store(), run))
+    if lines:
+        st.info(f"**What not to take for real**\n{lines}", icon=":material/visibility_off:")

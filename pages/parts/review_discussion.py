@@ -15,6 +15,7 @@ from core.runs.storage import notes
 from core.runs.storage.inside_views import recorded_views
 from core.runs.storage.notes import Comment, Decision, Rule
 from core.runs.storage.records import RunRecord
+from core.services import reviews
 from pages.parts import guard, shared
 from pages.parts.plain import plain
 from pages.parts.shared import Badge
@@ -132,7 +133,7 @@ def _decide(run: RunRecord, view: View) -> None:
             horizontal=True,
         )
         text = st.text_area("Why, or what should change", max_chars=2_000)
-        sent = st.form_submit_button("Give this verdict", type="primary")
+        sent = st.form_submit_button("Give this verdict")
     if sent and decision is not None:
         with signed(name):
             notes.decide(
@@ -155,7 +156,12 @@ def _verdicts(run: RunRecord, view: View) -> None:
         VERDICT_BADGES[verdict.decision].show()
         st.markdown(f"**{plain(verdict.author)}** :gray[{_when(verdict.time)}]")
         st.text(verdict.text)
-    waits = notes.missing(shared.store(), table_id=run.table_id, run_id=run.id)
+    # whether an alarm stands is known from real rows, so outside only the plain rule is told
+    waits = (
+        reviews.waits_for(shared.store(), run)
+        if view == "inside"
+        else notes.missing(shared.store(), table_id=run.table_id, run_id=run.id)
+    )
     if waits:
         st.caption(f":material/block: Download waits: {plain(waits)}")
 
@@ -187,6 +193,13 @@ def _rule(run: RunRecord) -> None:
                 present.approvals,
                 help="With any number above 0, a single request for changes also blocks it.",
             )
+            alarm_approvals = st.number_input(
+                "Approvals while an attack works better than on strangers",
+                0,
+                20,
+                present.alarm_approvals,
+                help="The larger of the two numbers holds then.",
+            )
             inside = st.toggle(
                 "Reviewers work inside: they may see real data",
                 present.inside,
@@ -195,7 +208,7 @@ def _rule(run: RunRecord) -> None:
             sent = st.form_submit_button("Keep this rule")
         if sent:
             with signed(name):
-                rule = Rule(approvals=int(approvals), inside=inside)
+                rule = Rule(int(approvals), inside, int(alarm_approvals))
                 notes.set_rule(shared.store(), table_id=run.table_id, author=name, rule=rule)
 
 
@@ -229,5 +242,5 @@ def _comment(run: RunRecord, comment: Comment) -> None:
 
 
 def _when(time: datetime) -> str:
-    """A moment in the server's own time zone."""
-    return f"{time.astimezone():%d %b %Y %H:%M}"
+    """A moment in the reader's time zone."""
+    return shared.clock(time)

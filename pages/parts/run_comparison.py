@@ -8,6 +8,7 @@ from typing import Any
 
 import streamlit as st
 
+from core.export.findings import standing
 from core.figures.report_figure import report_figures
 from core.figures.tradeoff import tradeoff_figure, tradeoff_words
 from core.quality.metrics.noisy import words
@@ -19,7 +20,15 @@ from core.runs.storage.notes import Decision
 from core.runs.storage.records import RunRecord
 from core.services import reviews
 from core.services.reviews import Ranking
-from pages.parts import guard, report_scores, report_view, review_discussion, shared, visible
+from pages.parts import (
+    glossary,
+    guard,
+    report_scores,
+    report_view,
+    review_discussion,
+    shared,
+    visible,
+)
 from pages.parts.plain import plain
 
 NOISY, BAND = "↓ Noisy score", "± (noise)"
@@ -85,7 +94,9 @@ def _table(reports: Reports, ranked: Ranking | None) -> None:
             row[BAND] = ranked.scores[run.id].half_width
             meanings |= {NOISY: NOISY_MEANING, BAND: "Half of a 95 % interval, of the noise alone."}
         if report["attacks"]:
-            row["Attacks that work"] = sum(a["exposed"] for a in report["attacks"])
+            row["Attacks that work"] = sum(
+                standing(attack) == "works" for attack in report["attacks"]
+            )
         for score in report["scores"]:
             arrow = "↑" if score["goal"] == "higher" else "↓"
             name = f"{arrow} {score['title']}"
@@ -106,7 +117,7 @@ def _epsilon(run: RunRecord) -> float:
 
 
 def _curve(reports: Reports) -> None:
-    titles = {s["key"]: s["title"] for _, report in reports for s in report["scores"]}
+    titles = {s["key"]: glossary.title(s) for _, report in reports for s in report["scores"]}
     if not titles:
         return
     st.subheader("What ε bought", anchor=False)

@@ -13,7 +13,7 @@ from core.services import tables
 from core.table.grid import grid_of
 from core.table.holdout import SHARES
 from core.table.schema import Column, Kind
-from pages.parts import declared_domains, shared
+from pages.parts import category_lists, declared_domains, grid_refusals, shared
 from pages.parts.plain import plain
 
 COLUMNS = {
@@ -53,6 +53,23 @@ COLUMNS = {
         help="Proposals are read from the rows and rounded outward; change one and it is set "
         "by you. The certificate says which.",
     ),
+    "absent": st.column_config.TextColumn(
+        "Written as",
+        width=115,
+        help="What the file has where there is no value, such as ? or N/A; nothing means an empty "
+        "cell. The synthetic file writes the same.",
+    ),
+    "codes": st.column_config.TextColumn(
+        "Also missing",
+        width=125,
+        help="Other values that mean 'missing' in numbers and dates, with commas between them, "
+        "such as -99, n/a. Each is learned by itself and comes back as it is, in its share.",
+    ),
+    "written": st.column_config.TextColumn(
+        "Values look like",
+        disabled=True,
+        help="A made-up value in the way the file writes this column. The synthetic file does too.",
+    ),
 }
 
 
@@ -76,13 +93,13 @@ def render(table: TableRecord) -> None:
     grid = grid_of(table.schema, tables.rare_words(table))
     edited = edited_grid(table, grid, "grid", COLUMNS)
     if edited is not None:
-        with shared.change():
-            tables.change_grid(shared.store(), table, edited)
+        grid_refusals.keep(table, grid, edited)
+    grid_refusals.show(table)
     _doubts(table)
     listed = [c for c in table.schema.columns if c.kind.listed and c.modelled]
     if listed:
         with st.expander("Edit a list of categories", icon=":material/list:"):
-            _categories(table, listed)
+            category_lists.render(table, listed)
     made_up = [c for c in table.schema.columns if c.kind.surrogate]
     if made_up:
         with st.expander("What made-up values look like", icon=":material/badge:"):
@@ -133,23 +150,12 @@ def _doubts(table: TableRecord) -> None:
         st.info(f"Worth a look:\n{text}", icon=":material/help:")
 
 
-def _categories(table: TableRecord, listed: Sequence[Column]) -> None:
-    name = st.selectbox("Column", [c.name for c in listed], key=f"categories_of_{table.id}")
-    column = table.schema[name]
-    text = st.text_area(
-        "One category a line. What you remove is merged into OTHER.",
-        "\n".join(column.categories or ()),
-        height=220,
-        key=f"text_{table.id}_{name}",
-    )
-    if st.button("Keep this list"):
-        with shared.change():
-            tables.change_categories(shared.store(), table, name, text)
-
-
 def schema_key(name: str, table: TableRecord) -> str:
     """A widget's key that is another for each schema, so that no answer outlives its question."""
-    return f"{name}_{table.id}_{abs(hash(table.schema.model_dump_json()))}"
+    again = grid_refusals.count(table)  # a grid whose edit was refused begins anew
+    return f"{name}_{table.id}_{abs(hash(table.schema.model_dump_json()))}" + f"_{again}" * (
+        again > 0
+    )
 
 
 def edited_grid(

@@ -7,8 +7,10 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import chain, count
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -96,6 +98,11 @@ def nothing_yet(text: str, button: str, target: str) -> None:
         routes.button(button, target, primary=True)
 
 
+def way_on() -> DeltaGenerator:
+    """A bar for the page's main button, in sight however long the page is; the page's last part."""
+    return st.container(key="way_on", horizontal=True, vertical_alignment="center")
+
+
 def privacy_badge(run: RunRecord) -> None:
     """What a run claims, or that it claims nothing."""
     claim = run.guarantee or run.plan.guarantee
@@ -104,15 +111,21 @@ def privacy_badge(run: RunRecord) -> None:
 
 
 def chosen_table() -> TableRecord | None:
-    """The table in the address, or None; an address of a deleted table says so."""
+    """The table in the address, or None; where that table is gone, the page says so and ends."""
     wanted = st.query_params.get("table")
     if wanted is None:
         return None
     try:
         return visible.table(store(), wanted)
     except NotFoundError as error:
-        st.warning(f"{plain(error)} The address may be old.")
-        return None
+        leads_nowhere(f"{plain(error)} The address may be old.", "tables")
+
+
+def leads_nowhere(text: str, target: str) -> NoReturn:
+    """The end of a page whose address names what is not there: nothing else is shown instead."""
+    st.warning(text, icon=":material/link_off:")
+    routes.button("Show what is there", target, primary=True)
+    st.stop()
 
 
 def finished_run(missing: str) -> RunRecord | None:
@@ -126,6 +139,8 @@ def finished_run(missing: str) -> RunRecord | None:
 def chosen_run(*, states: tuple[State, ...] | None = None) -> RunRecord | None:
     """The run in the address, else one picked from a list; None when there is nothing to pick.
 
+    An address of a run that is not there ends the page: another run must not stand in for it.
+
     Args:
       states: only runs in these states are offered in the list.
     """
@@ -133,8 +148,11 @@ def chosen_run(*, states: tuple[State, ...] | None = None) -> RunRecord | None:
     by_id = {key: run for key, run in known.items() if states is None or run.state in states}
     wanted = st.query_params.get("run")
     if wanted is not None and wanted not in known:
-        st.warning("There is no run with that address any more. It may have been deleted.")
-        wanted = None
+        leads_nowhere(
+            "There is no run with this address. It may have been deleted, or is not shared with "
+            "you. No other run is shown in its place.",
+            "training",
+        )
     if wanted is not None and wanted not in by_id:
         by_id = {wanted: known[wanted], **by_id}
     if not by_id:
@@ -171,8 +189,21 @@ def told_apart(labels: dict[str, str]) -> dict[str, str]:
 def run_label(run: RunRecord) -> str:
     """A run in one line."""
     epsilon = "no privacy" if not run.private else f"ε {run.plan.budget.epsilon:g}"
-    when = run.created.astimezone().strftime("%d %b %H:%M")
+    when = clock(run.created, "%d %b %H:%M")
     return f"{run.title} · {epsilon} · {STATE_BADGES[run.state].label.lower()} · {when}"
+
+
+def time_zone() -> str:
+    """The name of the browser's time zone; UTC where it names none that is known here."""
+    try:
+        return ZoneInfo(st.context.timezone or "UTC").key
+    except (ZoneInfoNotFoundError, ValueError):
+        return "UTC"
+
+
+def clock(moment: datetime, form: str = "%d %b %Y %H:%M") -> str:
+    """A moment in the browser's time zone."""
+    return moment.astimezone(ZoneInfo(time_zone())).strftime(form)
 
 
 def card_of(model: str) -> Card | None:

@@ -1,4 +1,8 @@
-"""The little that the theme in config.toml cannot say: less empty space, and the product's name."""
+"""The little that the theme in config.toml cannot say: space, a name, two contrasts.
+
+In the dark theme Streamlit writes white on the light accent, 2.4 : 1; dark text on it has 7 : 1.
+Its ring around what the keyboard is on is half transparent, and absent around links.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,12 @@ _CSS = """<style>
 [data-testid="stMetricValue"] {font-size: 1.7rem;}
 h1 {font-size: 2.1rem !important; padding-bottom: 0.2rem !important;}
 h3 {font-size: 1.3rem !important;}
+[data-testid="stLayoutWrapper"]:has(> .st-key-way_on) {position: sticky; bottom: 0; z-index: 9;
+ padding: 0.6rem 0; background: light-dark(#FFFFFF, #10181D);
+ border-top: 1px solid light-dark(#D5DEE4, #31424C);}
+button[kind^="primary"]:not(:disabled) {color: light-dark(#FFFFFF, #10181D) !important;}
+:is(a, button, summary, [tabindex="0"]:not(main)):focus-visible
+ {outline: 3px solid light-dark(#0B6E8A, #7CC8DD) !important; outline-offset: 2px;}
 </style>"""
 
 

@@ -49,7 +49,7 @@ def render(table: TableRecord) -> None:
         _picture(table, chosen, grouped=answer == "key")
     if chosen is not None and chosen != person:
         st.caption("Not kept yet.")
-        if st.button("Keep this answer", type="primary", key=f"keep_unit_{table.id}"):
+        if st.button("Keep this answer", key=f"keep_unit_{table.id}"):
             with shared.change():
                 declarations.change_person(shared.store(), table, chosen)
 

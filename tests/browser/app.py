@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 from core.runs.storage.events import State
 from core.services import runs
@@ -133,6 +133,19 @@ def browser_page(**options: Any) -> Iterator[Page]:
     """A fresh browser with one page."""
     with open_browser() as browser, open_page(browser, **options) as page:
         yield page
+
+
+def in_sight(button: Locator) -> bool:
+    """Whether a button stands whole inside the window, as the page is without scrolling."""
+    button.wait_for()
+    box, window = button.bounding_box(), button.page.viewport_size
+    assert box is not None and window is not None
+    return (
+        box["x"] >= 0
+        and box["y"] >= 0
+        and box["x"] + box["width"] <= window["width"]
+        and box["y"] + box["height"] <= window["height"]
+    )
 
 
 def settled(page: Page) -> None:

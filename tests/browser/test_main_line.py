@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 
 from core.runs.storage.events import State
 from core.services import runs
-from tests.browser.app import PATIENCE, kill_workers, server, settled
+from tests.browser.app import PATIENCE, in_sight, kill_workers, server, settled
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 ROWS = 300
@@ -43,9 +43,9 @@ def patients() -> pd.DataFrame:
 
 def upload(page: Page, url: str, file: Path) -> None:
     page.goto(url)
-    page.get_by_role("button", name="Try the sample table").wait_for()
+    assert in_sight(page.get_by_role("button", name="Try the sample table"))
     page.locator('input[type="file"]').set_input_files(str(file))
-    page.get_by_role("button", name="Buy bounds and lists").wait_for()  # offered first
+    assert in_sight(page.get_by_role("button", name="Buy bounds and lists"))  # offered first
     page.get_by_text("Declare them public").click()
     page.get_by_text("I confirm that the bounds").wait_for()
 
@@ -64,8 +64,11 @@ def app(shared_app):
 
 def plan(page: Page, **settings: int) -> None:
     page.get_by_text("I confirm that the bounds").click()
-    page.get_by_role("button", name="Plan a synthetic table").click()
+    button = page.get_by_role("button", name="Plan a synthetic table")
+    assert in_sight(button)
+    button.click()
     page.get_by_text("Nothing private has been touched yet").wait_for()
+    assert in_sight(page.get_by_role("button", name="Train — spends ε = 1"))
     page.get_by_text("Advanced", exact=True).click()
     for label, value in settings.items():
         box = page.get_by_role("spinbutton", name=label.replace("_", " "))
@@ -85,20 +88,27 @@ def run_of(page: Page) -> str:
 def test_from_an_uploaded_file_to_a_downloaded_one(app, page, tmp_path):
     real = patients()
     real.to_csv(tmp_path / "patients.csv", index=False)
+    page.set_viewport_size({"width": 1440, "height": 900})
     upload(page, app.url, tmp_path / "patients.csv")
     plan(page, Training_steps=150, Frequencies=1000)
     page.get_by_text("The synthetic table is ready").wait_for(timeout=4 * PATIENCE)
     page.reload()  # a new session: the run is in the address
     page.get_by_text("The synthetic table is ready").wait_for()
-    page.get_by_role("button", name="Review").first.click()
+    button = page.get_by_role("button", name="Review").first
+    assert in_sight(button)
+    button.click()
     page.get_by_text("Inside view: shows real data").wait_for(timeout=2 * PATIENCE)
     expect(page.locator(".js-plotly-plot").locator("visible=true").first).to_be_visible(
         timeout=PATIENCE
     )
-    page.get_by_role("button", name="Download").first.click()
+    button = page.get_by_role("button", name="Download").first
+    assert in_sight(button)
+    button.click()
     page.get_by_text("These are the very rows that were reviewed").wait_for()
     with page.expect_download() as caught:
-        page.get_by_role("button", name="Download patients-synthetic-epsilon-1.csv").click()
+        button = page.get_by_role("button", name="Download patients-synthetic-epsilon-1.csv")
+        assert in_sight(button)
+        button.click()
     caught.value.save_as(tmp_path / "synthetic.csv")
     with page.expect_download() as proof:
         page.get_by_role("button", name="Privacy certificate").click()
@@ -131,8 +141,13 @@ def test_a_killed_worker_is_shown_as_lost_resumes_and_outlives_the_server(app, p
     page.get_by_text("ended without a word").wait_for()
     page.get_by_text("spends nothing more").wait_for()
     settled(page)  # the page's last look at the live run is over
+    second = page.context.new_page()  # another tab, which nobody touches
+    second.goto(page.url)
+    second.get_by_role("button", name="Resume").wait_for()
     page.get_by_role("button", name="Resume").click()
     page.get_by_role("button", name="Pause").wait_for()
+    second.get_by_role("button", name="Pause").wait_for()
+    second.close()
     app.kill()
     assert store.run(run).state is State.RUNNING  # the worker never noticed
     app.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,7 +18,7 @@ from core.runs.storage.notes import Decision
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
 from core.services import planning, runs, tables
-from tests.browser.app import browser_page, server, settled
+from tests.browser.app import Server, open_page, server, settled
 from tests.pages.screen import finish
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
@@ -107,41 +108,55 @@ def finished(store: RunStore, table_id: str, frame: pd.DataFrame, number: int) -
     return store.run(run.id)
 
 
-def visit(page: Page, address: str) -> None:
-    """Open a page, and every tab and fold of it."""
+def visit(page: Page, address: str) -> str:
+    """Open a page, and every tab and fold of it; what could be read there."""
     page.goto(address)
     page.get_by_role("heading").first.wait_for()
     settled(page)
+    seen = page.locator("body").inner_text()
     for tab in page.get_by_role("tab").all():
         tab.click()
+        settled(page)  # what a tab holds is made when it is opened
+        seen += page.locator("body").inner_text()
     for fold in page.locator("details:not([open]) > summary").all():
         if fold.is_visible():
             fold.click()
     settled(page)
+    return seen + page.locator("body").inner_text()
 
 
-def test_no_page_asks_anybody_else_and_text_of_people_is_text(home, run):
+@pytest.fixture(scope="module")
+def app(home: Path, run: RunRecord) -> Iterator[Server]:
+    with server(home) as running:
+        yield running
+
+
+def test_no_page_asks_anybody_else_and_text_of_people_is_text(app, page, run):
     asked: list[str] = []
     refused: list[str] = []
-    with server(home) as app, browser_page() as page:
-        page.on("request", lambda request: asked.append(request.url))
-        page.on("console", lambda said: refused.append(said.text))
-        seen = ""
-        for place in (
-            "",
-            f"?table={run.table_id}",
-            f"plan?table={run.table_id}",
-            f"training?run={run.id}",
-            f"review?run={run.id}",
-            f"review?run={run.id}&view=outside",
-            f"review?run={run.id}&runs={run.id}",
-            f"download?run={run.id}",
-            "ledger",
-        ):
-            visit(page, f"{app.url}/{place}")
-            assert page.locator(f"[src*='{ELSEWHERE}'], [href*='{ELSEWHERE}']").count() == 0, place
-            seen += page.locator("body").inner_text().replace("\u2060", "")
-        home_host = urlsplit(app.url).netloc
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda said: refused.append(said.text))
+    seen = ""
+    for place in (
+        "",
+        f"?table={run.table_id}",
+        f"plan?table={run.table_id}",
+        f"training?run={run.id}",
+        f"review?run={run.id}",
+        f"review?run={run.id}&view=outside",
+        f"review?run={run.id}&runs={run.id}",
+        f"download?run={run.id}",
+        "ledger",
+    ):
+        seen += visit(page, f"{app.url}/{place}").replace("\u2060", "")
+        assert page.locator(f"[src*='{ELSEWHERE}'], [href*='{ELSEWHERE}']").count() == 0, place
+    for link in ("Tables", "Plan", "Review"):  # a click changes the page without loading it
+        page.get_by_role("link", name=link, exact=True).click()
+        settled(page)
+    for nowhere in ("review/x", "nonsense", "tables/../x/"):
+        page.goto(f"{app.url}/{nowhere}")
+        page.get_by_text("There is no page at this address").wait_for()
+    home_host = urlsplit(app.url).netloc
     away = {url for url in asked if urlsplit(url).scheme not in ("data", "blob")
             and urlsplit(url).netloc != home_host}  # fmt: skip
     assert away == set()
@@ -150,3 +165,51 @@ def test_no_page_asks_anybody_else_and_text_of_people_is_text(home, run):
     assert {where for where in written if f"{where} ![p](http://{ELSEWHERE}" in seen} == written
     for mark in (":material/bolt:", "**b**", "$x^2$"):
         assert mark in seen
+
+
+CONTRASTS = """() => {
+  const light = colour => {
+    const linear = v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+    const [r, g, b] = colour.match(/[0-9.]+/g).map(v => linear(v / 255));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = one => {
+    for (; one; one = one.parentElement) {
+      const colour = getComputedStyle(one).backgroundColor;
+      const parts = colour.match(/[0-9.]+/g);
+      if (parts.length < 4 || parts[3] > 0.99) return colour;
+    }
+    return "rgb(255, 255, 255)";
+  };
+  const shown = [...document.querySelectorAll("button")].filter(
+    one => one.innerText.trim() && !one.disabled && one.offsetParent);
+  return shown.map(one => {
+    const text = one.querySelector("p") ?? one;
+    const [a, b] = [getComputedStyle(text).color, behind(text)].map(light);
+    return [one.innerText.trim(), (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)];
+  });
+}"""
+OUTLINE = """() => {
+  const look = getComputedStyle(document.activeElement);
+  return [document.activeElement.tagName, look.outlineStyle, parseFloat(look.outlineWidth)];
+}"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_buttons_can_be_read_and_the_keyboard_is_seen(app, browser, run, theme):
+    with open_page(browser, color_scheme=theme) as page:
+        for place in (f"download?run={run.id}", ""):
+            page.goto(f"{app.url}/{place}")
+            page.get_by_role("heading").first.wait_for()
+            settled(page)
+            contrasts = dict(page.evaluate(CONTRASTS))
+            assert len(contrasts) > 1
+            assert {text: ratio for text, ratio in contrasts.items() if ratio < 4.5} == {}, place
+        page.evaluate("document.activeElement.blur()")
+        stops = []
+        for _ in range(12):
+            page.keyboard.press("Tab")
+            stops.append(page.evaluate(OUTLINE))
+        visible = [stop for stop in stops if stop[0] in ("A", "BUTTON")]
+        assert len(visible) >= 8
+        assert all(style == "solid" and width >= 2 for _, style, width in visible), stops

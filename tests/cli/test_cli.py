@@ -102,17 +102,22 @@ def test_tagged_columns_are_certified_and_said_so(
     assert (home / "shift.key").exists()
 
 
-def test_without_privacy_the_file_name_says_so(
+def test_without_privacy_a_flag_is_needed_and_a_file_beside_says_so(
     table: Path, tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["synth", str(table), "--model", "pearl", "--epsilon", "inf", "--quiet", "--json"]
-    assert main([*command, *FEW, "--out", str(tmp_path / "o.parquet")]) == 0
+    command += [*FEW, "--out", str(tmp_path / "o.parquet")]
+    assert main(command) == 2
+    assert "--without-privacy" in capsys.readouterr().err
+    assert not home.exists() and sorted(p.name for p in tmp_path.iterdir()) == [table.name]
+    assert main([*command, "--without-privacy"]) == 0
     spoken = capsys.readouterr()
     found = last_line(spoken.out)
     assert float(str(found["epsilon"])) == float("inf") and found["private"] is False
     assert "no differential privacy" in spoken.out and spoken.err == ""
-    assert not (tmp_path / "o.parquet").exists()
-    assert len(pd.read_parquet(tmp_path / "o.not-private.parquet")) == ROWS
+    assert len(pd.read_parquet(tmp_path / "o.parquet")) == ROWS
+    mark = json.loads((tmp_path / "o.parquet.not-private.json").read_text())
+    assert mark["private"] is False and mark["claim"] == "no differential privacy"
 
 
 # Words after `synth visits.csv --model pearl`, and part of the one line that they lead to.

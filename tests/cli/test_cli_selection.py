@@ -72,10 +72,12 @@ def test_looks_at_runs_of_these_people_are_a_condition_here_too(synth, home, cap
         )
         for run_id in ("aaaaaa", "bbbbbb"):  # since deleted
             record_view(store, table_id=table.id, run_id=run_id, author="Ada")
-    assert main(synth) == 0
+    assert main([*synth, "--save", str(home.parent / "run")]) == 0
     spoken = capsys.readouterr().out
     words = "Chosen among 3 runs after looking at real data; the choice is not covered by ε."
     assert words in spoken.splitlines() and last_line(spoken)["conditions"][-1] == words
+    saved = json.loads((home.parent / "run" / "certificate.json").read_text())
+    assert saved["conditions"][-1] == words  # rows drawn later are of that run as well
 
 
 def test_an_inside_report_says_what_no_certificate_can_know(tmp_path, home, capsys):

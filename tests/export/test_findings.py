@@ -50,11 +50,12 @@ def test_what_was_hidden_on_purpose_is_not_lost(reports):
     check = {"differs": True, "columns": ["age", "job"]}
     far = reports["collapsed"]
     report = far | {"protection": [check]}
-    assert "Hidden on purpose: how age, job are spread." in said(report, "kept")
+    assert "on purpose: age, job." in said(report, "hidden")
+    assert "age" not in said(report, "kept") and "job" not in said(report, "kept")
     shares = [f.text for f in findings(report) if f.text.startswith("Shares differ")]
     assert "age (" not in shares[0] and "job (" not in shares[0]
     failed = far | {"protection": [check | {"differs": False}]}
-    assert "Hidden" not in said(failed, "kept")
+    assert said(failed, "hidden") == ""
 
 
 def test_noise_alone_is_not_called_a_loss():
@@ -74,6 +75,19 @@ def test_what_was_not_tried_is_said(reports):
     assert findings(report | {"complete": False, "columns": {}, "associations": None}) != []
     bare = types.Report(rows_real=1, rows_synthetic=1).model_dump(mode="json")
     assert findings(bare) == []
+
+
+def test_what_chance_may_explain_reads_as_borderline(reports):
+    def told(lead):
+        attack = reports["fresh"]["attacks"][0] | {"baseline": 0.5, "half_width": 0.1}
+        attack |= {"value": 0.5 + lead, "exposed": lead > 0.1}
+        return {one.kind: one.text for one in findings(reports["fresh"] | {"attacks": [attack]})}
+
+    for lead in (0.08, 0.12):  # on either side of the 99 % interval's end
+        edge = told(lead)
+        assert "At the edge of chance" in edge["edge"] and not {"safe", "exposed"} & set(edge)
+    assert {"safe", "edge", "exposed"} & set(told(0.0)) == {"safe"}
+    assert {"safe", "edge", "exposed"} & set(told(0.2)) == {"exposed"}
 
 
 # -- one file -----------------------------------------------------------------------------------

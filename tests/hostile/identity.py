@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from core.table.codec import Codec
+from core.table.form import Form
 from core.table.infer import infer_schema
 from core.table.io.cells import MISSING_MARKERS
 from core.table.io.read import ReadResult
@@ -60,18 +61,20 @@ def reading_faults(result: ReadResult, text: str) -> list[str]:
     for place, name in enumerate(result.frame.columns):
         told = any(f"'{name}'" in doubt for doubt in result.warnings)
         for row, value in zip(rows, result.frame[name], strict=True):
-            if not told and not _same(row[place].strip(), value, result.decimal):
+            form = result.form.columns.get(str(name), Form())
+            if not told and not _same(row[place].strip(), value, form):
                 faults.append(f"{name}: {row[place][:40]!r} is {value!r}"[:120])
     return faults
 
 
-def _same(cell: str, value: object, decimal: str) -> bool:
+def _same(cell: str, value: object, form: Form) -> bool:
     if pd.isna(value):  # type: ignore[call-overload]
         return cell == ""  # another marker has to be named in a doubt
     if isinstance(value, str):
         return value == cell and (cell.lower() not in MISSING_MARKERS or cell != "")
     if isinstance(value, bool | np.bool_):
         return cell == str(bool(value))
-    plain = cell.replace(".", "").replace(",", ".") if decimal == "," and "," in cell else cell
+    plain = cell.replace(form.prefix, "").replace(form.suffix, "")
+    plain = plain.replace(form.thousands, "").replace(form.decimal, ".")
     number = int(plain) if isinstance(value, int | np.integer) else float(plain)
     return bool(number == value)

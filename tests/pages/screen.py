@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from core.quality.report import types
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
+from pages import review, tables
 from pages.parts import faults
 from pages.parts.plain import JOINER
 
@@ -41,6 +43,23 @@ def button(at: AppTest, label: str) -> Any:
 
 def press(at: AppTest, label: str) -> AppTest:
     return button(at, label).click().run()
+
+
+def in_tab(at: AppTest, name: str) -> AppTest:
+    """The page with the tab of this name open; what others hold is not drawn."""
+    labels = [*review.TABS.values(), *tables.TABS.values()]
+    return _opened(at, next(label for label in labels if label.endswith(f" {name}")))
+
+
+def each_tab(at: AppTest) -> Iterator[AppTest]:
+    """The Review page with one tab after the other open."""
+    for label in review.TABS.values():
+        yield _opened(at, label)
+
+
+def _opened(at: AppTest, label: str) -> AppTest:
+    at.session_state["tab"] = label
+    return whole(at.run())
 
 
 def whole(at: AppTest) -> AppTest:

@@ -14,7 +14,16 @@ from streamlit.testing.v1 import AppTest
 
 from core.runs.storage.events import State
 from pages.parts import guard, uploads
-from tests.pages.screen import button, buttons, finish, press, small_report, whole, words
+from tests.pages.screen import (
+    button,
+    buttons,
+    finish,
+    press,
+    running,
+    small_report,
+    whole,
+    words,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "pages").glob("*.py"))
@@ -59,6 +68,24 @@ def test_no_page_breaks_on_a_run_in_any_state(store, start, show, name, state):
     elif state is not State.QUEUED:
         store.set_state(run.id, state, "What happened.")
     whole(show(name, run=run.id, table=run.table_id))
+
+
+@pytest.mark.parametrize("state", [State.RUNNING, State.PAUSED, State.FAILED, State.DONE])
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_has_one_primary_action(store, start, show, name, state):
+    run = start()
+    if state is State.DONE:
+        finish(store, run, report=small_report(filled=True))
+    elif state is State.RUNNING:
+        running(store, run)
+    else:
+        store.set_state(run.id, state, "What happened.")
+    at = whole(show(name, run=run.id, table=run.table_id))
+    every = [*at.button, *at.get("download_button")]
+    primary = [one.proto.label for one in every if one.proto.type == "primary"]
+    assert len(primary) <= 1
+    if state is State.DONE and name != "ledger":
+        assert len(primary) == 1
 
 
 @pytest.mark.parametrize("name", PAGES)

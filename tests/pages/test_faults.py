@@ -139,8 +139,8 @@ def test_looking_works_while_the_database_is_locked(locked, dead, show, name):
 
 
 def test_buttons_say_that_the_database_is_locked(locked, dead, show):
-    at = show("training", run=dead.id)
-    one_more = whole(press(at, "Give up"))
+    at = press(show("training", run=dead.id), "Give up …")
+    one_more = whole(press(at, "End it for good"))
     assert any("database busy" in error.value for error in one_more.error)
 
 
@@ -189,7 +189,8 @@ def test_looking_works_while_the_disk_is_full(dead, full, show, name):
 
 
 def test_buttons_say_that_the_disk_is_full(dead, full, show):
-    at = whole(press(show("training", run=dead.id), "Give up"))
+    at = press(show("training", run=dead.id), "Give up …")
+    at = whole(press(at, "End it for good"))
     assert any("disk that holds the workspace is full" in error.value for error in at.error)
 
 

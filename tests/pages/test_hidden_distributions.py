@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import html
 import json
 
 import pytest
 
 from core.runs.storage.records import TableRecord
-from core.services import tables
+from core.services import export, limits, tables
 from core.table.schema import SchemaError
-from tests.pages.screen import finish, small_report, whole, words
+from pages.parts import report_view
+from tests.pages.screen import finish, in_tab, small_report, whole, words
+from tests.pages.test_review_flow import outside_report
 
 
 @pytest.fixture
@@ -20,7 +23,7 @@ def tagged(store, table) -> TableRecord:
 
 
 def test_tags_are_kept_in_groups_and_pictured(store, table, show):
-    at = whole(show("tables", table=table.id))
+    at = in_tab(show("tables", table=table.id), "Hidden distributions")
     assert "Nothing is tagged" in words(at)
     assert "does not protect people" in words(at)
     key = f"tags_{table.id}_{abs(hash(table.schema.model_dump_json()))}"
@@ -71,7 +74,7 @@ def test_a_model_that_does_not_hide_by_itself_says_so_without_a_shift(tagged, sh
     assert "does not hide distributions by itself" in words(whole(slider.set_value(0.0).run()))
 
 
-def judged(store, run, *, granted=True, differs=True):
+def judged(store, run, *, granted=True, differs=True, **more):
     report = small_report(1)
     report["protection"] = [
         {
@@ -80,7 +83,7 @@ def judged(store, run, *, granted=True, differs=True):
             "p_stein": 0.005 if differs else 0.4, "differs": differs,
         }
     ]  # fmt: skip
-    finish(store, run, report=report)
+    finish(store, run, report=report, **more)
     lmdp = {
         "statement": "s",
         "granted": granted,
@@ -108,6 +111,52 @@ def test_review_gives_a_verdict_in_words(store, tagged, start, show, yes):
     assert "p = 0.001" in said and "do not quote" in said
 
 
+def outside_of_age():
+    """A report for outside with the tagged column's synthetic shares."""
+    report = outside_report()
+    report["columns"]["age"] = report["columns"].pop("c0")
+    return report
+
+
+@pytest.mark.parametrize("granted", [True, False])
+def test_the_outside_view_and_file_say_what_is_not_real(store, tagged, start, show, granted):
+    run = start(certificate=0.1)
+    judged(store, run, granted=granted, outside=outside_of_age())
+    at = whole(show("review", run=run.id, view="outside"))
+    text = report_view._file(store.run(run.id), outside_of_age(), "outside")
+    file = text.split("<main>")[1].split("<script")[0]
+    for said in (words(at), html.unescape(file)):
+        assert "What not to take for real" in said and "hidden on purpose" in said
+        assert "age (group 1): shifted on purpose" in said
+        assert "ward (group 2): shifted on purpose" in said
+        assert "bought for ε = 0.1" in said and ("refused" in said) is not granted
+        assert "No certificate was bought" in said  # for the group that has none
+        assert "Made up, nothing in it is real: visit_id" in said
+        assert "is weak at" in said
+        assert "p = 0.0" not in said and "p_stein" not in said  # the inside check stays inside
+
+
+def test_the_check_for_inside_is_no_certificate(store, tagged, start):
+    run = start()
+    judged(store, run)
+    path = store.artefacts(run.id).path("certificate.json")
+    path.write_text(path.read_text().replace('"epsilon": 0.1', '"p": 0.1'))
+    assert limits.paid_certificates(store, store.run(run.id)) == {}
+    assert "bought for" not in " ".join(limits.limits(store, store.run(run.id)))
+
+
+def test_a_table_that_hides_nothing_says_nothing_of_hiding(store, table, start):
+    run = start()
+    finish(store, run, report=small_report())
+    assert not any("purpose" in line for line in limits.limits(store, run))
+    assert "shares" not in export.dictionary(run)
+
+
+def test_the_dictionary_names_hidden_columns(store, tagged, start):
+    dictionary = export.dictionary(start(certificate=0.1)).set_index("column")["shares"]
+    assert set(dictionary.index[dictionary.str.contains("hidden on purpose")]) == {"age", "ward"}
+
+
 def test_a_refused_certificate_stands_before_the_download(store, tagged, start, show):
     run = start(certificate=0.1)
     judged(store, run, granted=False)
@@ -125,3 +174,4 @@ def test_the_unshifted_model_is_not_handed_out(store, tagged, start, show):
     labels = [b.proto.label for b in at.get("download_button")]
     assert labels and not any("Trained model" in label for label in labels)
     assert "trained model stays here" in words(at)
+    assert "age, ward" in words(at) and "not spread as in the real table" in words(at)

@@ -143,10 +143,10 @@ def test_an_undeclared_column_is_a_plain_error_with_a_way_back(store, table, sho
 @pytest.mark.parametrize(
     ("state", "said", "offered"),
     [
-        (State.QUEUED, "in the queue", "Cancel"),
+        (State.QUEUED, "in the queue", "Cancel …"),
         (State.PAUSED, "saved", "Resume"),
-        (State.FAILED, "kept", "Give up"),
-        (State.LOST, "ended without a word", "Give up"),
+        (State.FAILED, "kept", "Give up …"),
+        (State.LOST, "ended without a word", "Give up …"),
         (State.CANCELLED, "ancelled", None),
     ],
 )

@@ -7,12 +7,12 @@ import math
 import pytest
 
 from core.models.registry import cards
-from core.runs.accounts.account import set_limit
+from core.runs.accounts.account import DEFAULT_LIMIT, set_limit, table_account
 from core.runs.storage.events import State
 from core.services import planning, tables
 from core.table.sample import sample_table
 from core.table.schema import DomainSource
-from pages.parts import budget_choice
+from pages.parts import budget_choice, guard
 from tests.pages.screen import button, buttons, press, whole, words
 
 
@@ -28,7 +28,7 @@ def test_every_phase_is_shown_with_its_noise(table, show):
     said = words(at)
     for phase in plan.phases:
         assert phase.title in said and f"{phase.noise_multiplier:.2f}" in said
-    assert f"{plan.guarantee.epsilon_replace:.2f}" == numbers(at)["ε, replace-one"]
+    assert f"replace-one the same run has ε = {plan.guarantee.epsilon_replace:.2f}" in said
     assert len(at.get("plotly_chart")) == 2  # the budget, the stages
     assert "No earlier run to judge by" in said and "in the ledger: 0" in said
 
@@ -102,12 +102,38 @@ def test_the_newest_table_is_offered_without_an_address(store, table, show):
     assert at.selectbox[0].options == ["other", table.name]
     assert f"{other.n:,} rows" in words(at)
     at = whole(show("plan", table="gone"))
-    assert "old" in at.warning[0].value and at.selectbox[0].options == ["other", table.name]
+    # a table that is gone is not planned for by another one
+    assert "old" in at.warning[0].value and buttons(at) == ["Show what is there"]
 
 
 def test_a_limit_is_shown(store, table, show):
     set_limit(store, table.id, epsilon=3.0)
     assert "Limit ε 3 for these people" in words(whole(show("plan", table=table.id)))
+
+
+def test_the_first_plan_sets_the_limit(store, table, show, gone):
+    at = show("plan", table=table.id)
+    box = next(n for n in at.number_input if n.label.startswith("Limit ε"))
+    assert box.value == DEFAULT_LIMIT
+    at = whole(box.set_value(0.5).run())
+    label = "Not possible: the limit of ε 0.5 is below this run's ε"
+    assert button(at, label).disabled
+    next(n for n in at.number_input if n.label.startswith("Limit ε")).set_value(4.0).run()
+    whole(press(at, "Train — spends ε = 1 of this table's budget"))
+    assert table_account(store, table.id).limit == 4.0 and gone
+    at = whole(show("plan", table=table.id))
+    assert not [n for n in at.number_input if n.label.startswith("Limit ε")]
+
+
+def test_the_usual_limit_opens_with_the_release_itself(store, table, show, gone):
+    whole(press(show("plan", table=table.id), "Train — spends ε = 1 of this table's budget"))
+    assert table_account(store, table.id).limit is None  # the worker's debit opens the account
+
+
+def test_who_may_set_no_limit_is_not_asked(table, show, monkeypatch):
+    monkeypatch.setattr(guard, "sets_limits", lambda: False)
+    at = whole(show("plan", table=table.id))
+    assert not [n for n in at.number_input if n.label.startswith("Limit ε")]
 
 
 def test_earlier_runs_say_how_long_it_takes(store, table, start, show):

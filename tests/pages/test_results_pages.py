@@ -6,17 +6,22 @@ import io
 import json
 import math
 import zipfile
+from datetime import UTC, date, datetime
+from types import SimpleNamespace
 
 import pandas as pd
+import pytest
 
+from core.models.shaped_output import Measured, Shape, ShapeFacts
 from core.privacy.ledger.ledger import Ledger
 from core.runs.accounts.account import NO_LIMIT, set_limit, table_account
 from core.runs.execution.launcher import SampleRequest
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
-from core.services import runs, tables
+from core.services import runs, shaping, tables
 from core.table.sample import sample_table
-from tests.pages.screen import buttons, finish, press, small_report, whole, words
+from pages.parts import account_view, shared
+from tests.pages.screen import buttons, each_tab, finish, in_tab, press, small_report, whole, words
 
 
 def drawn(at):
@@ -30,22 +35,34 @@ def drawn(at):
 def test_a_full_report_is_drawn_and_described(store, start, show):
     run = start()
     finish(store, run, report=small_report(filled=True))
-    at = whole(show("review", run=run.id))
-    charts = drawn(at)
+    charts, said, tables = [], "", []
+    for at in each_tab(show("review", run=run.id)):
+        charts += drawn(at)
+        said += words(at)
+        tables += [f.value["synthetic"].tolist() for f in at.dataframe if "synthetic" in f.value]
     assert len(charts) == 5  # a column, pairs, plane, probability, prediction
     assert all(chart.proto.alt for chart in charts)
-    said = words(at)
     assert "Not compared yet" not in said and "Measured on a sample." in said
     assert "do not share" in said and "400 real rows against 300 synthetic rows" in said
-    found = [frame.value for frame in at.dataframe if "synthetic" in frame.value]
-    assert [frame["synthetic"].tolist() for frame in found] == [[0.7]]
+    assert tables == [[0.7]]
+
+
+def test_figures_are_drawn_when_their_tab_is_open(store, start, show):
+    run = start()
+    finish(store, run, report=small_report(filled=True))
+    at = whole(show("review", run=run.id))
+    assert [chart.key for chart in at.get("plotly_chart")] == ["column_c0"]
+    at = in_tab(at, "Pairs")
+    assert [chart.key for chart in at.get("plotly_chart")] == ["pairs"]
 
 
 def test_the_review_tells_how_the_table_was_made(store, start, show):
     run = start()
     finish(store, run, report=small_report())
-    at = whole(show("review", run=run.id))
+    at = show("review", run=run.id)
     assert "How this table was made" in [box.label for box in at.expander]
+    at.session_state["made"] = True
+    assert "stages" in [chart.key for chart in whole(at.run()).get("plotly_chart")]
 
 
 def test_a_column_without_a_synthetic_score_breaks_nothing(store, start, show):
@@ -54,8 +71,10 @@ def test_a_column_without_a_synthetic_score_breaks_nothing(store, start, show):
     report = small_report(filled=True)
     report["dimension_prediction"] = report["dimension_prediction"][1:]
     finish(store, run, report=report)
-    at = whole(show("review", run=run.id))
-    assert len(drawn(at)) == 4 and "nothing to compare" in words(at)
+    charts, said = 0, ""
+    for at in each_tab(show("review", run=run.id)):
+        charts, said = charts + len(drawn(at)), said + words(at)
+    assert charts == 4 and "nothing to compare" in said
 
 
 def test_a_partial_report_shows_what_is_there(store, start, show):
@@ -79,11 +98,11 @@ def test_a_comparison_that_stopped_can_be_finished_for_free(store, start, show):
     assert store.run(run.id).state is State.DONE
 
 
-def test_columns_come_nine_at_a_time_worst_first_on_request(store, start, show):
+def test_columns_come_six_at_a_time_worst_first_on_request(store, start, show):
     run = start()
     finish(store, run, report=small_report(columns=12))
     at = whole(show("review", run=run.id))
-    assert len(drawn(at)) == 9
+    assert len(drawn(at)) == 6
     names = [m.value for m in at.markdown if ":gray[distance" in m.value]
     assert names[0].startswith("**c0**")
     order = next(g for g in at.segmented_control if g.label == "Order")
@@ -164,6 +183,56 @@ def test_fresh_rows_are_made_on_request(store, start, show, downloads, monkeypat
     assert downloads["clinic-visits-synthetic-epsilon-1.csv"]() == b"age\n1\n"
 
 
+def test_rows_of_chosen_values_come_with_what_was_asked(
+    store, start, show, downloads, monkeypatch, tmp_path
+):
+    run = start()
+    finish(store, run)
+    asked = []
+
+    def drawn(_store, _launcher, run_id, request, *, seeds):
+        asked.append((run_id, request, seeds))
+        path = tmp_path / "fresh.csv"
+        path.write_bytes(b"age\n1\n")
+        facts = ShapeFacts(
+            rows=9, seed=4, shape=request.shape, drawn=700,
+            conditions=(Measured(text="sex=female", drawn=700, fitting=300, rows=9),),
+        )  # fmt: skip
+        return (shaping.DrawnTable(path, facts),)
+
+    monkeypatch.setattr(shaping, "draw_tables", drawn)
+    at = show("download", run=run.id)
+    at.number_input[0].set_value(9)
+    at.multiselect(key=f"where_{run.id}").set_value(["sex", "age", "visit_date"]).run()
+    at.multiselect(key=f"where_{run.id}_sex").set_value(["female"])
+    at.number_input(key=f"where_{run.id}_age_from").set_value(40.0)
+    at.date_input(key=f"where_{run.id}_visit_date_to").set_value(date(2023, 1, 31))
+    at.selectbox(key=f"share_{run.id}").set_value("smoker").run()
+    at.number_input(key=f"share_{run.id}_smoker_yes").set_value(12.5)
+    at.text_input(key=f"seeds_{run.id}").set_value("4, 4")
+    at.toggle(key=f"fill_{run.id}").set_value(True)
+    at = whole(at.run())
+    downloads.clear()
+    at = whole(press(at, "Make 9 such rows"))
+    where = ("sex=female", "age=40..", "visit_date=..2023-01-31")
+    shape = Shape(where=where, share="smoker:yes=12.5%", fill_missing=True)
+    request = SampleRequest(rows=9, format="csv", escape_formulas=True, shape=shape)
+    assert asked == [(run.id, request, (4,))]
+    assert "sex=female: 300 of 700 rows that the model drew (42.86%)" in words(at)
+    with zipfile.ZipFile(io.BytesIO(downloads["clinic-visits-synthetic-epsilon-1.zip"]())) as files:
+        assert files.read("clinic-visits-synthetic-epsilon-1.csv") == b"age\n1\n"
+        assert json.loads(files.read("certificate.json"))["drawn"]["asked"]["where"] == [*where]
+        assert b"shares were set: smoker:yes=12.5%" in files.read("dictionary.csv")
+
+
+def test_seeds_that_are_no_numbers_are_refused(store, start, show):
+    run = start()
+    finish(store, run)
+    at = show("download", run=run.id)
+    at = whole(at.text_input(key=f"seeds_{run.id}").set_value("one").run())
+    assert "whole numbers" in at.error[0].value and "very rows" in words(at)
+
+
 def test_fresh_rows_that_fail_are_a_plain_error(store, start, show, monkeypatch):
     run = start()
     finish(store, run)
@@ -194,14 +263,18 @@ def test_releases_and_what_is_left_are_listed(store, table, start, show):
     Ledger(store.engine).debit(table.people, run.plan, run.id)
     at = whole(show("ledger"))
     shown = at.dataframe[0].value
-    assert shown["what"].tolist() == ["account opened", "release"]
-    assert shown["ε"].tolist() == ["3", "1"] and shown["run"].tolist()[1] == run.id
+    assert shown["What"].tolist() == ["account opened", "release"]
+    assert shown["ε"].tolist() == ["3", "1"] and shown["Run"].tolist()[1] == run.title
+    assert shown["Open"].tolist()[1] == f"training?run={run.id}"
     (bar,) = at.get("progress")
-    assert (
-        bar.proto.text.startswith("Limit ε 3: ")
-        and "% of it left" in bar.proto.text
-        and 0 < bar.proto.value < 100
-    )
+    assert "% of the limit is left" in bar.proto.text and 0 < bar.proto.value < 100
+    numbers = {metric.label: metric.value for metric in at.metric}
+    assert numbers["Spent so far, added up"] == "ε 1"
+    assert numbers["Limit of all together"] == "ε 3"
+    account = table_account(store, table.id)
+    left = account.left.epsilon(account.delta)
+    assert 1.0 < left < 3.0 and numbers["Left for one more release"] == f"ε {left:.2f}"
+    assert len(at.get("vega_lite_chart")) == 1  # over time
     assert "Set this limit" not in buttons(at)
 
 
@@ -213,6 +286,51 @@ def test_without_a_limit_releases_are_recorded(store, table, start, show):
     at = whole(show("ledger"))
     assert "No limit was set" in words(at) and "Set this limit" not in buttons(at)
     assert at.dataframe[0].value["ε"].tolist() == ["no privacy"]
+    assert "had no differential privacy" in words(at) and not at.get("vega_lite_chart")
+
+
+@pytest.mark.parametrize(
+    ("state", "said"), [(State.CANCELLED, "cancelled"), (State.FAILED, "failed")]
+)
+def test_a_run_that_paid_for_nothing_is_named(store, table, start, show, state, said):
+    run = start()
+    Ledger(store.engine).debit(table.people, run.plan, run.id, limit=(10.0, 1e-5))
+    again = f"{run.id}.2"  # a second attempt pays under a key of its own
+    Ledger(store.engine).debit(table.people, run.plan, again)
+    store.set_state(run.id, state, "It ended.")
+    shown = whole(show("ledger")).dataframe[0].value
+    assert shown["Run"].tolist() == ["", run.title, run.title]
+    assert shown["What became of it"].tolist()[1:] == [f"{said}; its ε stays spent"] * 2
+
+
+def test_a_run_that_was_deleted_is_no_fault(store, table, start, show):
+    run = start()
+    Ledger(store.engine).debit(table.people, run.plan, "gone", limit=(10.0, 1e-5))
+    shown = whole(show("ledger")).dataframe[0].value
+    assert "deleted" in shown["Run"].tolist()[1] and run.title not in shown["Run"].tolist()
+
+
+def test_the_picture_over_time_ends_at_the_sum(store, table, start):
+    plan = start().plan
+    for key in ("a", "b"):
+        Ledger(store.engine).debit(table.people, plan, key, limit=(10.0, 1e-5))
+    releases = [e for e in table_account(store, table.id).entries if e.kind == "release"]
+    line = account_view.spending(releases)
+    each = releases[0].limit
+    assert line["spent"].tolist() == pytest.approx([0.0, each, each, 2 * each])
+    assert line["when"].is_monotonic_increasing
+
+
+def test_times_are_the_readers_own(monkeypatch):
+    noon = datetime(2026, 7, 1, 12, tzinfo=UTC)
+    for zone, said in (
+        ("Asia/Tokyo", "01 Jul 2026 21:00"),
+        ("Nowhere/Land", "01 Jul 2026 12:00"),
+        ("../etc", "01 Jul 2026 12:00"),
+        (None, "01 Jul 2026 12:00"),
+    ):
+        monkeypatch.setattr(shared.st, "context", SimpleNamespace(timezone=zone))
+        assert shared.clock(noon) == said
 
 
 def test_limits_of_several_tables_stand_side_by_side(store, table, show):

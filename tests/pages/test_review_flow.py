@@ -11,7 +11,17 @@ from core.runs.storage import notes
 from core.runs.storage.notes import Decision, Rule
 from core.services import tables
 from pages.parts import guard
-from tests.pages.screen import button, buttons, finish, press, small_report, whole, words
+from tests.pages.screen import (
+    button,
+    buttons,
+    each_tab,
+    finish,
+    in_tab,
+    press,
+    small_report,
+    whole,
+    words,
+)
 
 
 def outside_report():
@@ -51,9 +61,41 @@ def test_a_steward_sees_inside_and_may_look_from_outside(show, done):
     at = whole(show("review", run=done.id))
     assert "400 real rows" in words(at) and "Outside view" not in words(at)
     at = whole(show("review", run=done.id, view="outside"))
-    said = words(at)
+    said = "".join(words(tab) for tab in each_tab(at))
     assert "Outside view" in said and "real rows against" not in said
     assert "Measured on a sample." not in said
+
+
+def test_rules_that_are_broken_are_declared_by_a_press(store, table, show, start):
+    report = small_report(filled=True)
+    report["broken_rules"] = [
+        {"text": "age <= cost", "columns": ["age", "cost"], "rows": 70},
+        {"text": "ward <- age", "columns": ["age", "ward"], "rows": 7},
+    ]
+    report["scores"][0] |= {"key": "impossible_rows", "value": 0.25}
+    run = start()
+    finish(store, run, report=report, outside=outside_report())
+    at = whole(show("review", run=run.id))
+    assert "25% of synthetic rows contradict what every real row keeps: age <= cost" in words(at)
+    at = whole(at.button(key=f"declare_{run.id}_0").click().run())
+    assert [rule.text for rule in store.table(table.id).schema.rules] == ["age <= cost"]
+    assert "Declared since" in words(at) and not store.attested(table.id)
+    at = whole(at.button(key=f"declare_{run.id}_1").click().run())
+    assert "'age' has no list of values" in at.error[0].value  # as it is it cannot be kept
+    assert len(store.table(table.id).schema.rules) == 1
+    outside = whole(show("review", run=run.id, view="outside"))
+    assert "contradict" not in words(outside)
+    assert f"declare_{run.id}_1" not in [one.key for one in outside.button]
+
+
+def test_a_reviewer_who_may_look_inside_is_offered_no_declaration(store, show, start, reviewer):
+    report = small_report()
+    report["broken_rules"] = [{"text": "age <= cost", "columns": ["age", "cost"], "rows": 70}]
+    run = start()
+    finish(store, run, report=report, outside=outside_report())
+    notes.set_rule(store, table_id=run.table_id, author="o", rule=Rule(inside=True))
+    at = whole(show("review", run=run.id, view="inside"))
+    assert "Declare" not in buttons(at)
 
 
 def test_a_reviewer_sees_outside_unless_the_steward_says_otherwise(store, show, done, reviewer):
@@ -81,7 +123,7 @@ def test_a_run_without_privacy_has_no_outside(show, store, start, monkeypatch):
 
 
 def test_only_a_steward_is_offered_the_rule_and_the_pick(show, done, reviewer):
-    at = whole(show("review", run=done.id))
+    at = in_tab(show("review", run=done.id), "Discussion")
     assert "What this table's reviews need" not in [box.label for box in at.expander]
     at = whole(show("review", run=done.id, runs=done.id))
     assert "Pick this run" not in buttons(at)
@@ -91,7 +133,7 @@ def test_only_a_steward_is_offered_the_rule_and_the_pick(show, done, reviewer):
 
 
 def test_a_verdict_is_given_and_shown(store, show, done):
-    at = whole(show("review", run=done.id))
+    at = in_tab(show("review", run=done.id), "Discussion")
     text_of(at, "Your name").set_value("Ada")
     whole(press(at, "Give this verdict"))
     (given,) = notes.review_verdicts(store, done.id)
@@ -100,7 +142,7 @@ def test_a_verdict_is_given_and_shown(store, show, done):
 
 
 def test_a_verdict_without_a_name_or_a_reason_is_refused(store, show, done):
-    at = whole(show("review", run=done.id))
+    at = in_tab(show("review", run=done.id), "Discussion")
     whole(press(at, "Give this verdict"))
     assert "Write your name first" in words(at)
     radio = next(r for r in at.radio if r.label == "May this table be released?")
@@ -114,16 +156,17 @@ def test_a_verdict_without_a_name_or_a_reason_is_refused(store, show, done):
 def test_comments_stand_beside_their_figure_until_settled(store, show, done):
     where = {"table_id": done.table_id, "run_id": done.id}
     notes.comment(store, **where, about="pca", author="Bob", text="two clouds are one")
-    at = whole(show("review", run=done.id))
-    said = words(at)
-    assert "**Bob**: two clouds are one" in said and "on **two main axes**" in said
-    assert "Comment (1)" in buttons(at)
+    at = in_tab(show("review", run=done.id), "The whole table")
+    assert "**Bob**: two clouds are one" in words(at) and "Comment (1)" in buttons(at)
+    at = in_tab(at, "Discussion")
+    assert "on **two main axes**" in words(at)
     whole(press(at, "Settled"))
-    assert "Settled by" in words(at) and "**Bob**: two clouds are one" not in words(at)
+    assert "Settled by" in words(at)
+    assert "**Bob**: two clouds are one" not in words(in_tab(at, "The whole table"))
 
 
 def test_a_rule_holds_the_download_back(store, show, done):
-    at = whole(show("review", run=done.id))
+    at = in_tab(show("review", run=done.id), "Discussion")
     number = next(n for n in at.number_input if n.label == "Approvals before a download")
     number.set_value(1)
     at.text_input(key="name_rule").set_value("Steward")

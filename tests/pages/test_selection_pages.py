@@ -13,7 +13,17 @@ from core.runs.execution import noisy_scores
 from core.runs.storage import notes
 from core.runs.storage.inside_views import record_view, recorded_views, viewed_runs
 from pages.parts import guard
-from tests.pages.screen import button, buttons, finish, press, small_report, whole, words
+from tests.pages.screen import (
+    button,
+    buttons,
+    each_tab,
+    finish,
+    in_tab,
+    press,
+    small_report,
+    whole,
+    words,
+)
 from tests.pages.test_review_flow import outside_report
 
 UNPAID = "Chosen among 2 runs after looking at real data; the choice is not covered by ε."
@@ -83,10 +93,11 @@ def test_a_page_left_open_still_sends_the_later_truth(store, show, pair, downloa
 def test_the_steward_reads_who_looked(store, show, pair, monkeypatch):
     record_view(store, table_id=pair[0].table_id, run_id=pair[0].id, author="Rita")
     record_view(store, table_id=pair[1].table_id, run_id=pair[1].id, author="Otto")
-    said = words(whole(show("review", run=pair[0].id, view="outside")))
+    said = words(in_tab(show("review", run=pair[0].id, view="outside"), "Discussion"))
     assert "in sight first of: Rita" in said and "Otto" not in said
     monkeypatch.setattr(guard, "steward", lambda: False)
-    assert "Rita" not in words(whole(show("review", run=pair[0].id, view="outside")))
+    for at in each_tab(show("review", run=pair[0].id, view="outside")):
+        assert "Rita" not in words(at)
 
 
 def test_the_comparison_opens_every_run_it_shows(store, show, pair, downloads):

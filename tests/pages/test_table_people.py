@@ -126,7 +126,9 @@ def test_the_default_limit_is_explained(store, table, show):
     released(store, table)
     at = whole(show("ledger"))
     (bar,) = at.get("progress")
-    assert re.match(rf"Limit ε {DEFAULT_LIMIT:g}: \d+% of it left, about ε ", bar.proto.text)
+    assert re.match(r"\d+% of the limit is left", bar.proto.text)
+    numbers = {metric.label: metric.value for metric in at.metric}
+    assert numbers["Limit of all together"] == f"ε {DEFAULT_LIMIT:g}"
     assert "Set this limit" not in buttons(at)
 
 

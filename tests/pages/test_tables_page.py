@@ -12,7 +12,17 @@ from streamlit.testing.v1 import AppTest
 from core.services import tables
 from core.table.sample import sample_table
 from core.table.schema import DomainSource, Kind
-from tests.pages.screen import button, buttons, forget_statement, press, running, said, whole, words
+from tests.pages.screen import (
+    button,
+    buttons,
+    forget_statement,
+    in_tab,
+    press,
+    running,
+    said,
+    whole,
+    words,
+)
 
 
 def upload(at: AppTest, name: str, data: bytes) -> AppTest:
@@ -48,7 +58,8 @@ def test_an_upload_becomes_a_table(store, show, name, data):
     (record,) = store.tables()
     assert (record.n, record.name, record.schema.target) == (50, name, None)
     assert at.title[0].value == name
-    assert len(at.dataframe) == 4  # the grid, the tags, the first rows, what a purchase finds
+    assert len(at.dataframe) == 4  # the grid, labels, the first rows, what a purchase finds
+    assert len(in_tab(at, "Hidden distributions").dataframe) == 5  # and the tags
 
 
 @pytest.mark.parametrize(
@@ -130,15 +141,16 @@ def test_categories_are_merged(store, table, show):
 
 def test_pictures_come_nine_at_a_time(table, show):
     at = whole(show("tables", table=table.id))
+    assert not at.get("plotly_chart")  # nothing is drawn before its tab is open
+    at = in_tab(at, "Pictures")
     assert len(at.get("plotly_chart")) == 9
     assert all(chart.proto.alt for chart in at.get("plotly_chart"))
 
 
 def test_undeclared_bounds_stop_the_way_to_the_plan(store, table, show):
     at = edit(show("tables", table=table.id), table, "age", to="")
-    at.checkbox[0].check().run()
-    at = whole(press(at, "Plan a synthetic table"))
-    assert "age" in at.error[0].value
+    at = whole(at.checkbox[0].check().run())
+    assert button(at, "Plan a synthetic table").disabled and "age" in at.error[0].value
 
 
 def test_tables_are_opened_and_deleted(store, table, show):
@@ -199,3 +211,45 @@ def test_origin_and_danger_stand_where_the_steward_decides(store, table, show):
         assert "`visit_id`: 400 of 400 values belong to one row each" in warning
     grid = show("tables", table=table.id).dataframe[0].value.set_index("column")
     assert grid.loc["visit_id", "rare"] == "400 of 400, 400 of one row"
+
+
+def test_long_lists_are_searched_merged_and_ticked(store, show):
+    labels = [f"common {i}" for i in range(20) for _ in range(30)] + [
+        f"once {i}" for i in range(20)
+    ]
+    frame = pd.DataFrame({"d": pd.Series(labels, dtype="str"), "n": range(len(labels))})
+    table = tables.import_frame(store, frame, name="long", source="test")
+    at = show("tables", table=table.id)
+    assert "20 labels of 20 rows become OTHER. 20 labels are held by one person" in words(at)
+    assert "20 of 40 labels would become OTHER: 20 rows (3.2%)" in words(at)
+    at.text_input(key=f"search_{table.id}_d").set_value("once 1").run()
+    shown = next(one.value for one in at.dataframe if "listed" in one.value)
+    assert len(shown) == 11 and not shown["listed"].any()
+    assert set(shown["warning"]) == {"only one person has it"}
+    column = table.schema["d"]
+    key = f"labels_{table.id}_d_once 1_{abs(hash(column.model_dump_json()))}"
+    at.session_state[key] = {
+        "edited_rows": {0: {"listed": True}},
+        "added_rows": [],
+        "deleted_rows": [],
+    }
+    whole(at.run())
+    listed = store.table(table.id).schema["d"]
+    assert set(listed.categories) == {*column.categories, "once 1"} and listed.other == "OTHER"
+    at = show("tables", table=table.id)
+    at.number_input(key=f"fewer_{table.id}_d").set_value(1).run()
+    whole(at.button(key=f"merge_{table.id}_d").click().run())
+    merged = store.table(table.id).schema["d"]
+    assert len(merged.categories) == 40 and merged.other is None
+    assert "are merged into" not in merged.note  # that was true before
+
+
+def test_codes_for_missing_are_edited_in_the_grid(store, show):
+    frame = pd.DataFrame({"age": [*range(18, 90), *[999] * 12] * 2, "n": range(168)})
+    table = tables.import_frame(store, frame, name="codes", source="test")
+    edit(show("tables", table=table.id), table, "age", codes="999", absent="?")
+    column = store.table(table.id).schema["age"]
+    assert (column.codes, column.form.absent, column.high) == (("999",), "?", 100.0)
+    at = edit(show("tables", table=table.id), store.table(table.id), "age", codes="=1+1")
+    assert "formula" in at.error[0].value
+    assert store.table(table.id).schema["age"] == column

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from core.models.events import Metrics, PhaseStarted, Preview, Progress, Wish
 from core.runs.storage.errors import RunStoreError
@@ -44,7 +45,7 @@ def test_a_running_run_shows_where_it_is(store, live, show):
     for event in tell:
         store.journal.append(live.id, event)
     at = whole(show("training", run=live.id))
-    assert buttons(at) == ["Pause", "Cancel"]
+    assert buttons(at) == ["Pause", "Cancel …"]
     shown = {metric.label: metric.value for metric in at.metric}
     assert shown["Processor"] == "100 %" and shown["Memory"] == "1,234 MB"
     assert shown["Speed"].endswith("steps/s")
@@ -69,19 +70,74 @@ def test_a_graphics_card_is_named(store, live, show):
     assert {m.label: m.value for m in at.metric}["GPU"] == "55 %"
 
 
-@pytest.mark.parametrize(("label", "wish"), [("Pause", Wish.PAUSE), ("Cancel", Wish.CANCEL)])
-def test_wishes_reach_the_worker(store, live, show, label, wish):
-    at = whole(press(show("training", run=live.id), label))
-    assert store.wish(live.id) is wish and not at.error
+def test_pause_reaches_the_worker(store, live, show):
+    at = whole(press(show("training", run=live.id), "Pause"))
+    assert store.wish(live.id) is Wish.PAUSE and not at.error
     assert len(at.toast) == 1
+
+
+def test_cancel_asks_first_and_says_what_is_lost(store, live, show):
+    spent(store, live, checkpoint=False)
+    at = whole(press(show("training", run=live.id), "Cancel …"))
+    assert store.wish(live.id) is Wish.GO_ON  # one press ends nothing
+    epsilon = f"ε = {live.plan.guarantee.epsilon:.3g}"
+    assert epsilon in words(at) and "stays spent" in words(at)
+    whole(press(at, "Leave it as it is"))
+    assert store.wish(live.id) is Wish.GO_ON and "for good" not in words(at)
+    whole(press(at, "Cancel …"))
+    whole(press(at, "End it for good"))
+    assert store.wish(live.id) is Wish.CANCEL
+
+
+def test_pause_is_offered_instead_of_the_end(store, live, show):
+    at = whole(press(show("training", run=live.id), "Cancel …"))
+    assert "Nothing was spent yet" in words(at)
+    whole(press(at, "Pause instead"))
+    assert store.wish(live.id) is Wish.PAUSE and "End it for good" not in buttons(at)
+
+
+def test_ending_a_comparison_loses_no_table(store, start, show):
+    run = start()
+    finish(store, run, report=small_report(complete=False), state=State.RUNNING)
+    at = whole(press(show("training", run=run.id), "Cancel …"))
+    assert "Its synthetic table is there and stays" in words(at)
+    assert "stays spent" not in words(at) and "Pause instead" not in buttons(at)
+
+
+def test_the_question_is_about_one_run(store, live, start, show):
+    other = start()
+    at = whole(press(show("training", run=live.id), "Cancel …"))
+    at = whole(at.selectbox[0].select(other.id).run())
+    assert "End it for good" not in buttons(at)
+
+
+def test_a_paused_tab_follows_what_others_do(store, start):
+    """A stale picture of the run is drawn anew; a true one is left alone."""
+
+    def script(run_id, message):
+        import streamlit as st
+
+        from core.runs.storage.events import State
+        from pages import training
+
+        st.session_state["drawn"] = st.session_state.get("drawn", 0) + 1
+        if st.session_state["drawn"] == 1:
+            training._follow(run_id, (State.PAUSED, 1, message))
+
+    run = start()
+    store.set_state(run.id, State.PAUSED, "Paused.")
+    for message, drawn in (("Paused.", 1), ("Paused long ago.", 2)):
+        at = AppTest.from_function(script, args=(run.id, message)).run()
+        assert at.session_state["drawn"] == drawn
 
 
 def test_a_queued_run_says_for_whom_it_waits(store, live, start, show):
     waiting = start()
     at = whole(show("training", run=waiting.id))
     assert f"It waits for “{live.title}”" in words(at)
-    assert buttons(at) == ["Cancel", "Open"]
-    whole(press(at, "Cancel"))
+    assert buttons(at) == ["Cancel …", "Open"]
+    whole(press(at, "Cancel …"))
+    whole(press(at, "End it for good"))
     ended = store.run(waiting.id)
     assert ended.state is State.CANCELLED
     assert "Nothing was spent" in words(whole(show("training", run=waiting.id)))
@@ -93,7 +149,7 @@ def test_with_a_checkpoint_a_run_goes_on_for_nothing(store, start, show, state, 
     spent(store, run, checkpoint=True)
     store.set_state(run.id, state, "It stopped.", error="It broke." if state == "failed" else None)
     at = whole(show("training", run=run.id))
-    assert buttons(at) == ["Resume", "Give up"]
+    assert buttons(at) == ["Resume", "Give up …"]
     assert "spends nothing more" in words(at)
     assert ("It broke." if state is State.FAILED else "It stopped.") in words(at)
     asked = []
@@ -109,7 +165,7 @@ def test_without_a_checkpoint_going_on_names_its_price(store, start, show, state
     store.set_state(run.id, state, "It stopped.")
     at = whole(show("training", run=run.id))
     label = "Start again (spends ε = 1 once more)"
-    assert buttons(at) == [label, "Give up"]
+    assert buttons(at) == [label, "Give up …"]
     assert "There is no checkpoint to go on from." in at.error[0].value
     assert "spends nothing" not in words(at)
     asked = []
@@ -122,7 +178,7 @@ def test_a_run_that_failed_before_it_spent_says_so(store, start, show):
     run = start()
     store.set_state(run.id, State.FAILED, error="No memory.")
     at = whole(show("training", run=run.id))
-    assert buttons(at) == ["Resume", "Give up"]
+    assert buttons(at) == ["Resume", "Give up …"]
     assert "Nothing was spent yet" in words(at) and "checkpoint" not in words(at).replace(
         page.KEPT[State.FAILED], ""
     )
@@ -139,7 +195,9 @@ def test_giving_up_says_what_stays_spent(store, start, show):
     run = start()
     spent(store, run, checkpoint=True)
     store.set_state(run.id, State.FAILED, error="It broke.")
-    at = whole(press(show("training", run=run.id), "Give up"))
+    at = whole(press(show("training", run=run.id), "Give up …"))
+    assert store.run(run.id).state is State.FAILED and "stays spent" in words(at)
+    at = whole(press(at, "End it for good"))
     assert store.run(run.id).state is State.CANCELLED
     assert "What it spent stays spent." in words(at)
     assert "Resume" not in buttons(at)
@@ -177,11 +235,16 @@ def test_a_run_of_another_address_can_be_opened(store, start, show):
     assert at.query_params["run"] == second.id and at.selectbox[0].value == second.id
 
 
-def test_an_old_address_is_explained(start, show):
+@pytest.mark.parametrize("name", ["training", "review", "download"])
+def test_an_old_address_shows_no_other_run(store, start, show, gone, downloads, name):
     run = start()
-    at = whole(show("training", run="0123456789"))
-    assert "deleted" in at.warning[0].value
-    assert at.query_params["run"] == run.id
+    finish(store, run, report=small_report())
+    at = whole(show(name, run="0123456789"))
+    assert "deleted" in at.warning[0].value and buttons(at) == ["Show what is there"]
+    assert at.query_params["run"] == "0123456789"
+    assert run.title not in words(at) and not downloads and not at.selectbox
+    whole(press(at, "Show what is there"))
+    assert gone == [("training", {})]
 
 
 def test_a_dead_worker_is_seen_as_lost(store, start, show):
@@ -192,7 +255,7 @@ def test_a_dead_worker_is_seen_as_lost(store, start, show):
         connection.exec_driver_sql("UPDATE runs SET pid_started = 1.0")
     at = whole(show("training", run=run.id))
     assert store.run(run.id).state is State.LOST
-    assert buttons(at) == ["Resume", "Give up"] and "unexpectedly" in at.error[0].value
+    assert buttons(at) == ["Resume", "Give up …"] and "unexpectedly" in at.error[0].value
 
 
 def test_a_private_stage_says_where_it_is_and_what_it_has_spent(store, start, show):

@@ -17,6 +17,7 @@ from safetensors.numpy import save_file
 from core.privacy.plan import Budget, Guarantee, Protection
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.services import export
+from core.table.form import Form
 from core.table.schema import Column, DomainSource, Kind, Schema, SchemaColumn
 
 
@@ -68,7 +69,9 @@ def test_no_table_yet_is_said(store, run):
 
 def test_the_reviewed_rows_are_the_ones_exported(store, run, made):
     parquet = export.reviewed_file(store, run, format="parquet")
-    pd.testing.assert_frame_equal(pd.read_parquet(parquet), made)
+    exported = pd.read_parquet(parquet)
+    assert exported["sex"].dtype == "category"  # a list of labels is a dictionary in the file
+    pd.testing.assert_frame_equal(exported.astype({"sex": "str"}), made)
     csv = export.reviewed_file(store, run, format="csv")
     assert csv.read_text() == "age,sex\n1,f\n2,=1+1\n3,\n"
     escaped = export.reviewed_file(store, run, format="csv", escape_formulas=True)
@@ -141,6 +144,19 @@ def test_the_dictionary_has_a_row_for_every_kept_column(run):
     ]
     assert words["known"].tolist() == ["", "origin not recorded", "set by the steward"]
     assert words["kind"].tolist() == ["identifier", "integer", "category"]
+
+
+def test_the_dictionary_says_how_cells_are_written(run):
+    pay = Column(
+        name="pay", kind=Kind.NUMBER, low=0, high=9e4, dtype="float64", missing=True,
+        form=Form(decimal=",", thousands=".", suffix=" €", places=2, absent="k. A."),
+    )  # fmt: skip
+    age = Column(
+        name="age", kind=Kind.INTEGER, low=0, high=99, dtype="int64", form=Form(codes=("-99",))
+    )
+    words = export.dictionary(replace(run, schema=Schema(columns=(pay, age))))
+    assert words["written"].tolist() == ["such as 1.234,50 €, missing as k. A.", ""]
+    assert words["what may stand in it"][1].endswith("may be missing (also written as -99)")
 
 
 def test_certificate_text_is_json_for_people():

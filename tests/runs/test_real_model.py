@@ -1,17 +1,19 @@
 """The whole line with the real model in real processes: sample table to more rows."""
 
+import dataclasses
 import time
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from core.models.shaped_output import Shape
 from core.runs.execution.launcher import SampleRequest
 from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
-from core.services import planning, reviews, runs, tables
+from core.services import planning, reviews, runs, shaping, tables
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, sample_table
 from core.table.schema import DomainSource
 
@@ -57,6 +59,19 @@ def test_sample_table_to_more_rows(store: RunStore) -> None:
         store, launcher, run.id, SampleRequest(rows=33, seed=1, format="parquet")
     )
     assert pd.read_parquet(again)["age"].tolist() == made["age"].tolist()
+
+    shape = Shape(where=("sex=male", "age=30.."), share="readmitted:yes=.5,no=.5")
+    request = SampleRequest(rows=40, escape_formulas=True, shape=shape)
+    tables_drawn = shaping.draw_tables(store, launcher, run.id, request, seeds=(1,))
+    for one in tables_drawn:
+        rows = pd.read_csv(one.path)
+        assert (rows["sex"] == "male").all() and (rows["age"] >= 30).all()
+        assert rows["readmitted"].value_counts().to_dict() == {"yes": 20, "no": 20}
+        assert one.facts.conditions[-1].fitting <= one.facts.drawn
+    assert [one.facts.seed for one in tables_drawn] == [1]
+    cannot_be = dataclasses.replace(request, shape=Shape(where=("bmi=",), fill_missing=True))
+    with pytest.raises(RunStoreError, match="a condition asks for missing ones"):
+        shaping.draw_tables(store, launcher, run.id, cannot_be)
 
     for file in store.artefacts(run.id).path("model").iterdir():
         file.unlink()

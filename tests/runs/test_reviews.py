@@ -68,6 +68,28 @@ def test_a_rule_blocks_until_enough_people_approve(store, run):
         notes.set_rule(store, table_id=run["table_id"], author="S", rule=Rule(-1))
 
 
+def test_an_alarm_asks_for_one_approval_unless_the_rule_says_otherwise(store, run):
+    def waits():
+        return notes.missing(store, **run, alarm=True)
+
+    assert notes.missing(store, **run) == "" and waits().startswith("1 more person")
+    notes.set_rule(store, table_id=run["table_id"], author="S", rule=Rule(0, inside=True))
+    assert waits().startswith("1 more person")  # a rule about something else waives nothing
+    notes.set_rule(store, table_id=run["table_id"], author="S", rule=Rule(alarm_approvals=0))
+    assert waits() == ""
+    notes.set_rule(store, table_id=run["table_id"], author="S", rule=Rule(2))
+    assert waits().startswith("2 more people")
+    with pytest.raises(RunStoreError):
+        rule = Rule(alarm_approvals=-1)
+        notes.set_rule(store, table_id=run["table_id"], author="S", rule=rule)
+
+
+def test_a_rule_of_an_older_version_asks_for_an_approval_while_an_alarm_stands(store, run):
+    old = '{"approvals": 0, "inside": true}'
+    notes._add(store, "rule", run["table_id"], None, "S", "", old)
+    assert notes.rule(store, run["table_id"]) == Rule(inside=True, alarm_approvals=1)
+
+
 def test_the_last_pick_holds_and_goes_with_its_run(store, run, plan, schema):
     other = store.create_run(run["table_id"], plan, schema=schema, rows=5, seed=2, device="cpu")
     assert notes.picked(store, run["table_id"]) is None

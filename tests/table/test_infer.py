@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.table.infer import SENTINELS, infer_column, infer_schema
+from core.table.infer import infer_column, infer_schema
 from core.table.io.read import read_table
 from core.table.io.write import write_csv
 from core.table.labels import from_labels, from_numbers, to_labels, to_numbers
 from core.table.schema import DomainSource, Kind, Provenance, SchemaColumn
+from core.table.sentinels import SENTINELS
 
 RNG = np.random.default_rng(7)
 

@@ -65,8 +65,8 @@ def test_decimal_commas() -> None:
 def test_a_comma_nobody_can_tell_is_not_guessed() -> None:
     result = read(b"a;b\n1,234;x\n5,678;y\n")
     assert result.frame["a"].tolist() == ["1,234", "5,678"] and "'a' could" in result.warnings[0]
-    grouped = read(b'a,b\n"1,234.50",x\n"7.25",y\n')
-    assert grouped.frame["a"].tolist()[0] == "1,234.50" and "group" in grouped.warnings[0]
+    grouped = read(b'a,b\n"1,234.50",x\n"7.25",y\n')  # both marks: this can be told
+    assert grouped.frame["a"].tolist() == [1234.5, 7.25] and not grouped.warnings
 
 
 def test_missing_markers_are_absent_whatever_their_case_and_spaces() -> None:

@@ -8,10 +8,10 @@ from functools import cache
 
 import numpy as np
 
-from core.table.infer import SENTINELS
 from core.table.magnitudes import FIRST_SECOND, LARGEST, LAST_SECOND
 from core.table.rounding import DIGITS
 from core.table.schema import Column, Kind
+from core.table.sentinels import SENTINELS
 
 __all__ = ["FINE_BINS", "PublicGrid", "grid_of", "linear_grid"]
 

@@ -79,7 +79,8 @@ def _domain(column: Column) -> list[object]:
     """What fixes the scale that a column is shifted on."""
     spikes, categories = list(column.spikes), list(column.categories or ())
     bounds = [column.low, column.high, column.step, column.scale]
-    return [column.name, column.kind.value, column.missing, *bounds, spikes, categories]
+    codes = [list(column.codes)] if column.codes else []
+    return [column.name, column.kind.value, column.missing, *bounds, spikes, categories, *codes]
 
 
 def objection(earlier: Sequence[Entry], scope: ReleaseScope) -> str | None:

@@ -80,7 +80,7 @@ def bins_of(block: Block) -> Bins:
         atom = [i for i in range(bins) if edges[i] == edges[i + 1] == spike]
         at = int(np.clip(np.searchsorted(edges, spike, side="right") - 1, 0, bins - 1))
         of_state.append(atom[0] if atom else at)
-    of_state += [bins] * missing
+    of_state += [bins] * block.absent
     return Bins(
         block,
         tuple(float(edge) for edge in edges),

@@ -250,6 +250,20 @@ class ReleasedHistograms(_Value):
     counts: dict[str, list[float]]
 
 
+class BrokenRule(_Value):
+    """A rule that every real row keeps and synthetic ones break.
+
+    Attributes:
+      text: as `core.table.rules.parse_rule` takes it.
+      columns: that it names.
+      rows: synthetic rows that break it, ≥ 1.
+    """
+
+    text: str
+    columns: tuple[str, ...]
+    rows: int
+
+
 class Report(_Value):
     """Everything the Review page shows. Empty parts are not measured yet (`complete` is False).
 
@@ -273,6 +287,7 @@ class Report(_Value):
     protection: list[GroupCheck] = Field(default_factory=list)
     attacks: list[Attack] = Field(default_factory=list)
     associations: AssociationTable | None = None
+    broken_rules: list[BrokenRule] = Field(default_factory=list)
     notes: list[str] = Field(default_factory=list)
 
     def score(self, key: str) -> Score | None:

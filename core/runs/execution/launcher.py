@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from core.models.shaped_output import Shape
+
 __all__ = ["Launcher", "SampleRequest"]
 
 
@@ -17,12 +19,14 @@ class SampleRequest:
       seed: of the sampling; None draws one.
       format: of the file.
       escape_formulas: write cells that a spreadsheet would run as formulas as text (CSV only).
+      shape: what they must be like.
     """
 
     rows: int
     seed: int | None = None
     format: Literal["csv", "parquet"] = "csv"
     escape_formulas: bool = False
+    shape: Shape = Shape()
 
 
 class Launcher(Protocol):
@@ -57,5 +61,5 @@ class Launcher(Protocol):
           request: what is drawn.
 
         Raises:
-          RunStoreError: the sampling failed; no file is left.
+          RunStoreError: the sampling failed, or what is asked for is too rare; no file is left.
         """

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from core.runs.execution.launcher import SampleRequest
+from core.runs.execution.sampling_words import REFUSED, arguments
 from core.runs.storage.database import can_write
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
@@ -88,9 +89,7 @@ class LocalLauncher:
         artefacts = self.store.artefacts(run_id)
         out = artefacts.within("exports").path(name)
         command = [*self._command(SAMPLING, run_id), "--out", str(out)]
-        command += ["--rows", str(request.rows), "--format", request.format]
-        command += ["--seed", str(request.seed)] if request.seed is not None else []
-        command += ["--escape-formulas"] if request.escape_formulas else []
+        command += arguments(request)
         ended = subprocess.run(
             command,
             cwd=PROJECT_ROOT,
@@ -99,6 +98,8 @@ class LocalLauncher:
             timeout=SAMPLING_SECONDS,
             check=False,
         )
+        if ended.returncode == REFUSED:  # one sentence, made of the model's own output
+            raise RunStoreError(ended.stdout.decode().strip())
         if ended.returncode != 0:
             with artefacts.path(LOG).open("ab") as log:
                 log.write(ended.stderr)

@@ -80,7 +80,9 @@ def declared(column: Column) -> str:
         words += ", on a heavy-tail scale"
     if column.spikes:
         words += f", often exactly {', '.join(f'{spike:.15g}' for spike in column.spikes)}"
-    words += ", may be missing" if column.missing else ", never missing"
+    words += ", may be missing" if column.missing or column.codes else ", never missing"
+    if column.codes:
+        words += f" (also written as {', '.join(column.codes)})"
     return f"{column.name}: {words}"
 
 

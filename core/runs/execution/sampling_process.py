@@ -1,7 +1,10 @@
 """More rows from a saved model, in a process of its own: the UI process never imports torch.
 
 python -m core.runs.execution.sampling_process RUN_ID --home HOME --rows N [--seed K] --format csv
---out FILE
+--out FILE [--where CONDITION]… [--share SHARES] [--fill-missing]
+
+Beside the file lies another one that says what became of the request. Rows that cannot be had are
+one sentence on stdout and the exit status `REFUSED`.
 """
 
 from __future__ import annotations
@@ -13,16 +16,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.models.registry import load_fitted
+from core.models.shaped_output import Shape, draw_shaped
 from core.runs.execution.pipeline import limit_threads
+from core.runs.execution.sampling_words import REFUSED, facts_path
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
+from core.table.column import SchemaError
+from core.table.io.replacing import replacing
 from core.table.io.write import write_csv, write_parquet
 
 __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Sample and write one file, as the arguments of the command line say; 0 when it is there."""
+    """Sample and write one file, as the arguments say; 0 when it is there."""
     parser = argparse.ArgumentParser(prog="core.runs.execution.sampling_process")
     parser.add_argument("run_id")
     parser.add_argument("--home", type=Path, required=True)
@@ -30,6 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int)
     parser.add_argument("--format", choices=("csv", "parquet"), default="csv")
     parser.add_argument("--escape-formulas", action="store_true")
+    parser.add_argument("--where", action="append", default=[])
+    parser.add_argument("--share")
+    parser.add_argument("--fill-missing", action="store_true")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(arguments)
     os.umask(0o077)
@@ -37,11 +47,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with RunStore(Workspace(options.home)) as store:
         run = store.run(options.run_id)
         model = load_fitted(run.model, store.artefacts(run.id).path("model"))
-    frame = model.sample(options.rows, seed=options.seed)
+    shape = Shape(
+        where=tuple(options.where), share=options.share, fill_missing=options.fill_missing
+    )
+    try:
+        drawn = draw_shaped(model, options.rows, shape, options.seed)
+    except SchemaError as error:
+        print(error)
+        return REFUSED
+    frame = drawn.table
+    with replacing(facts_path(options.out)) as file:
+        file.write(drawn.facts.model_dump_json().encode())
     if options.format == "parquet":
-        write_parquet(frame, options.out)
+        write_parquet(frame, options.out, schema=run.schema)
     else:
-        write_csv(frame, options.out, escape_formulas=options.escape_formulas)
+        write_csv(frame, options.out, schema=run.schema, escape_formulas=options.escape_formulas)
     return 0
 
 

@@ -87,11 +87,13 @@ class Rule:
 
     Attributes:
       approvals: how many people must approve before a download, ≥ 0; none may ask for changes.
+      alarm_approvals: the same while an attack works better on the table than on strangers.
       inside: whether reviewers see real data without noise, or what people outside may see.
     """
 
     approvals: int = 0
     inside: bool = False
+    alarm_approvals: int = 1  # not in notes of older versions
 
 
 @dataclass(frozen=True)
@@ -223,9 +225,9 @@ def set_rule(store: TableStore, *, table_id: str, author: str, rule: Rule) -> No
       author: who.
       rule: the new one.
     """
-    if rule.approvals < 0:
+    if min(rule.approvals, rule.alarm_approvals) < 0:
         raise RunStoreError("The number of approvals cannot be negative. Nothing was changed.")
-    text = json.dumps({"approvals": rule.approvals, "inside": rule.inside})
+    text = json.dumps(asdict(rule))
     _add(store, "rule", table_id, None, author, "", text)
 
 
@@ -264,14 +266,16 @@ def picked(store: TableStore, table_id: str) -> tuple[str, str] | None:
     return None if newest is None or newest.run_id is None else (newest.run_id, newest.author)
 
 
-def missing(store: TableStore, *, table_id: str, run_id: str) -> str:
+def missing(store: TableStore, *, table_id: str, run_id: str, alarm: bool = False) -> str:
     """Why a download must wait, in a sentence; an empty one when nothing is missing.
 
     Args:
       store: where.
       table_id, run_id: which run of which table.
+      alarm: whether an attack works better on the table than on strangers.
     """
-    needed = rule(store, table_id).approvals
+    present = rule(store, table_id)
+    needed = max(present.approvals, present.alarm_approvals if alarm else 0)
     if not needed:
         return ""
     given = review_verdicts(store, run_id)

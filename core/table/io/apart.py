@@ -22,6 +22,7 @@ from typing import IO, Any, BinaryIO, Self
 
 import pyarrow as pa
 
+from core.table.form import FileForm
 from core.table.io.cells import TableReadError
 from core.table.io.read import ReadResult
 
@@ -125,6 +126,7 @@ def read_apart(
         if "refused" in facts:
             raise TableReadError(facts["refused"])
         facts["warnings"] = tuple(facts["warnings"])
+        facts["form"] = FileForm.model_validate(facts["form"])
         return ReadResult(frame=_frame(rows), **facts)
 
 

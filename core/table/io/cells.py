@@ -116,13 +116,23 @@ class Distinct:
     Attributes:
       values: str [k], trimmed; absent where the value is a missing marker.
       codes: int [n], positions in `values`.
-      markers: number of cells by the word that made them absent, in lower case; blank cells
-        are not counted.
+      words: how the marker at a position is written, for the positions of words.
+      spelled: number of absent cells by how they are written, "" for blank ones.
     """
 
     values: pa.StringArray
     codes: np.ndarray[Any, np.dtype[np.int32]]
-    markers: dict[str, int] = field(default_factory=dict)
+    words: dict[int, str] = field(default_factory=dict)
+    spelled: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def markers(self) -> dict[str, int]:
+        """Number of cells by the word that made them absent, in lower case; blank ones are not."""
+        counts: dict[str, int] = {}
+        for word, cells in self.spelled.items():
+            if word:
+                counts[word.lower()] = counts.get(word.lower(), 0) + cells
+        return counts
 
     @property
     def present(self) -> pa.StringArray:
@@ -158,19 +168,18 @@ def distinct(column: pa.ChunkedArray) -> Distinct:
     if codes.null_count:  # cells that are absent, not merely empty
         values = pa.concat_arrays([values, pa.nulls(1, pa.string())])
         codes = codes.fill_null(len(values) - 1)
-    found = Distinct(values, codes.to_numpy(zero_copy_only=False).astype(np.int32))
-    said = pc.and_(marker, pc.not_equal(text, ""))
-    if not pc.any(said).as_py():
-        return found
-    held = pa.array(np.bincount(found.codes, minlength=len(text))[: len(text)])
-    counts: dict[str, int] = {}
-    for word, cells in zip(
-        pc.filter(pc.utf8_lower(text), said).to_pylist(),
-        pc.filter(held, said).to_pylist(),
-        strict=True,
-    ):
-        counts[word] = counts.get(word, 0) + cells
-    return replace(found, markers=counts)
+        text = pa.concat_arrays([text, pa.array([""])])
+    places = codes.to_numpy(zero_copy_only=False).astype(np.int32)
+    absent = np.asarray(pc.is_null(values))
+    if not absent.any():
+        return Distinct(values, places)
+    held = np.bincount(places, minlength=len(values))
+    gaps = np.flatnonzero(absent & (held > 0))
+    said = dict(zip(gaps.tolist(), text.take(pa.array(gaps)).to_pylist(), strict=True))
+    spelled: dict[str, int] = {}
+    for place, word in said.items():
+        spelled[word] = spelled.get(word, 0) + int(held[place])
+    return Distinct(values, places, {at: word for at, word in said.items() if word}, spelled)
 
 
 def _values_after_all(text: pa.StringArray, marker: pa.BooleanArray) -> pa.BooleanArray:

@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
+from core.table.form import DELIMITERS, Form
 from core.table.io.cells import (
     Distinct,
     ReadLimits,
@@ -20,13 +21,12 @@ from core.table.io.cells import (
     distinct,
     marker_doubts,
     too_many_rows,
-    typed,
 )
+from core.table.io.spelling import plain_spelling, typed_as_written
 from core.table.io.text_encoding import SAMPLE_BYTES, to_utf8
 
 __all__ = ["Delimited", "check_header", "frame_of_cells", "split_text"]
 
-DELIMITERS = (",", ";", "\t", "|")
 NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
 SAMPLE_ROWS = 200  # records looked at to tell the delimiter
 BLOCK_BYTES = 1 << 24  # arrow refuses a record longer than one block
@@ -261,16 +261,21 @@ def _read_spaced(data: bytes, width: int, delimiter: str) -> pa.Table:
     return pa.Table.from_pandas(frame, preserve_index=False)
 
 
-def frame_of_cells(table: pa.Table, header: list[str]) -> tuple[pd.DataFrame, str, list[str]]:
-    """Typed frame of a table of text, its decimal mark, and warnings."""
+def frame_of_cells(
+    table: pa.Table, header: list[str]
+) -> tuple[pd.DataFrame, dict[str, Form], str, list[str]]:
+    """Typed frame of a table of text, how columns are written, its decimal mark, and warnings."""
     cells: dict[str, Distinct] = {}
     for name in header:
         cells[name] = distinct(table.column(0))
         table = table.remove_column(0)  # frees each column once it is taken apart
-    decimal, warnings = decimal_mark(cells)
+    plain = {name: plain_spelling(column) for name, column in cells.items()}
+    decimal, warnings = decimal_mark({name: column for name, (column, _) in plain.items()})
     warnings += marker_doubts({name: column.markers for name, column in cells.items()})
-    columns = {}
+    columns, forms = {}, {}
     for name in header:
-        columns[name], doubts = typed(cells.pop(name), name, decimal)
+        columns[name], forms[name], doubts = typed_as_written(
+            cells.pop(name), name, decimal, plain.pop(name)
+        )
         warnings += doubts
-    return pd.DataFrame(columns, copy=False), decimal, warnings
+    return pd.DataFrame(columns, copy=False), forms, decimal, warnings

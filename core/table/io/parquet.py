@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from core.table.form import Form
+from core.table.io.arrow_types import stored_type
 from core.table.io.cells import (
     ReadLimits,
     TableReadError,
@@ -36,7 +38,9 @@ TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # a second's
 MICROSECOND = 1_000  # in ns
 
 
-def read_parquet(data: bytes, *, limits: ReadLimits) -> tuple[pd.DataFrame, tuple[str, ...]]:
+def read_parquet(
+    data: bytes, *, limits: ReadLimits
+) -> tuple[pd.DataFrame, dict[str, Form], tuple[str, ...]]:
     """A Parquet file. Its own nulls are the missing values; text markers are left as text.
 
     A few bytes can stand for gigabytes here, by run lengths and dictionaries. So the size is
@@ -47,7 +51,7 @@ def read_parquet(data: bytes, *, limits: ReadLimits) -> tuple[pd.DataFrame, tupl
       TableReadError: damaged, too big, columns of a kind that no table holds, or a header that
         will not do.
     """
-    file = _opened(data, limits)
+    file, stored_schema = _opened(data, limits)
     names = [
         name
         for name in file.schema_arrow.names
@@ -64,6 +68,7 @@ def read_parquet(data: bytes, *, limits: ReadLimits) -> tuple[pd.DataFrame, tupl
     rows = file.metadata.num_rows
     size = sum(_width(file.schema_arrow.field(name).type) * rows for name in names)
     columns: dict[str, Series] = {}
+    forms: dict[str, Form] = {}
     for name, stored in zip(header, names, strict=True):
         if size > limits.max_bytes:
             raise too_big(limits)
@@ -75,20 +80,21 @@ def read_parquet(data: bytes, *, limits: ReadLimits) -> tuple[pd.DataFrame, tupl
             if size > limits.max_bytes:
                 raise too_big(limits)
             columns[name], doubts = _column(column, name)
+            forms[name] = Form(arrow=stored_type(stored_schema.field(stored).type))
         except TableReadError:  # a ValueError, which damage raises too
             raise
         except DAMAGE:
             raise _damaged() from None
         warnings += doubts
-    return pd.DataFrame(columns, copy=False), tuple(warnings)
+    return pd.DataFrame(columns, copy=False), forms, tuple(warnings)
 
 
 def _damaged() -> TableReadError:
     return TableReadError("The Parquet file is damaged or cut short. Write or download it again.")
 
 
-def _opened(data: bytes, limits: ReadLimits) -> pq.ParquetFile:
-    """The file, its metadata read, text to be read as dictionaries."""
+def _opened(data: bytes, limits: ReadLimits) -> tuple[pq.ParquetFile, pa.Schema]:
+    """The file, its metadata read, text to be read as dictionaries; and its own schema."""
     try:
         plain = pq.ParquetFile(io.BytesIO(data))
         meta = plain.metadata
@@ -106,7 +112,7 @@ def _opened(data: bytes, limits: ReadLimits) -> pq.ParquetFile:
         raise too_big(limits)
     if rows > limits.max_rows:
         raise too_many_rows(rows, limits)
-    return file
+    return file, plain.schema_arrow
 
 
 def _is_text(kind: pa.DataType) -> bool:

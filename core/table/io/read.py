@@ -13,13 +13,14 @@ import io
 import lzma
 import zipfile
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 
 import pandas as pd
 
+from core.table.form import FileForm, Form
 from core.table.io.cells import ReadLimits, TableReadError, too_big
 from core.table.io.delimited import Delimited, frame_of_cells, split_text
 from core.table.io.parquet import PARQUET_MAGIC, read_parquet
@@ -78,6 +79,7 @@ class ReadResult:
       delimiter, encoding: of text formats, else None.
       decimal: decimal mark in the file.
       warnings: what was decided in doubt, one plain sentence each.
+      form: how the file is written, so that synthetic rows can be written alike.
     """
 
     frame: pd.DataFrame
@@ -86,6 +88,7 @@ class ReadResult:
     encoding: str | None = None
     decimal: str = "."
     warnings: tuple[str, ...] = ()
+    form: FileForm = field(default_factory=FileForm)
 
 
 def read_table(
@@ -241,17 +244,23 @@ def _unzip(data: bytes, label: str, limits: ReadLimits) -> tuple[bytes, str]:
 def _read_binary(data: bytes, limits: ReadLimits) -> ReadResult | None:
     """Parquet and workbooks by what the content is; None for what should be text."""
     if data.startswith(PARQUET_MAGIC):
-        frame, warnings = read_parquet(data, limits=limits)
-        return ReadResult(frame=frame, format="parquet", warnings=warnings)
+        frame, forms, warnings = read_parquet(data, limits=limits)
+        return ReadResult(frame, "parquet", warnings=warnings, form=_form(forms))
     if data.startswith((ZIP, OLE)):
-        frame, kind, warnings = read_workbook(data, limits=limits)
-        return ReadResult(frame=frame, format=kind, warnings=warnings)
+        frame, forms, kind, warnings = read_workbook(data, limits=limits)
+        return ReadResult(frame, kind, warnings=warnings, form=_form(forms))
     return None
+
+
+def _form(forms: Mapping[str, Form], delimiter: str = ",") -> FileForm:
+    """The file's form; columns with nothing to say are left out."""
+    said = {name: form for name, form in forms.items() if form != Form()}
+    return FileForm.model_validate({"delimiter": delimiter, "columns": said})
 
 
 def _typed(text: Delimited) -> ReadResult:
     """Split text as a typed table."""
-    frame, decimal, doubts = frame_of_cells(text.table, text.header)
+    frame, forms, decimal, doubts = frame_of_cells(text.table, text.header)
     return ReadResult(
         frame=frame,
         format="tsv" if text.delimiter == "\t" else "csv",
@@ -259,6 +268,7 @@ def _typed(text: Delimited) -> ReadResult:
         encoding=text.encoding,
         decimal=decimal,
         warnings=(*text.warnings, *doubts),
+        form=_form(forms, text.delimiter),
     )
 
 

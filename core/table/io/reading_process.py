@@ -101,7 +101,8 @@ def _hand_over(result: ReadResult, file: int, memory_mb: int) -> dict[str, Any]:
             "some disk space and try again."
         }
     kept = ("format", "delimiter", "encoding", "decimal", "warnings")
-    return {name: getattr(result, name) for name in kept}
+    facts = {name: getattr(result, name) for name in kept}
+    return {**facts, "form": result.form.model_dump(mode="json")}
 
 
 if __name__ == "__main__":

@@ -19,19 +19,21 @@ from python_calamine import (
     SheetVisibleEnum,
 )
 
+from core.table.form import Form
 from core.table.io.cells import (
     ReadLimits,
     TableReadError,
     cells_counted,
+    decimal_mark,
     distinct,
     marker_doubts,
     too_big,
     too_many_rows,
-    typed,
     without_giants,
 )
 from core.table.io.delimited import check_header
 from core.table.io.sheet_size import check_sheet
+from core.table.io.spelling import plain_spelling, typed_as_written
 
 __all__ = ["read_workbook"]
 
@@ -43,11 +45,13 @@ OBJECT_BYTES = 40  # of a cell and its place in a row, at least
 EXACT = 2**53  # beyond it a spreadsheet's floating-point number is no exact integer
 
 
-def read_workbook(data: bytes, *, limits: ReadLimits) -> tuple[pd.DataFrame, str, tuple[str, ...]]:
+def read_workbook(
+    data: bytes, *, limits: ReadLimits
+) -> tuple[pd.DataFrame, dict[str, Form], str, tuple[str, ...]]:
     """The first sheet with cells of an xlsx, xlsb, xls or ods workbook.
 
     Returns:
-      The frame, the format ("xlsx", "xls" or "ods") and warnings.
+      The frame, how its columns are written, the format ("xlsx", "xls" or "ods") and warnings.
 
     Raises:
       TableReadError: damaged, protected by a password, no cells, or a header that will not do.
@@ -66,11 +70,11 @@ def read_workbook(data: bytes, *, limits: ReadLimits) -> tuple[pd.DataFrame, str
         raise too_big(limits)
     with _refusing_damage():
         rows: list[list[Cell]] = sheet.to_python()
-    frame, doubts = _frame_of_rows(rows, limits)
+    frame, forms, doubts = _frame_of_rows(rows, limits)
     kind = "xls"
     if data.startswith(ZIP):
         kind = "ods" if b"opendocument" in data[:200] else "xlsx"
-    return frame, kind, (*warnings, *doubts)
+    return frame, forms, kind, (*warnings, *doubts)
 
 
 @contextmanager
@@ -129,8 +133,10 @@ def _first_filled(
     raise TableReadError("The workbook is empty. Choose one with a header and rows.")
 
 
-def _frame_of_rows(rows: list[list[Cell]], limits: ReadLimits) -> tuple[pd.DataFrame, list[str]]:
-    """Rows of cells, the header first, as typed columns."""
+def _frame_of_rows(
+    rows: list[list[Cell]], limits: ReadLimits
+) -> tuple[pd.DataFrame, dict[str, Form], list[str]]:
+    """Rows of cells, the header first, as typed columns, and how these are written."""
     body = [row for row in rows[1:] if any(cell != "" for cell in row)]
     width = max((i + 1 for row in rows for i, cell in enumerate(row) if cell != ""), default=0)
     header = check_header([_spell(cell) for cell in rows[0][:width]], limits)
@@ -139,34 +145,38 @@ def _frame_of_rows(rows: list[list[Cell]], limits: ReadLimits) -> tuple[pd.DataF
     warnings = []
     if len(body) < len(rows) - 1:
         warnings.append(f"{len(rows) - 1 - len(body):,} empty rows are left out.")
-    columns, markers = {}, {}
+    columns, forms, markers = {}, {}, {}
     for i, name in enumerate(header):
-        columns[name], doubts, markers[name] = _column([row[i] for row in body], name)
+        cells = [row[i] for row in body]
+        columns[name], forms[name], doubts, markers[name] = _column(cells, name)
         warnings += doubts
     warnings += marker_doubts(markers)
-    return pd.DataFrame(columns, copy=False), warnings
+    return pd.DataFrame(columns, copy=False), forms, warnings
 
 
-def _column(cells: list[Cell], name: str) -> tuple[Series, list[str], dict[str, int]]:
-    """One spreadsheet column by the types of its cells, doubts, and its missing markers."""
+def _column(cells: list[Cell], name: str) -> tuple[Series, Form, list[str], dict[str, int]]:
+    """A spreadsheet column by the types of its cells, its form, doubts, and missing markers."""
     present = [cell for cell in cells if cell != ""]
     kinds = {type(cell) for cell in present}
     if kinds and kinds <= {int, float}:
         series, doubts = _numbers(cells, name)
-        return series, doubts, {}
+        return series, Form(), doubts, {}
     if kinds == {bool}:
         flags: Any = [None if cell == "" else cell for cell in cells]
-        return _plain(pd.Series(flags, dtype="boolean", name=name), "bool"), [], {}
+        return _plain(pd.Series(flags, dtype="boolean", name=name), "bool"), Form(), [], {}
     if kinds and kinds <= {dt.date, dt.datetime}:
         stamps = [None if cell == "" else pd.Timestamp(cell) for cell in cells]  # type: ignore[arg-type]
-        return pd.Series(stamps, dtype="datetime64[us]", name=name), [], {}
+        return pd.Series(stamps, dtype="datetime64[us]", name=name), Form(), [], {}
     mixed = bool(kinds) and len(kinds - {int, float}) + bool(kinds & {int, float}) > 1
     text = pa.chunked_array([pa.array([_spell(cell) for cell in cells], pa.string())])
     values = distinct(text)
-    series, doubts = typed(values, name, ".")
+    spelling = plain_spelling(values)
+    decimal, marks = decimal_mark({name: spelling[0]})
+    series, form, doubts = typed_as_written(values, name, decimal, spelling)
+    doubts = marks + doubts
     if mixed and not pd.api.types.is_numeric_dtype(series.dtype):
         doubts.append(f"'{name}' mixes numbers, text or dates; it is kept as text.")
-    return series, doubts, values.markers
+    return series, form, doubts, values.markers
 
 
 def _numbers(cells: list[Cell], name: str) -> tuple[Series, list[str]]:

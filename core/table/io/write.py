@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 
+from core.table.column import Column, Kind
+from core.table.form import Form
+from core.table.io.arrow_types import arrow_table
 from core.table.io.replacing import replacing
+from core.table.labels import to_labels
+from core.table.schema import Schema
 
-__all__ = ["csv_text", "escape_formulas", "write_csv", "write_parquet"]
+__all__ = ["as_written", "csv_text", "escape_formulas", "write_csv", "write_parquet"]
 
 Series: TypeAlias = "pd.Series[Any]"
 
@@ -18,19 +26,67 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "�
 NUMBER = r"[+-]?\d+(?:[.,]\d+)?(?:[eE][+-]?\d+)?"
 
 
-def write_csv(frame: pd.DataFrame, path: Path, *, escape_formulas: bool = False) -> None:
-    """Write UTF-8 CSV with a header, "." decimals and empty cells for absent values.
+def write_csv(
+    frame: pd.DataFrame,
+    path: Path,
+    *,
+    schema: Schema | None = None,
+    escape_formulas: bool = False,
+) -> None:
+    """Write UTF-8 text with a header, cells written as the original's are.
 
     Args:
-      frame: what `read_table` gives back from the file, dates as text excepted.
+      frame: rows.
       path: replaced only when the whole file has been written.
+      schema: says how cells are written and what stands between them; without one that is commas,
+        "." decimals and empty cells for absent values.
       escape_formulas: put an apostrophe before text a spreadsheet would run as a formula; the
         file then no longer reads back as it was.
     """
+    shown = _escaped(frame) if escape_formulas else frame
+    if schema is not None:
+        shown = as_written(shown, schema, headers=list(frame.columns))
     with replacing(path) as file:
-        (_escaped(frame) if escape_formulas else frame).to_csv(
-            file, index=False, encoding="utf-8", lineterminator="\n"
+        shown.to_csv(
+            file,
+            sep="," if schema is None else schema.delimiter,
+            index=False,
+            encoding="utf-8",
+            lineterminator="\n",
         )
+
+
+def as_written(frame: pd.DataFrame, schema: Schema, headers: Sequence[str] = ()) -> pd.DataFrame:
+    """Rows with the cells of columns that have a form as text in that form.
+
+    Forms hold nothing that a spreadsheet runs, so escaping comes before.
+
+    Args:
+      frame: synthetic rows.
+      schema: of the table; columns that it lacks stay as they are.
+      headers: what the frame's columns are called in the schema, where that differs.
+    """
+    forms = {column.name: column for column in schema.columns if column.form is not None}
+    out = frame.copy(deep=False)
+    for shown, name in zip(frame.columns, headers if len(headers) else frame.columns, strict=True):
+        column = forms.get(str(name))
+        if column is not None and column.form is not None:
+            out[shown] = _written(frame[shown], column, column.form)
+    return out
+
+
+def _written(cells: Series, column: Column, form: Form) -> Series:
+    """One column as text; each different value is spelled once."""
+    numbers = form.spells_numbers and column.kind is not Kind.DATETIME
+    if not numbers and not (form.absent and cells.isna().any()):
+        return cells
+    labels = to_labels(cells)
+    if numbers and not column.kind.surrogate:
+        codes, distinct = pd.factorize(labels)
+        own = set(form.codes)
+        spelled = [x if x in own else form.number(x) for x in distinct]
+        labels = pd.Series(np.array([*spelled, None], dtype=object)[codes], dtype="str")
+    return labels.fillna(form.absent) if form.absent else labels
 
 
 def csv_text(frame: pd.DataFrame, *, escape_formulas: bool = False) -> str:
@@ -39,10 +95,20 @@ def csv_text(frame: pd.DataFrame, *, escape_formulas: bool = False) -> str:
     return str(shown.to_csv(index=False, lineterminator="\n"))
 
 
-def write_parquet(frame: pd.DataFrame, path: Path) -> None:
-    """Write Parquet without an index; the path is replaced only when the whole file is written."""
+def write_parquet(frame: pd.DataFrame, path: Path, *, schema: Schema | None = None) -> None:
+    """Write Parquet without an index, whole or not at all.
+
+    Args:
+      frame: rows.
+      path: replaced only when the whole file has been written.
+      schema: gives columns real types, see `core.table.io.arrow_types`; without one they have
+        those of pandas.
+    """
     with replacing(path) as file:
-        frame.to_parquet(file, index=False)
+        if schema is None:
+            frame.to_parquet(file, index=False)
+        else:
+            pq.write_table(arrow_table(frame, schema.columns), file)
 
 
 def escape_formulas(text: Series) -> Series:

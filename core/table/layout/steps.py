@@ -12,7 +12,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from core.table.column import DomainColumn, SchemaError
-from core.table.labels import from_labels, from_numbers, to_labels, to_numbers
+from core.table.labels import (
+    code_places,
+    from_labels,
+    from_numbers,
+    to_labels,
+    to_numbers,
+    with_codes,
+)
 from core.table.layout.chains import Chain, chains_of
 from core.table.layout.gaps import free_name
 from core.table.layout.labels import Joint, Lookup, check_lists
@@ -80,6 +87,7 @@ class Steps:
         names = {column.name for column in columns}
         for rule in rules:
             _check_names(rule, by_name, tagged)
+            _check_codes(rule, by_name)
         joints = tuple(_joints(rules, by_name, target, constant, names))
         lookups = tuple(_lookups(rules, by_name, target, constant))
         numbers = tuple(r for r in rules if isinstance(r, AtMost | Sum | Difference))
@@ -193,7 +201,9 @@ def _rewritten(
     cells: pd.Series[Any], column: DomainColumn, *, absent: NDArray[np.bool_]
 ) -> pd.Series[Any]:
     if column.kind.numeric:
-        return from_numbers(np.where(absent, np.nan, to_numbers(cells, column)), column)
+        code = np.where(absent, -1, code_places(cells, column))
+        numbers = np.where(absent, np.nan, to_numbers(cells, column))
+        return with_codes(from_numbers(numbers, column), column, code)
     return from_labels(to_labels(cells).mask(absent), column)
 
 
@@ -209,6 +219,18 @@ def _check_names(rule: Rule, columns: Columns, tagged: Collection[str]) -> None:
             raise SchemaError(
                 f"Rule '{rule.text}': '{name}' is tagged as hidden, and what follows from it would "
                 "show it. Untag it, leave the rule out, or drop the other column."
+            )
+
+
+def _check_codes(rule: Rule, columns: Columns) -> None:
+    """Refuse to compute with a column that says "missing" in several ways."""
+    for name in rule.columns:
+        if columns[name].codes and isinstance(rule, AtMost | Sum | Difference | MissingTogether):
+            codes = ", ".join(columns[name].codes)
+            raise SchemaError(
+                f"Rule '{rule.text}': '{name}' has codes for missing values of their own ({codes}),"
+                " and a rule knows one kind of missing. Remove the codes from the column, or leave "
+                "the rule out."
             )
 
 

@@ -1,0 +1,295 @@
+"""Plain functions with the command line's names and options, for notebooks and programs.
+
+    from core.api import read_table, synthesize
+
+    result = synthesize(read_table("people.csv"), epsilon=1, declare_public=True)
+    result.write("synthetic.csv")
+
+Each does what the command does, with the same refusals (exceptions of one plain line, all of them
+`ValueError`s) and the same ledger in the same workspace.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from core.cli.buying import parts, to_buy
+from core.cli.common import out_path, read_file, with_rules, with_schema, with_target
+from core.cli.files import OUT_ENDINGS, mark_without_privacy, require_flag, write_table
+from core.cli.main import command_line
+from core.cli.making import check_amounts, check_options, make, plan_for, trained_on
+from core.cli.saved_runs import trained_model
+from core.models.card import Card
+from core.models.events import FitEvent, Wish
+from core.models.registry import cards, load_fitted
+from core.models.shaped_output import Shape, ShapeFacts, draw_shaped
+from core.privacy.plan import Guarantee, Plan
+from core.quality.report.types import Report
+from core.runs.execution.pipeline import limit_threads
+from core.services.recipe import option_words
+from core.services.shaping import certificate_of
+from core.table.buying import stand_in
+from core.table.form import FileForm
+from core.table.infer import infer_schema
+from core.table.schema import Schema
+
+__all__ = [
+    "Drawn",
+    "Synthetic",
+    "models",
+    "plan",
+    "read_table",
+    "review",
+    "sample",
+    "schema",
+    "synthesize",
+]
+
+
+FORM = "facsimile_form"  # of a frame's `attrs`: how its file is written, public
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Rows:
+    """Synthetic rows with what is said of them.
+
+    Attributes:
+      table: synthetic rows [rows, columns].
+      certificate: the privacy certificate, JSON values.
+      schema: says how cells are written.
+    """
+
+    table: pd.DataFrame
+    certificate: dict[str, Any]
+    schema: Schema
+
+    def write(self, out: str | Path, *, escape_formulas: bool = False) -> None:
+        """Write the rows as the original was written, whole or not at all.
+
+        Beside a table without differential privacy lies OUT.not-private.json, which says so.
+
+        Args:
+          out: a .csv or .parquet file.
+          escape_formulas: put an apostrophe before text that a spreadsheet would run (CSV only).
+
+        Raises:
+          ValueError: the file has another ending.
+        """
+        path = out_path(Path(out), endings=OUT_ENDINGS, inputs=[])
+        if not self.certificate["private"]:
+            mark_without_privacy(path, self.certificate)
+        write_table(self.table, path, schema=self.schema, escape_formulas=escape_formulas)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Synthetic(_Rows):
+    """What a run came to.
+
+    Attributes:
+      guarantee: what may be claimed of the table.
+      ledger: what was recorded, in words.
+    """
+
+    guarantee: Guarantee
+    ledger: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawn(_Rows):
+    """Rows that were drawn from a trained model.
+
+    Attributes:
+      facts: what became of the request.
+    """
+
+    facts: ShapeFacts
+
+
+def read_table(path: str | Path) -> pd.DataFrame:
+    """The rows of a CSV, TSV, Parquet or Excel file, as every command reads them.
+
+    How the file is written goes along in `attrs`, so that what is made of the rows is written
+    alike.
+    """
+    result = read_file(Path(path))
+    result.frame.attrs[FORM] = result.form.model_dump(mode="json")
+    return result.frame
+
+
+def models() -> tuple[Card, ...]:
+    """The models, see the command `models`."""
+    return cards()
+
+
+def schema(frame: pd.DataFrame, *, target: str | None = None, rule: Sequence[str] = ()) -> Schema:
+    """The proposed schema of a table, to check and change; see the command `schema`.
+
+    Args:
+      frame: the rows.
+      target: the column that others should predict.
+      rule: what holds in every row, see `--rule`.
+    """
+    options = argparse.Namespace(target=target, rule=rule)
+    return with_rules(options, with_target(options, infer_schema(frame, _form(frame))), frame)
+
+
+def plan(
+    frame: pd.DataFrame,
+    *,
+    epsilon: float,
+    model: str = "pearl",
+    schema: Schema | str | Path | None = None,
+    **options: Any,
+) -> Plan:
+    """What a run would spend; spends nothing. See the command `plan`.
+
+    Args:
+      frame: the rows.
+      epsilon: > 0, or inf for no privacy.
+      model: an id that `models` gives.
+      schema: as declared, or its file.
+      options: the command's own, by name, such as `target="income"`.
+
+    Raises:
+      ValueError: one plain line.
+    """
+    parsed = _options("plan", {"epsilon": epsilon, "model": model, **options}, schema)
+    check_amounts(parsed)
+    declared = to_buy(parsed, with_schema(parsed, frame, _form(frame)))
+    _, n = trained_on(frame, declared)
+    return plan_for(parsed, stand_in(declared), n, parts(parsed, declared, n))
+
+
+def synthesize(
+    frame: pd.DataFrame,
+    *,
+    epsilon: float,
+    model: str = "pearl",
+    schema: Schema | str | Path | None = None,
+    **options: Any,
+) -> Synthetic:
+    """Make a synthetic table in this process. See the command `synth`.
+
+    Args:
+      frame: the rows.
+      epsilon: > 0, or inf for no privacy (with `without_privacy=True`).
+      model: an id that `models` gives.
+      schema: as declared, or its file; else `declare_public=True` or `buy="all"` is needed.
+      options: the command's own, by name: `rows=500`, `target="income"`, `settings={"steps": 99}`,
+        `rule=["start <= end"]`, `save="folder"`. `name` is the table's in certificate and ledger.
+
+    Raises:
+      ValueError: one plain line; says what was spent, if anything.
+    """
+    parsed = _options("synth", {"epsilon": epsilon, "model": model, **options}, schema)
+    check_options(parsed)
+    declared = with_schema(parsed, frame, _form(frame))
+    synthesis = make(parsed, frame, declared, observe=_go_on)
+    outcome = synthesis.outcome
+    return Synthetic(
+        table=outcome.synthetic,
+        guarantee=outcome.guarantee,
+        certificate=synthesis.certificate,
+        ledger=synthesis.ledger,
+        schema=synthesis.schema,
+    )
+
+
+def sample(
+    run: str | Path,
+    *,
+    rows: int,
+    where: Sequence[str] = (),
+    share: str | None = None,
+    fill_missing: bool = False,
+    seed: int | None = None,
+    without_privacy: bool = False,
+) -> Drawn:
+    """More rows of a trained model, and how common such rows are in what it draws.
+
+    Spends nothing. See the command `sample`.
+
+    Args:
+      run: a folder that `save` named, or a run of the workspace: id or folder.
+      rows: ≥ 1.
+      where: conditions that every row keeps, such as "age=40..60".
+      share: shares of one column's values, such as "sex:F=.5,M=.5".
+      fill_missing: whether no cell is missing.
+      seed: of what is drawn.
+      without_privacy: whether rows of a run without differential privacy are wanted.
+
+    Raises:
+      ValueError: one plain line; such rows cannot be had, or are too rare.
+    """
+    trained = trained_model(str(run))
+    if not trained.private:
+        require_flag(argparse.Namespace(without_privacy=without_privacy))
+    limit_threads()
+    shape = Shape(where=tuple(where), share=share, fill_missing=fill_missing)
+    fitted = load_fitted(trained.model, trained.folder)
+    drawn = draw_shaped(fitted, rows, shape, seed)
+    return Drawn(
+        table=drawn.table,
+        facts=drawn.facts,
+        certificate=certificate_of(trained.certificate, [drawn.facts]),
+        schema=trained.written(fitted.domain),
+    )
+
+
+def review(
+    real: pd.DataFrame,
+    synthetic: pd.DataFrame,
+    *,
+    schema: Schema | None = None,
+    holdout: pd.DataFrame | None = None,
+) -> Report:
+    """A synthetic table against the real one; inside only. See the command `review`.
+
+    Args:
+      real: rows that were trained on.
+      synthetic: rows of the same columns.
+      schema: as declared; proposed from the real rows when None.
+      holdout: real rows that no model saw.
+    """
+    from core.quality.report.build_report import build_report  # scikit-learn, POT
+
+    limit_threads()
+    declared = infer_schema(real, _form(real)) if schema is None else schema
+    return build_report(real, synthetic, declared, test=holdout)
+
+
+def _form(frame: pd.DataFrame) -> FileForm | None:
+    """How the file of rows that `read_table` gave is written; None for other rows."""
+    stored = frame.attrs.get(FORM)
+    return None if stored is None else FileForm.model_validate(stored)
+
+
+def _go_on(event: FitEvent) -> Wish:
+    return Wish.GO_ON
+
+
+def _options(
+    command: str, options: Mapping[str, Any], schema: Schema | str | Path | None
+) -> argparse.Namespace:
+    """Options by name as the command line parses them, so that both mean the same.
+
+    Args:
+      command: "plan" or "synth".
+      options: by their names on the command line, with _ for -; `name` is the table's.
+      schema: as declared, or its file.
+
+    Raises:
+      ValueError: an option that the command does not have, or of the wrong type.
+    """
+    own = {name: value for name, value in options.items() if name != "name"}
+    words = [command, str(options.get("name", "table")), *option_words(own)]
+    words += ["--out", "table.csv"] if command == "synth" else []  # never written
+    parsed = command_line().parse_args(words)
+    parsed.schema = Path(schema) if isinstance(schema, str) else schema
+    return parsed

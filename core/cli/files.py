@@ -1,0 +1,63 @@
+"""Synthetic tables as files: written where `--out` says, marked where they claim no privacy."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from core.cli.common import CommandError
+from core.table.io.replacing import replacing
+from core.table.io.write import write_csv, write_parquet
+from core.table.schema import Schema
+
+__all__ = ["OUT_ENDINGS", "mark_without_privacy", "require_flag", "write_table"]
+
+OUT_ENDINGS = (".csv", ".parquet")
+MARK = "not-private.json"
+
+
+def write_table(
+    frame: pd.DataFrame, out: Path, *, schema: Schema, escape_formulas: bool = False
+) -> None:
+    """Write CSV or Parquet, by the file's ending, whole or not at all.
+
+    Args:
+      frame: of synthetic rows.
+      out: the file.
+      schema: says how cells are written and of which type they are.
+      escape_formulas: see `write_csv`.
+    """
+    if out.suffix.lower() == ".csv":
+        write_csv(frame, out, schema=schema, escape_formulas=escape_formulas)
+    else:
+        write_parquet(frame, out, schema=schema)
+
+
+def require_flag(options: argparse.Namespace) -> None:
+    """Refuse rows without differential privacy unless `--without-privacy` was given.
+
+    Raises:
+      CommandError: it was not; nothing was read or written.
+    """
+    if not options.without_privacy:
+        raise CommandError(
+            "these rows would have no differential privacy, so nothing was read or written; say "
+            f"--without-privacy to have them, and a file OUT.{MARK} beside them that says so"
+        )
+
+
+def mark_without_privacy(out: Path, certificate: dict[str, Any]) -> Path:
+    """Write, before the table, the certificate that says it has no differential privacy.
+
+    Args:
+      out: where the table goes; the mark has the same name and an ending of its own.
+      certificate: of the run.
+    """
+    mark = out.with_name(f"{out.name}.{MARK}")
+    with replacing(mark) as file:
+        file.write(json.dumps(certificate, indent=2, ensure_ascii=False).encode())
+    return mark

@@ -1,0 +1,269 @@
+"""make: the run behind `synth` and `core.api.synthesize`, from rows to a synthetic table."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import secrets
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from core.cli.buying import Parts, buy, parts, to_buy
+from core.cli.common import ALL, CommandError, require_declaration, say_dangers
+from core.cli.files import require_flag
+from core.cli.people import account_for
+from core.cli.saved_runs import check_save, save_run
+from core.models.events import Observe
+from core.privacy.ledger.ledger import Ledger
+from core.privacy.plan import Plan
+from core.quality.metrics.noisy import NoisyCells, NoisyScore, score
+from core.runs.accounts.account import limited, opening_entry
+from core.runs.execution.job import Job
+from core.runs.execution.noisy_scores import NOISY_CELLS, count_synthetic
+from core.runs.execution.pipeline import Outcome, choose_device, execute, limit_threads
+from core.runs.storage.artefacts import LocalArtefacts, load_json
+from core.runs.storage.store import RunStore
+from core.runs.storage.workspace import Workspace
+from core.services.planning import PlanRequest, make_plan
+from core.services.reviews import inside_view_words
+from core.table.buying import stand_in, unbought
+from core.table.holdout import people_trained_on, split_rows
+from core.table.layout.layout import Layout
+from core.table.schema import Schema
+
+__all__ = [
+    "Synthesis",
+    "check_amounts",
+    "check_options",
+    "make",
+    "plan_for",
+    "request_of",
+    "settings_of",
+    "trained_on",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Synthesis:
+    """What a run came to.
+
+    Attributes:
+      plan: that ran.
+      schema: that it ran with; what was bought is in it.
+      outcome: the table, what may be claimed, the certificate.
+      device: "cpu" or "cuda".
+      ledger: what was recorded, in words.
+      selection: a sentence on choices among runs that ε does not cover, or "".
+      score: by noisy counts, where the plan bought some.
+    """
+
+    plan: Plan
+    schema: Schema
+    outcome: Outcome
+    device: str
+    ledger: str
+    selection: str
+    score: NoisyScore | None
+
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """The privacy certificate, with what is true of choices among runs."""
+        stored = self.outcome.privacy_certificate
+        extra = [self.selection] if self.selection else []
+        return stored | {"conditions": [*stored["conditions"], *extra]}
+
+
+def check_options(options: argparse.Namespace) -> None:
+    """Refuse what cannot be, before anything is read.
+
+    Raises:
+      CommandError: an amount out of range, no differential privacy without the flag, or a domain
+        that nobody declared.
+    """
+    if options.rows is not None and options.rows < 1:
+        raise CommandError("--rows must be at least 1")
+    check_amounts(options)
+    if options.epsilon == math.inf and options.buy is None:  # to buy is refused in its own words
+        require_flag(options)
+    elif options.buy != ALL:  # else nothing false is claimed
+        require_declaration(options)
+    if options.review is not None and options.save is None:
+        raise CommandError("--review buys pictures that only --save FOLDER keeps; name a folder")
+
+
+def make(
+    options: argparse.Namespace, frame: pd.DataFrame, schema: Schema, *, observe: Observe
+) -> Synthesis:
+    """Pay for, train and sample, in this process.
+
+    Args:
+      options: of `synth`, checked.
+      frame: all rows.
+      schema: as declared, or to be bought.
+      observe: hears of events.
+
+    Raises:
+      CommandError, SchemaError, LedgerError, RunStoreError: one plain line.
+    """
+    schema = to_buy(options, schema)
+    trained, n = trained_on(frame, schema)
+    # tried before anything is bought, so that no purchase is paid for a run that cannot be planned
+    plan = plan_for(options, stand_in(schema), n, parts(options, schema, n))
+    if options.save is not None:
+        check_save(options.save, plan)
+    if plan.budget.private:
+        say_dangers(frame, schema)
+    limit_threads()
+    device = choose_device(options.device)
+    with RunStore(Workspace.default()) as store:
+        # whose people these are is asked of all records, those kept out too
+        people = account_for(options, store, frame)
+        if unbought(schema).names:
+            schema, split = buy(options, store, people, trained, schema, n)
+            plan = plan_for(options, schema, n, split)
+        with tempfile.TemporaryDirectory(prefix="synth-", dir=store.workspace.home) as folder:
+            job = _job(options, schema, plan, device=device, people=people, folder=Path(folder))
+            outcome = execute(job, lambda names: trained[list(names)], store=store, observe=observe)
+            synthesis = Synthesis(
+                plan=plan,
+                schema=schema,
+                outcome=outcome,
+                device=device,
+                ledger=_ledger_words(Ledger(store.engine), people),
+                selection=inside_view_words(store, people) if outcome.guarantee.private else "",
+                score=_score(outcome, job),
+            )
+            if options.save is not None:
+                save_run(options.save, job, outcome, synthesis.certificate)
+        return synthesis
+
+
+def trained_on(frame: pd.DataFrame, schema: Schema) -> tuple[pd.DataFrame, int]:
+    """The rows that are trained on, and how many records they are: people, where put together.
+
+    Args:
+      frame: all rows.
+      schema: says how many are kept out.
+    """
+    person = schema.person
+    trained, _ = split_rows(frame, schema.holdout, person)
+    if person is None or not person.grouped:
+        return trained, len(trained)
+    return trained, people_trained_on(trained[list(person.columns)], 0.0)
+
+
+def check_amounts(options: argparse.Namespace) -> None:
+    """Refuse amounts out of range, before anything is read."""
+    if not options.epsilon > 0.0:  # nan too
+        raise CommandError(f"--epsilon must be above 0, or inf, not {options.epsilon:g}")
+    for name in ("score", "review"):
+        share = getattr(options, name)
+        if share is not None and not 0.0 < share <= 0.5:
+            raise CommandError(f"--{name} must lie in 0 to 0.5, not {share:g}")
+    if options.delta is not None and not 0.0 < options.delta < 1.0:
+        raise CommandError(f"--delta must lie between 0 and 1, not {options.delta:g}")
+
+
+def request_of(options: argparse.Namespace, split: Parts) -> PlanRequest:
+    """What is asked of a plan.
+
+    Args:
+      options: of the command line.
+      split: what the run may spend.
+    """
+    return PlanRequest(
+        model=options.model,
+        epsilon=split.epsilon,
+        delta=split.delta,
+        settings=settings_of(options.settings),
+        alpha=0.05 if options.alpha is None else options.alpha,
+        shift=options.shift,
+        certificate=options.certificate,
+        attempts=options.attempts,
+        review=options.review,
+        score=options.score,
+    )
+
+
+def plan_for(options: argparse.Namespace, schema: Schema, n: int, split: Parts) -> Plan:
+    """The plan of a command.
+
+    Args:
+      options: of the command line.
+      schema: with a declared domain, or one that stands in for it.
+      n: number of records to train on.
+      split: what the run may spend.
+    """
+    request = request_of(options, split)
+    try:
+        return make_plan(schema, n, request)
+    except (ValueError, KeyError) as error:  # a plan touches no row, so its words are plain
+        raise CommandError(str(error.args[0] if error.args else error)) from None
+
+
+def settings_of(pairs: Sequence[str]) -> dict[str, Any]:
+    """NAME=VALUE pairs; values are numbers, true, false or a name.
+
+    >>> settings_of(["steps=500", "rate=0.1", "fast=true", "base=ppem"])
+    {'steps': 500, 'rate': 0.1, 'fast': True, 'base': 'ppem'}
+    """
+    settings: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        try:
+            value = json.loads(text.lower())
+        except json.JSONDecodeError:
+            value = text if text.isidentifier() else None
+        if not name or not equals or not isinstance(value, bool | int | float | str):
+            raise CommandError(
+                f"--settings takes NAME=NUMBER, NAME=true or NAME=WORD, not '{pair}'"
+            )
+        settings[name] = value
+    return settings
+
+
+def _job(
+    options: argparse.Namespace,
+    schema: Schema,
+    plan: Plan,
+    *,
+    device: str,
+    people: str,
+    folder: Path,
+) -> Job:
+    """One command's run; its model and checkpoint go with the folder."""
+    return Job(
+        table=options.table.name,
+        plan=plan,
+        schema=schema,
+        rows=plan.n if options.rows is None else options.rows,
+        seed=options.seed,
+        device=device,
+        artefacts=LocalArtefacts(folder),
+        people=people,
+        debit_key=f"cli-{secrets.token_hex(8)}",
+        allow_non_private=not plan.budget.private,  # `--epsilon inf` says it in words
+        shift_words=options.confirm_shift,
+        inferred=options.schema is None,
+    )
+
+
+def _score(outcome: Outcome, job: Job) -> NoisyScore | None:
+    """How near the table is by noisy counts, where the plan bought some; opens no real row."""
+    domain = Layout(job.schema.domain()).domain
+    synthetic = count_synthetic(outcome.modelled, domain, job.plan.n)
+    released = load_json(job.artefacts, NOISY_CELLS, NoisyCells)
+    return None if synthetic is None or released is None else score(released, synthetic)
+
+
+def _ledger_words(ledger: Ledger, people: str) -> str:
+    opened = opening_entry(ledger, people)
+    if opened is None or not limited(opened):
+        return "recorded; no limit was set for these people"
+    return f"recorded; {ledger.left(people).share:.0%} of the limit ε {opened.limit:g} is left"

@@ -1,0 +1,118 @@
+"""sample: more rows of a trained model, of chosen values or at chosen shares; spends nothing."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from core.cli.common import CommandError, out_path, print_json
+from core.cli.files import OUT_ENDINGS, mark_without_privacy, require_flag, write_table
+from core.cli.saved_runs import TrainedModel, trained_model
+from core.models.registry import load_fitted
+from core.models.shaped_output import Shape, ShapeFacts, draw_shaped
+from core.models.synthesizer import Fitted
+from core.runs.execution.pipeline import limit_threads
+from core.services.export import pack
+from core.services.shaping import DrawnTable, certificate_of, table_name
+from core.table.io.replacing import replacing
+
+__all__ = ["sample", "shape_of"]
+
+ZIP = ".zip"
+
+
+def sample(options: argparse.Namespace) -> int:
+    """Draw rows and write them, a table for each seed; all of them or none."""
+    out = out_path(options.out, endings=(*OUT_ENDINGS, ZIP), inputs=[])
+    if options.rows < 1:
+        raise CommandError("--rows must be at least 1")
+    if options.escape_formulas and out.suffix.lower() == ".parquet":
+        raise CommandError("--escape-formulas is for a .csv or .zip file")
+    seeds: list[int | None] = list(dict.fromkeys(options.seed or [None]))
+    shape = shape_of(options)
+    trained = trained_model(options.run)
+    if not trained.private:
+        require_flag(options)
+    limit_threads()
+    fitted = load_fitted(trained.model, trained.folder)
+    files, facts = _write(options, trained, fitted, shape, seeds, out)
+    for one in facts:
+        of_seed = "" if one.seed is None else f" (seed {one.seed})"
+        for words in (f"{one.rows:,} rows, {one.drawn:,} drawn{of_seed}", *one.words):
+            print(words)
+    print(f"wrote {', '.join(map(str, files))}: nothing was spent; no real row was read")
+    if options.json:
+        certificate = certificate_of(trained.certificate, facts)
+        told = {
+            "out": [str(file) for file in files],
+            "private": trained.private,
+            "claim": certificate.get("claim"),
+            "facts": [_told(one) for one in facts],
+            "formulas_escaped": options.escape_formulas,
+        }
+        print_json(told)
+    return 0
+
+
+def shape_of(options: argparse.Namespace) -> Shape:
+    """What was asked of rows."""
+    return Shape(
+        where=tuple(options.where or ()), share=options.share, fill_missing=options.fill_missing
+    )
+
+
+def _told(facts: ShapeFacts) -> dict[str, Any]:
+    return facts.model_dump(mode="json") | {"words": list(facts.words)}
+
+
+def _write(
+    options: argparse.Namespace,
+    trained: TrainedModel,
+    fitted: Fitted,
+    shape: Shape,
+    seeds: list[int | None],
+    out: Path,
+) -> tuple[list[Path], list[ShapeFacts]]:
+    """Draw every table before the first file is put in its place.
+
+    Args:
+      options: of the command.
+      trained: the model's run.
+      fitted: the model.
+      shape: what was asked of rows.
+      seeds: one for each table.
+      out: a ZIP of all tables, or where one table goes.
+    """
+    several, zipped = len(seeds) > 1, out.suffix.lower() == ZIP
+    inside = f"{out.stem}.csv" if zipped else out.name
+    files = (
+        [out]
+        if zipped
+        else [out.with_name(table_name(out.name, s, several=several)) for s in seeds]
+    )
+    tables, written = [], trained.written(fitted.domain)
+    with tempfile.TemporaryDirectory(prefix=".sample-", dir=out.parent) as folder:
+        for at, seed in enumerate(seeds):
+            drawn = draw_shaped(fitted, options.rows, shape, seed)
+            path = Path(folder) / f"{at}{Path(inside).suffix}"
+            write_table(drawn.table, path, schema=written, escape_formulas=options.escape_formulas)
+            tables.append(DrawnTable(path, drawn.facts))
+        facts = [one.facts for one in tables]
+        if not trained.private:
+            mark_without_privacy(out, certificate_of(trained.certificate, facts))
+        if zipped:
+            with replacing(out) as file:
+                pack(
+                    file,
+                    tables,
+                    name=inside,
+                    domain=fitted.domain,
+                    certificate=trained.certificate,
+                    escaped=options.escape_formulas,
+                )
+        else:
+            for one, target in zip(tables, files, strict=True):
+                one.path.replace(target)
+    return files, facts

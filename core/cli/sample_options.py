@@ -1,0 +1,64 @@
+"""Options of `sample`, and those it shares with `synth`; nothing heavy is imported here."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+__all__ = ["escape_and_flag", "sample_options"]
+
+
+def escape_and_flag(command: argparse.ArgumentParser) -> None:
+    """Add what every command that writes synthetic rows takes."""
+    command.add_argument(
+        "--escape-formulas",
+        action="store_true",
+        help="CSV only: put an apostrophe before text that a spreadsheet would run as a formula",
+    )
+    command.add_argument(
+        "--without-privacy",
+        action="store_true",
+        help="write a table that has no differential privacy (--epsilon inf); OUT.not-private.json "
+        "beside it says so",
+    )
+
+
+def sample_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of `sample`."""
+    command.add_argument(
+        "run", help="a folder that `synth --save` wrote, or a run of the workspace: id or folder"
+    )
+    command.add_argument("--rows", type=int, required=True, help="of each table, at least 1")
+    command.add_argument(
+        "--where",
+        action="append",
+        metavar="CONDITION",
+        help="only rows with this value: readmitted=yes, ward=a|b, age=40..60, age=40.., "
+        "visited=2024-01-01..2024-06-30, or bmi= for missing; again for another condition",
+    )
+    command.add_argument(
+        "--share",
+        metavar="SHARES",
+        help="shares of one column's values: sex:F=.5,M=.5 or age:..39=.3,40..=.7; what is left "
+        "of 1 goes to all other values",
+    )
+    command.add_argument(
+        "--fill-missing",
+        action="store_true",
+        help="no missing cells: they come from the most similar drawn row; rows of people are left "
+        "out instead",
+    )
+    command.add_argument(
+        "--seed",
+        type=int,
+        action="append",
+        help="of what is drawn; again for another table, whose seed is then in its name "
+        "(x.seed-1.csv)",
+    )
+    command.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        help="a .csv or .parquet file, or a .zip of tables, dictionary and certificate",
+    )
+    escape_and_flag(command)

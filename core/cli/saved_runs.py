@@ -1,0 +1,173 @@
+"""Trained models that rows are drawn from: of the workspace, or saved by `synth --save`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from core.cli.common import CommandError
+from core.export.page_html import page
+from core.privacy.plan import Plan
+from core.quality.report.outside import outside_report
+from core.quality.report.types import ReleasedHistograms
+from core.runs.execution.job import Job
+from core.runs.execution.pipeline import Outcome
+from core.runs.execution.review_histograms import HISTOGRAMS
+from core.runs.storage.artefacts import load_json
+from core.runs.storage.events import State
+from core.runs.storage.store import RunStore
+from core.runs.storage.workspace import Workspace, private_folder
+from core.services.export import certificate_text
+from core.services.reviews import privacy_certificate, waits_for
+from core.table.form import Delimiter
+from core.table.layout.layout import Layout
+from core.table.schema import Domain, Schema, SchemaColumn
+
+__all__ = ["SavedRun", "TrainedModel", "check_save", "save_run", "trained_model"]
+
+FILE, MODEL, CERTIFICATE = "run.json", "model", "certificate.json"
+
+
+class SavedRun(BaseModel):
+    """What `run.json` in a saved run's folder says.
+
+    Attributes:
+      model: registry id.
+      private: whether any differential privacy is claimed.
+      delimiter: of the table's text file.
+    """
+
+    model: str
+    private: bool
+    delimiter: Delimiter = ","
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """A model to draw from.
+
+    Attributes:
+      model: registry id.
+      folder: where it was saved.
+      private: whether any differential privacy is claimed.
+      certificate: of its run.
+      delimiter: of the table's text file.
+    """
+
+    model: str
+    folder: Path
+    private: bool
+    certificate: dict[str, Any]
+    delimiter: Delimiter
+
+    def written(self, domain: Domain) -> Schema:
+        """How files of drawn rows are written: as the table's own was.
+
+        Args:
+          domain: of the model.
+        """
+        columns = tuple(SchemaColumn(**column.fields()) for column in domain.columns)
+        return Schema(columns=columns, delimiter=self.delimiter)
+
+
+def check_save(folder: Path, plan: Plan) -> None:
+    """Refuse a folder that a run cannot be saved in, before anything is spent.
+
+    Raises:
+      CommandError: there is something in it, or the model must not leave the workspace.
+    """
+    if plan.protection is not None and plan.protection.shift:
+        raise CommandError(
+            "--save: this model holds hidden distributions unshifted, so it is not kept; leave "
+            "--save out and ask for as many --rows as you need"
+        )
+    if not folder.parent.is_dir():
+        raise CommandError(f"there is no folder {folder.parent} (--save)")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise CommandError(f"--save: {folder} is there already; name a new folder")
+
+
+def save_run(folder: Path, job: Job, outcome: Outcome, certificate: dict[str, Any]) -> None:
+    """Keep a finished job's model and certificate in a folder that `sample` takes.
+
+    Where histograms were bought for people outside, a page with them is kept beside.
+
+    Args:
+      folder: see `check_save`.
+      job: finished.
+      outcome: of it.
+      certificate: as it is true now; what the job stored knows nothing of choices among runs.
+    """
+    private_folder(folder)
+    shutil.copytree(job.folder / MODEL, folder / MODEL)
+    (folder / CERTIFICATE).write_text(certificate_text(certificate), encoding="utf-8")
+    told = SavedRun(
+        model=job.plan.model, private=job.plan.budget.private, delimiter=job.schema.delimiter
+    )
+    (folder / FILE).write_text(told.model_dump_json(), encoding="utf-8")
+    released = load_json(job.artefacts, HISTOGRAMS, ReleasedHistograms)
+    if released is not None:
+        laid_out = None if Layout(job.schema.domain()).same else outcome.modelled
+        report = outside_report(outcome.synthetic, job.schema, released=released, modelled=laid_out)
+        shown = page(report.model_dump(mode="json"), "Synthetic table, for people outside")
+        (folder / "outside.html").write_text(shown, encoding="utf-8")
+
+
+def trained_model(run: str) -> TrainedModel:
+    """The model of a run.
+
+    Args:
+      run: a folder that `synth --save` wrote, a run's folder in the workspace, or a run's id.
+
+    Raises:
+      CommandError: there is none, or its rows may not leave yet; says why.
+      NotFoundError: no run has that id.
+    """
+    folder = Path(run)
+    if (folder / FILE).is_file():
+        return _saved(folder)
+    home = Workspace.default_home()
+    in_workspace = folder.is_dir() and folder.resolve().parent == home.resolve() / "runs"
+    if not home.is_dir() or (folder.is_dir() and not in_workspace):
+        raise CommandError(
+            f"there is no run '{run}': name a folder that synth --save wrote, or a run of the "
+            "workspace by its id or folder"
+        )
+    with RunStore(Workspace(home)) as store:
+        return _stored(store, folder.resolve().name if in_workspace else run)
+
+
+def _saved(folder: Path) -> TrainedModel:
+    try:
+        told = SavedRun.model_validate_json((folder / FILE).read_bytes())
+        certificate = json.loads((folder / CERTIFICATE).read_bytes())
+    except (ValidationError, ValueError, FileNotFoundError):
+        raise CommandError(f"{folder} is no complete run; synth --save writes one") from None
+    return TrainedModel(told.model, folder / MODEL, told.private, certificate, told.delimiter)
+
+
+def _stored(store: RunStore, run_id: str) -> TrainedModel:
+    """A run of the workspace; what Download waits for, this waits for too."""
+    run = store.run(run_id)
+    artefacts = store.artefacts(run.id)
+    if run.state is not State.DONE or not artefacts.exists(MODEL):
+        raise CommandError(f"run {run.id} is {run.state.value}; rows can be drawn once it is done")
+    waits = waits_for(store, run)
+    if waits:
+        raise CommandError(f"run {run.id} waits for its review: {waits}")
+    certificate = privacy_certificate(store, run.id) or {}
+    verdicts = (certificate.get("lmdp") or {}).get("verdicts", [])
+    refused = [one["group"] for one in verdicts if not one["granted"]]
+    if refused:
+        raise CommandError(
+            f"the check of hidden distributions said no for {', '.join(refused)}; say on the "
+            "Download page that you accept it, and take the rows there"
+        )
+    return TrainedModel(
+        run.model, artefacts.path(MODEL), run.private, certificate, run.schema.delimiter
+    )

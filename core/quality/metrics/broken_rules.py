@@ -1,0 +1,52 @@
+"""Rows that cannot be: synthetic rows that contradict what holds in every real row."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from core.quality.comparison import Comparison
+from core.quality.metrics.family import Measured, Metric, Step, family
+from core.quality.report.types import BrokenRule
+from core.table.column import Column
+from core.table.layout.invariants import invariants
+
+IMPOSSIBLE = Metric(
+    key="impossible_rows",
+    title="Rows that contradict a rule of the real table",
+    goal="lower",
+    meaning="Share of synthetic rows that break something every real row keeps: a column that "
+    "follows from another, two columns in order, a sum.",
+    source="rules that hold in all real rows and that at least 20 rows would break if a column "
+    "were shuffled",
+)
+
+
+@family(IMPOSSIBLE, text="Looking for rows that cannot be", order=15, cost=0.6)
+def impossible_rows(tables: Comparison, _: Step) -> Measured:
+    """Rules of the real rows that the synthetic ones break; nothing where there are no rules."""
+    real, synthetic = tables.frames
+    hidden = {name for names in tables.schema.sensitive.values() for name in names}
+    person = tables.schema.person
+    keys = () if person is None else person.columns
+    columns: list[Column] = [
+        column
+        for column in tables.schema.columns
+        if column.modelled
+        and column.name in real.columns
+        and column.name in synthetic.columns
+        and column.name not in hidden
+        and column.name not in keys
+    ]
+    known = invariants(real, columns, seed=tables.seed)
+    if not known:
+        return Measured()
+    by_name = {column.name: column for column in columns}
+    masks = [one.broken(synthetic, by_name) for one in known]
+    broken = [
+        BrokenRule(text=one.rule.text, columns=one.rule.columns, rows=int(mask.sum()))
+        for one, mask in zip(known, masks, strict=True)
+        if mask.any()
+    ]
+    share = float(np.logical_or.reduce(masks).mean())
+    ordered = sorted(broken, key=lambda one: -one.rows)
+    return Measured([IMPOSSIBLE.score(share, ceiling=0.0)], {"broken_rules": ordered})

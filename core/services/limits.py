@@ -1,0 +1,85 @@
+"""What must not be taken for real in a run's table, in sentences that may be shown to anybody.
+
+They come from the declared schema, the plan and what the plan paid for, never from real rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from core.models.registry import cards
+from core.runs.storage.records import RunRecord
+from core.runs.storage.store import RunStore
+from core.services import reviews
+from core.table.schema import DomainSource, Schema
+
+__all__ = ["hidden_columns", "limits", "paid_certificates"]
+
+UNCERTIFIED = "No certificate was bought, so nothing outside shows how different it is."
+
+
+def hidden_columns(run: RunRecord) -> tuple[str, ...]:
+    """The columns whose real distribution the run's plan hides, in order of their groups."""
+    groups = {} if run.plan.protection is None else run.plan.protection.groups
+    return tuple(name for names in groups.values() for name in names)
+
+
+def paid_certificates(store: RunStore, run: RunRecord) -> dict[str, dict[str, Any]]:
+    """By group, what the certificate that ε paid for came to; may leave the house."""
+    stored = reviews.privacy_certificate(store, run.id) or {}
+    results: list[dict[str, Any]] = (stored.get("lmdp") or {}).get("verdicts", [])
+    return {result["group"]: result for result in results if "epsilon" in result and run.private}
+
+
+def limits(store: RunStore, run: RunRecord) -> list[str]:
+    """A sentence for each thing that is not as in the real table.
+
+    Args:
+      store: where the run's certificate is.
+      run: whose table.
+    """
+    return [*_hidden(store, run), *_columns(run.schema), *_model(run)]
+
+
+def _hidden(store: RunStore, run: RunRecord) -> Iterator[str]:
+    protection = run.plan.protection
+    if protection is None:
+        return
+    paid = paid_certificates(store, run)
+    how = "shifted on purpose" if protection.shift else "trained to differ on purpose"
+    for group, names in protection.groups.items():
+        result = paid.get(group)
+        shown = UNCERTIFIED
+        if result is not None:
+            granted = "granted" if result["granted"] else "refused, so it may be close to real"
+            shown = f"A certificate that it differs was bought for ε = {result['epsilon']:g}: "
+            shown += f"{granted}."
+        yield (
+            f"{', '.join(names)} ({group}): {how}. How their values are spread is not how they are "
+            f"spread in the real table; do not quote it. {shown}"
+        )
+
+
+def _columns(schema: Schema) -> Iterator[str]:
+    """What the declared schema leaves out, makes up or merges."""
+    dropped = [c.name for c in schema.columns if c.source is DomainSource.DROP]
+    made_up = [c.name for c in schema.columns if c.kind.surrogate and c.name not in dropped]
+    merged = [c.name for c in schema.columns if c.other is not None and c.name not in dropped]
+    if made_up:
+        yield f"Made up, nothing in it is real: {', '.join(made_up)}."
+    if dropped:
+        yield f"Left out: {', '.join(dropped)}."
+    if merged:
+        yield f"Rare values are merged under one label: {', '.join(merged)}."
+
+
+def _model(run: RunRecord) -> Iterator[str]:
+    card = {card.id: card for card in cards()}.get(run.model)
+    if card is not None:
+        yield f"{card.name} is weak at: {card.weak_at}"
+    if run.schema.person is not None and run.schema.person.grouped:
+        yield (
+            "How many rows a person has is kept; how their values depend on each other, and in "
+            "what order they follow, is not."
+        )

@@ -1,0 +1,119 @@
+"""Rows of chosen values from a run's saved model: made, described, and packed with their papers.
+
+All of it is post-processing of a trained model: no real row is read and nothing is spent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from core.models.shaped_output import Shape, ShapeFacts
+from core.runs.execution.launcher import Launcher, SampleRequest
+from core.runs.execution.sampling_words import facts_path
+from core.runs.storage.store import RunStore
+from core.services.runs import generate_rows
+from core.table.conditions import parse_conditions, parse_shares
+from core.table.schema import Domain
+
+__all__ = ["DrawnTable", "asked_words", "certificate_of", "draw_tables", "table_name"]
+
+STATEMENT = (
+    "These rows were drawn anew from the trained model and selected as asked. No real row was "
+    "read, so ε and δ hold unchanged. Shares that were set, and those of rows that keep a "
+    "condition, say nothing of the real table; reviews and checks of hidden distributions speak "
+    "of the table that was reviewed, not of these rows."
+)
+
+
+@dataclass(frozen=True)
+class DrawnTable:
+    """A file of synthetic rows, and what became of the request."""
+
+    path: Path
+    facts: ShapeFacts
+
+
+def draw_tables(
+    store: RunStore,
+    launcher: Launcher,
+    run_id: str,
+    request: SampleRequest,
+    *,
+    seeds: Sequence[int] = (),
+) -> tuple[DrawnTable, ...]:
+    """Tables of synthetic rows, one for each seed, under the run's `exports`.
+
+    Args:
+      store: where.
+      launcher: draws the rows.
+      run_id: a run with a saved model.
+      request: what is drawn.
+      seeds: by default the request's own.
+
+    Raises:
+      RunStoreError: no model yet, or such rows cannot be had; says how many of those drawn fit.
+    """
+    domain = store.run(run_id).schema.domain()
+    parse_conditions(request.shape.where, domain)  # refused here it takes no seconds
+    if request.shape.share is not None:
+        parse_shares(request.shape.share, domain)
+    tables = []
+    for seed in seeds or (request.seed,):
+        path = generate_rows(store, launcher, run_id, replace(request, seed=seed))
+        facts = ShapeFacts.model_validate_json(facts_path(path).read_bytes())
+        tables.append(DrawnTable(path, facts))
+    return tuple(tables)
+
+
+def table_name(name: str, seed: int | None, *, several: bool) -> str:
+    """A table's name among others of other seeds.
+
+    Args:
+      name: of the table where it is alone.
+      seed: of its rows.
+      several: whether there are others.
+
+    >>> table_name("x.csv", 7, several=True), table_name("x.csv", 7, several=False)
+    ('x.seed-7.csv', 'x.csv')
+    """
+    path = Path(name)
+    return f"{path.stem}.seed-{seed}{path.suffix}" if several else path.name
+
+
+def certificate_of(certificate: dict[str, Any], facts: Sequence[ShapeFacts]) -> dict[str, Any]:
+    """A run's certificate for tables that were drawn from it as asked.
+
+    Args:
+      certificate: of the run.
+      facts: of each table.
+    """
+    tables = [
+        one.model_dump(mode="json", include={"rows", "seed", "drawn"}) | {"words": list(one.words)}
+        for one in facts
+    ]
+    asked = facts[0].shape.model_dump(mode="json")
+    drawn = {"statement": STATEMENT, "asked": asked, "tables": tables}
+    return certificate | {"rows": sum(one.rows for one in facts), "drawn": drawn}
+
+
+def asked_words(shape: Shape, domain: Domain) -> dict[str, str]:
+    """What was asked of each column, by name; columns that nothing was asked of are not named.
+
+    Args:
+      shape: of a table.
+      domain: of it.
+    """
+    words: dict[str, list[str]] = {}
+    for condition in parse_conditions(shape.where, domain):
+        words.setdefault(condition.column.name, []).append(f"only rows with {condition.text}")
+    if shape.share is not None:
+        shares = parse_shares(shape.share, domain)
+        words.setdefault(shares.column, []).append(f"shares were set: {shares.text}")
+    if shape.fill_missing:
+        for column in domain.modelled:
+            if column.may_be_absent:
+                words.setdefault(column.name, []).append("missing cells were filled")
+    return {name: "; ".join(texts) for name, texts in words.items()}

@@ -1,0 +1,150 @@
+"""Form: how a column's cells are written in the file, beside what they mean.
+
+A form is public, like a column's name: it says how numbers and gaps are spelled and holds no value
+of any row. It is recognised when a file is read, kept in the schema, and used again when synthetic
+rows are written, so that whatever reads the original reads the synthetic file as well.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Any, Literal, Self, TypeAlias, get_args
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
+
+__all__ = ["DELIMITERS", "Delimiter", "GROUP_MARKS", "UNIT", "FileForm", "Form"]
+
+Delimiter: TypeAlias = Literal[",", ";", "\t", "|"]
+DELIMITERS: tuple[Delimiter, ...] = get_args(Delimiter)
+GROUP_MARKS = (",", ".", "'", "’", " ", "\u00a0", "\u202f")
+_SPACE = "[ \u00a0\u202f]?"
+_CODES = (
+    "EUR|USD|GBP|CHF|JPY|CNY|SEK|NOK|DKK|PLN|CZK|HUF|RON|BGN|TRY|RUB|UAH|ILS|AED|SAR|INR|IDR|KRW|"
+    "SGD|HKD|TWD|THB|VND|PHP|MYR|AUD|NZD|CAD|MXN|BRL|ARS|CLP|COP|ZAR|NGN|EGP"
+)
+UNIT = rf"(?:[$€£¥₹₽₩₺₪฿₫₴₦₱₡₲₵¢%‰]|{_CODES}|US\$|R\$|kr|zł)"  # of money or a share of a hundred
+_BEFORE, _AFTER = re.compile(f"{UNIT}{_SPACE}"), re.compile(f"{_SPACE}{UNIT}")
+_RUNS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # as a spreadsheet's formula
+_INERT = re.compile(r"-+|[+-]?\d+([.,]\d+)?")
+
+
+class Form(BaseModel):
+    """How one column is written.
+
+    Attributes:
+      absent: how a cell without a value is written, such as "", "?" or "N/A".
+      codes: further spellings of "no value", such as "-99", at most 16. In numbers and dates each
+        is a state of its own, learned and written as such; in lists each is a label.
+      decimal: decimal mark.
+      thousands: what groups digits by three, or "".
+      prefix, suffix: unit before or after every number, with its space: "$", " €", "%".
+      inner_sign: whether a sign stands after the prefix ($-5) and not before it (-$5).
+      places: decimals that every number has; digits of a second's fraction in dates; None for as
+        many as are needed.
+      trimmed: whether whole numbers are written without decimals where others have some: 22, 0.5.
+      offset: of times with an offset, as written: "+02:00", "-0500" or "Z".
+      unpadded: directives of a date format whose numbers have no leading zero, such as "dm".
+      arrow: type of a Parquet column where its dtype does not tell it, such as "date32[day]".
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    absent: str = Field(default="", max_length=64)
+    codes: tuple[str, ...] = Field(default=(), max_length=16)
+    decimal: Literal[".", ","] = "."
+    thousands: str = ""
+    prefix: str = ""
+    suffix: str = ""
+    inner_sign: bool = False
+    places: int | None = Field(default=None, ge=0, le=12)
+    trimmed: bool = False
+    offset: str = Field(default="", pattern=r"^([+-]\d{2}:?\d{2}|Z)?$")
+    unpadded: str = Field(default="", pattern="^[dmHI]*$")
+    arrow: str = Field(default="", max_length=64)
+
+    @model_serializer(mode="wrap")
+    def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        stored: dict[str, Any] = handler(self)
+        plain = {name: field.default for name, field in type(self).model_fields.items()}
+        return {name: value for name, value in stored.items() if value != plain[name]}
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        if self.thousands and self.thousands not in GROUP_MARKS:
+            raise ValueError("thousands are grouped by a comma, a dot, an apostrophe or a space")
+        if self.thousands == self.decimal:
+            raise ValueError("one mark cannot stand for decimals and thousands")
+        if self.prefix and not _BEFORE.fullmatch(self.prefix):
+            raise ValueError("what stands before a number must be a currency or a percent sign")
+        if self.suffix and not _AFTER.fullmatch(self.suffix):
+            raise ValueError("what stands after a number must be a currency or a percent sign")
+        words = (self.absent, *self.codes)
+        if len(set(self.codes)) < len(self.codes) or "" in self.codes:
+            raise ValueError("each further code for a missing value is written once, and not empty")
+        for word in words:
+            if word != word.strip() or any(letter in word for letter in "\r\n\t\0"):
+                raise ValueError("a code for a missing value is one line without outer spaces")
+            if len(word) > 64:
+                raise ValueError("a code for a missing value has at most 64 characters")
+            if word.startswith(_RUNS) and not _INERT.fullmatch(word):
+                raise ValueError(
+                    f"a spreadsheet would run '{word}' as a formula, so it cannot stand for a "
+                    "missing value"
+                )
+        return self
+
+    @property
+    def spells_numbers(self) -> bool:
+        """Whether numbers are written in another way than plain digits with a decimal point."""
+        marks = (self.thousands, self.prefix, self.suffix, self.decimal != ".")
+        return any(marks) or self.places is not None or self.trimmed
+
+    def number(self, label: str) -> str:
+        """A number's plain spelling in this form; what is no number stays as it is.
+
+        >>> Form(decimal=",", thousands=".", suffix=" €", places=2).number("-1234.5")
+        '-1.234,50 €'
+        >>> Form(prefix="$", thousands=",").number("1e6"), Form(suffix="%").number("n/a")
+        ('$1,000,000', 'n/a')
+        >>> Form(trimmed=True).number("22.0"), Form(trimmed=True).number("0.5")
+        ('22', '0.5')
+        """
+        try:
+            value = Decimal(label)
+        except ArithmeticError:
+            return label
+        if not value.is_finite():
+            return label
+        places = "" if self.places is None else f".{self.places}"
+        if self.trimmed and value == value.to_integral_value():
+            places = ".0"
+        digits = f"{value.copy_abs():{',' if self.thousands else ''}{places}f}"
+        sign = "-" if value.is_signed() and digits.strip("0.,") else ""
+        if self.decimal != "." or self.thousands not in ("", ","):
+            whole, point, rest = digits.partition(".")
+            digits = whole.replace(",", self.thousands) + point.replace(".", self.decimal) + rest
+        if self.inner_sign:
+            return f"{self.prefix}{sign}{digits}{self.suffix}"
+        return f"{sign}{self.prefix}{digits}{self.suffix}"
+
+
+class FileForm(BaseModel):
+    """How a file is written.
+
+    Attributes:
+      delimiter: between the cells of a line.
+      columns: forms of columns by name, those with nothing to say left out.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    delimiter: Delimiter = ","
+    columns: dict[str, Form] = Field(default_factory=dict)

@@ -1,0 +1,41 @@
+"""Rules of the real table that synthetic rows break: the steward may declare them; inside only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from core.runs.storage.records import RunRecord
+from core.services import declarations
+from core.table.rules import parse_rule
+from pages.parts import guard, routes, shared, visible
+from pages.parts.plain import plain
+
+SHOWN = 8
+
+
+def render(run: RunRecord, report: dict[str, Any]) -> None:
+    """The rules that are broken most, each with a button for whoever may declare it."""
+    broken = report.get("broken_rules", [])  # reports of earlier versions lack it
+    if not broken or report["view"] != "inside" or not guard.steward():
+        return
+    table = visible.table(shared.store(), run.table_id)
+    declared = {rule.text for rule in table.schema.rules}
+    with st.expander("Rules that every real row keeps and synthetic rows break", expanded=True):
+        st.caption(
+            "Declare what is true by what the columns mean, and later runs keep it in every row. "
+            "Declare nothing that would be news about your table."
+        )
+        for place, one in enumerate(broken[:SHOWN]):
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.markdown(f"`{one['text']}` broken by {one['rows']:,} synthetic rows")
+                if one["text"] in declared:
+                    st.caption("Declared since; later runs keep it.")
+                elif st.button("Declare", key=f"declare_{run.id}_{place}", icon=":material/add:"):
+                    with shared.change():
+                        rules = [*table.schema.rules, parse_rule(one["text"])]
+                        declarations.change_rules(shared.store(), table, rules)
+        if len(broken) > SHOWN:
+            st.caption(plain(f"And {len(broken) - SHOWN} more."))
+        routes.button("Look at the rules on Tables", "tables", table=run.table_id)

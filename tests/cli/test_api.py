@@ -1,0 +1,127 @@
+"""Plain functions do what the commands do, and refuse what they refuse."""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from core import api
+from core.cli.main import main
+from core.runs.storage.workspace import PROJECT_ROOT
+from core.table.sample import SAMPLE_TARGET, sample_table
+from tests.cli.test_cli import FEW, last_line
+
+SETTINGS = {"steps": 40, "frequencies": 200, "batch": 64, "hidden": 16}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FACSIMILE_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def test_a_function_and_its_command_plan_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame, file = sample_table(300), tmp_path / "t.csv"
+    frame.to_csv(file, index=False)
+    options = {"target": SAMPLE_TARGET, "keep_out": 0.2, "score": 0.05, "settings": SETTINGS}
+    plan = api.plan(api.read_table(file), epsilon=1.0, **options)
+    command = ["plan", str(file), "--model", "pearl", "--epsilon", "1", *FEW, "--json"]
+    command += ["--target", SAMPLE_TARGET, "--keep-out", "0.2", "--score", "0.05"]
+    assert main(command) == 0
+    assert last_line(capsys.readouterr().out)["digest"] == plan.digest
+
+
+def test_a_table_more_rows_of_it_and_a_schema_that_was_changed(tmp_path: Path, home: Path) -> None:
+    frame = sample_table(300)
+    schema = api.schema(frame, target=SAMPLE_TARGET)
+    schema = schema.replace(schema["age"].model_copy(update={"low": 0.0, "high": 110.0}))
+    result = api.synthesize(
+        frame, epsilon=1, schema=schema, settings=SETTINGS, rows=50, seed=1, device="cpu",
+        save=tmp_path / "run",
+    )  # fmt: skip
+    assert list(result.table.columns) == list(frame.columns) and len(result.table) == 50
+    assert result.guarantee.epsilon == pytest.approx(1.0, rel=1e-3)
+    assert any("age: integer from 0 to 110" in text for text in result.certificate["conditions"])
+    assert "recorded" in result.ledger
+    drawn = api.sample(tmp_path / "run", rows=20, where=["sex=female"], seed=1)
+    assert (drawn.table["sex"] == "female").all() and drawn.facts.drawn > 20
+
+
+def test_a_file_comes_back_as_it_was_written_through_functions_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """How a file is written goes with its rows: as text, this column would be a list of labels."""
+    cells = [f"{i % 70},5 €" if i % 9 else ("N/A" if i % 2 else "?") for i in range(300)]
+    file = tmp_path / "t.csv"
+    file.write_text("pay;n\n" + "".join(f"{x};{i % 7}\n" for i, x in enumerate(cells)))
+    frame = api.read_table(file)
+    result = api.synthesize(
+        frame, epsilon=9, declare_public=True, settings=SETTINGS, seed=1, device="cpu",
+        save=tmp_path / "run",
+    )  # fmt: skip
+    result.write(tmp_path / "o.csv")
+    api.sample(tmp_path / "run", rows=300, seed=1).write(tmp_path / "s.csv")
+    for name in ("o.csv", "s.csv"):
+        header, *lines = (tmp_path / name).read_text().splitlines()
+        assert header == "pay;n" and len(lines) == 300
+        assert all(re.fullmatch(r"(\d+,\d €|\?|N/A);\d", line) for line in lines)
+    plan = api.plan(frame, epsilon=1.0, declare_public=True)
+    command = ["plan", str(file), "--model", "pearl", "--epsilon", "1", "--declare-public"]
+    assert main([*command, "--json"]) == 0
+    assert last_line(capsys.readouterr().out)["digest"] == plan.digest
+    assert api.schema(frame)["pay"].codes
+
+
+def test_a_table_without_privacy_is_marked_when_it_is_written(tmp_path: Path) -> None:
+    result = api.synthesize(
+        sample_table(100), epsilon=float("inf"), without_privacy=True, settings=SETTINGS, rows=5,
+        device="cpu",
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="must end in"):
+        result.write(tmp_path / "t.doc")
+    result.write(tmp_path / "t.parquet")
+    assert len(pd.read_parquet(tmp_path / "t.parquet")) == 5
+    assert (tmp_path / "t.parquet.not-private.json").exists()
+
+
+REFUSED = {
+    "nobody declared": ({"epsilon": 1}, "nobody has declared"),
+    "ε of zero": ({"epsilon": 0, "declare_public": True}, "above 0"),
+    "no privacy": ({"epsilon": float("inf")}, "--without-privacy"),
+    "no such option": ({"epsilon": 1, "epsilonn": 2}, "unrecognized arguments"),
+    "of the wrong type": ({"epsilon": 1, "rows": "many"}, "invalid int value"),
+    "no such model": ({"epsilon": 1, "model": "x", "declare_public": True}, "no model is called"),
+}
+
+
+@pytest.mark.parametrize(("options", "words"), REFUSED.values(), ids=REFUSED)
+def test_a_refusal_is_a_value_error_of_one_line(options: dict, words: str, home: Path) -> None:
+    with pytest.raises(ValueError, match=words) as refusal:
+        api.synthesize(sample_table(50), **options)
+    assert "\n" not in str(refusal.value) and not home.exists()
+
+
+def python_of(page: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+
+
+def test_the_lines_at_the_top_of_the_module_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of the README too, once they are there: they are run as they stand."""
+    readme = python_of((PROJECT_ROOT / "README.md").read_text(encoding="utf-8"))
+    doc = "\n".join(re.findall(r"^    (.*)$", api.__doc__ or "", re.MULTILINE))
+    quick = functools.partial(api.synthesize, settings=SETTINGS)  # fewer steps, nothing else
+    monkeypatch.setattr(api, "synthesize", quick)
+    monkeypatch.chdir(tmp_path)
+    sample_table(200).to_csv("people.csv", index=False)
+    for code in {re.sub(r"\n+", "\n", text.strip()) for text in (*readme, doc)}:
+        Path("synthetic.csv").unlink(missing_ok=True)
+        exec(code, {})
+        assert len(pd.read_csv("synthetic.csv")) > 0

@@ -1,0 +1,122 @@
+"""The code that is shown asks for the very same run: both forms are read back and compared."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from typing import Any
+
+import pytest
+
+import core.api
+from core.cli.buying import Parts
+from core.cli.main import command_line
+from core.cli.making import request_of
+from core.cli.sample import shape_of
+from core.models.registry import cards
+from core.models.shaped_output import Shape
+from core.runs.execution.launcher import SampleRequest
+from core.services.planning import PlanRequest, make_plan
+from core.services.recipe import request_of_plan, run_code, sample_code
+from core.table.infer import infer_schema
+from core.table.sample import SAMPLE_TARGET, sample_table
+
+FRAME = sample_table(400)
+SCHEMA = infer_schema(FRAME).model_copy(update={"target": SAMPLE_TARGET})
+HIDDEN = SCHEMA.model_copy(update={"sensitive": {"ages": ("age", "sex")}})
+IDS = [card.id for card in cards()]
+REQUESTS = {
+    "plain": PlanRequest(model="pearl", epsilon=1.0, delta=1e-6),
+    "odd numbers": PlanRequest(model="pearl", epsilon=0.1 + 0.2, delta=3.1e-7),
+    "settings": PlanRequest(
+        model="pearl", epsilon=2.0, delta=1e-6, settings={"steps": 70, "learning_rate": 1e-05}
+    ),
+    "of all sorts": PlanRequest(
+        model="pgb", epsilon=2.0, delta=1e-6, settings={"base": "ppem", "steps": 9}
+    ),
+    "bought": PlanRequest(model="pearl", epsilon=2.0, delta=1e-6, review=0.1, score=0.05),
+    "hidden": PlanRequest(
+        model="pearl", epsilon=2.0, delta=1e-6, alpha=0.02, shift=0.5, certificate=0.25, attempts=3
+    ),
+    "without privacy": PlanRequest(model="pearl", epsilon=math.inf, delta=1e-6),
+}
+RUN = {"rows": 77, "seed": 3, "device": "cpu", "people": "people-1", "shift_words": "it's so"}
+
+
+def from_command(command: str) -> Any:
+    words = shlex.split(command.replace("\\\n", " "))
+    assert words[:3] == ["python", "-m", "core.cli"]
+    return command_line().parse_args(words[3:])
+
+
+def from_python(
+    python: str, monkeypatch: pytest.MonkeyPatch, *, file: str, escaped: bool = False
+) -> tuple[tuple[Any, ...], dict]:
+    """How the one function that the code calls is called; its table is written once."""
+    calls: list[tuple[tuple[Any, ...], dict]] = []
+    written: list[tuple[str, bool]] = []
+
+    class Result:
+        def write(self, out: str, *, escape_formulas: bool = False) -> None:
+            """Nothing is written."""
+            written.append((out, escape_formulas))
+
+    def called(*args: Any, **options: Any) -> Any:
+        calls.append((args, options))
+        return Result()
+
+    with monkeypatch.context() as patch:
+        for name in ("synthesize", "sample"):
+            patch.setattr(core.api, name, called)
+        patch.setattr(core.api, "read_table", lambda path: path)
+        exec(python, {})
+    (call,) = calls
+    assert written == [(file, escaped)]
+    return call
+
+
+@pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
+def test_a_run_reads_back_as_the_same_request(
+    request_: PlanRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = run_code("clinic visits (sample)", request_, **RUN)
+    (frame,), options = from_python(code.python, monkeypatch, file="synthetic.csv")
+    schema = options.pop("schema")
+    assert (frame, schema) == ("clinic visits (sample).csv", "schema.json")
+    asked = from_command(code.command), core.api._options("synth", options, schema)
+    for parsed in asked:
+        whole = Parts(parsed.epsilon, parsed.delta, 0.0, 0.0)
+        assert request_of(parsed, whole) == request_
+        told = (parsed.rows, parsed.seed, parsed.device, parsed.people, parsed.confirm_shift)
+        assert told == tuple(RUN.values())
+        assert (str(parsed.table), str(parsed.schema)) == (frame, schema)
+        assert parsed.without_privacy is (request_.epsilon == math.inf)
+
+
+@pytest.mark.parametrize("model", IDS)
+def test_a_plan_is_made_again_from_what_it_says(model: str) -> None:
+    hidden = {"certificate": 0.2, "attempts": 2, "alpha": 0.04}
+    for schema, more in ((SCHEMA, {}), (SCHEMA, {"score": 0.05, "review": 0.1}), (HIDDEN, hidden)):
+        plan = make_plan(schema, len(FRAME), PlanRequest(model=model, epsilon=1.5, **more))
+        again = make_plan(schema, len(FRAME), request_of_plan(plan))
+        assert again.digest == plan.digest
+    free = make_plan(SCHEMA, len(FRAME), PlanRequest(model=model, epsilon=math.inf))
+    assert make_plan(SCHEMA, len(FRAME), request_of_plan(free)).digest == free.digest
+
+
+@pytest.mark.parametrize("seeds", [(), (4,), (1, 2)])
+def test_rows_read_back_as_the_same_request(
+    seeds: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shape = Shape(where=("sex=a b", "-x=1.."), share="sex:f=.5,m='s=.5", fill_missing=True)
+    request = SampleRequest(rows=9, shape=shape, escape_formulas=True)
+    run = type("Run", (), {"id": "abc", "private": False})()
+    code = sample_code(run, request, seeds, out="x.zip")
+    parsed = from_command(code.command)
+    assert (parsed.run, parsed.rows, shape_of(parsed)) == ("abc", 9, shape)
+    assert tuple(parsed.seed or ()) == seeds and str(parsed.out) == "x.zip"
+    assert parsed.without_privacy and parsed.escape_formulas
+    (name,), options = from_python(code.python, monkeypatch, file="x.csv", escaped=True)
+    assert name == "abc" and options.pop("without_privacy") and options.pop("rows") == 9
+    assert options.pop("seed", None) == (seeds[0] if seeds else None)
+    assert Shape(**options) == shape

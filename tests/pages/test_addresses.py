@@ -1,0 +1,56 @@
+"""Addresses that no page has: said so, before Streamlit shows another page in their place."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pages.parts import doorway, routes
+
+
+def answer(path: str, kind: str = "text/html; charset=utf-8", status: int = 200):
+    """Status and text of what comes of a path for which the server has this answer."""
+    sent = []
+
+    async def server(scope, receive, send):
+        headers = [(b"content-type", kind.encode())]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": b"the server's", "more_body": True})
+        await send({"type": "http.response.body", "body": b" own"})
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {"type": "http", "method": "GET", "path": path, "headers": [], "query_string": b""}
+    asyncio.run(doorway.Addresses(server)(scope, receive, send))
+    body = b"".join(message.get("body", b"") for message in sent[1:])
+    assert [message["type"] for message in sent].count("http.response.start") == 1
+    return sent[0]["status"], body.decode()
+
+
+@pytest.mark.parametrize("path", ["/", *(f"/{name}" for name in routes.ROUTES)])
+def test_pages_are_answered_by_the_server(path):
+    assert answer(path) == (200, "the server's own")
+
+
+@pytest.mark.parametrize("path", ["/review/x", "/nonsense", "/~/+/review", "/parts/front"])
+def test_an_address_of_no_page_says_so(path):
+    status, text = answer(path)
+    assert status == 404 and "no page at this address" in text and "server's own" not in text
+
+
+def test_files_and_refusals_pass():
+    assert answer("/static/x.js", "text/javascript") == (200, "the server's own")
+    assert answer("/media/report.html") == (200, "the server's own")  # a report to take along
+    assert answer("/nonsense", status=500) == (500, "the server's own")
+
+
+def test_the_way_back_leads_to_where_the_server_lies(monkeypatch):
+    monkeypatch.setattr(doorway.config, "get_option", lambda _: "/under/here/")
+    assert answer("/under/here/review")[0] == 200
+    status, text = answer("/under/here/nonsense")
+    assert status == 404 and 'href="/under/here"' in text

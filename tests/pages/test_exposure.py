@@ -1,0 +1,89 @@
+"""Exposure: what attacks reached, on Review and in the way of a download."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.runs.storage import notes
+from core.runs.storage.inside_views import viewed_runs
+from core.runs.storage.notes import Decision
+from core.services import reviews
+from tests.pages.screen import buttons, each_tab, finish, in_tab, press, small_report, whole, words
+from tests.pages.test_review_flow import outside_report
+
+WORKS, EDGE, NONE = 0.3, 0.11, 0.0  # lead over strangers, where the 99 % interval is ± 0.1
+
+
+def attacked(store, run, lead, **more):
+    """Finish a run whose one attack leads so much; more is for `finish`."""
+    attack = {
+        "key": "closest", "title": "Nearer to the table", "meaning": "m", "unit": "share",
+        "value": 0.5 + lead, "baseline": 0.5, "half_width": 0.1, "exposed": lead > 0.1,
+        "records": 100,
+    }  # fmt: skip
+    finish(store, run, report=small_report() | {"attacks": [attack]}, **more)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("lead", "said"),
+    [
+        (WORKS, "Someone may be exposed"),
+        (EDGE, "at the edge of chance"),
+        (NONE, "None of 1 attacks works better"),
+    ],
+)
+def test_review_says_how_sure_it_is_and_what_to_do(store, start, show, gone, lead, said):
+    run = attacked(store, start(), lead)
+    at = in_tab(show("review", run=run.id), "Exposure")
+    assert said in words(at)
+    assert ("What to do" in words(at)) == (lead != NONE)
+    assert ("Someone may be exposed" in words(at)) == (lead == WORKS)
+    if lead != NONE:
+        for label in ("Plan another run", "Keep more rows out"):
+            whole(press(at, label))
+        assert gone == [("plan", {"table": run.table_id}), ("tables", {"table": run.table_id})]
+
+
+@pytest.mark.parametrize("lead", [WORKS, EDGE])
+def test_an_alarm_holds_the_download_until_somebody_approves(store, start, show, lead):
+    run = attacked(store, start(), lead)
+    at = whole(show("download", run=run.id))
+    assert not at.get("download_button") and "1 more person has to approve" in words(at)
+    assert "What to do" in words(at) and "Go to its review" in buttons(at)
+    where = {"table_id": run.table_id, "run_id": run.id}
+    notes.decide(store, **where, author="Ada", decision=Decision.APPROVE)
+    at = whole(show("download", run=run.id))
+    assert at.get("download_button") and "What to do" in words(at)  # the alarm still stands
+
+
+def test_without_an_alarm_nobody_need_approve(store, start, show):
+    run = attacked(store, start(), NONE)
+    assert whole(show("download", run=run.id)).get("download_button")
+
+
+def test_whoever_sees_what_attacks_reached_has_looked_inside(store, start, show):
+    run, untried = attacked(store, start(), NONE), start()
+    finish(store, untried, report=small_report())
+    for one in (run, untried):
+        whole(show("download", run=one.id))
+    assert viewed_runs(store, run.people) == {run.id}
+
+
+def test_a_run_to_be_chosen_by_noisy_scores_is_looked_at_on_request(
+    store, start, show, monkeypatch
+):
+    run = attacked(store, start(), WORKS)
+    monkeypatch.setattr(reviews, "comparable", lambda *_: True)
+    at = whole(show("download", run=run.id))
+    assert not at.get("download_button") and not viewed_runs(store, run.people)
+    assert "expos" not in words(at) and "approve" not in words(at)
+    at = whole(press(at, "Show what attacks reached"))
+    assert "Someone may be exposed" in words(at) and viewed_runs(store, run.people) == {run.id}
+
+
+def test_from_outside_nobody_learns_that_an_alarm_stands(store, start, show):
+    run = attacked(store, start(), WORKS, outside=outside_report())
+    for at in each_tab(show("review", run=run.id, view="outside")):
+        assert "exposed" not in words(at) and "Download waits" not in words(at)
+    assert "Download waits" in words(in_tab(show("review", run=run.id), "Discussion"))
