@@ -5,10 +5,11 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from core.figures import interactions
 from core.models.card import Chart
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
-from core.services import runs
+from core.services import reviews, runs
 from pages.parts import guard, routes, shared, visible
 from pages.parts.plain import plain
 
@@ -79,6 +80,7 @@ def _show(run: RunRecord) -> None:
     if run.state is not State.RUNNING:
         _ending(run)
     _charts(run)
+    _stood_out(run)
     _preview(run)
 
 
@@ -256,6 +258,22 @@ def _charts(run: RunRecord) -> None:
                 y_label=chart.unit,
                 height=260,
             )
+
+
+def _stood_out(run: RunRecord) -> None:
+    """What a private scan showed of columns that go together, where the model scans."""
+    told = {"stood_out": reviews.stood_out(shared.store(), run.id)}
+    if not told["stood_out"]:
+        return
+    opened = st.expander(
+        interactions.FIGURE.title, icon=":material/join:", key="stood_out", on_change="rerun"
+    )
+    if opened.open:
+        with opened:
+            figure = interactions.interactions_figure(told)
+            words = interactions.describe_interactions(told)
+            st.plotly_chart(shared.inert(figure), key="interactions", alt=words)
+            st.caption(plain(words))
 
 
 def _preview(run: RunRecord) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 __all__ = ["STANDINGS", "Finding", "Standing", "boosting_words", "findings", "standing"]
 
 Report = Mapping[str, Any]
-Kind = Literal["kept", "lost", "hidden", "safe", "edge", "exposed", "unknown"]
+Kind = Literal["kept", "lost", "counted", "hidden", "safe", "edge", "exposed", "unknown"]
 Standing = Literal["chance", "edge", "works"]
 
 CLOSE = 0.05  # total variation: at most one row in twenty lies elsewhere
@@ -55,6 +55,7 @@ def findings(report: Report) -> list[Finding]:
         *_impossible(report),
         *_columns(report),
         *_together(report),
+        *_stood_out(report),
         *_learning(report),
         *_people(report),
     ]
@@ -128,6 +129,26 @@ def _together(report: Report) -> Iterator[Finding]:
             worst = sorted(changed, key=lambda pair: -pair.gap)
             words = _listed([f"{p.names} ({p.real:.2f} → {p.synthetic:.2f})" for p in worst])
             yield Finding("lost", f"Belonging together {what}: {words}.", "associations")
+
+
+NUMBERS = {3: "Three", 4: "Four", 5: "Five", 6: "Six"}
+
+
+def _stood_out(report: Report) -> Iterator[Finding]:
+    """The clearest larger set that a scan found; whether synthetic rows keep it, others say."""
+    told = report.get("stood_out", ())  # only models that scan tell
+    larger = [one for one in told if len(one["columns"]) > 2]
+    if not larger:
+        return
+    best = larger[0]
+    many = NUMBERS.get(len(best["columns"]), f"{len(best['columns'])}")
+    about = f" about {report['target'] or 'the target'}" if best["target"] else ""
+    more = f" So did {len(larger) - 1} more such sets." if len(larger) > 1 else ""
+    text = (
+        f"{many} columns together say something{about} that no two of them say: "
+        f"{', '.join(best['columns'])} stood out of the noise and were counted.{more}"
+    )
+    yield Finding("counted", text, "interactions")
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ HIDDEN = " <small>(hidden on purpose: not the real shares)</small>"
 WORDS = {
     "kept": "Kept",
     "lost": "Lost",
+    "counted": "Counted",
     "hidden": "Hidden on purpose",
     "safe": "People",
     "edge": "People, at the edge of chance",

@@ -13,12 +13,14 @@ __all__ = [
     "FitCancelled",
     "FitEvent",
     "FitPaused",
+    "Interaction",
     "Metrics",
     "Note",
     "Observe",
     "PhaseStarted",
     "Preview",
     "Progress",
+    "StoodOut",
     "Wish",
 ]
 
@@ -105,6 +107,34 @@ class Note(FitEvent):
 
     kind = "note"
     text: str
+
+
+class Interaction(BaseModel):
+    """Columns that go together beyond noise and chance, going by a release.
+
+    Attributes:
+      columns: two or more names.
+      score: standard deviations above what noise and chance alone show, > 0.
+      target: whether how they go together differs between the target's values.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    columns: tuple[str, ...]
+    score: float
+    target: bool = False
+
+
+class StoodOut(FitEvent):
+    """All that stood out so far, largest score first; a function of releases, so free to show."""
+
+    kind = "stood_out"
+    sets: tuple[Interaction, ...]
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """See `FitEvent.data`: as JSON reads it back."""
+        return self.model_dump(mode="json")
 
 
 Observe = Callable[[FitEvent], Wish]

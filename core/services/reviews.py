@@ -43,6 +43,7 @@ __all__ = [
     "ranking",
     "report",
     "selection_words",
+    "stood_out",
     "waits_for",
 ]
 
@@ -54,8 +55,20 @@ def report(store: RunStore, run_id: str, view: View = "inside") -> dict[str, Any
       store: where.
       run_id: whose.
       view: "inside" shows real data without noise; "outside" shows none, or what was paid for.
+
+    Beside what was measured, "stood_out" holds what the fit told of columns that go together.
     """
-    return _read_json(store, run_id, INSIDE_REPORT if view == "inside" else OUTSIDE_REPORT)
+    made = _read_json(store, run_id, INSIDE_REPORT if view == "inside" else OUTSIDE_REPORT)
+    return None if made is None else made | {"stood_out": stood_out(store, run_id)}
+
+
+def stood_out(store: RunStore, run_id: str) -> list[dict[str, Any]]:
+    """`core.models.events.Interaction`s as dicts, from a fit's releases; none where none scans.
+
+    Columns are named as the model sees them. Free to show in both views.
+    """
+    newest = store.journal.latest(run_id, "stood_out")
+    return [] if newest is None else list(newest.data["sets"])
 
 
 def attacks(store: RunStore, run_id: str) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ MOST = 4  # cards in a row
 CARDS = {
     "kept": (":material/check_circle:", "green", "Kept"),
     "lost": (":material/error:", "orange", "Lost"),
+    "counted": (":material/join:", "blue", "Counted"),
     "hidden": (":material/visibility_off:", "blue", "Hidden on purpose"),
     "safe": (":material/shield_person:", "green", "People"),
     "edge": (":material/person_search:", "orange", "People"),

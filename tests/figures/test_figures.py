@@ -75,6 +75,10 @@ def report():
         ],
         "pairs": {"columns": ["amount", "word"], "tvd": [[0.1, 0.3], [0.3, 0.2]]},
         "density": {"x": [0, 1, 2], "y": [0, 1], "real": [[0.5, 0.5]], "synthetic": [[0.2, 0.8]]},
+        "stood_out": [
+            {"columns": ["amount", "word"], "score": 40.0, "target": True},
+            {"columns": ["amount", "word", "other"], "score": 90.0, "target": False},
+        ],
         "associations": {
             "columns": ["amount", "word"],
             "real": [[1, 0.5], [0.5, 1]],
@@ -166,6 +170,7 @@ def test_what_is_not_measured_yet_is_no_figure(report):
         "pca": None,
         "pairs": None,
         "density": None,
+        "stood_out": [],
         "dimension_probability": [],
         "dimension_prediction": [],
     }
@@ -182,7 +187,7 @@ def test_what_is_not_measured_yet_is_no_figure(report):
 def test_figures_declare_themselves_once(report):
     figures = report_figures()
     assert [figure.id for figure in figures] == [
-        "pca", "density", "pairs", "associations", "probability", "prediction",
+        "pca", "density", "interactions", "pairs", "associations", "probability", "prediction",
     ]  # fmt: skip
     assert len({figure.order for figure in figures}) == len(figures)
     for figure in figures:
@@ -193,7 +198,8 @@ def test_figures_declare_themselves_once(report):
 def test_what_is_for_inside_only_is_never_drawn_outside(report):
     outside = report | {"view": "outside"}
     drawn_outside = {figure.id for figure in report_figures() if figure.drawn(outside) is not None}
-    assert drawn_outside == {"pca", "associations"}  # without their real side, by `outside_report`
+    # without their real side, by `outside_report`; a scan is a release
+    assert drawn_outside == {"pca", "associations", "interactions"}
 
 
 def test_descriptions_name_the_largest_difference(report):

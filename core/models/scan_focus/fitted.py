@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from core.models.events import Interaction
 from core.models.scan_focus.counts import numbers
 from core.models.scan_focus.design import SumCandidate
 from core.models.scan_focus.plan import ScanFocus
@@ -30,6 +31,7 @@ def fitted_mixture(
     *,
     follows: Sequence[Determined],
     sums: Sequence[SumCandidate],
+    stood_out: Sequence[Interaction] = (),
 ) -> FittedGenerator:
     """The model of a trained mixture.
 
@@ -39,6 +41,7 @@ def fitted_mixture(
       mixture: weights [components] and shares [components, cells].
       scales: of all columns.
       follows, sums: what every row is made to keep.
+      stood_out: what went together in the scan, for whoever reads the description.
     """
     weights = {"weights": mixture[0].detach().cpu(), "shares": mixture[1].detach().cpu()}
     for i, scale in enumerate(scales):
@@ -53,6 +56,7 @@ def fitted_mixture(
         "widths": [scale.grid.width for scale in scales],
         "follows": [[relation.source, relation.result] for relation in follows],
         "sums": [[one.total, one.left, one.right, one.unit] for one in sums],
+        "stood_out": [one.model_dump(mode="json") for one in stood_out],
     }
     return fitted_of(codec, settings, weights, constants)
 

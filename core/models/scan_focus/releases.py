@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from core.models.events import Emitter
+from core.models.events import Emitter, Interaction
 from core.models.scan_focus.counts import Query, SetCounts, SumCounts, uniform_query
 from core.models.scan_focus.denoising import denoised
 from core.models.scan_focus.design import (
@@ -52,6 +52,8 @@ FEWEST_PAIRS, PAIRS_A_COLUMN = 1, 6
 EVEN = 0.3  # share of the pairs' weight that is the same for each; the rest follows what was seen
 SET_STANDS_OUT = 25.0  # the same for larger sets, which a rough draft may miss a little
 MOST_SETS = 4
+MOST_TOLD = 300  # sets that are shown to people
+TOLD = 5.0  # of noise and chance together: more than luck among thousands of sets
 GROUPS = {3: 4, 4: 4}  # groups a number is folded to in a counted set, by its size; else 3
 
 
@@ -129,20 +131,59 @@ class Releases:
         ]
         return _with(targets, sets=tuple(found))
 
-    def stood_out(self) -> list[dict[str, Any]]:
-        """Sets of columns and how far they stood out of the scan, largest first; free to show."""
-        if self.scanned is None:
-            return []
-        rows = zip(self.design.pairs, self._pair_energy()[1], strict=True)
-        pairs = [(pair, float(z)) for pair, z in rows if z > STANDS_OUT]
-        sets = [
-            (tuple(columns), float(z))
-            for columns, z in self.checkpoint.state.get("focus_scores", [])
-            if z > SET_STANDS_OUT
-        ]
+    def stood_out(self) -> tuple[Interaction, ...]:
+        """Sets of columns that go together beyond noise and chance, clearest first; free to show.
+
+        Chance is what independent columns of as many records would show without any noise. A set
+        with a tagged column is left out: its scan is of real columns, not of shifted ones.
+        """
+        if self.scanned is None or not self.plan.budget.private:
+            return ()  # without noise nothing can be told from it
+        groups = {} if self.plan.protection is None else self.plan.protection.groups
+        tagged = {name for names in groups.values() for name in names}
+        scores = list(zip(self.design.pairs, self._pair_energy()[1].tolist(), strict=True))
+        larger = self.checkpoint.state.get("focus_scores", [])  # those that were counted
+        scores += [(tuple(columns), z) for columns, z in larger]
         names = [block.column.name for block in self.codec.blocks]
-        ordered = sorted([*pairs, *sets], key=lambda row: -row[1])
-        return [{"columns": [names[c] for c in columns], "score": z} for columns, z in ordered]
+        shown = [
+            Interaction(
+                columns=tuple(names[c] for c in columns),
+                score=self._beyond_chance(z),
+                target=self._differs(columns),
+            )
+            for columns, z in scores
+            if self._beyond_chance(z) > TOLD and not tagged & {names[c] for c in columns}
+        ]
+        return tuple(sorted(shown, key=lambda one: -one.score)[:MOST_TOLD])
+
+    def _variances(self) -> Floats:
+        """Of one number of the scan within each class: the noise's and chance's; [classes]."""
+        assert self.scanned is not None
+        return np.asarray(self.scanned.noise**2 + self._class_shares() / self.table.n)
+
+    def _beyond_chance(self, z: float) -> float:
+        """A score in standard deviations of the noise → of noise and chance together."""
+        assert self.scanned is not None
+        noise, signs = self.scanned.noise**2, self.design.signs
+        above = z * noise * math.sqrt(2.0 * signs * self.design.classes) - signs / self.table.n
+        return above / math.sqrt(2.0 * signs * float(np.square(self._variances()).sum()))
+
+    def _differs(self, columns: tuple[int, ...]) -> bool:
+        """Whether a set's scan differs between classes by more than noise and chance."""
+        assert self.scanned is not None
+        place = self.design.sets[len(columns) - 1].index(columns)
+        sums = self.scanned.sums[len(columns) - 1][:, :, place].numpy()  # [classes, G]
+        shares, variances = self._class_shares(), self._variances()
+        gap = sums - shares[:, None] * sums.sum(axis=0)  # zero where classes do not matter
+        spread = (1.0 - 2.0 * shares) * variances + np.square(shares) * variances.sum()
+        above = np.square(gap).sum() - sums.shape[1] * spread.sum()
+        return bool(above > TOLD * math.sqrt(2.0 * sums.shape[1] * np.square(variances).sum()))
+
+    def _class_shares(self) -> Floats:
+        """Released shares of the classes, positive, summing to one; [1] without a class."""
+        condition = self.design.condition
+        shares = np.ones(1) if condition is None else np.maximum(self.shares[condition], 1e-3)
+        return np.asarray(shares / shares.sum())
 
     def _release(self, phase: str, mechanism: Mechanism) -> Tensor:
         """Of the checkpoint, or of the table."""
@@ -200,11 +241,9 @@ class Releases:
     def _pair_energy(self) -> tuple[Floats, Floats]:
         """What columns that are independent within each class do not explain of each pair."""
         assert self.scanned is not None
-        condition = self.design.condition
-        shares = np.ones(1) if condition is None else np.maximum(self.shares[condition], 1e-3)
         place = {column: i for i, column in enumerate(self.design.features)}
         places = torch.tensor([[place[a], place[b]] for a, b in self.design.pairs])
-        within = torch.from_numpy(shares / shares.sum())
+        within = torch.from_numpy(self._class_shares())
         return self.scanned.energy(2, self.scanned.independent(within, places))
 
     def _pair_weights(self) -> tuple[list[tuple[int, ...]], Floats]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from core.models.events import Emitter, PhaseStarted
+from core.models.events import Emitter, PhaseStarted, StoodOut
 from core.models.scan_focus.design import Design
 from core.models.scan_focus.fitted import FILE, fitted_mixture, fitted_of
 from core.models.scan_focus.matching import MixtureMatcher, Targets
@@ -54,12 +54,20 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
             mixture = matcher.mixture()
         follows = determined(targets.counted, known.scales, design.condition)
         return fitted_mixture(
-            codec, settings.model_dump(), mixture, known.scales, follows=follows, sums=known.sums
+            codec,
+            settings.model_dump(),
+            mixture,
+            known.scales,
+            follows=follows,
+            sums=known.sums,
+            stood_out=known.stood_out(),
         )
 
     if design.pairs:
+        emitter.send(StoodOut(sets=known.stood_out()))
         draft = train_on(targets, "draft", "Draft (touches no private data)", settings.draft_steps)
         targets = known.focused(targets, draft)
+        emitter.send(StoodOut(sets=known.stood_out()))
     matcher = train_on(targets, "training", "Training (touches no private data)", settings.steps)
     return fitted(matcher, targets)
 
@@ -68,7 +76,9 @@ def load(folder: Path) -> FittedGenerator:
     """See `Synthesizer.load`."""
     codec, values, weights, _ = read_generator(folder, FILE)
     names = ("sizes", "lines", "widths", "follows", "sums")
-    return fitted_of(codec, values["settings"], weights, {name: values[name] for name in names})
+    constants = {name: values[name] for name in names}
+    constants["stood_out"] = values.get("stood_out", [])  # models of earlier versions lack it
+    return fitted_of(codec, values["settings"], weights, constants)
 
 
 def _matcher(

@@ -17,7 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = ["EventKind", "RunEvent", "State", "json_safe"]
 
-EventKind = Literal["phase", "progress", "metrics", "preview", "note", "state", "device"]
+EventKind = Literal[
+    "phase", "progress", "metrics", "preview", "note", "stood_out", "state", "device"
+]  # fmt: skip
 
 
 class State(StrEnum):

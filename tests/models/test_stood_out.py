@@ -1,0 +1,102 @@
+"""What a scan tells of columns that go together: parities are named, noise and tags are not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from core.models.events import FitEvent, StoodOut, Wish
+from core.models.planning import plan_fit
+from core.models.registry import load_fitted, synthesizer
+from core.models.shared.fitted import read_generator
+from core.models.synthesizer import FitContext
+from core.privacy.guarded import PrivateTable
+from core.privacy.mechanisms.noise import DeterministicNoise
+from core.privacy.plan import Budget, Protection
+from core.table.codec import Codec
+from core.table.schema import Column, Kind, Schema
+
+N = 6_000
+SETTINGS = {"steps": 10, "draft_steps": 40, "components": 64, "hidden": 16, "latent": 4}
+FLAGS = ("a", "b", "c", "d", "e", "twin")
+
+
+@dataclass
+class Ear:
+    heard: list[StoodOut] = field(default_factory=list)
+
+    def __call__(self, event: FitEvent) -> Wish:
+        if isinstance(event, StoodOut):
+            self.heard.append(event)
+        return Wish.GO_ON
+
+
+def fit(folder: Path, *, parity: bool, epsilon: float = 2.0, tagged: str = "") -> Ear:
+    """A table where `twin` follows from `e`, and, if asked, `class` is the parity of a, b and c."""
+    rng = np.random.default_rng(0)
+    cells = {name: rng.integers(0, 2, N) for name in FLAGS}
+    cells["twin"] = cells["e"] ^ (rng.random(N) < 0.1)
+    other = cells["a"] ^ cells["b"] ^ cells["c"] if parity else rng.integers(0, 2, N)
+    cells["class"] = other ^ (rng.random(N) < 0.05)
+    columns = [
+        Column(name=name, kind=Kind.CATEGORY, categories=("0", "1")) for name in (*FLAGS, "class")
+    ]
+    codec = Codec(Schema(columns=tuple(columns), target="class").domain())
+    rows = pd.DataFrame({name: values.astype(str) for name, values in cells.items()})
+    model, ear = synthesizer("scan_focus"), Ear()
+    plan = plan_fit(model, codec.domain, N, Budget(epsilon=epsilon, delta=1e-5), SETTINGS)
+    if tagged:
+        plan = plan.model_copy(update={"protection": Protection(groups={"g": (tagged,)})})
+    table = PrivateTable(codec.encode(rows), codec.domain, plan, noise_source=DeterministicNoise(3))
+    fitted = model.fit(table, plan, FitContext(observe=ear, folder=folder, seed=0))
+    fitted.save(folder / "model")
+    return ear
+
+
+@pytest.fixture(scope="module")
+def parity(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ear, Path]:
+    folder = tmp_path_factory.mktemp("parity")
+    return fit(folder, parity=True), folder
+
+
+def sets(ear: Ear) -> dict[frozenset[str], bool]:
+    return {frozenset(one.columns): one.target for one in ear.heard[-1].sets}
+
+
+def test_a_parity_and_a_twin_are_named_and_nothing_else(parity: tuple[Ear, Path]) -> None:
+    told = sets(parity[0])
+    triple, twins = frozenset("abc"), frozenset({"e", "twin"})
+    assert told[triple] and not told[twins]  # only the parity says anything of the class
+    pairs = {one for one in told if len(one) == 2}
+    assert pairs == {twins} and all(triple <= one for one in told if len(one) > 2)
+
+
+def test_without_a_parity_no_larger_set_is_named(tmp_path: Path) -> None:
+    assert set(sets(fit(tmp_path, parity=False))) == {frozenset({"e", "twin"})}
+
+
+def test_a_tagged_column_is_in_no_set(tmp_path: Path) -> None:
+    told = sets(fit(tmp_path, parity=True, tagged="b"))
+    assert frozenset({"e", "twin"}) in told and not any("b" in one for one in told)
+
+
+def test_without_noise_nothing_is_said_to_be_above_it(tmp_path: Path) -> None:
+    assert fit(tmp_path, parity=True, epsilon=float("inf")).heard[-1].sets == ()
+
+
+def test_the_model_file_says_the_same_and_one_without_it_opens(parity: tuple[Ear, Path]) -> None:
+    import json
+
+    ear, folder = parity
+    model = folder / "model"
+    stored = read_generator(model, "scan_focus.json")[1]["stood_out"]
+    assert stored == ear.heard[-1].data["sets"]
+    file = model / "scan_focus.json"
+    older = json.loads(file.read_text())
+    del older["stood_out"]
+    file.write_text(json.dumps(older))
+    assert len(load_fitted("scan_focus", model).sample(5, seed=0)) == 5
