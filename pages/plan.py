@@ -15,6 +15,7 @@ from pages.parts import (
     budget_choice,
     declared_domains,
     first_limit,
+    foretold,
     glossary,
     guard,
     lmdp_settings,
@@ -37,19 +38,14 @@ def render() -> None:
         shared.nothing_yet("There is no table to plan for yet.", "Bring in a table", "tables")
         return
     if not shared.store().attested(table.id):
-        st.info(
-            "First confirm on the Tables page that this table's bounds and category names may be "
-            "public. ε does not protect them.",
-            icon=":material/fact_check:",
-        )
-        declared_domains.dangers(table)
-        if st.button("Look at the table", type="primary", icon=":material/arrow_back:"):
-            routes.go("tables", table=table.id)
+        _not_declared(table)
         return
     left, right = st.columns([3, 2], gap="large")
     with left:
-        model = model_choice.choose()
+        model = model_choice.choose(foretold.advised(table, budget_choice.USUAL).model)
+        why = st.container()
         epsilon = budget_choice.epsilon(table)
+        why.caption(f":material/recommend: {foretold.advised(table, epsilon).sentence}")
         tagged = lmdp_settings.choose(table, model.card, epsilon)
         review = budget_choice.review_share(epsilon)
         score = budget_choice.score_share(table, epsilon)
@@ -90,6 +86,18 @@ def render() -> None:
         _start(table, plan, details, limit)
 
 
+def _not_declared(table: TableRecord) -> None:
+    """What comes before a plan: bounds and names that somebody declares public."""
+    st.info(
+        "First confirm on the Tables page that this table's bounds and category names may be "
+        "public. ε does not protect them.",
+        icon=":material/fact_check:",
+    )
+    declared_domains.dangers(table)
+    if st.button("Look at the table", type="primary", icon=":material/arrow_back:"):
+        routes.go("tables", table=table.id)
+
+
 def _newest() -> TableRecord | None:
     tables = visible.tables(shared.store())
     if not tables:
@@ -111,6 +119,7 @@ def _summary(table: TableRecord, card: Card, plan: Plan) -> None:
     who = f"{table.training_n:,} {table.records}{use}"
     st.caption(f"{plain(table.name)}: {who}, target {target}.")
     _numbers(plan)
+    foretold.show(table, card, plan)
     before = purchases.paid_before(shared.store(), table) if plan.budget.private else 0.0
     if before:
         total = before + plan.guarantee.epsilon
@@ -140,12 +149,6 @@ def _summary(table: TableRecord, card: Card, plan: Plan) -> None:
         )
     declared_domains.render(table)
     lmdp_settings.summary(plan)
-    seconds = runs.expected_seconds(shared.store(), table.id, plan)
-    st.markdown(
-        f":material/timer: {shared.duration(seconds)} on this machine, going by earlier runs."
-        if seconds is not None
-        else ":material/timer: No earlier run to judge by; the time left shows once it trains."
-    )
     _ledger(table)
 
 

@@ -16,6 +16,7 @@ from core.table.schema import SchemaError
 from pages.parts import glossary, shared
 
 EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 8.0, 10.0)
+USUAL = 1.0  # ε that is proposed
 REVIEW_SHARES = (0.0, 0.02, 0.05, 0.1, 0.2)
 MEANING = (
     (0.5, "Very strong: what a single person contributed is all but invisible."),
@@ -43,7 +44,7 @@ def epsilon(table: TableRecord) -> float:
     chosen = st.select_slider(
         "ε: how much anyone may learn about one person (lower is more private)",
         EPSILONS,
-        value=1.0,
+        value=USUAL,
         help=glossary.entry("ε"),
     )
     words = next(text for limit, text in MEANING if chosen <= limit)

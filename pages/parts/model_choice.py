@@ -10,7 +10,7 @@ import streamlit as st
 from core.models.card import Card, Setting
 from core.models.registry import cards
 
-FIRST = "pearl"  # the model to try first
+FIRST = "scan_focus"  # the model to try first, unless another is advised
 Value = float | int | bool | str
 
 
@@ -29,19 +29,23 @@ class ModelChoice:
     more: tuple[Setting, ...] = ()
 
 
-def choose() -> ModelChoice:
-    """The model cards, one chosen; a model that can be boosted has a switch for it."""
+def choose(first: str = FIRST) -> ModelChoice:
+    """The model cards, one chosen; a model that can be boosted has a switch for it.
+
+    Args:
+      first: id of the model that stands first and is chosen when nothing is.
+    """
     st.subheader("Model", anchor=False)
-    known = {card.id: card for card in sorted(cards(), key=lambda card: card.id != FIRST)}
+    known = {card.id: card for card in sorted(cards(), key=lambda card: card.id != first)}
     picked = st.pills(
         "Model",
         list(known),
-        default=FIRST,
+        default=first,
         format_func=lambda key: known[key].name,
         label_visibility="collapsed",
         key="model",
     )
-    card = known[picked or FIRST]
+    card = known[picked or first]
     booster = next((other for other in known.values() if card.id in other.boosts), None)
     with st.container(border=True):
         st.markdown(f"**{card.name}** — {card.summary}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import pytest
@@ -12,7 +13,7 @@ from core.runs.storage.events import State
 from core.services import planning, tables
 from core.table.sample import sample_table
 from core.table.schema import DomainSource
-from pages.parts import budget_choice, guard
+from pages.parts import budget_choice, foretold, guard, shared
 from tests.pages.screen import button, buttons, press, whole, words
 
 
@@ -30,7 +31,7 @@ def test_every_phase_is_shown_with_its_noise(table, show):
         assert phase.title in said and f"{phase.noise_multiplier:.2f}" in said
     assert f"replace-one the same run has ε = {plan.guarantee.epsilon_replace:.2f}" in said
     assert len(at.get("plotly_chart")) == 2  # the budget, the stages
-    assert "No earlier run to judge by" in said and "in the ledger: 0" in said
+    assert "going by runs on generated tables" in said and "in the ledger: 0" in said
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 10.0])
@@ -200,3 +201,34 @@ def test_what_is_declared_stands_on_the_plan_with_its_origin(table, show):
     text = words(show("plan", table=table.id))
     assert "age: integer from 0 to 100 in steps of 1, never missing" in text
     assert "as proposed from the rows" in text
+
+
+def test_what_is_foretold_needs_no_row_of_the_table(table, show):
+    table.path.unlink()
+    at = whole(show("plan", table=table.id))
+    said = words(at)
+    assert "Expected distances" in said and "not on your rows" in said and "is advised" in said
+    at = whole(at.pills[0].set_value("ppem").run())
+    assert "There is no forecast for" in words(at) and "Expected distances" not in words(at)
+    assert "No earlier run to judge by" in words(at)
+
+
+@pytest.mark.parametrize(("n", "epsilon", "drowns"), [(5_000, 0.1, True), (30_000, 1.0, False)])
+def test_noise_that_drowns_a_table_is_said(table, show, monkeypatch, n, epsilon, drowns):
+    longer = dataclasses.replace(table, n=n)
+    monkeypatch.setattr(shared, "chosen_table", lambda: longer)
+    at = whole(show("plan", table=table.id).select_slider[0].set_value(epsilon).run())
+    assert ("noise drowns this table" in words(at)) is drowns
+
+
+def test_without_privacy_nothing_is_foretold_but_time(table, show):
+    at = whole(show("plan", table=table.id).toggle[0].set_value(True).run())
+    assert "Expected distances" not in words(at) and "on this machine" in words(at)
+
+
+def test_the_advised_model_is_chosen_until_another_is_taken(table, show):
+    at = whole(show("plan", table=table.id))
+    advice = foretold.advised(table, budget_choice.USUAL)
+    assert at.pills[0].value == advice.model and advice.sentence in words(at)
+    at = whole(at.pills[0].set_value("p3gm").run())
+    assert at.pills[0].value == "p3gm" and advice.sentence in words(at)

@@ -1,0 +1,247 @@
+"""What Plan foretells: how near a run may come and how long it takes; which model to take.
+
+All of it comes from `forecast.json`, which `benchmarks/forecast.py` measured on generated tables.
+No row of anybody's table is read: what is asked is how many rows and columns there are, and ε.
+
+Between what was measured, figures are interpolated along the logarithms of ε and of the number of
+records. Noise on a share goes with 1/(n·ε), so a table of more or fewer records than measured is
+looked up at the nearest number, with ε that much larger or smaller.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from core.models.registry import cards, synthesizer
+from core.privacy.plan import Plan
+from core.table.schema import Schema
+
+__all__ = [
+    "Advice",
+    "Forecast",
+    "Range",
+    "advise",
+    "drowned",
+    "effective_epsilon",
+    "expect",
+    "expected_seconds",
+    "modelled_columns",
+]
+
+FILE = Path(__file__).with_name("forecast.json")
+NEAREST = 3  # tables, by how many columns they have
+DROWNED = 0.10  # distance of single columns: one row in ten lies elsewhere
+CLEARLY = 0.03  # two models differ when their losses do by more than this
+USUAL = "scan_focus"  # unless another was clearly nearer: it alone sees what pairs do not show
+
+
+@dataclass(frozen=True)
+class Range:
+    """What was measured: the mean over tables, and the tables' lowest and highest."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What runs like this came to on generated tables.
+
+    Attributes:
+      tvd_1way, tvd_2way: mean distance of single columns, and of pairs, in [0, 1]; lower is closer.
+      learnt: what learning the target from synthetic rows reaches, of what real rows reach, both
+        counted from guessing, in [0, 1]; higher is closer.
+      columns: of the tables it comes from, fewest and most.
+      tables: how many there are.
+      beyond: whether the table is much wider than any of them, so that this is a guess.
+    """
+
+    tvd_1way: Range
+    tvd_2way: Range
+    learnt: Range
+    columns: tuple[int, int]
+    tables: int
+    beyond: bool
+
+    def auroc(self, ceiling: float) -> tuple[float, float]:
+        """Lowest and highest AUROC where learning from real rows would reach `ceiling`."""
+        low, high = (0.5 + part * (ceiling - 0.5) for part in (self.learnt.low, self.learnt.high))
+        return low, high
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A model and why.
+
+    Attributes:
+      model: registry id.
+      sentence: with the evidence.
+    """
+
+    model: str
+    sentence: str
+
+
+def modelled_columns(schema: Schema) -> int:
+    """How many columns are learned of a table; public."""
+    return sum(column.modelled for column in schema.columns)
+
+
+def effective_epsilon(plan: Plan) -> float:
+    """What is left of ε for the model itself, as if one record were one person and one attempt."""
+    own = plan.phases[: len(plan.phases) - plan.added]
+    share = min(1.0, math.fsum(phase.share for phase in own))
+    return plan.budget.epsilon * share / (plan.rows_of_one * plan.attempts)
+
+
+def expect(model: str, *, n: int, columns: int, epsilon: float) -> Forecast | None:
+    """What runs of a model came to on generated tables like this one; None where none was measured.
+
+    Args:
+      model: registry id.
+      n: records that are trained on, ≥ 1.
+      columns: that models see, ≥ 1.
+      epsilon: of the model itself, see `effective_epsilon`; > 0, inf counts as the most measured.
+    """
+    curves = _curves().get(model, {})
+    near = sorted(curves, key=lambda name: abs(math.log(_width(curves[name]) / columns)))[:NEAREST]
+    if not near:
+        return None
+    widths = [_width(curves[name]) for name in near]
+    ranges = {}
+    for figure in ("tvd_1way", "tvd_2way", "learnt"):
+        values = [_read(curves[name], figure, n, epsilon) for name in near]
+        ranges[figure] = Range(float(np.mean(values)), min(values), max(values))
+    return Forecast(
+        **ranges,
+        columns=(min(widths), max(widths)),
+        tables=len(near),
+        beyond=columns > 2 * max(_width(rows) for rows in curves.values()),
+    )
+
+
+def drowned(*, n: int, columns: int, epsilon: float) -> bool:
+    """Whether noise decides what comes out: no measured model kept even single columns.
+
+    Args:
+      n, columns, epsilon: see `expect`.
+    """
+    asked = [expect(model, n=n, columns=columns, epsilon=epsilon) for model in _curves()]
+    return all(one is not None and one.tvd_1way.mean > DROWNED for one in asked)
+
+
+def expected_seconds(plan: Plan, *, columns: int, speed: float) -> float | None:
+    """Seconds of a fit on one idle core of this machine; None where the model was not timed.
+
+    Args:
+      plan: says which model, how many records and steps.
+      columns: that models see.
+      speed: `core.services.machine_speed.machine_seconds` of this machine.
+    """
+    facts = _facts()
+    timed = [row for row in facts.get("pace", ()) if row["model"] == plan.model]
+    if not timed:
+        return None
+    widths = {row["columns"] for row in timed}
+    width = min(widths, key=lambda known: abs(math.log(known / columns)))
+    rows = sorted((r for r in timed if r["columns"] == width), key=lambda r: float(r["n"]))
+    row = min(rows, key=lambda r: abs(math.log(r["n"] / plan.n)))
+    seconds = float(row["fixed"]) * plan.n / row["n"]
+    for setting, each in row["per_step"].items():
+        seconds += float(each) * float(plan.settings.get(setting, 0))
+    wider = max(1.0, columns / max(widths))  # beyond what was timed: at least so much more
+    return float(seconds * wider * speed / float(facts["matrix_seconds"]))
+
+
+def advise(
+    *, n: int, columns: int, epsilon: float, target: bool, tagged: int = 0, rows_of_one: int = 1
+) -> Advice:
+    """The model that came nearest on generated tables like this one, and why.
+
+    Args:
+      n: records that are trained on, ≥ 1.
+      columns: that models see.
+      epsilon: of the budget; inf counts as the most measured.
+      target: whether there is a column to predict.
+      tagged: columns whose distribution is to be hidden.
+      rows_of_one: rows that a person may have each for itself; noise is as much wider.
+    """
+    own = epsilon / rows_of_one
+    asked = {model: expect(model, n=n, columns=columns, epsilon=own) for model in _curves()}
+    known = {model: one for model, one in asked.items() if one is not None}
+    losses = {model: _loss(one, target) for model, one in known.items()}
+    best = min(losses, key=lambda model: losses[model])
+    chosen = USUAL if losses.get(USUAL, math.inf) <= losses[best] + CLEARLY else best
+    second = min((m for m in losses if m != chosen), key=lambda model: losses[model])
+    one = known[chosen]
+    width = " to ".join(map(str, dict.fromkeys(one.columns)))
+    sentence = (
+        f"**{_name(chosen)}** is advised: on {one.tables} generated tables of {width} columns, at "
+        f"as many rows and this ε, its {_figures(one, target)} (0 is the same), against "
+        f"{_figures(known[second], target)} with {_name(second)}."
+    )
+    if one.beyond:
+        sentence += f" With {columns} columns your table is wider than those: take it as a guess."
+    if tagged:
+        bending = " or ".join(card.name for card in cards() if card.protects)
+        sentence += f" Tagged columns are shifted whatever the model; without a shift, {bending}."
+    return Advice(chosen, sentence)
+
+
+def _loss(one: Forecast, target: bool) -> float:
+    """What is lost: the distance of pairs and, where there is a target, what is not learnt."""
+    return one.tvd_2way.mean + (1.0 - one.learnt.mean if target else 0.0)
+
+
+def _figures(one: Forecast, target: bool) -> str:
+    """What was measured, in words."""
+    learnt = f" and {one.learnt.mean:.0%} of the target was learnt" if target else ""
+    return f"pairs of columns came out {one.tvd_2way.mean:.2f} away{learnt}"
+
+
+def _name(model: str) -> str:
+    return synthesizer(model).card.name
+
+
+@cache
+def _facts() -> Mapping[str, Any]:
+    facts: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+    return facts
+
+
+@cache
+def _curves() -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """Curves by model and table, by rising n."""
+    by_model: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for row in sorted(_facts()["curves"], key=lambda row: float(row["n"])):
+        by_model.setdefault(row["model"], {}).setdefault(row["table"], []).append(row)
+    return by_model
+
+
+def _width(rows: Sequence[Mapping[str, Any]]) -> int:
+    return int(rows[0]["columns"])
+
+
+def _read(rows: Sequence[Mapping[str, Any]], figure: str, n: int, epsilon: float) -> float:
+    """A figure of one table at n and ε, between the points that were measured.
+
+    Args:
+      rows: of the table, by rising n.
+      figure: which.
+      n: records.
+      epsilon: of the model itself.
+    """
+    sizes = [float(row["n"]) for row in rows]
+    size = min(max(float(n), sizes[0]), sizes[-1])
+    epsilon *= n / size  # noise on a share goes with 1/(n·ε)
+    at = [float(np.interp(math.log(epsilon), np.log(row["epsilon"]), row[figure])) for row in rows]
+    return float(np.interp(math.log(size), np.log(sizes), at))

@@ -1,0 +1,124 @@
+"""What Plan foretells: never worse with more ε, loud where noise drowns, and from no row."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.generated_tables import TUNING
+from core.models.registry import cards
+from core.services import forecast, machine_speed, planning
+from core.table.infer import infer_schema
+from core.table.sample import sample_table
+
+FACTS = json.loads(forecast.FILE.read_text(encoding="utf-8"))
+MODELS = sorted({row["model"] for row in FACTS["curves"]})
+EPSILONS = np.geomspace(0.02, 50.0, 40)
+
+
+def plan(**asked):
+    request = planning.PlanRequest(**({"model": "pearl", "epsilon": 1.0} | asked))
+    return planning.make_plan(infer_schema(sample_table()), 2_000, request)
+
+
+def test_it_was_measured_on_tables_to_choose_on_alone():
+    assert {fit["table"] for fit in FACTS["fits"]} <= set(TUNING)
+    assert set(MODELS) == {"scan_focus", "pearl", "p3gm"} and FACTS["versions"]["torch"]
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("n", [50, 1_000, 7_000, 20_000, 3_000_000])
+@pytest.mark.parametrize("columns", [2, 12, 500])
+def test_more_epsilon_never_promises_less(model, n, columns):
+    every = [forecast.expect(model, n=n, columns=columns, epsilon=e) for e in EPSILONS]
+    for figure, sign in (("tvd_1way", -1), ("tvd_2way", -1), ("learnt", 1)):
+        for part in ("mean", "low", "high"):
+            values = [getattr(getattr(one, figure), part) for one in every]
+            assert all(
+                sign * b >= sign * a - 1e-12 for a, b in zip(values[:-1], values[1:], strict=True)
+            )
+            assert 0.0 <= min(values) and max(values) <= 1.0
+
+
+def test_beyond_the_most_that_was_measured_more_records_never_promise_less():
+    sizes = [20_000, 50_000, 1_000_000]
+    every = [forecast.expect("pearl", n=n, columns=12, epsilon=0.2).tvd_2way.mean for n in sizes]
+    assert every == sorted(every, reverse=True) and every[0] > every[-1]
+
+
+def test_what_was_measured_comes_back_between_the_lowest_and_highest_table():
+    one = forecast.expect("pearl", n=5_000, columns=12, epsilon=1.0)
+    own = [
+        fit["tvd_2way"]
+        for fit in FACTS["fits"]
+        if (fit["model"], fit["n"], fit["epsilon"]) == ("pearl", 5_000, 1.0)
+    ]
+    assert min(own) - 0.02 <= one.tvd_2way.low <= one.tvd_2way.mean <= one.tvd_2way.high
+    assert one.tvd_2way.high <= max(own) + 0.02
+
+
+@pytest.mark.parametrize("columns", [8, 15, 40])
+def test_noise_that_drowns_the_table_is_told_from_noise_that_does_not(columns):
+    assert forecast.drowned(n=5_000, columns=columns, epsilon=0.1)
+    assert not forecast.drowned(n=30_000, columns=columns, epsilon=1.0)
+
+
+def test_models_that_were_not_measured_are_not_guessed():
+    for card in cards():
+        one = forecast.expect(card.id, n=5_000, columns=9, epsilon=1.0)
+        assert (one is not None) == (card.id in MODELS)
+    assert forecast.expected_seconds(plan(model="ppem"), columns=9, speed=1.0) is None
+
+
+def test_auroc_is_between_guessing_and_what_real_rows_reach():
+    low, high = forecast.expect("p3gm", n=1_000, columns=12, epsilon=0.1).auroc(0.9)
+    assert 0.5 <= low <= high < 0.9
+
+
+def test_other_payments_and_people_of_many_rows_leave_less():
+    whole = forecast.effective_epsilon(plan())
+    assert whole == pytest.approx(1.0)
+    assert forecast.effective_epsilon(plan(review=0.2)) == pytest.approx(0.8, rel=0.02)
+    assert forecast.effective_epsilon(plan().model_copy(update={"attempts": 2})) == whole / 2
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, math.inf])
+def test_what_is_advised_was_not_clearly_worse_than_any_other(epsilon):
+    for n, columns in ((1_000, 9), (5_000, 17), (50_000, 12), (20_000, 900)):
+        asked = {"n": n, "columns": columns, "epsilon": epsilon}
+        advice = forecast.advise(**asked, target=False)
+        mine = forecast.expect(advice.model, **asked).tvd_2way.mean
+        best = min(forecast.expect(model, **asked).tvd_2way.mean for model in MODELS)
+        assert mine <= best + forecast.CLEARLY
+        assert f"{mine:.2f} away" in advice.sentence and "target" not in advice.sentence
+        assert ("as a guess" in advice.sentence) == (columns == 900)
+
+
+def test_a_person_of_many_rows_needs_a_table_that_is_as_much_longer():
+    one = forecast.advise(n=5_000, columns=12, epsilon=3.0, target=True, rows_of_one=10)
+    assert one == forecast.advise(n=5_000, columns=12, epsilon=0.3, target=True)
+
+
+def test_seconds_follow_steps_and_the_machine():
+    few, many = (
+        forecast.expected_seconds(plan(settings={"steps": steps}), columns=9, speed=1.0)
+        for steps in (100, 1_000)
+    )
+    each = next(r for r in FACTS["pace"] if r["model"] == "pearl")["per_step"]["steps"]
+    assert many > few
+    twice = forecast.expected_seconds(plan(settings={"steps": 100}), columns=9, speed=2.0)
+    assert twice == pytest.approx(2 * few) and each > 0.0
+
+
+def test_a_machine_is_timed_once_and_another_one_anew(tmp_path: Path, monkeypatch):
+    times = iter([0.5, 0.25, 0.125])
+    monkeypatch.setattr(machine_speed, "matrix_seconds", lambda: next(times))
+    assert [machine_speed.machine_seconds(tmp_path) for _ in range(2)] == [0.5, 0.5]
+    monkeypatch.setattr(machine_speed.platform, "node", lambda: "another")
+    assert machine_speed.machine_seconds(tmp_path) == 0.25
+    (tmp_path / machine_speed.FILE).write_text("[1")
+    assert machine_speed.machine_seconds(tmp_path) == 0.125
