@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -32,7 +33,7 @@ class Query:
     groups: tuple[Tensor, ...]
     weight: float
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """Groups of each column."""
         return tuple(int(groups.max()) + 1 for groups in self.groups)
