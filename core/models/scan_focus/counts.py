@@ -134,7 +134,7 @@ def numbers(block: Block, rows: Codes) -> np.ndarray[tuple[int], np.dtype[np.flo
     for i, spike in enumerate(block.column.spikes):
         value[state == i + 1] = spike
     if block.missing_state is not None:
-        value[state == block.missing_state] = np.nan
+        value[state >= block.missing_state] = np.nan
     return value
 
 
