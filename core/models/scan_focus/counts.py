@@ -16,7 +16,7 @@ from core.models.scan_focus.design import SumCandidate
 from core.models.scan_focus.scales import ColumnScale
 from core.table.codec import Block, Codes
 
-__all__ = ["Query", "SetCounts", "SumCounts"]
+__all__ = ["Query", "SetCounts", "SumCounts", "numbers", "uniform_query"]
 
 
 @dataclass(frozen=True)
@@ -141,5 +141,11 @@ def numbers(block: Block, rows: Codes) -> np.ndarray[tuple[int], np.dtype[np.flo
 def uniform_query(
     scales: Sequence[ColumnScale], columns: tuple[int, ...], weight: float = 1.0
 ) -> Query:
-    """A query whose groups are the cells themselves."""
+    """A query whose groups are the cells themselves.
+
+    Args:
+      scales: of all columns.
+      columns: block indices, in the order of the axes.
+      weight: of the counts, > 0.
+    """
     return Query(columns, tuple(torch.arange(scales[c].size) for c in columns), weight)
