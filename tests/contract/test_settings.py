@@ -31,7 +31,7 @@ def test_the_smallest_settings_that_a_plan_accepts_can_run(model, tmp_path):
     settings = QUICK[model] | smallest(model)
     if model in ("dp_gan", "dp_auto_gan", "p3gm"):  # PPEM's batches of one stand for theirs:
         settings["batch"] = QUICK[model]["batch"]  # noise for such rare records takes long to find
-    if model == "pearl":
+    if model in ("pearl", "scan_focus"):
         settings["steps"] = LEAST_STEPS  # 0 is automatic: not the least
     plan = plan_fit(synthesizer(model), domain(), N, Budget(epsilon=1.0, delta=1e-4), settings)
     fitted = fit(door(plan), plan, tmp_path)

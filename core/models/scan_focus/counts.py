@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -15,7 +16,7 @@ from core.models.scan_focus.design import SumCandidate
 from core.models.scan_focus.scales import ColumnScale
 from core.table.codec import Block, Codes
 
-__all__ = ["Query", "SetCounts", "SumCounts"]
+__all__ = ["Query", "SetCounts", "SumCounts", "numbers", "uniform_query"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Query:
     groups: tuple[Tensor, ...]
     weight: float
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """Groups of each column."""
         return tuple(int(groups.max()) + 1 for groups in self.groups)
@@ -133,12 +134,18 @@ def numbers(block: Block, rows: Codes) -> np.ndarray[tuple[int], np.dtype[np.flo
     for i, spike in enumerate(block.column.spikes):
         value[state == i + 1] = spike
     if block.missing_state is not None:
-        value[state == block.missing_state] = np.nan
+        value[state >= block.missing_state] = np.nan
     return value
 
 
 def uniform_query(
     scales: Sequence[ColumnScale], columns: tuple[int, ...], weight: float = 1.0
 ) -> Query:
-    """A query whose groups are the cells themselves."""
+    """A query whose groups are the cells themselves.
+
+    Args:
+      scales: of all columns.
+      columns: block indices, in the order of the axes.
+      weight: of the counts, > 0.
+    """
     return Query(columns, tuple(torch.arange(scales[c].size) for c in columns), weight)

@@ -64,7 +64,14 @@ def fitted_mixture(
 def fitted_of(
     codec: Codec, settings: dict[str, Any], weights: dict[str, Tensor], constants: dict[str, Any]
 ) -> FittedGenerator:
-    """The model of what is stored."""
+    """The model of what is stored.
+
+    Args:
+      codec: of the domain.
+      settings: of the model, JSON values.
+      weights: all tensors that drawing reads, by name; see `fitted_mixture`.
+      constants: further JSON values of it.
+    """
     return FittedGenerator(
         codec,
         model=ScanFocus.card.id,

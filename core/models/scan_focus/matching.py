@@ -21,8 +21,8 @@ from core.models.scan_focus.scan import Scanned
 __all__ = ["MixtureMatcher", "PairTarget", "SetTarget", "Targets"]
 
 LEAST_NOISE = 3.0  # records: where there is less noise, or none, no count is chased further
-PAIRS_A_STEP = 20_000  # scanned pairs compared in one step
-CELLS_A_STEP = 400_000  # counted cells of pairs compared in one step
+PAIRS_A_STEP = 2_000  # scanned pairs compared in one step
+CELLS_A_STEP = 200_000  # counted cells of pairs compared in one step
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ class Targets:
 class _Block:
     """All counted pairs that share their first column, side by side."""
 
-    first: slice
-    cells: Tensor  # int64, places of the partners' cells
+    first: int
+    partners: tuple[int, ...]
     shares: Tensor  # float32 [classes, cells of the first, partners' cells]
     precision: Tensor  # float32 [partners' cells]
 
@@ -124,8 +124,6 @@ class MixtureMatcher:
         self.mixture = mixture.to(device)
         self.done = 0
         self._device, self._design, self._targets = device, design, targets
-        ends = torch.tensor([0, *mixture.sizes]).cumsum(0).tolist()
-        self._slices = [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
         self._columns = targets.columns.to(device)
         self._columns_precision = self._precision(targets.columns_noise).to(device)
         self._blocks = self._blocks_of(targets.pairs)
@@ -201,30 +199,31 @@ class MixtureMatcher:
             by_first.setdefault(pair.columns[0], []).append(pair)
         blocks = []
         for first, partners in by_first.items():
-            slices = [self._slices[pair.columns[1]] for pair in partners]
-            cells = torch.cat([torch.arange(s.start, s.stop) for s in slices])
             noise = torch.cat([torch.full((p.shares.shape[2],), p.noise) for p in partners])
             shares = torch.cat([p.shares for p in partners], dim=2)
-            parts = (cells, shares.float(), self._precision(noise))
-            blocks.append(_Block(self._slices[first], *(part.to(self._device) for part in parts)))
+            parts = (shares.float().to(self._device), self._precision(noise).to(self._device))
+            blocks.append(_Block(first, tuple(pair.columns[1] for pair in partners), *parts))
         return blocks
 
-    def _within(self, weights: Tensor, shares: Tensor) -> Tensor:
+    def _within(self, weights: Tensor, shares: list[Tensor]) -> Tensor:
         """Each component's weight in each class."""
         if self._design.condition is None:
             return weights[:, None]
-        return weights[:, None] * shares[:, self._slices[self._design.condition]]
+        return weights[:, None] * shares[self._design.condition]
 
-    def _column_loss(self, weights: Tensor, shares: Tensor) -> Tensor:
-        gap = (weights @ shares - self._columns).square() * self._columns_precision
+    def _column_loss(self, weights: Tensor, shares: list[Tensor]) -> Tensor:
+        gap = (
+            weights @ torch.cat(shares, dim=1) - self._columns
+        ).square() * self._columns_precision
         self._gaps.columns = gap.detach().mean()
         return gap.sum()
 
-    def _pair_loss(self, within: Tensor, shares: Tensor) -> Tensor:
-        total, count = shares.new_zeros(()), 0
+    def _pair_loss(self, within: Tensor, shares: list[Tensor]) -> Tensor:
+        total, count = within.new_zeros(()), 0
         chosen, factor = self._blocks_now()
         for block in chosen:
-            first, partners = shares[:, block.first], shares[:, block.cells]
+            first = shares[block.first]
+            partners = torch.cat([shares[column] for column in block.partners], dim=1)
             for y in range(self._design.classes):
                 joint = (first * within[:, y : y + 1]).t() @ partners
                 total = total + ((joint - block.shares[y]).square() * block.precision).sum()
@@ -241,14 +240,14 @@ class MixtureMatcher:
         order = torch.randperm(len(self._blocks), generator=self._random)[:count].tolist()
         return [self._blocks[i] for i in order], len(self._blocks) / count
 
-    def _scan_loss(self, within: Tensor, shares: Tensor) -> Tensor:
+    def _scan_loss(self, within: Tensor, shares: list[Tensor]) -> Tensor:
         """Singles and pairs by one sign pattern a step."""
         scanned = self._targets.scanned
         if scanned is None or len(self._scanned) < 2:
-            return shares.new_zeros(())
+            return within.new_zeros(())
         g = self.done % self._design.signs
         precision = float(self._precision(torch.tensor(scanned.noise)))
-        total = shares.new_zeros(())
+        total = within.new_zeros(())
         for members, sums in zip(self._members[:2], self._scanned, strict=True):
             share, goal = 1.0, sums[:, g]
             if len(members) > PAIRS_A_STEP:
@@ -259,27 +258,22 @@ class MixtureMatcher:
             total = total + gap.square().sum() / share
         return total * (precision * self._design.signs)
 
-    def _products(self, shares: Tensor, members: Tensor, g: int) -> Tensor:
+    def _products(self, shares: list[Tensor], members: Tensor, g: int) -> Tensor:
         """Mean sign products of each component over sets: [components, sets]."""
         means = torch.stack(
-            [
-                shares[:, place] @ signs[:, g]
-                for place, signs in zip(self._slices, self._signs, strict=True)
-            ],
-            dim=1,
+            [share @ signs[:, g] for share, signs in zip(shares, self._signs, strict=True)], dim=1
         )
         products = means[:, members[:, 0]]
         for place in range(1, members.shape[1]):
             products = products * means[:, members[:, place]]
         return products
 
-    def _set_loss(self, within: Tensor, shares: Tensor) -> Tensor:
-        total, count = shares.new_zeros(()), 0
+    def _set_loss(self, within: Tensor, shares: list[Tensor]) -> Tensor:
+        total, count = within.new_zeros(()), 0
         for target in self._targets.sets:
             sides = [within, torch.ones_like(within[:, :1])]
             for i, (column, groups) in enumerate(zip(target.columns, target.groups, strict=True)):
-                fold = torch.nn.functional.one_hot(groups).to(shares)
-                part = shares[:, self._slices[column]] @ fold.to(shares.device)
+                part = shares[column] @ torch.nn.functional.one_hot(groups).to(within)
                 side = 2 * i // len(target.columns)
                 sides[side] = (sides[side][:, :, None] * part[:, None, :]).flatten(1)
             joint = sides[0].t() @ sides[1]

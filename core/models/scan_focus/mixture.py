@@ -65,12 +65,12 @@ class LatentMixture(nn.Module):
         ):  # fmt: skip
             self.register_buffer(name, value, persistent=False)
 
-    def forward(self) -> tuple[Tensor, Tensor]:
-        """Float32 [components], summing to one, and [components, cells], to one a column."""
+    def forward(self) -> tuple[Tensor, list[Tensor]]:
+        """Float32 [components], summing to one; a column, [components, cells], to one a row."""
         far = self.scale[self.get_buffer("column")] * self.get_buffer("starts")
         logits = self.layers(self.get_buffer("latents")) + self.get_buffer("base") + far
         shares = [torch.softmax(part, dim=1) for part in torch.split(logits, self.sizes, dim=1)]
-        return torch.softmax(self.weights, dim=0), torch.cat(shares, dim=1)
+        return torch.softmax(self.weights, dim=0), shares
 
 
 def anchors(

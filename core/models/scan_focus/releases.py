@@ -103,7 +103,7 @@ class Releases:
             pairs=denoised(pairs, self.scales, self.shares),
         )
 
-    def focused(self, targets: Targets, draft: MixtureMatcher) -> Targets:
+    def focused(self, targets: Targets, draft: MixtureMatcher | None) -> Targets:
         """The targets with what is counted last: sets the draft contradicts, or pairs once more."""
         state = self.checkpoint.state
         if "focus_sets" not in state:
@@ -280,9 +280,9 @@ class Releases:
             for pair, query, count, one in zip(chosen, queries, counts, noise, strict=True)
         )
 
-    def _contradicted(self, draft: MixtureMatcher) -> list[tuple[int, ...]]:
+    def _contradicted(self, draft: MixtureMatcher | None) -> list[tuple[int, ...]]:
         """The larger sets whose scan the draft explains least, where that is beyond noise."""
-        if self.scanned is None:
+        if self.scanned is None or draft is None:
             return []
         scores: list[tuple[tuple[int, ...], float]] = []
         for size in range(3, len(self.design.sets) + 1):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from core.models.card import tunable
 
@@ -15,7 +15,7 @@ class ScanFocusSettings(BaseModel):
     """Public settings; none depends on data.
 
     Attributes:
-      steps: of the last training, which cost time and never privacy.
+      steps: of the last training, which cost time and never privacy; 0 follows from the width.
       draft_steps: of the training in between, whose errors say what is counted last.
       components: of the mixture.
       most_together: columns, besides the target, that are looked at together at most.
@@ -26,11 +26,11 @@ class ScanFocusSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     steps: int = tunable(
-        1200,
+        0,
         "Training steps",
-        "They cost time, never privacy.",
-        form=(LEAST_STEPS, 20_000),
-        ge=LEAST_STEPS,
+        "0: as many as the table's width allows in minutes. They cost time, never privacy.",
+        form=(0, 20_000),
+        ge=0,
         le=200_000,
     )
     draft_steps: int = Field(default=200, ge=LEAST_STEPS, le=200_000)
@@ -57,3 +57,10 @@ class ScanFocusSettings(BaseModel):
     rate: float = tunable(
         2e-2, "Learning rate", "Peak rate of Adam.", form=(1e-4, 0.2), gt=0.0, le=1.0
     )
+
+    @field_validator("steps")
+    @classmethod
+    def _enough(cls, steps: int) -> int:
+        if 0 < steps < LEAST_STEPS:
+            raise ValueError(f"must be 0 (automatic) or at least {LEAST_STEPS}")
+        return steps

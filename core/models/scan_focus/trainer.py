@@ -51,12 +51,12 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
 
     def fitted(matcher: MixtureMatcher, targets: Targets) -> FittedGenerator:
         with torch.no_grad():
-            mixture = matcher.mixture()
+            weights, shares = matcher.mixture()
         follows = determined(targets.counted, known.scales, design.condition)
         return fitted_mixture(
             codec,
             settings.model_dump(),
-            mixture,
+            (weights, torch.cat(shares, dim=1)),
             known.scales,
             follows=follows,
             sums=known.sums,

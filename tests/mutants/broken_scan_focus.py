@@ -1,0 +1,62 @@
+"""The mechanisms of scan and focus broken in the ways such code breaks; tests only."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from core.models.scan_focus.counts import SetCounts, SumCounts
+from core.models.scan_focus.scales import FineHistograms
+from core.models.scan_focus.scan import Scan
+from core.table.codec import Codes
+
+
+class ForgetsCoarseCells(FineHistograms):
+    """Counts the coarse cells too and states the sensitivity of the fine ones."""
+
+    @property
+    def sensitivity(self) -> float:
+        return math.sqrt(len(self.grids))
+
+
+class CountsSetsOnce(Scan):
+    """Takes all sign patterns of a set for one number."""
+
+    @property
+    def sensitivity(self) -> float:
+        return math.sqrt(self.design.scanned)
+
+
+class SignsOfAbsentRecords(Scan):
+    """Blanks the codes of absent records, whose signs are then counted all the same."""
+
+    def statistic(self, rows: Codes, mask: Tensor) -> Tensor:
+        keep, there = mask.bool()[:, None], rows.to("cpu")
+        blank = Codes(there.states * keep, there.values * keep)
+        return super().statistic(blank, torch.ones_like(mask))
+
+
+class CentredSigns(Scan):
+    """Subtracts what the other records show, so that each moves everybody's share."""
+
+    def statistic(self, rows: Codes, mask: Tensor) -> Tensor:
+        total = super().statistic(rows, mask)
+        return total - total.abs().sign() * mask.sum() / 2.0
+
+
+class ForgetsWeights(SetCounts):
+    """States the sensitivity of counts without weights."""
+
+    @property
+    def sensitivity(self) -> float:
+        return math.sqrt(len(self.queries)) * min(query.weight for query in self.queries)
+
+
+class BothOfEachSum(SumCounts):
+    """Counts a record that adds up among those that do not as well."""
+
+    def statistic(self, rows: Codes, mask: Tensor) -> Tensor:
+        counts = super().statistic(rows, mask)
+        return torch.stack([counts[:, 0], counts.sum(dim=1)], dim=1)
