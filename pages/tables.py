@@ -195,7 +195,10 @@ def _confirm(table: TableRecord) -> None:
         st.caption("The first rows, as they were read. Only you see them.")
         st.dataframe(pd.DataFrame(table.profile["preview"]), height=420)
     table_people.render(table)
-    domain_source.render(table, shared.way_on())
+    choice = st.container()
+    bar = shared.way_on()  # after the choice that it depends on, for Tab too
+    with choice:
+        domain_source.render(table, bar)
 
 
 def _pictures(table: TableRecord) -> None:

@@ -1,7 +1,9 @@
 """The little that the theme in config.toml cannot say: space, a name, two contrasts.
 
 In the dark theme Streamlit writes white on the light accent, 2.4 : 1; dark text on it has 7 : 1.
-Its ring around what the keyboard is on is half transparent, and absent around links.
+Its ring around what the keyboard is on is half transparent, and absent around links, tick boxes,
+choices and the page itself. What has the focus scrolls clear of the header and the main button's
+bar, which would hide it.
 """
 
 from __future__ import annotations
@@ -24,8 +26,11 @@ h3 {font-size: 1.3rem !important;}
  padding: 0.6rem 0; background: light-dark(#FFFFFF, #10181D);
  border-top: 1px solid light-dark(#D5DEE4, #31424C);}
 button[kind^="primary"]:not(:disabled) {color: light-dark(#FFFFFF, #10181D) !important;}
-:is(a, button, summary, [tabindex="0"]:not(main)):focus-visible
+:is(a, button, summary, [tabindex="0"], .dvn-scroller):focus-visible,
+label:has(:is([type="radio"], [type="checkbox"]):focus-visible)
  {outline: 3px solid light-dark(#0B6E8A, #7CC8DD) !important; outline-offset: 2px;}
+:is(main, .dvn-scroller):focus-visible {outline-offset: -3px;}
+main {scroll-padding: 4.5rem 0;}
 </style>"""
 
 

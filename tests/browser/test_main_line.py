@@ -15,6 +15,7 @@ from playwright.sync_api import Page, expect
 from core.runs.storage.events import State
 from core.services import runs
 from tests.browser.app import PATIENCE, in_sight, kill_workers, server, settled
+from tests.browser.keyboard import press, tab_to
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 ROWS = 300
@@ -44,9 +45,13 @@ def patients() -> pd.DataFrame:
 def upload(page: Page, url: str, file: Path) -> None:
     page.goto(url)
     assert in_sight(page.get_by_role("button", name="Try the sample table"))
-    page.locator('input[type="file"]').set_input_files(str(file))
+    press(page.get_by_role("link", name="Skip to main content"))
+    with page.expect_file_chooser() as chooser:
+        press(page.get_by_role("button", name="Upload"))
+    chooser.value.set_files(str(file))
     assert in_sight(page.get_by_role("button", name="Buy bounds and lists"))  # offered first
-    page.get_by_text("Declare them public").click()
+    press(page.get_by_role("radio", name="Buy them"), "ArrowDown")
+    expect(page.get_by_role("radio", name="Declare them public")).to_be_checked()
     page.get_by_text("I confirm that the bounds").wait_for()
 
 
@@ -63,21 +68,21 @@ def app(shared_app):
 
 
 def plan(page: Page, **settings: int) -> None:
-    page.get_by_text("I confirm that the bounds").click()
+    press(page.get_by_role("checkbox", name="I confirm that the bounds"), "Space")
     button = page.get_by_role("button", name="Plan a synthetic table")
     assert in_sight(button)
-    button.click()
+    press(button)
     page.get_by_text("Nothing private has been touched yet").wait_for()
     assert in_sight(page.get_by_role("button", name="Train — spends ε = 1"))
-    page.get_by_text("Advanced", exact=True).click()
+    press(page.locator("summary").filter(has=page.get_by_text("Advanced", exact=True)))
     for label, value in settings.items():
         box = page.get_by_role("spinbutton", name=label.replace("_", " "))
-        box.fill(str(value))
-        box.press("Enter")
+        press(box, "ControlOrMeta+a")
+        page.keyboard.type(f"{value}\n")
         settled(page)  # the plan with the edited setting has reached the page
     button = page.get_by_role("button", name="Train — spends ε = 1")
     expect(button).to_be_enabled()
-    button.click()
+    press(button)
     page.wait_for_url("**/training?run=*")
 
 
@@ -96,22 +101,22 @@ def test_from_an_uploaded_file_to_a_downloaded_one(app, page, tmp_path):
     page.get_by_text("The synthetic table is ready").wait_for()
     button = page.get_by_role("button", name="Review").first
     assert in_sight(button)
-    button.click()
+    press(button)
     page.get_by_text("Inside view: shows real data").wait_for(timeout=2 * PATIENCE)
     expect(page.locator(".js-plotly-plot").locator("visible=true").first).to_be_visible(
         timeout=PATIENCE
     )
     button = page.get_by_role("button", name="Download").first
     assert in_sight(button)
-    button.click()
+    press(button)
     page.get_by_text("These are the very rows that were reviewed").wait_for()
     with page.expect_download() as caught:
         button = page.get_by_role("button", name="Download patients-synthetic-epsilon-1.csv")
         assert in_sight(button)
-        button.click()
+        press(button)
     caught.value.save_as(tmp_path / "synthetic.csv")
     with page.expect_download() as proof:
-        page.get_by_role("button", name="Privacy certificate").click()
+        press(page.get_by_role("button", name="Privacy certificate"))
     proof.value.save_as(tmp_path / "certificate.json")
     synthetic = pd.read_csv(tmp_path / "synthetic.csv")
     assert list(synthetic.columns) == list(real.columns)
