@@ -211,6 +211,12 @@ def test_a_column_that_follows_from_another_is_seen_and_one_that_nearly_does_is_
     assert rules(0.0, 1e-3) == [(0, 1)]
     assert rules(0.1, 1e-3) == []  # real rows break it
     assert rules(0.0, 0.02) == []  # nobody can know
+    noise = 0.05 * np.random.default_rng(2).standard_normal(
+        (1, 6, 3)
+    )  # which has largest cells too
+    assert (
+        determined([PairTarget((0, 1), torch.tensor(noise + 1.0 / 18.0), 0.05)], scales, None) == ()
+    )
     assert determined([PairTarget((0, 1), torch.tensor(joint), 1e-3)], scales, 1) == ()
 
 

@@ -18,6 +18,7 @@ from core.models.scan_focus.scales import ColumnScale
 __all__ = ["Determined", "determined", "sums_kept"]
 
 BROKEN = 0.03  # share of records that may break a relation which rows are made to keep
+CLEAR = 3.0  # standard deviations of its noise that a cell stands above
 SURE = 0.05  # largest standard deviation, as a share of records, of sums that are believed
 FREE = 0.1  # share of records that the commonest value must leave, or it determines nothing
 
@@ -59,7 +60,10 @@ def determined(
             if result == taken or not scales[result].exact:
                 continue
             top = table.max(dim=1)
-            broken = 1.0 - float(top.values.sum())  # shares of n, which is public, sum to one
+            # What is clear of noise counts for the rule, all else against it: shares of n, which is
+            # public, sum to one. The largest of mere noise would speak for any rule.
+            clear = top.values[top.values > CLEAR * noise].sum()
+            broken = max(0.0, 1.0 - float(clear))
             spread = noise * len(table) ** 0.5
             free = 1.0 - float(table.sum(dim=0).max())
             if broken + spread < BROKEN and free > FREE:
