@@ -55,7 +55,8 @@ def interactions_figure(report: Dumped) -> Figure | None:
         data.append(_bars(larger) | {"xaxis": "x2", "yaxis": "y2"})
         labels = [short(" × ".join(one["columns"]), 48) for one in larger]
         title = "score of larger sets (log scale)"
-        layout["xaxis2"] = axis(title, type="log", anchor="y2", dtick=1)
+        top = math.ceil(math.log10(max(10.0, larger[0]["score"])))
+        layout["xaxis2"] = axis(title, type="log", anchor="y2", dtick=1, range=[0, top])
         layout["yaxis2"] = axis("", showgrid=False, autorange="reversed", anchor="x2")
         layout["yaxis2"] |= name_ticks(labels, 48)
         layout["yaxis2"]["domain"] = [0.0, max(0.1, split - 0.08) if names else 1.0]

@@ -185,9 +185,9 @@ def advise(
     one = known[chosen]
     width = " to ".join(map(str, dict.fromkeys(one.columns)))
     sentence = (
-        f"**{_name(chosen)}** is advised: on {one.tables} generated tables of {width} columns, at "
-        f"as many rows and this ε, its {_figures(one, target)} (0 is the same), against "
-        f"{_figures(known[second], target)} with {_name(second)}."
+        f"**{_name(chosen)}** is advised. On {one.tables} generated tables of {width} columns, at "
+        f"as many rows and this ε, with few training steps: {_figures(one, target)}; with "
+        f"{_name(second)} {_figures(known[second], target)}."
     )
     if one.beyond:
         sentence += f" With {columns} columns your table is wider than those: take it as a guess."
@@ -204,8 +204,8 @@ def _loss(one: Forecast, target: bool) -> float:
 
 def _figures(one: Forecast, target: bool) -> str:
     """What was measured, in words."""
-    learnt = f" and {one.learnt.mean:.0%} of the target was learnt" if target else ""
-    return f"pairs of columns came out {one.tvd_2way.mean:.2f} away{learnt}"
+    learnt = f", {one.learnt.mean:.0%} of the target learnt" if target else ""
+    return f"pairs of columns {one.tvd_2way.mean:.2f} away (0 is the same){learnt}"
 
 
 def _name(model: str) -> str:

@@ -59,7 +59,8 @@ def report(store: RunStore, run_id: str, view: View = "inside") -> dict[str, Any
     Beside what was measured, "stood_out" holds what the fit told of columns that go together.
     """
     made = _read_json(store, run_id, INSIDE_REPORT if view == "inside" else OUTSIDE_REPORT)
-    return None if made is None else made | {"stood_out": stood_out(store, run_id)}
+    told = stood_out(store, run_id)
+    return made | {"stood_out": told} if made is not None and told else made
 
 
 def stood_out(store: RunStore, run_id: str) -> list[dict[str, Any]]:

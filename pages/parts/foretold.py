@@ -18,13 +18,14 @@ SOURCE = "Measured on generated tables, with few training steps, not on your row
 
 def advised(table: TableRecord, epsilon: float) -> forecast.Advice:
     """Which model to take for this table; from its shape alone."""
-    schema = table.schema
+    schema, person = table.schema, table.schema.person
     return forecast.advise(
         n=table.training_n,
         columns=forecast.modelled_columns(schema),
         epsilon=epsilon,
         target=schema.target is not None,
         tagged=sum(len(columns) for columns in schema.sensitive.values()),
+        rows_of_one=1 if person is None or person.grouped else person.rows,
     )
 
 
@@ -73,7 +74,7 @@ def _near(table: TableRecord, card: Card, plan: Plan, columns: int) -> None:
         words += (
             f" Learning {plain(table.schema.target)}: **{one.learnt.low:.0%} to "
             f"{one.learnt.high:.0%}** of what real rows teach; where those reach an AUROC of "
-            f"{CEILING:g}, {low:.2f} to {high:.2f} (0.5 is guessing)."
+            f"{CEILING:g}, that is {low:.2f} to {high:.2f} (0.5 is guessing)."
         )
     wide = " Your table is wider than those, so take it as a guess." if one.beyond else ""
     st.markdown(f":material/query_stats: {words}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.export.page_html import page
 from core.models.events import Interaction, StoodOut
+from core.quality.report.types import Report
 from core.runs.storage.events import RunEvent
 from core.services import reviews
 from tests.pages.screen import finish, in_tab, small_report, whole, words
@@ -39,10 +40,11 @@ def test_review_shows_it_in_both_views_and_the_file_too(store, start, show):
     outside = small_report(filled=True) | {"view": "outside"}
     finish(store, run, report=small_report(filled=True), outside=outside)
     before = reviews.report(store, run.id)
-    assert before["stood_out"] == [] and "What stood out" not in page(before, "t")
+    assert not before["stood_out"] and "What stood out" not in page(before, "t")
     tell(store, run)
     for view in ("inside", "outside"):
         at = in_tab(show("review", run=run.id, view=view), "Pairs")
         assert SENTENCE in words(at) and "Three columns together say something" in words(at)
+        assert len(Report.model_validate(reviews.report(store, run.id, view)).stood_out) == 2
         file = page(reviews.report(store, run.id, view), "t")
         assert SENTENCE in file and "Three columns together say something" in file

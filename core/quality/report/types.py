@@ -23,6 +23,7 @@ __all__ = [
     "ReleasedHistograms",
     "Report",
     "Score",
+    "StandingOut",
     "UtilityRow",
     "View",
     "load_report",
@@ -264,6 +265,14 @@ class BrokenRule(_Value):
     rows: int
 
 
+class StandingOut(_Value):
+    """Columns that went together in a private scan; `core.models.events.Interaction`, as stored."""
+
+    columns: tuple[str, ...]
+    score: float
+    target: bool = False
+
+
 class Report(_Value):
     """Everything the Review page shows. Empty parts are not measured yet (`complete` is False).
 
@@ -288,6 +297,7 @@ class Report(_Value):
     attacks: list[Attack] = Field(default_factory=list)
     associations: AssociationTable | None = None
     broken_rules: list[BrokenRule] = Field(default_factory=list)
+    stood_out: list[StandingOut] = Field(default_factory=list)  # told by a fit, not measured here
     notes: list[str] = Field(default_factory=list)
 
     def score(self, key: str) -> Score | None:
