@@ -1,18 +1,16 @@
-"""A page worked by its keyboard alone: each stop of Tab must be in sight and seen to be the stop."""
+"""A page worked by its keyboard alone: each stop of Tab must be in sight and look like one."""
 
 from __future__ import annotations
 
 import pytest
 from playwright.sync_api import Locator
 
-from tests.browser.app import settled
-
 # Streamlit hides the input of a tick box, a choice and a slider behind its label or thumb, so what
 # is drawn is asked; a grid draws its own ring on its canvas, around the cell.
 STOP = """() => {
   const focused = document.activeElement;
-  if (focused === document.body) return ["(end of the page)", ""];
-  const grid = focused.closest("canvas");
+  if (focused === document.body) return ["", "the page ends here"];
+  const grid = focused.closest("canvas")?.closest("[data-testid=stDataFrameResizable]");
   const drawn = grid
     ?? (focused.matches("[type=radio], [type=checkbox]") ? focused.closest("label") : null)
     ?? (focused.type === "range" ? focused.parentElement.parentElement : focused);
@@ -33,13 +31,15 @@ STOP = """() => {
 def tab_to(target: Locator, *, key: str = "Tab", most: int = 80) -> None:
     """Press Tab until an element has the focus, and look at each stop on the way.
 
+    What stands before the place where the keyboard is counts as out of reach: the next thing to do
+    must come after the last one.
+
     Args:
       target: by role and accessible name, as a screen reader says them.
       key: `Shift+Tab` goes back.
       most: presses before the element counts as out of reach.
     """
     page = target.page
-    settled(page)
     names: list[str] = []
     for _ in range(most):
         page.keyboard.press(key)
