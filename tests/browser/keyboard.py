@@ -9,7 +9,7 @@ from playwright.sync_api import Locator
 # is drawn is asked; a grid draws its own ring on its canvas, around the cell.
 STOP = """() => {
   const focused = document.activeElement;
-  if (focused === document.body) return ["", "the page ends here"];
+  if (focused === document.body) return ["(end of the page)", ""];
   const grid = focused.closest("canvas")?.closest("[data-testid=stDataFrameResizable]");
   const drawn = grid
     ?? (focused.matches("[type=radio], [type=checkbox]") ? focused.closest("label") : null)
@@ -31,9 +31,6 @@ STOP = """() => {
 def tab_to(target: Locator, *, key: str = "Tab", most: int = 80) -> None:
     """Press Tab until an element has the focus, and look at each stop on the way.
 
-    What stands before the place where the keyboard is counts as out of reach: the next thing to do
-    must come after the last one.
-
     Args:
       target: by role and accessible name, as a screen reader says them.
       key: `Shift+Tab` goes back.
@@ -51,7 +48,7 @@ def tab_to(target: Locator, *, key: str = "Tab", most: int = 80) -> None:
     pytest.fail(f"{key} does not reach {target}. It stops at {names}")
 
 
-def press(target: Locator, key: str = "Enter") -> None:
+def press(target: Locator, key: str = "Enter", *, most: int = 80) -> None:
     """Tab to an element and press a key there."""
-    tab_to(target)
+    tab_to(target, most=most)
     target.page.keyboard.press(key)

@@ -51,6 +51,7 @@ def upload(page: Page, url: str, file: Path) -> None:
     chooser.value.set_files(str(file))
     assert in_sight(page.get_by_role("button", name="Buy bounds and lists"))  # offered first
     settled(page)
+    tab_to(page.get_by_role("button", name="All tables"), key="Shift+Tab")  # back through the grid
     press(page.get_by_role("radio", name="Buy them"), "ArrowDown")
     expect(page.get_by_role("radio", name="Declare them public")).to_be_checked()
     page.get_by_text("I confirm that the bounds").wait_for()
@@ -70,11 +71,13 @@ def app(shared_app):
 
 
 def plan(page: Page, **settings: int) -> None:
-    press(page.get_by_role("checkbox", name="I confirm that the bounds"), "Space")
+    press(
+        page.get_by_role("checkbox", name="I confirm that the bounds"), "Space", most=3
+    )  # comes next
     button = page.get_by_role("button", name="Plan a synthetic table")
     assert in_sight(button)
     expect(button).to_be_enabled()
-    press(button)
+    press(button, most=3)
     page.get_by_text("Nothing private has been touched yet").wait_for()
     assert in_sight(page.get_by_role("button", name="Train — spends ε = 1"))
     settled(page)
@@ -99,7 +102,6 @@ def test_from_an_uploaded_file_to_a_downloaded_one(app, page, tmp_path):
     real.to_csv(tmp_path / "patients.csv", index=False)
     page.set_viewport_size({"width": 1440, "height": 900})
     upload(page, app.url, tmp_path / "patients.csv")
-    tab_to(page.get_by_role("button", name="All tables"), key="Shift+Tab")  # back through the grid
     plan(page, Training_steps=150, Frequencies=1000)
     page.get_by_text("The synthetic table is ready").wait_for(timeout=4 * PATIENCE)
     page.reload()  # a new session: the run is in the address
