@@ -1,18 +1,16 @@
-"""A page worked by its keyboard alone: each stop of Tab must be in sight and seen to be the stop."""
+"""A page worked by its keyboard alone: each stop of Tab must be in sight and look like one."""
 
 from __future__ import annotations
 
 import pytest
 from playwright.sync_api import Locator
 
-from tests.browser.app import settled
-
 # Streamlit hides the input of a tick box, a choice and a slider behind its label or thumb, so what
 # is drawn is asked; a grid draws its own ring on its canvas, around the cell.
 STOP = """() => {
   const focused = document.activeElement;
   if (focused === document.body) return ["(end of the page)", ""];
-  const grid = focused.closest("canvas");
+  const grid = focused.closest("canvas")?.closest("[data-testid=stDataFrameResizable]");
   const drawn = grid
     ?? (focused.matches("[type=radio], [type=checkbox]") ? focused.closest("label") : null)
     ?? (focused.type === "range" ? focused.parentElement.parentElement : focused);
@@ -39,7 +37,6 @@ def tab_to(target: Locator, *, key: str = "Tab", most: int = 80) -> None:
       most: presses before the element counts as out of reach.
     """
     page = target.page
-    settled(page)
     names: list[str] = []
     for _ in range(most):
         page.keyboard.press(key)
@@ -51,7 +48,7 @@ def tab_to(target: Locator, *, key: str = "Tab", most: int = 80) -> None:
     pytest.fail(f"{key} does not reach {target}. It stops at {names}")
 
 
-def press(target: Locator, key: str = "Enter") -> None:
+def press(target: Locator, key: str = "Enter", *, most: int = 80) -> None:
     """Tab to an element and press a key there."""
-    tab_to(target)
+    tab_to(target, most=most)
     target.page.keyboard.press(key)

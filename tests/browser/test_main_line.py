@@ -50,9 +50,12 @@ def upload(page: Page, url: str, file: Path) -> None:
         press(page.get_by_role("button", name="Upload"))
     chooser.value.set_files(str(file))
     assert in_sight(page.get_by_role("button", name="Buy bounds and lists"))  # offered first
+    settled(page)
+    tab_to(page.get_by_role("button", name="All tables"), key="Shift+Tab")  # back through the grid
     press(page.get_by_role("radio", name="Buy them"), "ArrowDown")
     expect(page.get_by_role("radio", name="Declare them public")).to_be_checked()
     page.get_by_text("I confirm that the bounds").wait_for()
+    settled(page)
 
 
 @pytest.fixture(scope="module")
@@ -68,12 +71,16 @@ def app(shared_app):
 
 
 def plan(page: Page, **settings: int) -> None:
-    press(page.get_by_role("checkbox", name="I confirm that the bounds"), "Space")
+    press(
+        page.get_by_role("checkbox", name="I confirm that the bounds"), "Space", most=3
+    )  # comes next
     button = page.get_by_role("button", name="Plan a synthetic table")
     assert in_sight(button)
-    press(button)
+    expect(button).to_be_enabled()
+    press(button, most=3)
     page.get_by_text("Nothing private has been touched yet").wait_for()
     assert in_sight(page.get_by_role("button", name="Train — spends ε = 1"))
+    settled(page)
     press(page.locator("summary").filter(has=page.get_by_text("Advanced", exact=True)))
     for label, value in settings.items():
         box = page.get_by_role("spinbutton", name=label.replace("_", " "))
@@ -101,6 +108,7 @@ def test_from_an_uploaded_file_to_a_downloaded_one(app, page, tmp_path):
     page.get_by_text("The synthetic table is ready").wait_for()
     button = page.get_by_role("button", name="Review").first
     assert in_sight(button)
+    settled(page)
     press(button)
     page.get_by_text("Inside view: shows real data").wait_for(timeout=2 * PATIENCE)
     expect(page.locator(".js-plotly-plot").locator("visible=true").first).to_be_visible(
@@ -108,8 +116,10 @@ def test_from_an_uploaded_file_to_a_downloaded_one(app, page, tmp_path):
     )
     button = page.get_by_role("button", name="Download").first
     assert in_sight(button)
+    settled(page)
     press(button)
     page.get_by_text("These are the very rows that were reviewed").wait_for()
+    settled(page)
     with page.expect_download() as caught:
         button = page.get_by_role("button", name="Download patients-synthetic-epsilon-1.csv")
         assert in_sight(button)
