@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from core.models.planning import plan_fit
 from core.models.synthesizer import FitContext
-from core.runs.execution.pipeline import limit_threads
+from core.runs.execution.threads import limit_threads
 
 limit_threads()
 

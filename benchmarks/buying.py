@@ -26,7 +26,7 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from core.runs.execution.pipeline import limit_threads
+from core.runs.execution.threads import limit_threads
 
 limit_threads()
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from core.runs.execution.pipeline import limit_threads
+from core.runs.execution.threads import limit_threads
 
 limit_threads()
 

@@ -30,7 +30,7 @@ import pandas as pd
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from core.models.synthesizer import FitContext
-from core.runs.execution.pipeline import limit_threads
+from core.runs.execution.threads import limit_threads
 from core.services.planning import PlanRequest  # noqa: E402
 
 limit_threads()

@@ -31,7 +31,7 @@ from core.models.registry import cards, load_fitted
 from core.models.shaped_output import Shape, ShapeFacts, draw_shaped
 from core.privacy.plan import Guarantee, Plan
 from core.quality.report.types import Report
-from core.runs.execution.pipeline import limit_threads
+from core.runs.execution.threads import limit_threads
 from core.services.recipe import option_words
 from core.services.shaping import certificate_of
 from core.table.buying import stand_in

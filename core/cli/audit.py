@@ -11,7 +11,7 @@ from dataclasses import replace
 from core.audit.audit import LONG, QUICK, Audit, Trial, run_audit
 from core.cli.common import CommandError, print_json
 from core.models.registry import cards
-from core.runs.execution.pipeline import limit_threads
+from core.runs.execution.threads import limit_threads
 from core.table.person import MOST_ROWS
 
 __all__ = ["audit"]

@@ -26,7 +26,8 @@ from core.quality.metrics.noisy import NoisyCells, NoisyScore, score
 from core.runs.accounts.account import limited, opening_entry
 from core.runs.execution.job import Job
 from core.runs.execution.noisy_scores import NOISY_CELLS, count_synthetic
-from core.runs.execution.pipeline import Outcome, choose_device, execute, limit_threads
+from core.runs.execution.pipeline import Outcome, choose_device, execute
+from core.runs.execution.threads import limit_threads
 from core.runs.storage.artefacts import LocalArtefacts, load_json
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace

@@ -21,7 +21,7 @@ from core.export.page_html import page
 from core.quality.report.build_report import build_report
 from core.quality.report.outside import outside_report
 from core.quality.report.types import Score
-from core.runs.execution.pipeline import limit_threads
+from core.runs.execution.threads import limit_threads
 from core.table.holdout import split_rows
 from core.table.infer import infer_schema
 from core.table.io.replacing import replacing

@@ -13,7 +13,7 @@ from core.cli.saved_runs import TrainedModel, trained_model
 from core.models.registry import load_fitted
 from core.models.shaped_output import Shape, ShapeFacts, draw_shaped
 from core.models.synthesizer import Fitted
-from core.runs.execution.pipeline import limit_threads
+from core.runs.execution.threads import limit_threads
 from core.services.export import pack
 from core.services.shaping import DrawnTable, certificate_of, table_name
 from core.table.io.replacing import replacing

@@ -27,7 +27,9 @@ from core.privacy.plan import Budget
 from core.table.person_rows import PersonRows
 
 IDS = [card.id for card in cards()]
-SMALL = Sizes(canaries=64, records=128, repeats=60, alone_repeats=500, sampled_repeats=60)
+SMALL = Sizes(canaries=64, records=128, repeats=60, alone_repeats=300, sampled_repeats=60)
+# What PPEM's records draw hides more of the one that is left out.
+SIZES = {"ppem": replace(SMALL, alone_repeats=500)}
 DELTA, SURE = 1e-5, 0.95
 
 
@@ -136,7 +138,7 @@ def test_what_cannot_be_is_refused():
 @pytest.fixture(scope="module", params=IDS)
 def trial(request):
     """One model at claimed ε = 1; plans and preparations are shared by the tests of it."""
-    return Trial(request.param, 1.0, seed=5, sizes=SMALL)
+    return Trial(request.param, 1.0, seed=5, sizes=SIZES.get(request.param, SMALL))
 
 
 def test_no_model_is_refuted_and_a_tenth_of_the_noise_is(trial):
@@ -147,7 +149,7 @@ def test_no_model_is_refuted_and_a_tenth_of_the_noise_is(trial):
 
 @pytest.mark.parametrize("model", IDS)
 def test_a_tenth_of_the_noise_is_caught_at_two(model):
-    trial = Trial(model, 2.0, seed=5, sizes=SMALL)
+    trial = Trial(model, 2.0, seed=5, sizes=SIZES.get(model, SMALL))
     assert trial.nobody_else(WEAK).lower_bound > 2.0
 
 

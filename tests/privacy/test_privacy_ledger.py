@@ -11,25 +11,19 @@ from sqlalchemy import Engine, create_engine
 from core.privacy.accounting.accountant import calibrate, epsilon, renyi
 from core.privacy.ledger.ledger import Ledger, LedgerError, OverBudgetError
 from core.privacy.plan import Budget, Phase, Plan
-from tests.privacy import toys
+from tests.privacy import races, toys
 from tests.privacy.toys import N
 
 
 def admitted(ledger: Ledger, plan: Plan, people: str = "people") -> int:
     """How many releases of one plan pass, one after the other."""
     for done in range(200):
-        assert ledger.would_admit(people, plan) == _passes(ledger, plan, people, f"{people}-{done}")
+        assert ledger.would_admit(people, plan) == races.passes(
+            ledger, plan, people, f"{people}-{done}"
+        )
         if len(ledger.entries(people)) - 1 == done:
             return done
     raise AssertionError("the filter never refused")
-
-
-def _passes(ledger: Ledger, plan: Plan, people: str, key: str) -> bool:
-    try:
-        ledger.debit(people, plan, key)
-    except OverBudgetError:
-        return False
-    return True
 
 
 # -- filter ---------------------------------------------------------------------------------------
@@ -53,7 +47,7 @@ def test_everything_admitted_together_stays_within_the_limit(ledger: Ledger) -> 
     plans = [toys.gaussian_plan(wanted) for wanted in (1.2, 0.3, 0.9, 0.5, 0.2, 0.1, 0.6)]
     passed: list[Phase] = []
     for i, plan in enumerate(plans * 6):
-        if _passes(ledger, plan, "people", str(i)):
+        if races.passes(ledger, plan, "people", str(i)):
             passed += plan.phases
     assert len(passed) > 7
     assert epsilon(passed, 1e-5)[0] <= 3.0
@@ -252,35 +246,23 @@ def test_a_ledger_outlives_its_process(ledger: Ledger, engine: Engine) -> None:
 # -- two at once ----------------------------------------------------------------------------------
 
 
-def _spend(url: str, name: str, barrier: object, found: object) -> None:
-    ledger = Ledger(create_engine(url, connect_args={"timeout": 60}))
-    plan = toys.gaussian_plan(0.5)
-    barrier.wait()  # type: ignore[attr-defined]
-    passed = sum(_passes(ledger, plan, "people", f"{name}-{i}") for i in range(20))
-    # both processes also pay under one common key
-    try:
-        entry = ledger.debit("people", toys.gaussian_plan(0.05), "common").seq
-    except OverBudgetError:
-        entry = 0
-    found.put((passed, entry))  # type: ignore[attr-defined]
-
-
 def test_two_processes_never_overspend(ledger: Ledger, engine: Engine) -> None:
     alone = 28  # what one process gets; see the golden test
     context = multiprocessing.get_context("spawn")
-    barrier, found = context.Barrier(2), context.Queue()
+    barrier, results = context.Barrier(2), context.Queue()
+    plans = toys.gaussian_plan(0.5), toys.gaussian_plan(0.05)  # each one's own, and the common one
     people = [
-        context.Process(target=_spend, args=(str(engine.url), name, barrier, found))
+        context.Process(target=races.spend, args=(str(engine.url), name, *plans, barrier, results))
         for name in ("a", "b")
     ]
     for process in people:
         process.start()
-    results = [found.get(timeout=120) for _ in people]
+    told = [results.get(timeout=120) for _ in people]
     for process in people:
         process.join(timeout=60)
         assert process.exitcode == 0
-    assert sum(passed for passed, _ in results) in (alone - 1, alone)
-    assert results[0][1] == results[1][1]  # the common key paid once, or not at all
+    assert sum(passed for passed, _ in told) in (alone - 1, alone)
+    assert told[0][1] == told[1][1]  # the common key paid once, or not at all
     report = ledger.verify()
     assert report and report.entries == len(ledger.entries())
     left = ledger.left("people")

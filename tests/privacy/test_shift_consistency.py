@@ -16,7 +16,7 @@ from core.privacy.ledger.ledger import HiddenError, Ledger
 from core.privacy.ledger.shift_consistency import NO_OTHER_ACCOUNT
 from core.privacy.plan import Plan, Protection
 from core.table.schema import Column, Domain, Kind
-from tests.privacy import toys
+from tests.privacy import races, toys
 
 N = 1000
 NAMES = ("age", "hours", "sex")
@@ -178,22 +178,15 @@ def test_a_limit_that_a_larger_table_outgrew_is_said(ledger: Ledger) -> None:
     assert about == "limit" and "not below one over this table's 200000 records" in said
 
 
-def _race(url: str, shift: float, barrier: object, results: object) -> None:
-    ledger = Ledger(create_engine(url, connect_args={"timeout": 60}))
-    barrier.wait()  # type: ignore[attr-defined]
-    try:
-        later = plan(("age",), shift=shift)
-        ledger.debit("people", later, f"{shift}", domain=domain())
-        results.put(True)  # type: ignore[attr-defined]
-    except HiddenError:
-        results.put(False)  # type: ignore[attr-defined]
-
-
 def test_of_two_strengths_at_once_one_is_settled(ledger: Ledger, engine: Engine) -> None:
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(2), context.Queue()
     both = [
-        context.Process(target=_race, args=(str(engine.url), shift, barrier, results))
+        context.Process(
+            target=races.settle,
+            args=(str(engine.url), f"{shift}", plan(("age",), shift=shift), domain()),
+            kwargs={"barrier": barrier, "results": results},
+        )
         for shift in (0.4, 0.95)
     ]
     for process in both:

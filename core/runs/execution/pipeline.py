@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,7 +44,7 @@ from core.table.person_rows import PersonRows, encoded_records
 from core.table.schema import SchemaError
 from core.table.surrogates import check_room
 
-__all__ = ["DeviceError", "Outcome", "choose_device", "execute", "limit_threads"]
+__all__ = ["DeviceError", "Outcome", "choose_device", "execute"]
 
 Find = Callable[[str], Synthesizer[Any]]
 
@@ -67,16 +66,6 @@ class Outcome:
     executed: tuple[Phase, ...]
     guarantee: Guarantee
     privacy_certificate: dict[str, Any]
-
-
-def limit_threads(workers: int = 1) -> None:
-    """Share the processors among `workers`; to be called before torch is imported."""
-    processors = os.cpu_count() or 1
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, processors // workers)))
-    # Threads that wait for each other spin for some microseconds and then sleep. Sleeping at once
-    # makes steps of small networks three to five times slower; spinning on makes everything as much
-    # slower when another process keeps a processor busy.
-    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 
 def choose_device(asked: str) -> str:

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from core.models.registry import load_fitted
 from core.models.shaped_output import Shape, draw_shaped
-from core.runs.execution.pipeline import limit_threads
 from core.runs.execution.sampling_words import REFUSED, facts_path
+from core.runs.execution.threads import limit_threads
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.table.column import SchemaError

@@ -22,15 +22,10 @@ from core.models.registry import synthesizer
 from core.privacy.ledger.ledger import LedgerError
 from core.runs.execution.job import Job
 from core.runs.execution.local_launcher import LocalLauncher
-from core.runs.execution.pipeline import (
-    DeviceError,
-    Find,
-    choose_device,
-    execute,
-    limit_threads,
-)
+from core.runs.execution.pipeline import DeviceError, Find, choose_device, execute
 from core.runs.execution.reporter import Heartbeat, Reporter, ignore_hangup, peak_memory_mb
 from core.runs.execution.reports import Compare, make_reports
+from core.runs.execution.threads import limit_threads
 from core.runs.storage.artefacts import METER
 from core.runs.storage.errors import RunStoreError, storage_trouble
 from core.runs.storage.events import State

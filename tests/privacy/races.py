@@ -1,0 +1,54 @@
+"""What processes do that race for one account.
+
+Each of them imports this module anew, so it is light: plans come ready-made, and no tensors.
+"""
+
+from __future__ import annotations
+
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Barrier
+
+from sqlalchemy import create_engine
+
+from core.privacy.ledger.ledger import HiddenError, Ledger, OverBudgetError
+from core.privacy.plan import Plan
+from core.table.schema import Domain
+
+
+def passes(ledger: Ledger, plan: Plan, people: str, key: str) -> bool:
+    """Whether the ledger admits a plan."""
+    try:
+        ledger.debit(people, plan, key)
+    except OverBudgetError:
+        return False
+    return True
+
+
+def spend(
+    url: str, name: str, plan: Plan, common: Plan, barrier: Barrier, results: Queue[tuple[int, int]]
+) -> None:
+    """Pay 20 times for one plan, then for another under a key that all share.
+
+    Puts how many passed, and the shared entry's number: 0 when it was refused.
+    """
+    ledger = Ledger(create_engine(url, connect_args={"timeout": 60}))
+    barrier.wait()
+    passed = sum(passes(ledger, plan, "people", f"{name}-{i}") for i in range(20))
+    try:
+        entry = ledger.debit("people", common, "common").seq
+    except OverBudgetError:
+        entry = 0
+    results.put((passed, entry))
+
+
+def settle(
+    url: str, name: str, plan: Plan, domain: Domain, barrier: Barrier, results: Queue[bool]
+) -> None:
+    """Pay once for a plan that hides a distribution; puts whether it was admitted."""
+    ledger = Ledger(create_engine(url, connect_args={"timeout": 60}))
+    barrier.wait()
+    try:
+        ledger.debit("people", plan, name, domain=domain)
+        results.put(True)
+    except HiddenError:
+        results.put(False)
