@@ -3,7 +3,7 @@
 In the dark theme Streamlit writes white on the light accent, 2.4 : 1; dark text on it has 7 : 1.
 Its ring around what the keyboard is on is half transparent, and absent around links, tick boxes,
 choices and the page itself. What has the focus scrolls clear of the header and the main button's
-bar, which would hide it.
+bar, which would hide it; the tools of a grid show once the keyboard is on them.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ label:has(:is([type="radio"], [type="checkbox"]):focus-visible)
  {outline: 3px solid light-dark(#0B6E8A, #7CC8DD) !important; outline-offset: 2px;}
 :is(main, .dvn-scroller):focus-visible {outline-offset: -3px;}
 main {scroll-padding: 4.5rem 0;}
+[data-testid="stElementToolbar"]:focus-within {opacity: 1; z-index: 9; pointer-events: auto;}
 </style>"""
 
 

@@ -41,6 +41,9 @@ def tab_to(target: Locator, *, key: str = "Tab", most: int = 80) -> None:
     for _ in range(most):
         page.keyboard.press(key)
         name, fault = page.evaluate(STOP)
+        if fault:  # a grid's tools fade in once they have the focus
+            page.wait_for_timeout(500)
+            name, fault = page.evaluate(STOP)
         names.append(name)
         assert not fault, f"{name!r} {fault}, after {names[:-1]}"
         if target.and_(page.locator(":focus")).count():

@@ -71,9 +71,7 @@ def app(shared_app):
 
 
 def plan(page: Page, **settings: int) -> None:
-    press(
-        page.get_by_role("checkbox", name="I confirm that the bounds"), "Space", most=3
-    )  # comes next
+    press(page.get_by_role("checkbox", name="I confirm that the bounds"), "Space", most=3)
     button = page.get_by_role("button", name="Plan a synthetic table")
     assert in_sight(button)
     expect(button).to_be_enabled()
