@@ -13,12 +13,13 @@ from core.figures.associations import association_figure
 from core.figures.tradeoff import tradeoff_figure, tradeoff_words
 from core.quality.report import types
 from tests.pages.screen import small_report
-from tests.quality.conftest import made_reports
+from tests.quality.conftest import shared_reports
 
 
 @pytest.fixture(scope="module")
-def reports():
-    named = {name: report.model_dump(mode="json") for name, report in made_reports().items()}
+def reports(tmp_path_factory):
+    shared = shared_reports(tmp_path_factory)
+    named = {name: report.model_dump(mode="json") for name, report in shared.items()}
     return named | {"copied": named["real"]}
 
 

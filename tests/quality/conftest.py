@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 from functools import cache
 
 import numpy as np
@@ -9,7 +11,7 @@ import pandas as pd
 import pytest
 
 from core.quality.report.build_report import build_report
-from core.quality.report.types import Report
+from core.quality.report.types import Report, load_report
 from core.table.schema import Column, Kind, Schema
 
 SCHEMA = Schema(
@@ -100,6 +102,23 @@ def made_reports() -> dict[str, Report]:
     }
 
 
+def shared_reports(factory: pytest.TempPathFactory) -> dict[str, Report]:
+    """`made_reports` by the test process that asks first; those beside it read what it wrote."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return made_reports()
+    folder = factory.getbasetemp().parent  # of all processes
+    with (folder / "reports.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # ends with the file
+        if not (folder / "reports").exists():
+            (folder / "being made").mkdir(exist_ok=True)
+            for name, report in made_reports().items():
+                path = folder / "being made" / f"{name}.json"
+                path.write_text(report.model_dump_json(), encoding="utf-8")
+                assert load_report(path) == report, "what others read would be another report"
+            (folder / "being made").rename(folder / "reports")
+    return {path.stem: load_report(path) for path in (folder / "reports").iterdir()}
+
+
 @pytest.fixture(scope="session")
 def schema() -> Schema:
     return SCHEMA
@@ -111,5 +130,5 @@ def tables() -> dict[str, pd.DataFrame]:
 
 
 @pytest.fixture(scope="session")
-def reports() -> dict[str, Report]:
-    return made_reports()
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
+    return shared_reports(tmp_path_factory)
