@@ -12,7 +12,6 @@ from core.services.machine_speed import machine_seconds
 from pages.parts import shared
 from pages.parts.plain import plain
 
-CEILING = 0.9  # AUROC of learning from real rows, as an example: nobody looked at the real one
 SOURCE = "Measured on generated tables, with few training steps, not on your rows."
 
 
@@ -70,11 +69,9 @@ def _near(table: TableRecord, card: Card, plan: Plan, columns: int) -> None:
         f"**{single.low:.2f} to {single.high:.2f}**, pairs **{pairs.low:.2f} to {pairs.high:.2f}**."
     )
     if table.schema.target is not None:
-        low, high = one.auroc(CEILING)
         words += (
             f" Learning {plain(table.schema.target)}: **{one.learnt.low:.0%} to "
-            f"{one.learnt.high:.0%}** of what real rows teach; where those reach an AUROC of "
-            f"{CEILING:g}, that is {low:.2f} to {high:.2f} (0.5 is guessing)."
+            f"{one.learnt.high:.0%}** of what real rows teach beyond guessing."
         )
     wide = " Your table is wider than those, so take it as a guess." if one.beyond else ""
     st.markdown(f":material/query_stats: {words}")

@@ -79,6 +79,9 @@ def plan(page: Page, **settings: int) -> None:
     page.get_by_text("Nothing private has been touched yet").wait_for()
     assert in_sight(page.get_by_role("button", name="Train — spends ε = 1"))
     settled(page)
+    # by the pointer, the one thing on this way: which model stands first depends on what is advised
+    page.get_by_test_id("stButtonGroup").get_by_text("PEARL", exact=True).click()
+    settled(page)
     press(page.locator("summary").filter(has=page.get_by_text("Advanced", exact=True)))
     for label, value in settings.items():
         box = page.get_by_role("spinbutton", name=label.replace("_", " "))
