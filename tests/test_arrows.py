@@ -26,8 +26,9 @@ MAY_IMPORT = {
     "runs.execution": {"runs.storage", "runs.accounts"} | _MIDDLE,
     "audit": {"runs.execution", "models", "lmdp"} | _LOW,
     "services": {"runs.storage", "runs.accounts", "runs.execution"} | _MIDDLE,
+    "language": set(),
     "figures": {"quality"} | _LOW,
-    "export": {"figures", "quality"} | _LOW,
+    "export": {"figures", "language", "quality"} | _LOW,
 }
 _ALL_OF_CORE = set(MAY_IMPORT)
 MAY_IMPORT |= {

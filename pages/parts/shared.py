@@ -26,7 +26,7 @@ from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.services.runs import Progress, open_store
-from pages.parts import routes, visible
+from pages.parts import language, routes, visible
 from pages.parts.faults import plain_errors as plain_errors
 from pages.parts.plain import plain
 
@@ -87,7 +87,9 @@ def change() -> Iterator[None]:
 
 def header(title: str, text: str) -> None:
     """A page's title and one sentence on what it is for; both are shown as they stand."""
-    st.title(plain(title), anchor=False)
+    with st.container(horizontal=True, horizontal_alignment="distribute"):
+        st.title(plain(title), anchor=False, width="content")
+        language.choose()
     st.caption(plain(text))
 
 

@@ -1,0 +1,121 @@
+"""What an interface says in one language; English is what the code says."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from gettext import GNUTranslations
+from pathlib import Path
+from string import Formatter
+from typing import Any
+
+from core.language.templates import Templates, openings
+
+FOLDER = Path(__file__).parent
+NAMES = {"en": "English", "de": "Deutsch"}
+# as Python writes numbers → as people read them; the English need nothing
+_MARKS = {"de": str.maketrans(",.", ".,")}
+_TRANSLATED = "t"  # the conversion in "{records!t}": a value that is a text of ours itself
+
+
+class _Filled(Formatter):
+    """Fills templates: numbers get the language's marks, `!t` says a value in the language."""
+
+    def __init__(self, language: Language) -> None:
+        self.language = language
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        text = format(value, format_spec)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return self.language.number(text) if is_number else text
+
+    def convert_field(self, value: Any, conversion: str | None) -> Any:
+        if conversion == _TRANSLATED:
+            return self.language.said(str(value))
+        return super().convert_field(value, conversion)
+
+
+class Language:
+    """One language of the interface.
+
+    Args:
+      code: as in `NAMES`; all but English need a compiled catalogue, `CODE.mo`, in this folder.
+
+    Raises:
+      FileNotFoundError: there is no catalogue.
+    """
+
+    def __init__(self, code: str) -> None:
+        self.code = code
+        self._messages: dict[str, str] = {}
+        if code != "en":
+            with (FOLDER / f"{code}.mo").open("rb") as file:
+                catalogue: dict[Any, str] = vars(GNUTranslations(file))["_catalog"]
+            self._messages = {key: text for key, text in catalogue.items() if key}
+        self._templates = Templates(self._messages)
+        self._filled = _Filled(self)
+        self.said = lru_cache(maxsize=4096)(self._said)
+
+    def number(self, text: str) -> str:
+        """A number as Python wrote it, with the language's marks.
+
+        >>> Language("en").number("1,234.5")
+        '1,234.5'
+        """
+        return text.translate(_MARKS[self.code]) if self.code in _MARKS else text
+
+    def say(self, template: str, /, **values: Any) -> str:
+        """A text of the interface.
+
+        Args:
+          template: in English, as it stands in the catalogue; fields as in `str.format`, and
+            `{name!t}` for a value that is itself a text of ours.
+          values: of the fields; numbers are written the language's way.
+
+        >>> Language("en").say("{n:,} rows", n=1200)
+        '1,200 rows'
+        """
+        return self._filled.vformat(self._messages.get(template, template), (), values)
+
+    def _said(self, text: str) -> str:
+        """An English text of ours said in the language; what is not known stays as it is.
+
+        Names, comments and values of people must not be put through here: a column called
+        "Number" is called so in every language.
+        """
+        if self.code == "en" or not text:
+            return text
+        for opening, space, rest in openings(text):
+            if (known := self._known(opening)) is not None:
+                return known + space + (self.said(rest) if rest else "")
+        first = re.match(r".*?[.!?:;]\s+(?=\S)", text, re.DOTALL)
+        return first[0] + self.said(text[first.end() :]) if first else text
+
+    def _known(self, text: str) -> str | None:
+        """A text that is one message, finished or filled."""
+        if text in self._messages:
+            return self._messages[text]
+        match = self._templates.recognise(text)
+        if match is None:
+            return None
+        values = {
+            name: self.number(value) if name in match.numbers else value
+            for name, value in match.values.items()
+        }
+        return self._without_formats(self._messages[match.template], values)
+
+    def _without_formats(self, template: str, values: dict[str, str]) -> str:
+        """A template filled with values that are written already."""
+        pieces = []
+        for literal, name, _, conversion in self._filled.parse(template):
+            pieces.append(literal)
+            if name is not None:
+                value = values[name]
+                pieces.append(self.said(value) if conversion == _TRANSLATED else value)
+        return "".join(pieces)
+
+
+@lru_cache
+def language(code: str) -> Language:
+    """The language with this code; English where there is no catalogue for it."""
+    return Language(code if code in NAMES else "en")

@@ -1,0 +1,96 @@
+"""Finished English sentences, recognised by the templates they were made from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from string import Formatter
+
+# what stands in a field ends before the next sentence, else one sentence could swallow another
+_VALUE = r"(?:(?![.!?]\s).)*?"
+_SENTENCE_END = re.compile(r"(?<=[.!?:;])\s+")
+
+
+@dataclass(frozen=True)
+class Recognised:
+    """A template, and what stands in its fields; fields with a format specification are numbers."""
+
+    template: str
+    values: Mapping[str, str]
+    numbers: frozenset[str]
+
+
+@dataclass(frozen=True)
+class _Template:
+    text: str
+    anchor: str  # its longest literal part: absent, the template need not be tried
+    fixed: int  # characters of literal text
+    pattern: re.Pattern[str]
+    groups: Mapping[str, str]
+    numbers: frozenset[str]
+
+
+def fields(template: str) -> set[str]:
+    """Names of a template's fields.
+
+    >>> sorted(fields("{n:,} rows of {name}"))
+    ['n', 'name']
+    """
+    return {name for _, name, _, _ in Formatter().parse(template) if name is not None}
+
+
+def _compiled(template: str) -> _Template:
+    groups: dict[str, str] = {}
+    pattern, literals, numbers = "", [""], set()
+    for literal, name, specification, _ in Formatter().parse(template):
+        pattern += re.escape(literal)
+        literals.append(literal)
+        if name is None:
+            continue
+        if specification:
+            numbers.add(name)
+        if name in groups:
+            pattern += f"(?P={groups[name]})"
+        else:
+            groups[name] = f"g{len(groups)}"
+            pattern += f"(?P<{groups[name]}>{_VALUE})"
+    return _Template(
+        template,
+        max(literals, key=len),
+        sum(map(len, literals)),
+        re.compile(pattern, re.DOTALL),
+        groups,
+        frozenset(numbers),
+    )
+
+
+class Templates:
+    """All templates with fields; the one with the most literal text is taken where several fit."""
+
+    def __init__(self, templates: Iterable[str]) -> None:
+        compiled = (_compiled(template) for template in templates if fields(template))
+        self._ordered = sorted(compiled, key=lambda one: -one.fixed)
+
+    def recognise(self, text: str) -> Recognised | None:
+        """The template a text was made from, None where no template fits all of it.
+
+        >>> Templates(["{n:,} rows of {name}"]).recognise("1,200 rows of visits").values
+        {'n': '1,200', 'name': 'visits'}
+        """
+        for one in self._ordered:
+            if one.anchor in text and (match := one.pattern.fullmatch(text)):
+                values = {name: match[group] for name, group in one.groups.items()}
+                return Recognised(one.text, values, one.numbers)
+        return None
+
+
+def openings(text: str) -> Iterable[tuple[str, str, str]]:
+    """A text cut after some of its sentences, longest first: (opening, space, rest).
+
+    >>> list(openings("One. Two."))
+    [('One. Two.', '', ''), ('One.', ' ', 'Two.')]
+    """
+    yield text, "", ""
+    for end in reversed(list(_SENTENCE_END.finditer(text))):
+        yield text[: end.start()], end.group(), text[end.end() :]

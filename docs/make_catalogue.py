@@ -1,0 +1,161 @@
+"""Collect the interface's texts: `python -m docs.make_catalogue`, from the repository's root.
+
+Brings core/language/*.po up to date with the code and compiles them: new texts get an empty
+translation, texts that are gone are dropped, and what is left to translate is counted. Texts of
+pages are the templates in `say` and `say_n`; texts of `core` are every string of two words or more
+and the single words of core/language/words.py, since they reach pages as finished sentences.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+from babel.messages.catalog import Catalog
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po, write_po
+
+from core.language.words import WORDS
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "core" / "language"
+PAGES = [ROOT / "app.py", *sorted(ROOT.glob("pages/**/*.py"))]
+# what pages never show
+SILENT = {"cli", "audit", "language", "api.py"}
+CORE = sorted(
+    path
+    for path in ROOT.glob("core/**/*.py")
+    if path.relative_to(ROOT / "core").parts[0] not in SILENT
+)
+SAY = {"say": 1, "say_n": 2}  # how many of the first strings are templates
+_TWO_WORDS = re.compile(r"[A-Za-z]{2,}[,;:]?\s+\S*[A-Za-z]{2,}")
+_NAME = re.compile(r"[A-Za-z_]+")
+
+
+def _template(text: ast.JoinedStr) -> str:
+    """An f-string as a template; a field is called what its expression ends in."""
+    pieces, names = [], dict[str, str]()
+    for part in text.values:
+        if isinstance(part, ast.Constant):
+            pieces.append(str(part.value).replace("{", "{{").replace("}", "}}"))
+            continue
+        assert isinstance(part, ast.FormattedValue)
+        source = ast.unparse(part.value)
+        last = part.value
+        while isinstance(last, ast.Call):
+            last = last.args[0] if last.args else last.func
+        word = last.attr if isinstance(last, ast.Attribute) else ast.unparse(last)
+        name = word if _NAME.fullmatch(word) else "value"
+        taken = [other for other in names.values() if other.rstrip("0123456789") == name]
+        if source not in names:
+            names[source] = f"{name}{len(taken) + 1}" if taken else name
+        number = "" if part.format_spec is None else ":" + _specification(part.format_spec)
+        pieces.append(f"{{{names[source]}{number}}}")
+    return "".join(pieces)
+
+
+def _specification(spec: ast.expr) -> str:
+    """A format's specification as written; one that is computed is some number's."""
+    assert isinstance(spec, ast.JoinedStr)
+    constant = all(isinstance(part, ast.Constant) for part in spec.values)
+    return ast.unparse(spec)[2:-1] if constant else "g"
+
+
+def _not_shown(tree: ast.AST) -> Iterator[ast.AST]:
+    """Docstrings, and the parts of f-strings."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield node.value
+        if isinstance(node, ast.JoinedStr):
+            yield from (part for part in ast.walk(node) if part is not node)
+        if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:
+            yield from ast.walk(node.annotation)
+
+
+def texts_of_core(source: str) -> Iterator[str]:
+    """Strings of two words or more, f-strings as templates.
+
+    >>> list(texts_of_core('f"{len(rows):,} rows of {table.name}"'))
+    ['{rows:,} rows of {name}']
+    """
+    tree = ast.parse(source)
+    hidden = set(map(id, _not_shown(tree)))
+    for node in ast.walk(tree):
+        if id(node) in hidden:
+            continue
+        text = ""
+        if isinstance(node, ast.JoinedStr):
+            text = _template(node)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            text = node.value if "{" not in node.value else ""  # code of pages and pictures
+        if _TWO_WORDS.search(re.sub(r"\{[^{}]*\}", "·", text)):
+            yield text
+
+
+def texts_of_pages(source: str) -> Iterator[str]:
+    """Templates in `say` and `say_n`.
+
+    Raises:
+      ValueError: a template is not a plain string, so nobody could translate it.
+    """
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call) or getattr(node.func, "id", "") not in SAY:
+            continue
+        name = getattr(node.func, "id", "")
+        start = 0 if name == "say" else 1
+        for argument in node.args[start : start + SAY[name]]:
+            if not isinstance(argument, ast.Constant) or not isinstance(argument.value, str):
+                raise ValueError(f"line {node.lineno}: {ast.unparse(argument)} is no plain string")
+            yield argument.value
+
+
+def collected() -> Catalog:
+    """All texts, each with the files it stands in."""
+    catalog = Catalog(project="Facsimile", charset="utf-8")
+    for path in PAGES + CORE:
+        find = texts_of_pages if path in PAGES else texts_of_core
+        for text in find(path.read_text(encoding="utf-8")):
+            catalog.add(text, locations=[(path.relative_to(ROOT).as_posix(), 0)])
+    for word in WORDS:
+        catalog.add(word, locations=[("core/language/words.py", 0)])
+    return catalog
+
+
+def updated(code: str) -> Catalog:
+    """A language's catalogue as it should stand: the code's texts, each with its translation."""
+    file = FOLDER / f"{code}.po"
+    old = read_po(BytesIO(file.read_bytes()), locale=code) if file.exists() else Catalog(code)
+    new = Catalog(locale=code, project="Facsimile", charset="utf-8")
+    for message in collected():
+        if message.id:
+            known = old.get(message.id)
+            text = known.string if known is not None else ""
+            new.add(message.id, text, locations=message.locations)
+    return new
+
+
+def written(catalog: Catalog) -> bytes:
+    """A catalogue in gettext's format; without dates, so that it changes only with its texts."""
+    target = BytesIO()
+    write_po(target, catalog, width=100, omit_header=True, include_lineno=False, sort_output=True)
+    header = b'msgid ""\nmsgstr "Content-Type: text/plain; charset=utf-8\\n"\n\n'
+    return header + target.getvalue()
+
+
+def compiled(catalog: Catalog) -> bytes:
+    """A catalogue as `gettext` reads it."""
+    target = BytesIO()
+    write_mo(target, catalog)
+    return target.getvalue()
+
+
+if __name__ == "__main__":
+    for path in sorted(FOLDER.glob("*.po")):
+        catalog = updated(path.stem)
+        path.write_bytes(written(catalog))
+        path.with_suffix(".mo").write_bytes(compiled(catalog))
+        missing = sum(1 for message in catalog if message.id and not message.string)
+        print(f"{path.name}: {len(catalog)} texts, {missing} to translate")
