@@ -2,8 +2,9 @@
 
 Brings core/language/*.po up to date with the code and compiles them: new texts get an empty
 translation, texts that are gone are dropped, and what is left to translate is counted. Texts of
-pages are the templates in `say` and `say_n`; texts of `core` are every string of two words or more
-and the single words of core/language/words.py, since they reach pages as finished sentences.
+pages are the templates in `say` and `say_n` and the labels in `to_say`; texts of `core` are every
+string of two words or more and the single words of core/language/words.py, since they reach pages
+as finished sentences.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ CORE = sorted(
     for path in ROOT.glob("core/**/*.py")
     if path.relative_to(ROOT / "core").parts[0] not in SILENT
 )
-SAY = {"say": 1, "say_n": 2}  # how many of the first strings are templates
+SAY = {"say": 1, "to_say": 1, "say_n": 2}  # how many of the first strings are templates
 _TWO_WORDS = re.compile(r"[A-Za-z]{2,}[,;:]?\s+\S*[A-Za-z]{2,}")
 _NAME = re.compile(r"[A-Za-z_]+")
 
@@ -96,7 +97,7 @@ def texts_of_core(source: str) -> Iterator[str]:
 
 
 def texts_of_pages(source: str) -> Iterator[str]:
-    """Templates in `say` and `say_n`.
+    """Templates in `say` and `say_n`, labels in `to_say`.
 
     Raises:
       ValueError: a template is not a plain string, so nobody could translate it.
@@ -105,7 +106,7 @@ def texts_of_pages(source: str) -> Iterator[str]:
         if not isinstance(node, ast.Call) or getattr(node.func, "id", "") not in SAY:
             continue
         name = getattr(node.func, "id", "")
-        start = 0 if name == "say" else 1
+        start = 1 if name == "say_n" else 0
         for argument in node.args[start : start + SAY[name]]:
             if not isinstance(argument, ast.Constant) or not isinstance(argument.value, str):
                 raise ValueError(f"line {node.lineno}: {ast.unparse(argument)} is no plain string")

@@ -37,6 +37,11 @@ def say_n(n: int, one: str, many: str, /, **values: Any) -> str:
     return _spoken().say(one if n == 1 else many, n=n, **values)
 
 
+def to_say(label: str, /) -> str:
+    """A label in a constant, as it is: marked for the catalogue, to be shown by `said`."""
+    return label
+
+
 def said(text: object) -> str:
     """A text of `core`, which is English, in the language of whoever is here."""
     return _spoken().said(str(text))
