@@ -1,6 +1,7 @@
 """What every test process needs before anything heavy is imported, and which tests are quick."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,15 @@ def left_out(path: Path) -> bool:
         return False  # doctests
     place = path.relative_to(TESTS).as_posix()
     return place in LEFT_OUT or place.split("/")[0] in LEFT_OUT
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Begin each test with the same random numbers, whichever tests ran before it."""
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.manual_seed(0)
+    if (numpy := sys.modules.get("numpy")) is not None:
+        numpy.random.seed(0)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

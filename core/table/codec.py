@@ -145,6 +145,23 @@ class Block:
         """How many states, the last ones, say that there is no value."""
         return self.column.missing + len(self.column.codes)
 
+    def snapped(self, x: Floats) -> tuple[NDArray[np.int32], Floats]:
+        """Numbers on the line, none missing → the spike each is (0 for none), and its position."""
+        snapped = self.line.snap(x)
+        state = np.zeros(len(x), dtype=np.int32)
+        for i, spike in enumerate(self.column.spikes):
+            state[snapped == self.line.snap(np.array([spike]))[0]] = i + 1
+        return state, np.where(state == 0, self.line.position(x), 0.0)
+
+    def numbers(self, state: NDArray[Any], place: Floats) -> Floats:
+        """States and positions of a numeric column → its numbers, nan where one is missing."""
+        x = self.line.value(place)
+        for i, spike in enumerate(self.column.spikes):
+            x[state == i + 1] = spike
+        if self.missing_state is not None:
+            x[state >= self.missing_state] = np.nan
+        return x
+
     @property
     def slice(self) -> slice:
         """Its slice of the expanded vector."""
@@ -182,6 +199,11 @@ class Codes:
         """
         numbers = [block.number for block in blocks if block.number is not None]
         return Codes(self.states[:, [block.index for block in blocks]], self.values[:, numbers])
+
+    def numbers(self, block: Block) -> Floats:
+        """The numbers of a numeric column, float64 [n]; nan where one is missing."""
+        place = np.asarray(self.values[:, block.number], dtype=np.float64)
+        return block.numbers(np.asarray(self.states[:, block.index]), place)
 
     def to(self, device: str) -> Codes:
         """The same rows as torch tensors (int64, float32) on a device."""
@@ -331,16 +353,11 @@ def _encode_listed(block: Block, series: pd.Series[Any]) -> NDArray[np.int32]:
 def _encode_numeric(block: Block, series: pd.Series[Any]) -> tuple[NDArray[np.int32], Floats]:
     x = to_numbers(series, block.column)
     absent = np.isnan(x)
-    state = np.zeros(len(x), dtype=np.int32)
-    line = block.line
-    snapped = line.snap(np.where(absent, line.low, x))
-    for i, spike in enumerate(block.column.spikes):
-        state[snapped == line.snap(np.array([spike]))[0]] = i + 1
+    state, place = block.snapped(np.where(absent, block.line.low, x))
     state[absent] = block.missing_state or 0
     code = code_places(series, block.column)
     state = np.where(code < 0, state, _first_code(block) + code).astype(np.int32)
-    value = np.where(state == 0, line.position(np.where(absent, line.low, x)), 0.0)
-    return state, value
+    return state, np.where(state == 0, place, 0.0)
 
 
 def _decode_listed(block: Block, state: NDArray[Any]) -> pd.Series[Any]:
@@ -351,11 +368,7 @@ def _decode_listed(block: Block, state: NDArray[Any]) -> pd.Series[Any]:
 
 
 def _decode_numeric(block: Block, state: NDArray[Any], value: Floats) -> pd.Series[Any]:
-    x = block.line.value(value)
-    for i, spike in enumerate(block.column.spikes):
-        x[state == i + 1] = spike
-    if block.missing_state is not None:
-        x[state >= block.missing_state] = np.nan
+    x = block.numbers(state, value)
     code = np.maximum(state.astype(np.int64) - _first_code(block), -1)
     return with_codes(from_numbers(x, block.column), block.column, code)
 

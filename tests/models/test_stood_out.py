@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core.models.events import FitEvent, StoodOut, Wish
+from core.models.events import FitEvent, PhaseStarted, StoodOut, Wish
 from core.models.planning import plan_fit
 from core.models.registry import load_fitted, synthesizer
 from core.models.shared.fitted import read_generator
@@ -28,14 +28,18 @@ FLAGS = ("a", "b", "c", "d", "e", "twin")
 @dataclass
 class Ear:
     heard: list[StoodOut] = field(default_factory=list)
+    phases: list[str] = field(default_factory=list)
 
     def __call__(self, event: FitEvent) -> Wish:
+        if isinstance(event, PhaseStarted):
+            self.phases.append(event.data["name"])
         if isinstance(event, StoodOut):
             self.heard.append(event)
         return Wish.GO_ON
 
 
-def fit(folder: Path, *, parity: bool, epsilon: float = 2.0, tagged: str = "") -> Ear:
+def fit(folder: Path, *, parity: bool, epsilon: float = 2.0, tagged: str = "",
+        most_together: int = 4) -> Ear:  # fmt: skip
     """A table where `twin` follows from `e`, and, if asked, `class` is the parity of a, b and c."""
     rng = np.random.default_rng(0)
     cells = {name: rng.integers(0, 2, N) for name in FLAGS}
@@ -48,7 +52,8 @@ def fit(folder: Path, *, parity: bool, epsilon: float = 2.0, tagged: str = "") -
     codec = Codec(Schema(columns=tuple(columns), target="class").domain())
     rows = pd.DataFrame({name: values.astype(str) for name, values in cells.items()})
     model, ear = synthesizer("scan_focus"), Ear()
-    plan = plan_fit(model, codec.domain, N, Budget(epsilon=epsilon, delta=1e-5), SETTINGS)
+    settings = SETTINGS | {"most_together": most_together}
+    plan = plan_fit(model, codec.domain, N, Budget(epsilon=epsilon, delta=1e-5), settings)
     if tagged:
         plan = plan.model_copy(update={"protection": Protection(groups={"g": (tagged,)})})
     table = PrivateTable(codec.encode(rows), codec.domain, plan, noise_source=DeterministicNoise(3))
@@ -77,6 +82,14 @@ def test_a_parity_and_a_twin_are_named_and_nothing_else(parity: tuple[Ear, Path]
 
 def test_without_a_parity_no_larger_set_is_named(tmp_path: Path) -> None:
     assert set(sets(fit(tmp_path, parity=False))) == {frozenset({"e", "twin"})}
+
+
+def test_a_draft_is_trained_only_where_larger_sets_were_scanned(
+    parity: tuple[Ear, Path], tmp_path: Path
+) -> None:
+    assert "draft" in parity[0].phases
+    pairs_alone = fit(tmp_path, parity=True, most_together=2)
+    assert "draft" not in pairs_alone.phases and "training" in pairs_alone.phases
 
 
 def test_a_tagged_column_is_in_no_set(tmp_path: Path) -> None:

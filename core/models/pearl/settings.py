@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from core.models.card import tunable
+from core.models.shared.settings import AutomaticSteps
 
 __all__ = ["PearlSettings"]
-
-LEAST_STEPS = 10  # the learning rate's schedule needs a few to rise and fall
 
 
 class PearlSettings(BaseModel):
@@ -28,7 +27,7 @@ class PearlSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    steps: int = tunable(
+    steps: AutomaticSteps = tunable(
         0,
         "Training steps",
         "0: as many as the noise deserves. They cost time, never privacy.",
@@ -71,10 +70,3 @@ class PearlSettings(BaseModel):
         ge=0.0,
         le=0.5,
     )
-
-    @field_validator("steps")
-    @classmethod
-    def _enough(cls, steps: int) -> int:
-        if 0 < steps < LEAST_STEPS:
-            raise ValueError(f"must be 0 (automatic) or at least {LEAST_STEPS}")
-        return steps

@@ -16,7 +16,7 @@ from core.models.scan_focus.design import SumCandidate
 from core.models.scan_focus.scales import ColumnScale
 from core.table.codec import Block, Codes
 
-__all__ = ["Query", "SetCounts", "SumCounts", "numbers", "uniform_query"]
+__all__ = ["Query", "SetCounts", "SumCounts", "uniform_query"]
 
 
 @dataclass(frozen=True)
@@ -115,27 +115,17 @@ class SumCounts:
         rows = rows.to("cpu")
         weights = mask.to("cpu", torch.float64)
         needed = sorted({c for one in self.candidates for c in (one.total, one.left, one.right)})
-        values = {c: numbers(self.blocks[c], rows) for c in needed}
+        values = {c: rows.numbers(self.blocks[c]) for c in needed}
         counts = []
         for one in self.candidates:
             gap = values[one.total] - values[one.left] - one.unit * values[one.right]
             step = self.blocks[one.total].column.step
             adds = torch.from_numpy(np.abs(gap) < 0.5 * step)
             present = torch.from_numpy(~np.isnan(gap))
-            kept, broken = (weights * (adds & present)).sum(), (weights * (~adds & present)).sum()
-            counts.append(torch.stack([kept, broken]))
+            counts.append(
+                torch.stack([weights[adds & present].sum(), weights[~adds & present].sum()])
+            )
         return torch.stack(counts).to(mask.device)
-
-
-def numbers(block: Block, rows: Codes) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """The values of a numeric column, float64 [b]; nan where one is missing."""
-    state, place = np.asarray(rows.states[:, block.index]), rows.values[:, block.number]
-    value = block.line.value(np.asarray(place, dtype=np.float64))
-    for i, spike in enumerate(block.column.spikes):
-        value[state == i + 1] = spike
-    if block.missing_state is not None:
-        value[state >= block.missing_state] = np.nan
-    return value
 
 
 def uniform_query(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 
 from core.table.codec import Block, Codec
@@ -50,7 +51,8 @@ class Design:
       columns: how many modelled columns there are, ≥ 1.
       condition: index of the class column among blocks, or None.
       classes: how many states it has; 1 without a class.
-      sets: sets of block indices that are scanned, by size: singles first.
+      features: block indices of all columns but the class.
+      sizes: columns of the largest sets that are scanned.
       signs: sign patterns a column gets.
       sums: what might be sums.
     """
@@ -58,7 +60,8 @@ class Design:
     columns: int
     condition: int | None
     classes: int
-    sets: tuple[tuple[tuple[int, ...], ...], ...]
+    features: tuple[int, ...]
+    sizes: int
     signs: int
     sums: tuple[SumCandidate, ...]
 
@@ -67,39 +70,43 @@ class Design:
         """The design for a domain and the largest set that may be scanned."""
         target = _class_block(codec)
         condition = None if target is None else target.index
-        features = [block.index for block in codec.blocks if block.index != condition]
-        sizes = [1]
-        total = 0
+        features = tuple(block.index for block in codec.blocks if block.index != condition)
+        sizes, total = 1, 0
         for size in range(2, min(most_together, len(features)) + 1):
             total += math.comb(len(features), size)
             if size > 2 and total > MOST_SETS:
                 break
-            sizes.append(size)
-        sets = tuple(tuple(combinations(features, size)) for size in sizes)
-        count = sum(map(len, sets))
+            sizes = size
+        count = sum(math.comb(len(features), size + 1) for size in range(sizes))
         return cls(
             columns=len(codec.blocks),
             condition=condition,
             classes=1 if target is None else len(target.states),
-            sets=sets,
+            features=features,
+            sizes=sizes,
             signs=min(SIGNS, max(1, MOST_NUMBERS // count)),
             sums=_sum_candidates(codec),
         )
 
-    @property
-    def features(self) -> tuple[int, ...]:
-        """Block indices of all columns but the class."""
-        return tuple(one for (one,) in self.sets[0])
+    @cached_property
+    def sets(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
+        """Sets of block indices that are scanned, by size: singles first."""
+        return tuple(tuple(combinations(self.features, size + 1)) for size in range(self.sizes))
 
     @property
     def pairs(self) -> tuple[tuple[int, ...], ...]:
         """All pairs of features; empty for a single column."""
-        return self.sets[1] if len(self.sets) > 1 else ()
+        return self.sets[1] if self.sizes > 1 else ()
+
+    @property
+    def larger(self) -> bool:
+        """Whether sets of three or more columns are scanned."""
+        return self.sizes > 2
 
     @property
     def scanned(self) -> int:
         """How many sets are scanned, singles included."""
-        return sum(map(len, self.sets))
+        return sum(math.comb(len(self.features), size + 1) for size in range(self.sizes))
 
     def shares(self) -> dict[str, float]:
         """Shares of the composed Gaussian's 1/σ², by phase; they sum to one.
@@ -108,7 +115,7 @@ class Design:
         1.0
         """
         names = [SCALES, COLUMNS]
-        if self.pairs:
+        if self.sizes > 1:
             names += [SCAN, *([RELATIONS] if self.sums else []), PAIRS, FOCUS]
         whole = sum(SHARES[name] for name in names)
         return {name: SHARES[name] / whole for name in names}

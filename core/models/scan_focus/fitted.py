@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from core.models.events import Interaction
-from core.models.scan_focus.counts import numbers
 from core.models.scan_focus.design import SumCandidate
 from core.models.scan_focus.plan import ScanFocus
 from core.models.scan_focus.relations import Determined
@@ -139,12 +138,8 @@ def _stratified(shares: Tensor, component: Tensor, random: torch.Generator) -> T
 def _add_up(codec: Codec, codes: Codes, one: SumCandidate) -> None:
     """Write the total where all three are there, within its bounds."""
     block = codec.blocks[one.total]
-    total, left, right = (numbers(codec.blocks[i], codes) for i in (one.total, one.left, one.right))
-    value = block.line.snap(np.nan_to_num(left + one.unit * right))
+    total, left, right = (codes.numbers(codec.blocks[i]) for i in (one.total, one.left, one.right))
     present = ~np.isnan(total) & ~np.isnan(left + right)
-    state = np.zeros(len(value), dtype=np.int32)
-    for i, spike in enumerate(block.column.spikes):
-        state[value == spike] = i + 1
-    place = np.where(state == 0, block.line.position(value), 0.0)
+    state, place = block.snapped(np.nan_to_num(left + one.unit * right))
     codes.states[:, one.total] = np.where(present, state, codes.states[:, one.total])
     codes.values[:, block.number] = np.where(present, place, codes.values[:, block.number])

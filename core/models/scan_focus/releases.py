@@ -7,8 +7,11 @@ that goes on asks exactly what was paid for.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -120,7 +123,7 @@ class Releases:
         counts = mechanism.split(self._release(FOCUS, mechanism))
         noise = mechanism.deviations(self._noise_multiplier(FOCUS))
         first = 0 if self.design.condition is None else 1
-        found = [
+        targeted = [
             SetTarget(
                 query.columns[first:],
                 query.groups[first:],
@@ -129,8 +132,9 @@ class Releases:
             )
             for query, count, one in zip(queries, counts, noise, strict=True)
         ]
-        return _with(targets, sets=tuple(found))
+        return _with(targets, sets=tuple(targeted))
 
+    @property
     def stood_out(self) -> tuple[Interaction, ...]:
         """Sets of columns that go together beyond noise and chance, clearest first; free to show.
 
@@ -139,22 +143,28 @@ class Releases:
         """
         if self.scanned is None or not self.plan.budget.private:
             return ()  # without noise nothing can be told from it
+        larger = self.checkpoint.state.get("focus_scores", [])  # those that were counted
+        shown = [*self._pairs_that_stand_out, *self._shown((tuple(s), z) for s, z in larger)]
+        return tuple(sorted(shown, key=lambda one: -one.score)[:MOST_TOLD])
+
+    @cached_property
+    def _pairs_that_stand_out(self) -> tuple[Interaction, ...]:
+        scores = self._pair_energy()[1]
+        clearest = np.argsort(-scores, kind="stable")
+        pairs = self.design.pairs
+        return tuple(islice(self._shown((pairs[i], float(scores[i])) for i in clearest), MOST_TOLD))
+
+    def _shown(self, scores: Iterable[tuple[tuple[int, ...], float]]) -> Iterator[Interaction]:
+        """Of scores in falling order, those beyond noise and chance, without a tagged column."""
         groups = {} if self.plan.protection is None else self.plan.protection.groups
         tagged = {name for names in groups.values() for name in names}
-        scores = list(zip(self.design.pairs, self._pair_energy()[1].tolist(), strict=True))
-        larger = self.checkpoint.state.get("focus_scores", [])  # those that were counted
-        scores += [(tuple(columns), z) for columns, z in larger]
-        names = [block.column.name for block in self.codec.blocks]
-        shown = [
-            Interaction(
-                columns=tuple(names[c] for c in columns),
-                score=self._beyond_chance(z),
-                target=self._differs(columns),
-            )
-            for columns, z in scores
-            if self._beyond_chance(z) > TOLD and not tagged & {names[c] for c in columns}
-        ]
-        return tuple(sorted(shown, key=lambda one: -one.score)[:MOST_TOLD])
+        for columns, z in scores:
+            names = tuple(self.codec.blocks[c].column.name for c in columns)
+            if (score := self._beyond_chance(z)) <= TOLD:
+                return
+            if not tagged & set(names):
+                target = self._differs(columns)
+                yield Interaction(columns=names, score=score, target=target)
 
     def _variances(self) -> Floats:
         """Of one number of the scan within each class: the noise's and chance's; [classes]."""
@@ -171,7 +181,7 @@ class Releases:
     def _differs(self, columns: tuple[int, ...]) -> bool:
         """Whether a set's scan differs between classes by more than noise and chance."""
         assert self.scanned is not None
-        place = self.design.sets[len(columns) - 1].index(columns)
+        place = bisect_left(self.design.sets[len(columns) - 1], columns)  # sets are in order
         sums = self.scanned.sums[len(columns) - 1][:, :, place].numpy()  # [classes, G]
         shares, variances = self._class_shares(), self._variances()
         gap = sums - shares[:, None] * sums.sum(axis=0)  # zero where classes do not matter

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from core.models.card import tunable
+from core.models.shared.settings import LEAST_STEPS, AutomaticSteps
 
 __all__ = ["ScanFocusSettings"]
-
-LEAST_STEPS = 10  # the learning rate's schedule needs a few to rise and fall
 
 
 class ScanFocusSettings(BaseModel):
@@ -25,7 +24,7 @@ class ScanFocusSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    steps: int = tunable(
+    steps: AutomaticSteps = tunable(
         0,
         "Training steps",
         "0: as many as the table's width allows in minutes. They cost time, never privacy.",
@@ -57,10 +56,3 @@ class ScanFocusSettings(BaseModel):
     rate: float = tunable(
         2e-2, "Learning rate", "Peak rate of Adam.", form=(1e-4, 0.2), gt=0.0, le=1.0
     )
-
-    @field_validator("steps")
-    @classmethod
-    def _enough(cls, steps: int) -> int:
-        if 0 < steps < LEAST_STEPS:
-            raise ValueError(f"must be 0 (automatic) or at least {LEAST_STEPS}")
-        return steps

@@ -52,22 +52,24 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
     def fitted(matcher: MixtureMatcher, targets: Targets) -> FittedGenerator:
         with torch.no_grad():
             weights, shares = matcher.mixture()
-        follows = determined(targets.counted, known.scales, design.condition)
         return fitted_mixture(
             codec,
             settings.model_dump(),
             (weights, torch.cat(shares, dim=1)),
             known.scales,
-            follows=follows,
+            follows=determined(targets.counted, known.scales, design.condition),
             sums=known.sums,
-            stood_out=known.stood_out(),
+            stood_out=known.stood_out,
         )
 
     if design.pairs:
-        emitter.send(StoodOut(sets=known.stood_out()))
-        draft = train_on(targets, "draft", "Draft (touches no private data)", settings.draft_steps)
+        emitter.send(StoodOut(sets=known.stood_out))
+        draft = None
+        if design.larger:
+            title = "Draft (touches no private data)"
+            draft = train_on(targets, "draft", title, settings.draft_steps)
         targets = known.focused(targets, draft)
-        emitter.send(StoodOut(sets=known.stood_out()))
+        emitter.send(StoodOut(sets=known.stood_out))
     matcher = train_on(targets, "training", "Training (touches no private data)", settings.steps)
     return fitted(matcher, targets)
 
@@ -77,7 +79,7 @@ def load(folder: Path) -> FittedGenerator:
     codec, values, weights, _ = read_generator(folder, FILE)
     names = ("sizes", "lines", "widths", "follows", "sums")
     constants = {name: values[name] for name in names}
-    constants["stood_out"] = values.get("stood_out", [])  # models of earlier versions lack it
+    constants["stood_out"] = values.get("stood_out", [])  # the first of these models told none
     return fitted_of(codec, values["settings"], weights, constants)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from core.models.card import tunable
 
@@ -11,12 +13,24 @@ __all__ = [
     "CLIP_NORM",
     "FAKES",
     "LATENT",
+    "LEAST_STEPS",
     "RATE",
     "SNAPSHOTS",
     "TEMPERATURE",
+    "AutomaticSteps",
     "GanSettings",
 ]
 
+LEAST_STEPS = 10  # the learning rate's schedule needs a few to rise and fall
+
+
+def _automatic_or_enough(steps: int) -> int:
+    if 0 < steps < LEAST_STEPS:
+        raise ValueError(f"must be 0 (automatic) or at least {LEAST_STEPS}")
+    return steps
+
+
+AutomaticSteps = Annotated[int, AfterValidator(_automatic_or_enough)]
 BATCH = tunable(
     512, "Records a step", "Expected size of a random batch.", form=(1, 20_000), ge=1, le=100_000
 )
