@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
+from string import Formatter
 
 from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
@@ -32,20 +33,30 @@ CORE = sorted(
     if path.relative_to(ROOT / "core").parts[0] not in SILENT
 )
 SAY = {"say": 1, "to_say": 1, "say_n": 2}  # how many of the first strings are templates
-_TWO_WORDS = re.compile(r"[A-Za-z]{2,}[,;:]?\s+\S*[A-Za-z]{2,}")
+_TWO_WORDS = re.compile(r"[A-Za-z]{2,}[,;:]?(?:\s+\S{1,2})?\s+\S*[A-Za-z]{2,}")
 _NAME = re.compile(r"[A-Za-z_]+")
 
 
-def _template(text: ast.JoinedStr) -> str:
-    """An f-string as a template; a field is called what its expression ends in."""
+def _parts(text: ast.expr) -> Iterator[ast.expr]:
+    """What an f-string, or a sum of strings, is made of, in order."""
+    if isinstance(text, ast.BinOp) and isinstance(text.op, ast.Add):
+        yield from _parts(text.left)
+        yield from _parts(text.right)
+    elif isinstance(text, ast.JoinedStr):
+        yield from text.values
+    else:
+        yield text
+
+
+def _template(text: ast.expr) -> str:
+    """An f-string or a sum of strings as a template; a field is called what its value ends in."""
     pieces, names = [], dict[str, str]()
-    for part in text.values:
+    for part in _parts(text):
         if isinstance(part, ast.Constant):
             pieces.append(str(part.value).replace("{", "{{").replace("}", "}}"))
             continue
-        assert isinstance(part, ast.FormattedValue)
-        source = ast.unparse(part.value)
-        last = part.value
+        value = part.value if isinstance(part, ast.FormattedValue) else part
+        source, last = ast.unparse(value), value
         while isinstance(last, ast.Call):
             last = last.args[0] if last.args else last.func
         word = last.attr if isinstance(last, ast.Attribute) else ast.unparse(last)
@@ -53,9 +64,43 @@ def _template(text: ast.JoinedStr) -> str:
         taken = [other for other in names.values() if other.rstrip("0123456789") == name]
         if source not in names:
             names[source] = f"{name}{len(taken) + 1}" if taken else name
-        number = "" if part.format_spec is None else ":" + _specification(part.format_spec)
+        spec = part.format_spec if isinstance(part, ast.FormattedValue) else None
+        number = "" if spec is None else ":" + _specification(spec)
         pieces.append(f"{{{names[source]}{number}}}")
     return "".join(pieces)
+
+
+def _sums(tree: ast.AST) -> Iterator[ast.BinOp]:
+    """Outermost sums that have a string in them."""
+    inner: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and id(node) not in inner:
+            inner |= {id(part) for part in ast.walk(node) if isinstance(part, ast.BinOp)}
+            if any(_is_text(part) for part in _parts(node)):
+                yield node
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _operands(whole: ast.BinOp) -> Iterator[ast.AST]:
+    """The strings that a sum is made of, which are no texts of their own."""
+    for node in ast.walk(whole):
+        if isinstance(node, ast.BinOp):
+            yield from (
+                side for side in (node.left, node.right)
+                if _is_text(side) or isinstance(side, ast.JoinedStr)
+            )  # fmt: skip
+
+
+def _is_template(text: str) -> bool:
+    """Whether a plain string can be filled, or needs no filling: not the code of a page."""
+    try:
+        names = [name for _, name, _, _ in Formatter().parse(text) if name is not None]
+    except ValueError:
+        return False
+    return all(name.isidentifier() for name in names)
 
 
 def _specification(spec: ast.expr) -> str:
@@ -84,14 +129,17 @@ def texts_of_core(source: str) -> Iterator[str]:
     """
     tree = ast.parse(source)
     hidden = set(map(id, _not_shown(tree)))
-    for node in ast.walk(tree):
+    sums = list(_sums(tree))
+    for whole in sums:
+        hidden |= {id(node) for node in _operands(whole)}
+    for node in [*sums, *ast.walk(tree)]:
+        text = ""
         if id(node) in hidden:
             continue
-        text = ""
-        if isinstance(node, ast.JoinedStr):
+        if isinstance(node, ast.JoinedStr) or node in sums:
             text = _template(node)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            text = node.value if "{" not in node.value else ""  # code of pages and pictures
+            text = node.value if _is_template(node.value) else ""
         if _TWO_WORDS.search(re.sub(r"\{[^{}]*\}", "·", text)):
             yield text
 

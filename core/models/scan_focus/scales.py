@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from torch import Tensor
 
 from core.table.codec import Block, Codec, Codes
@@ -26,6 +27,9 @@ SHORT_GRID = 128  # values of a step grid that get a fine cell each, whatever th
 KEPT_GRID = 40  # values of a step grid that keep a cell each
 COARSE = 16  # fine cells in a coarse one
 CELLS, CELLS_WIDE, WIDE = 32, 16, 300  # cells a column, and in tables of more columns than WIDE
+FEWEST_WITH_TAILS = 4  # cells a column has at least where the outermost count as tails
+TAIL = 1.01  # times its mean density that a cell has at its inner edge to count as a tail
+STEEPEST = 1.5  # most that density changes from the middle of a cell to its edge
 CLEAR = 3.0  # standard deviations that a cell stands above the noise
 SPIKE = 4.5  # … that a single value must, to be kept apart among up to `MOST_CELLS`
 
@@ -259,7 +263,8 @@ def _merged(counts: Floats, noise: float, most: int) -> NDArray[np.int64]:
 def _keys(counts: Floats, cells: NDArray[np.int64], noise: float) -> Floats:
     """Cell + share of its records up to each fine cell.
 
-    Densities fall between the neighbours' unless the fine counts say otherwise beyond their noise.
+    Densities fall between the neighbours', and off towards the bounds, unless the fine counts say
+    otherwise beyond their noise.
     """
     if not len(counts):
         return np.zeros(0)
@@ -273,6 +278,9 @@ def _keys(counts: Floats, cells: NDArray[np.int64], noise: float) -> Floats:
     start = np.concatenate([[0], np.cumsum(size)]).tolist()
     along = (np.arange(len(counts)) - np.array(start)[cells] + 0.5) / size[cells]
     line = edges[cells] * (1.0 - along) + edges[cells + 1] * along + 1e-9
+    if len(size) >= FEWEST_WITH_TAILS:
+        line[: size[0]] = _tail(density[:3], size[0], line[: size[0]][::-1])[::-1]
+        line[start[-2] :] = _tail(density[:-4:-1], size[-1], line[start[-2] :])
     before, seen = (np.concatenate([[0.0], np.cumsum(x)]) for x in (line, counts))
     weight = np.zeros(len(counts))
     for cell in range(len(size)):
@@ -280,6 +288,27 @@ def _keys(counts: Floats, cells: NDArray[np.int64], noise: float) -> Floats:
     within = np.cumsum(weight)
     within -= np.concatenate([[0.0], within])[np.array(start[:-1])][cells]
     return np.asarray(cells + within / mass[cells])
+
+
+def _tail(density: Floats, size: int, line: Floats) -> Floats:
+    """Densities of an outermost cell's fine cells, from the inside out, up to a factor.
+
+    Quantile cells make the last one wide where a column thins out. The density of most entropy with
+    the cell's mass and the density at its inner edge, which its neighbours say, is an exponential
+    cut off at the bound; `line` where that would not fall.
+
+    Args:
+      density: float64 [3], of the cell and of the next two inwards.
+      size: how many fine cells it has.
+      line: float64 [size], what is returned where the cell is no tail.
+    """
+    own, near, far = density.tolist()
+    edge = near * min(STEEPEST, max(1.0 / STEEPEST, math.sqrt(near / far)))
+    if edge <= TAIL * own:
+        return line
+    # mean density is own = edge (1 - exp(-r)) / r, over a cell of length 1
+    rate = brentq(lambda r: edge * -math.expm1(-r) - own * r, 1e-9, edge / own + 1.0)
+    return np.asarray(np.exp(-rate * (np.arange(size) + 0.5) / size) + 1e-9)
 
 
 def _spread(
