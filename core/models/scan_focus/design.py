@@ -14,13 +14,17 @@ from core.table.codec import Block, Codec
 from core.table.schema import Kind
 
 __all__ = [
-    "COLUMNS", "FOCUS", "PAIRS", "RELATIONS", "SCALES", "SCAN", "Design", "SumCandidate",
+    "ALL_PAIRS", "COLUMNS", "FOCUS", "PAIRS", "RELATIONS", "SCALES", "SCAN", "Design",
+    "SumCandidate",
 ]  # fmt: skip
 
 SCALES, COLUMNS, SCAN, RELATIONS, PAIRS, FOCUS = (
     "scales", "columns", "scan", "relations", "pairs", "focus",
 )  # fmt: skip
 SHARES = {SCALES: 0.10, COLUMNS: 0.17, SCAN: 0.08, RELATIONS: 0.02, PAIRS: 0.44, FOCUS: 0.19}
+# of tables with more pairs than are all counted: what the scan misses is not counted at all
+SHARES_WIDE = SHARES | {SCAN: 0.35, PAIRS: 0.25, FOCUS: 0.11}
+ALL_PAIRS = 200  # so many are all counted; of more, those that stand out
 MOST_CLASSES = 8  # a target with more states is counted as an ordinary column
 MOST_SETS = 3000  # that are scanned, unless there are more pairs than that
 MOST_NUMBERS = 8000  # signs of all sets together, of which a set gets `SIGNS` at most
@@ -111,14 +115,15 @@ class Design:
     def shares(self) -> dict[str, float]:
         """Shares of the composed Gaussian's 1/σ², by phase; they sum to one.
 
-        >>> round(sum(SHARES.values()), 9)
-        1.0
+        >>> round(sum(SHARES.values()), 9), round(sum(SHARES_WIDE.values()), 9)
+        (1.0, 1.0)
         """
         names = [SCALES, COLUMNS]
         if self.sizes > 1:
             names += [SCAN, *([RELATIONS] if self.sums else []), PAIRS, FOCUS]
-        whole = sum(SHARES[name] for name in names)
-        return {name: SHARES[name] / whole for name in names}
+        shares = SHARES if math.comb(len(self.features), 2) <= ALL_PAIRS else SHARES_WIDE
+        whole = sum(shares[name] for name in names)
+        return {name: shares[name] / whole for name in names}
 
 
 def _class_block(codec: Codec) -> Block | None:

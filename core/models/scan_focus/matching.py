@@ -21,7 +21,8 @@ from core.models.scan_focus.scan import Scanned
 __all__ = ["MixtureMatcher", "PairTarget", "SetTarget", "Targets"]
 
 LEAST_NOISE = 3.0  # records: where there is less noise, or none, no count is chased further
-PAIRS_A_STEP = 2_000  # scanned pairs compared in one step
+APART = 0.03  # weight of a pair that was not counted; at 1 its signs are as exact as chance's
+COLUMNS_A_STEP = 300  # columns whose pairs are kept apart in one step
 CELLS_A_STEP = 200_000  # counted cells of pairs compared in one step
 
 
@@ -137,6 +138,7 @@ class MixtureMatcher:
         self._members = [torch.tensor(sets, device=device) for sets in design.sets]
         scanned = [] if targets.scanned is None else targets.scanned.sums[:2]
         self._scanned = [sums.float().to(device) for sums in scanned]
+        self._uncounted = self._pairs_not_counted()
 
     def step(self) -> None:
         """One descent step."""
@@ -205,6 +207,15 @@ class MixtureMatcher:
             blocks.append(_Block(first, tuple(pair.columns[1] for pair in partners), *parts))
         return blocks
 
+    def _pairs_not_counted(self) -> Tensor | None:
+        """Float32 [columns, columns], 1 at pairs of features without counts; None without any."""
+        if len(self._targets.pairs) == len(self._design.pairs):
+            return None
+        pairs = torch.ones(self._design.columns, self._design.columns).fill_diagonal_(0.0)
+        for target in self._targets.pairs:
+            pairs[target.columns] = pairs[target.columns[::-1]] = 0.0
+        return pairs.to(self._device)
+
     def _within(self, weights: Tensor, shares: list[Tensor]) -> Tensor:
         """Each component's weight in each class."""
         if self._design.condition is None:
@@ -241,22 +252,47 @@ class MixtureMatcher:
         return [self._blocks[i] for i in order], len(self._blocks) / count
 
     def _scan_loss(self, within: Tensor, shares: list[Tensor]) -> Tensor:
-        """Singles and pairs by one sign pattern a step."""
+        """Singles and pairs by one sign pattern a step; pairs only where all were counted."""
         scanned = self._targets.scanned
         if scanned is None or len(self._scanned) < 2:
             return within.new_zeros(())
         g = self.done % self._design.signs
         precision = float(self._precision(torch.tensor(scanned.noise)))
         total = within.new_zeros(())
-        for members, sums in zip(self._members[:2], self._scanned, strict=True):
-            share, goal = 1.0, sums[:, g]
-            if len(members) > PAIRS_A_STEP:
-                some = torch.randint(len(members), (PAIRS_A_STEP,), generator=self._random)
-                some = some.to(self._device)
-                share, members, goal = PAIRS_A_STEP / len(members), members[some], goal[:, some]
-            gap = within.t() @ self._products(shares, members, g) - goal
-            total = total + gap.square().sum() / share
-        return total * (precision * self._design.signs)
+        sizes = 1 if self._uncounted is not None else 2
+        for members, sums in zip(self._members[:sizes], self._scanned, strict=False):
+            gap = within.t() @ self._products(shares, members, g) - sums[:, g]
+            total = total + gap.square().sum()
+        total = total * (precision * self._design.signs)
+        return total if self._uncounted is None else total + self._apart_loss(within, shares)
+
+    def _apart_loss(self, within: Tensor, shares: list[Tensor]) -> Tensor:
+        """Pairs that did not stand out are kept as far from going together as chance would.
+
+        Nothing is known of them but that; without it the mixture ties them as its fit to the
+        counted ones happens to. With signs drawn anew each step, the squared covariance of two
+        columns' signs is on average their cells' squared distance to independence.
+        """
+        assert self._uncounted is not None
+        features = torch.tensor(self._design.features)
+        if len(features) > COLUMNS_A_STEP:
+            order = torch.randperm(len(features), generator=self._random)
+            features = features[order[:COLUMNS_A_STEP].sort().values]
+        means = torch.stack([shares[c] @ self._coin(shares[c].shape[1]) for c in features], dim=1)
+        among = self._uncounted[features][:, features]
+        total = within.new_zeros(())
+        for weight in within.unbind(dim=1):  # one class: [components]
+            sums = weight @ means
+            joint = (means * weight[:, None]).t() @ means
+            gap = joint - sums[:, None] * sums / weight.sum()
+            total = total + (gap.square() * among).sum()
+        part = (len(features) / len(self._design.features)) ** 2
+        return total * (0.5 * APART * self._targets.n / part)  # each pair stands in both halves
+
+    def _coin(self, cells: int) -> Tensor:
+        """As many signs of either kind as can be, in random order: float32 [cells]."""
+        order = torch.randperm(cells, generator=self._random)
+        return (1.0 - 2.0 * (order % 2)).to(self._device)
 
     def _products(self, shares: list[Tensor], members: Tensor, g: int) -> Tensor:
         """Mean sign products of each component over sets: [components, sets]."""

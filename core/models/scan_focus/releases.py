@@ -23,6 +23,7 @@ from core.models.events import Emitter, Interaction
 from core.models.scan_focus.counts import Query, SetCounts, SumCounts, uniform_query
 from core.models.scan_focus.denoising import denoised
 from core.models.scan_focus.design import (
+    ALL_PAIRS,
     COLUMNS,
     FOCUS,
     PAIRS,
@@ -49,7 +50,6 @@ from core.table.codec import Codec
 __all__ = ["Releases"]
 
 Floats = NDArray[np.float64]
-ALL_PAIRS = 200  # so many are all counted; of more, those that stand out
 STANDS_OUT = 3.0  # standard deviations above what noise alone shows, of a pair
 FEWEST_PAIRS, PAIRS_A_COLUMN = 1, 6
 EVEN = 0.3  # share of the pairs' weight that is the same for each; the rest follows what was seen
