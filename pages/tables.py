@@ -30,15 +30,17 @@ from pages.parts import (
     visible,
     whose_rows,
 )
+from pages.parts.language import said, say, to_say
 from pages.parts.plain import plain
 
 TABS = {
-    "columns": ":material/edit_note: Columns",
-    "people": ":material/groups: People and rules",
-    "tags": ":material/visibility_off: Hidden distributions",
-    "pictures": ":material/bar_chart: Pictures",
-    "rows": ":material/table_rows: Rows",
+    "columns": to_say(":material/edit_note: Columns"),
+    "people": to_say(":material/groups: People and rules"),
+    "tags": to_say(":material/visibility_off: Hidden distributions"),
+    "pictures": to_say(":material/bar_chart: Pictures"),
+    "rows": to_say(":material/table_rows: Rows"),
 }
+BUILT_IN, UPLOAD = to_say("built-in sample"), "upload of "  # where tables come from, as stored
 ENOUGH_TO_SPARE = 2_000  # rows from which a tenth is kept out unless the steward says otherwise
 
 
@@ -57,34 +59,39 @@ def render() -> None:
 
 def _choose() -> None:
     shared.header(
-        "Tables",
-        "Bring in a table, with one row or several per person. It stays on this machine.",
+        say("Tables"),
+        say("Bring in a table, with one row or several per person. It stays on this machine."),
     )
     left, right = st.columns([2, 3], gap="large")
     with left:
-        st.subheader("Try it now", anchor=False)
-        st.write("A made-up table of 5,000 hospital stays with every kind of column.")
+        st.subheader(say("Try it now"), anchor=False)
+        st.write(say("A made-up table of 5,000 hospital stays with every kind of column."))
         if st.button(
-            "Try the sample table", type="primary", icon=":material/play_arrow:", width="stretch"
+            say("Try the sample table"),
+            type="primary",
+            icon=":material/play_arrow:",
+            width="stretch",
         ):
-            _bring_in(SAMPLE_NAME, "built-in sample", _sample, SAMPLE_TARGET)
+            _bring_in(SAMPLE_NAME, BUILT_IN, _sample, SAMPLE_TARGET)
         if st.button(
-            "UCI Adult from OpenML",
+            say("UCI Adult from OpenML"),
             icon=":material/cloud_download:",
             width="stretch",
-            help="A census extract of 48,842 rows, downloaded from openml.org. Needs a network.",
+            help=say(
+                "A census extract of 48,842 rows, downloaded from openml.org. Needs a network."
+            ),
         ):
             _bring_in("UCI Adult", "OpenML", _adult, "income")
     with right:
-        st.subheader("Upload your own", anchor=False)
+        st.subheader(say("Upload your own"), anchor=False)
         file = st.file_uploader(
-            "CSV, TSV, Parquet or Excel; also as .gz, or .zip with one file inside",
+            say("CSV, TSV, Parquet or Excel; also as .gz, or .zip with one file inside"),
             key=uploads.upload_key(),
         )
         if file is not None:
             _bring_in(
                 file.name.rsplit("/", 1)[-1],
-                f"upload of {file.name}",
+                f"{UPLOAD}{file.name}",
                 lambda: read_apart(file, file.name),
                 None,
             )
@@ -102,14 +109,21 @@ def _adult() -> ReadResult:
 def _bring_in(name: str, source: str, read: Callable[[], ReadResult], target: str | None) -> None:
     """Read, infer, keep; then show the table. A refusal leaves the page as it was."""
     record = None
-    with shared.plain_errors(), st.status(f"Bringing in {plain(name)} …") as status:
-        status.write("Reading the file")
+    label = say("Bringing in {name} …", name=plain(name))
+    with shared.plain_errors(), st.status(label) as status:
+        status.write(say("Reading the file"))
         try:
             result = read()
         finally:
             uploads.free_uploads()
         frame = result.frame
-        status.write(f"{len(frame):,} rows, {frame.shape[1]} columns. Looking at each column")
+        status.write(
+            say(
+                "{n:,} rows, {columns} columns. Looking at each column",
+                n=len(frame),
+                columns=frame.shape[1],
+            )
+        )
         record = table_service.import_frame(
             shared.store(),
             frame,
@@ -123,7 +137,7 @@ def _bring_in(name: str, source: str, read: Callable[[], ReadResult], target: st
             record = table_service.change_target(shared.store(), record, target)
         if record.n >= ENOUGH_TO_SPARE:
             record = table_service.change_holdout(shared.store(), record, SHARES[1])
-        status.update(label=f"{plain(name)} is in", state="complete")
+        status.update(label=say("{name} is in", name=plain(name)), state="complete")
     if record is not None:
         _open(record)
 
@@ -134,26 +148,41 @@ def _open(table: TableRecord) -> None:
     st.rerun()
 
 
+def _source(table: TableRecord) -> str:
+    """Where a table came from; a file's name is somebody's own."""
+    if table.source.startswith(UPLOAD):
+        return say("upload of {file}", file=table.source.removeprefix(UPLOAD))
+    return said(table.source) if table.source == BUILT_IN else table.source
+
+
 def _stored() -> None:
     tables = visible.tables(shared.store())
     if not tables:
         return
-    st.subheader("Your tables", anchor=False)
+    st.subheader(say("Your tables"), anchor=False)
     for table in tables:
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
             st.markdown(
-                f"**{plain(table.name)}**  \n{table.n:,} rows × {len(table.columns)} columns · "
-                f"{plain(table.source)} · {shared.clock(table.created)}"
-            )
-            if st.button("Open", key=f"open_{table.id}", icon=":material/arrow_forward:"):
-                _open(table)
-            with st.popover("Delete", icon=":material/delete:"):
-                st.write(
-                    "Deletes the rows and all runs made from them. Ledger entries stay, because "
-                    "what was released cannot be taken back, and so does what these people are "
-                    "recognised by."
+                say(
+                    "**{name}**  \n{n:,} rows × {columns} columns · {source} · {when}",
+                    name=plain(table.name),
+                    n=table.n,
+                    columns=len(table.columns),
+                    source=plain(_source(table)),
+                    when=shared.clock(table.created),
                 )
-                if st.button("Delete for good", key=f"delete_{table.id}"):
+            )
+            if st.button(say("Open"), key=f"open_{table.id}", icon=":material/arrow_forward:"):
+                _open(table)
+            with st.popover(say("Delete"), icon=":material/delete:"):
+                st.write(
+                    say(
+                        "Deletes the rows and all runs made from them. Ledger entries stay, "
+                        "because what was released cannot be taken back, and so does what these "
+                        "people are recognised by."
+                    )
+                )
+                if st.button(say("Delete for good"), key=f"delete_{table.id}"):
                     with shared.change():
                         shared.store().delete_table(table.id)
 
@@ -165,16 +194,21 @@ def _confirm(table: TableRecord) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         shared.header(
             table.name,
-            f"{table.n:,} rows × {len(table.columns)} columns · {table.source}. "
-            "Nothing has been trained or released by looking at this page.",
+            say(
+                "{n:,} rows × {columns} columns · {source}. "
+                "Nothing has been trained or released by looking at this page.",
+                n=table.n,
+                columns=len(table.columns),
+                source=_source(table),
+            ),
         )
-        if st.button("All tables", icon=":material/arrow_back:"):
+        if st.button(say("All tables"), icon=":material/arrow_back:"):
             st.query_params.clear()
             st.rerun()
         table_access.render(table)
     schema_exchange.last_time(table)
     columns, people, tags, pictures, rows = st.tabs(
-        list(TABS.values()),
+        [said(label) for label in TABS.values()],
         key="tab",
         on_change="rerun",  # pictures are drawn once their tab is open
     )
@@ -192,7 +226,7 @@ def _confirm(table: TableRecord) -> None:
         if pictures.open:
             _pictures(table)
     with rows:
-        st.caption("The first rows, as they were read. Only you see them.")
+        st.caption(say("The first rows, as they were read. Only you see them."))
         st.dataframe(pd.DataFrame(table.profile["preview"]), height=420)
     table_people.render(table)
     choice = st.container()
@@ -202,17 +236,21 @@ def _confirm(table: TableRecord) -> None:
 
 
 def _pictures(table: TableRecord) -> None:
-    st.caption("Each column as it is in the real table. Only you see these.")
+    st.caption(say("Each column as it is in the real table. Only you see these."))
     profiles = [ColumnProfile.model_validate(c) for c in table.profile["columns"]]
     shown = shared.paged(profiles)  # its buttons stand above the pictures
     for place, profile in shared.tiles(shown, border=True):
         with place:
-            missing = f" · {profile.missing:.0%} missing" if profile.missing else ""
-            st.markdown(f"**{plain(profile.name)}** :gray[{profile.kind.value}{missing}]")
+            kind = said(profile.kind.value)
+            if profile.missing:
+                kind = say("{kind} · {share:.0%} missing", kind=kind, share=profile.missing)
+            st.markdown(f"**{plain(profile.name)}** :gray[{kind}]")
             shared.picture(
                 profile_figure(profile.model_dump(mode="json")),
                 key=f"profile_{table.id}_{profile.name}",
-                alt=f"How the values of {profile.name} are spread in the real table.",
+                alt=say(
+                    "How the values of {column} are spread in the real table.", column=profile.name
+                ),
             )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 import streamlit as st
+from streamlit.elements.lib.column_types import ColumnConfig
 
 from core.runs.storage.records import TableRecord
 from core.services import tables
@@ -13,13 +14,8 @@ from core.table.categories import falling, labels_from
 from core.table.rare import FEW_ROWS
 from core.table.schema import Column, Kind
 from pages.parts import shared
+from pages.parts.language import say
 from pages.parts.plain import plain
-
-ONE_PERSON, FEW = "only one person has it", "of few rows"
-PASTE = (
-    "One category a line, for a list that is known without the rows, or to put an ordered list in "
-    "its order. What you remove is merged into OTHER."
-)
 
 
 def render(table: TableRecord, listed: Sequence[Column]) -> None:
@@ -29,7 +25,7 @@ def render(table: TableRecord, listed: Sequence[Column]) -> None:
       table: whose.
       listed: its columns that have a list, at least one.
     """
-    name = st.selectbox("Column", [c.name for c in listed], key=f"categories_of_{table.id}")
+    name = st.selectbox(say("Column"), [c.name for c in listed], key=f"categories_of_{table.id}")
     column = table.schema[name]
     with shared.plain_errors():
         counts = _counts(table, name)
@@ -52,49 +48,66 @@ def _summary(column: Column, counts: pd.DataFrame) -> str:
     single = int((counts["people"] == 1).sum())
     named = set(column.categories or ()) - {column.other}
     merged = counts[~counts["label"].isin(named)]
-    words = f"The rows hold {len(counts):,} labels; {len(named):,} are listed."
+    words = say(
+        "The rows hold {n:,} labels; {listed:,} are listed.", n=len(counts), listed=len(named)
+    )
     if len(merged) and column.other:
-        words += f" {len(merged):,} labels of {merged['rows'].sum():,} rows become {column.other}."
+        rest = say(
+            "{labels:,} labels of {rows:,} rows become {other}.",
+            labels=len(merged),
+            rows=int(merged["rows"].sum()),
+            other=column.other,
+        )
+        words += f" {rest}"
     if single:
-        words += f" {single:,} labels are held by one person each."
-    return f"{plain(words)} Only you see these counts."
+        words += " " + say("{n:,} labels are held by one person each.", n=single)
+    return f"{plain(words)} " + say("Only you see these counts.")
 
 
 def _merge(table: TableRecord, column: Column, counts: pd.DataFrame) -> None:
     """Merging below a number of rows, and what that would do."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         fewer = st.number_input(
-            "Merge labels of fewer rows than",
+            say("Merge labels of fewer rows than"),
             1,
             max(1, int(counts["rows"].max()) if len(counts) else 1),
             min(FEW_ROWS, int(counts["rows"].max())) if len(counts) else 1,
             key=f"fewer_{table.id}_{column.name}",
             width=240,
-            help="Rare labels are learnt badly, and one that a single person has would be public.",
+            help=say(
+                "Rare labels are learnt badly, and one that a single person has would be public."
+            ),
         )
-        if st.button("Merge them", icon=":material/merge:", key=f"merge_{table.id}_{column.name}"):
+        key = f"merge_{table.id}_{column.name}"
+        if st.button(say("Merge them"), icon=":material/merge:", key=key):
             with shared.change():
                 tables.merge_rare(shared.store(), table, column.name, fewer)
         labels, rows = falling(counts, fewer)
         share = rows / table.n if table.n else 0.0
         st.markdown(
-            f"{labels:,} of {len(counts):,} labels would become OTHER: {rows:,} rows ({share:.1%})."
+            say(
+                "{labels:,} of {n:,} labels would become OTHER: {rows:,} rows ({share:.1%}).",
+                labels=labels,
+                n=len(counts),
+                rows=rows,
+                share=share,
+            )
         )
 
 
 def _labels(table: TableRecord, column: Column, counts: pd.DataFrame) -> None:
     """The labels with a tick each; a tick that is changed counts at once."""
     search = st.text_input(
-        "Search labels",
+        say("Search labels"),
         key=f"search_{table.id}_{column.name}",
         icon=":material/search:",
-        placeholder="part of a label",
+        placeholder=say("part of a label"),
     )
     shown = _grid(column, counts)
     if search:
         shown = shown[shown["label"].str.contains(search, case=False, regex=False)]
     if shown.empty:
-        st.caption("No label holds this text.")
+        st.caption(say("No label holds this text."))
         return
     edited = st.data_editor(
         shown,
@@ -102,18 +115,7 @@ def _labels(table: TableRecord, column: Column, counts: pd.DataFrame) -> None:
         hide_index=True,
         num_rows="fixed",
         height=min(38 + 35 * len(shown), 400),
-        column_config={
-            "listed": st.column_config.CheckboxColumn(
-                "Listed",
-                width=70,
-                help="Listed labels are public and may stand in the synthetic table; others become "
-                "OTHER.",
-            ),
-            "warning": st.column_config.TextColumn("Careful", disabled=True, width=170),
-            "label": st.column_config.TextColumn("Label", disabled=True),
-            "rows": st.column_config.NumberColumn("Rows", disabled=True, width=90),
-            "people": st.column_config.NumberColumn("People", disabled=True, width=90),
-        },
+        column_config=_headings(),
     )
     changed = edited["listed"] != shown["listed"]
     if changed.any():
@@ -127,6 +129,23 @@ def _labels(table: TableRecord, column: Column, counts: pd.DataFrame) -> None:
             tables.change_list(shared.store(), table, column.name, labels)
 
 
+def _headings() -> dict[str, ColumnConfig]:
+    return {
+        "listed": st.column_config.CheckboxColumn(
+            say("Listed"),
+            width=70,
+            help=say(
+                "Listed labels are public and may stand in the synthetic table; others become "
+                "OTHER."
+            ),
+        ),
+        "warning": st.column_config.TextColumn(say("Careful"), disabled=True, width=170),
+        "label": st.column_config.TextColumn(say("Label"), disabled=True),
+        "rows": st.column_config.NumberColumn(say("Rows"), disabled=True, width=90),
+        "people": st.column_config.NumberColumn(say("People"), disabled=True, width=90),
+    }
+
+
 def _grid(column: Column, counts: pd.DataFrame) -> pd.DataFrame:
     """A row a label: those of the rows, then those that are listed and no row holds."""
     named = [label for label in column.categories or () if label != column.other]
@@ -136,20 +155,23 @@ def _grid(column: Column, counts: pd.DataFrame) -> pd.DataFrame:
     if column.kind is Kind.ORDERED:
         place = {label: at for at, label in enumerate(named)}
         every = every.iloc[every["label"].map(place).fillna(len(place)).argsort(kind="stable")]
-    warning = every["rows"].between(1, FEW_ROWS - 1).map({True: FEW, False: ""})
+    warning = every["rows"].between(1, FEW_ROWS - 1).map({True: say("of few rows"), False: ""})
     every.insert(0, "listed", every["label"].isin(named))
-    every.insert(1, "warning", warning.mask(every["people"] == 1, ONE_PERSON))
+    every.insert(1, "warning", warning.mask(every["people"] == 1, say("only one person has it")))
     return every if (every["people"] != every["rows"]).any() else every.drop(columns="people")
 
 
 def _paste(table: TableRecord, column: Column) -> None:
-    with st.popover("Paste a whole list", icon=":material/content_paste:"):
+    with st.popover(say("Paste a whole list"), icon=":material/content_paste:"):
         text = st.text_area(
-            PASTE,
+            say(
+                "One category a line, for a list that is known without the rows, or to put an "
+                "ordered list in its order. What you remove is merged into OTHER."
+            ),
             "\n".join(column.categories or ()),
             height=220,
             key=f"text_{table.id}_{column.name}",
         )
-        if st.button("Keep this list"):
+        if st.button(say("Keep this list")):
             with shared.change():
                 tables.change_categories(shared.store(), table, column.name, text)

@@ -8,14 +8,15 @@ from core.runs.storage.records import TableRecord
 from core.services import declarations
 from core.table.rules import AnyRule, parse_rule
 from pages.parts import shared
+from pages.parts.language import said, say, to_say
 from pages.parts.plain import plain
 
-EXPLAINED = (
+EXPLAINED = to_say(
     "What you know to be true of every row, from what the columns mean. The synthetic table keeps "
     "it in every row, and models need not learn it. Declare nothing that would be news about your "
     "table."
 )
-FORMS = (
+FORMS = to_say(
     "label <- code (one column follows from another) · start <= end · total = net + tax · "
     "stay = end - start (dates count in days) · combinations ward, floor · missing together a, b"
 )
@@ -23,25 +24,27 @@ FORMS = (
 
 def render(table: TableRecord) -> None:
     """The rules that stand, the ones that names suggest, and a line for more."""
-    st.markdown("**Rules that hold in every row**", help=EXPLAINED)
+    st.markdown(say("**Rules that hold in every row**"), help=said(EXPLAINED))
     rules, broken = table.schema.rules, declarations.broken_rules(table)
     for place, rule in enumerate(rules):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"`{rule.text}` {_state(table, rule, broken.get(rule.text, 0))}")
             if declarations.unsettled(rule):
                 _settle(table, rule, place)
-            if st.button("Remove", key=f"unrule_{table.id}_{place}", icon=":material/close:"):
+            if st.button(say("Remove"), key=f"unrule_{table.id}_{place}", icon=":material/close:"):
                 _keep(table, [one for one in rules if one is not rule])
     suggested = declarations.suggestions(table)
     if suggested:
-        st.caption("Names of columns suggest these. Add only what is always true.")
+        st.caption(say("Names of columns suggest these. Add only what is always true."))
         with st.container(horizontal=True):
             for place, rule in enumerate(suggested):
                 if st.button(rule.text, key=f"suggest_{table.id}_{place}", icon=":material/add:"):
                     _keep(table, [*rules, rule])
     with st.form(f"rule_{table.id}", border=False, clear_on_submit=True):
-        text = st.text_input("A rule", placeholder="stay = discharged - admitted", help=FORMS)
-        if st.form_submit_button("Add the rule") and text.strip():
+        text = st.text_input(
+            say("A rule"), placeholder=say("stay = discharged - admitted"), help=said(FORMS)
+        )
+        if st.form_submit_button(say("Add the rule")) and text.strip():
             with shared.plain_errors():
                 _keep(table, [*rules, parse_rule(text)])
 
@@ -49,11 +52,13 @@ def render(table: TableRecord) -> None:
 def _settle(table: TableRecord, rule: AnyRule, place: int) -> None:
     """Which label each code has is to be bought with the other lists, or declared from the rows."""
     if st.button(
-        "Declare what the rows say",
+        say("Declare what the rows say"),
         key=f"settle_{table.id}_{place}",
         icon=":material/public:",
-        help="Reads from the rows which values go together and declares it public, without noise. "
-        "Otherwise it is bought with the bounds and lists.",
+        help=say(
+            "Reads from the rows which values go together and declares it public, without noise. "
+            "Otherwise it is bought with the bounds and lists."
+        ),
     ):
         with shared.change():
             declarations.declare_values(shared.store(), table, rule)
@@ -67,7 +72,13 @@ def _keep(table: TableRecord, rules: list[AnyRule]) -> None:
 def _state(table: TableRecord, rule: AnyRule, broken: int) -> str:
     """How many real rows break a rule; for the steward's eyes."""
     if declarations.unsettled(rule):
-        return ":orange[which values go together is not known yet]"
+        return say(":orange[which values go together is not known yet]")
     if not broken:
-        return ":green[holds in all real rows]"
-    return plain(f"{broken:,} of {table.n:,} real rows break it; only you see this count.")
+        return say(":green[holds in all real rows]")
+    return plain(
+        say(
+            "{broken:,} of {n:,} real rows break it; only you see this count.",
+            broken=broken,
+            n=table.n,
+        )
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
+from streamlit.elements.lib.column_types import ColumnConfig
 
 from core.privacy.plan import Plan
 from core.runs.storage.records import TableRecord
@@ -12,13 +13,14 @@ from core.services import purchases
 from core.table.buying import unbought
 from core.table.schema import Schema, SchemaError
 from pages.parts import grid_refusals, routes, schema_editor, shared
+from pages.parts.language import said, say, say_n, to_say
 from pages.parts.plain import plain
 
 WAYS = {
-    "buy": "Buy them: read again with noise, for a small part of the budget",
-    "declare": "Declare them public: they cost nothing and are not protected",
+    "buy": to_say("Buy them: read again with noise, for a small part of the budget"),
+    "declare": to_say("Declare them public: they cost nothing and are not protected"),
 }
-EXPLAINED = (
+EXPLAINED = to_say(
     "Models must know each column’s bounds and labels. Those that nobody has set were read from "
     "the rows, so they show something of the people in it: the highest income, a rare diagnosis."
 )
@@ -33,8 +35,10 @@ def render(table: TableRecord, bar: DeltaGenerator) -> None:
     """
     with st.container(border=True), shared.plain_errors():
         if grid_refusals.standing(table):
-            st.caption("An edit above was refused. Correct it, or leave it as it was, to go on.")
-            bar.button("Plan a synthetic table", type="primary", disabled=True)
+            st.caption(
+                say("An edit above was refused. Correct it, or leave it as it was, to go on.")
+            )
+            bar.button(say("Plan a synthetic table"), type="primary", disabled=True)
             return
         schema = purchases.to_buy(shared.store(), table)
         names = unbought(schema).names
@@ -43,12 +47,17 @@ def render(table: TableRecord, bar: DeltaGenerator) -> None:
             return
         uploaded = table.source.startswith("upload") and not shared.store().attested(table.id)
         way = st.radio(
-            f"**Bounds and lists of {len(names)} column{'s' if len(names) > 1 else ''} were read "
-            "from the rows. How may they be known?**",
+            say_n(
+                len(names),
+                "**Bounds and lists of {n} column were read from the rows. "
+                "How may they be known?**",
+                "**Bounds and lists of {n} columns were read from the rows. "
+                "How may they be known?**",
+            ),
             list(WAYS),
             index=0 if uploaded else 1,
-            format_func=WAYS.__getitem__,
-            help=EXPLAINED,
+            format_func=lambda way: said(WAYS[way]),
+            help=said(EXPLAINED),
             key=f"way_{table.id}",
         )
         if way == "buy":
@@ -59,8 +68,8 @@ def render(table: TableRecord, bar: DeltaGenerator) -> None:
 
 def _settled(table: TableRecord, schema: Schema, bar: DeltaGenerator) -> None:
     """Nothing is left to buy: everything was bought or set by hand."""
-    st.markdown("Bounds and lists were bought, or set by you. Nothing is left to declare.")
-    if bar.button("Plan a synthetic table", type="primary", icon=":material/arrow_forward:"):
+    st.markdown(say("Bounds and lists were bought, or set by you. Nothing is left to declare."))
+    if bar.button(say("Plan a synthetic table"), type="primary", icon=":material/arrow_forward:"):
         if schema != table.schema:  # bought before, about the same people
             table = shared.store().save_schema(table.id, schema)
         _plan(table)
@@ -69,72 +78,84 @@ def _settled(table: TableRecord, schema: Schema, bar: DeltaGenerator) -> None:
 def _buy(table: TableRecord, schema: Schema, bar: DeltaGenerator) -> None:
     """What a purchase costs and finds, before anything is spent; and the button that spends it."""
     epsilon = st.number_input(
-        "ε to spend on bounds and lists, once",
+        say("ε to spend on bounds and lists, once"),
         min_value=0.005,
         max_value=5.0,
         value=purchases.usual_epsilon(schema, table.training_n),
         step=0.05,
         format="%.3f",
         key=f"buy_epsilon_{table.id}_{table.training_n}",
-        help="About a twentieth of what a synthetic table will cost is usual; small tables need "
-        "more. Later runs about these people use the result at no further cost.",
+        help=say(
+            "About a twentieth of what a synthetic table will cost is usual; small tables need "
+            "more. Later runs about these people use the result at no further cost."
+        ),
     )
     try:
         plan = purchases.plan_purchase(schema, table.training_n, epsilon)
     except ValueError as error:
-        st.warning(plain(error), icon=":material/info:")
+        st.warning(plain(said(error)), icon=":material/info:")
         return
     _forecast(plan, schema)
     again = purchases.lost(shared.store(), table) and st.checkbox(
-        "An earlier purchase was paid for and lost. Pay once more.", key=f"again_{table.id}"
+        say("An earlier purchase was paid for and lost. Pay once more."), key=f"again_{table.id}"
     )
     if bar.button(
-        f"Buy bounds and lists — spends ε = {epsilon:g}",
+        say("Buy bounds and lists — spends ε = {epsilon:g}", epsilon=epsilon),
         type="primary",
         icon=":material/shopping_cart:",
         key=f"buy_{table.id}",
     ):
-        with shared.change(), st.spinner("Paying, then reading the table once"):
+        with shared.change(), st.spinner(say("Paying, then reading the table once")):
             purchases.buy(shared.store(), table, plan, schema, again=bool(again))
 
 
 def _forecast(plan: Plan, schema: Schema) -> None:
     lines = purchases.forecast(plan, schema)
-    with st.expander("What will be found, column by column", icon=":material/list:"):
+    with st.expander(say("What will be found, column by column"), icon=":material/list:"):
         frame = pd.DataFrame(
             {
                 "column or rule": [line.name for line in lines],
                 "share of this ε": [line.share for line in lines],
-                "what will be found": [line.words for line in lines],
+                "what will be found": [said(line.words) for line in lines],
             }
         )
-        share = st.column_config.NumberColumn(format="percent")
-        st.dataframe(frame, hide_index=True, column_config={"share of this ε": share})
+        headings: dict[str, ColumnConfig | str] = {
+            "column or rule": say("column or rule"),
+            "share of this ε": st.column_config.NumberColumn(
+                say("share of this ε"), format="percent"
+            ),
+            "what will be found": say("what will be found"),
+        }
+        st.dataframe(frame, hide_index=True, column_config=headings)
     st.caption(
-        "From public numbers alone; no row has been read for this. What few people hold is left "
-        "out: rare labels become OTHER, values beyond the bounds move to them."
+        say(
+            "From public numbers alone; no row has been read for this. What few people hold is "
+            "left out: rare labels become OTHER, values beyond the bounds move to them."
+        )
     )
 
 
 def _declare(table: TableRecord, bar: DeltaGenerator) -> None:
     """The declaration that ε rests on."""
     confirmed = bar.checkbox(
-        "I confirm that the bounds, category names and “may be missing” marks above may be "
-        "public knowledge.",
+        say(
+            "I confirm that the bounds, category names and “may be missing” marks above may be "
+            "public knowledge."
+        ),
         # what is declared later was not confirmed: each schema asks for a tick of its own
         key=schema_editor.schema_key("attest", table),
         value=shared.store().attested(table.id),
-        help="They are not protected by ε. The certificate lists them as its conditions.",
+        help=say("They are not protected by ε. The certificate lists them as its conditions."),
     )
     if bar.button(
-        "Plan a synthetic table",
+        say("Plan a synthetic table"),
         type="primary",
         icon=":material/arrow_forward:",
         disabled=not confirmed or _undeclared(table),
     ):
         _plan(table)
     if not confirmed:
-        bar.caption("Tick the box to go on.", width="content")
+        bar.caption(say("Tick the box to go on."), width="content")
 
 
 def _undeclared(table: TableRecord) -> bool:
@@ -142,7 +163,7 @@ def _undeclared(table: TableRecord) -> bool:
     try:
         table.schema.domain()
     except SchemaError as error:
-        st.error(plain(error), icon=":material/error:")
+        st.error(plain(said(error)), icon=":material/error:")
         return True
     return False
 

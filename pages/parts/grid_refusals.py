@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import pandas as pd
 import streamlit as st
 
 from core.runs.storage.records import TableRecord
 from core.services import tables
-from core.table.schema import Kind, SchemaColumn, SchemaError
+from core.table.schema import Kind, Schema, SchemaColumn, SchemaError
 from pages.parts import shared
+from pages.parts.language import said, say, to_say
 from pages.parts.plain import plain
 
 LABELS = {
-    "kind": "Kind",
-    "missing": "May be missing",
-    "absent": "Written as",
-    "codes": "Also missing",
-    "from": "From",
-    "to": "To",
-    "scale": "Scale",
-    "keep": "In the synthetic table",
+    "kind": to_say("Kind"),
+    "missing": to_say("May be missing"),
+    "absent": to_say("Written as"),
+    "codes": to_say("Also missing"),
+    "from": to_say("From"),
+    "to": to_say("To"),
+    "scale": to_say("Scale"),
+    "keep": to_say("In the synthetic table"),
 }
+OURS = ("kind", "missing", "scale", "keep")  # cells that hold the product's words
+
+
+@dataclass(frozen=True)
+class _Refused:
+    """An edit that was refused: its cells as (column, heading, written, held), and why."""
+
+    cells: tuple[tuple[str, str, str, str], ...]
+    error: str
+    schema: Schema
 
 
 def keep(table: TableRecord, shown: pd.DataFrame, edited: pd.DataFrame) -> None:
@@ -37,7 +51,8 @@ def keep(table: TableRecord, shown: pd.DataFrame, edited: pd.DataFrame) -> None:
         try:
             tables.change_grid(shared.store(), table, edited, earlier)
         except SchemaError as error:
-            st.session_state[_key(table)] = (_words(shown, edited, error), table.schema)
+            cells = tuple(_cells(shown, edited))
+            st.session_state[_key(table)] = _Refused(cells, str(error), table.schema)
             st.session_state[f"refusals_{table.id}"] = count(table) + 1
         else:
             leave(table)
@@ -48,15 +63,15 @@ def show(table: TableRecord) -> None:
     """The edit that was refused last, until another one is kept or it is let go."""
     if not standing(table):
         return
-    words, _ = st.session_state[_key(table)]
-    st.error(words, icon=":material/error:")
-    st.button("Leave it as it was", key=f"leave_{table.id}", on_click=leave, args=(table,))
+    refused: _Refused = st.session_state[_key(table)]
+    st.error(_words(refused), icon=":material/error:")
+    st.button(say("Leave it as it was"), key=f"leave_{table.id}", on_click=leave, args=(table,))
 
 
 def standing(table: TableRecord) -> bool:
     """Whether an edit of this table, as it is now, was refused and not dealt with."""
-    refused = st.session_state.get(_key(table))
-    return refused is not None and refused[1] == table.schema
+    refused: _Refused | None = st.session_state.get(_key(table))
+    return refused is not None and refused.schema == table.schema
 
 
 def count(table: TableRecord) -> int:
@@ -73,15 +88,33 @@ def _key(table: TableRecord) -> str:
     return f"refused_{table.id}"
 
 
-def _words(shown: pd.DataFrame, edited: pd.DataFrame, error: SchemaError) -> str:
-    """Which cells were refused, what was written there, and what they hold all the same."""
-    cells = []
+def _cells(shown: pd.DataFrame, edited: pd.DataFrame) -> Iterator[tuple[str, str, str, str]]:
     for name in LABELS:
         for row in shown.index[shown[name].ne(edited[name])]:
-            old = shown.at[row, name]
-            held = f"it holds “{plain(old)}” as before" if old != "" else "it is empty as before"
-            cells.append(
-                f"**{plain(shown.at[row, 'column'])} · {LABELS[name]}**: "
-                f"“{plain(edited.at[row, name])}” was not taken, {held}."
-            )
-    return " ".join([*cells, plain(error)])
+            held, written = str(shown.at[row, name]), str(edited.at[row, name])
+            yield str(shown.at[row, "column"]), name, written, held
+
+
+def _words(refused: _Refused) -> str:
+    """Which cells were refused, what was written there, and what they hold all the same."""
+    sentences = [_sentence(*cell) for cell in refused.cells]
+    return " ".join([*sentences, plain(said(refused.error))])
+
+
+def _sentence(column: str, name: str, written: str, held: str) -> str:
+    if name in OURS:
+        written, held = said(written), said(held)
+    words = {
+        "column": plain(column),
+        "heading": said(LABELS[name]),
+        "written": plain(written),
+        "held": plain(held),
+    }
+    if held:
+        return say(
+            "**{column} · {heading}**: “{written}” was not taken, it holds “{held}” as before.",
+            **words,
+        )
+    return say(
+        "**{column} · {heading}**: “{written}” was not taken, it is empty as before.", **words
+    )

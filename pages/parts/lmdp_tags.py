@@ -10,25 +10,31 @@ from core.runs.storage.records import TableRecord
 from core.services import tables
 from core.table.profile import ColumnProfile
 from pages.parts import schema_editor, shared
+from pages.parts.language import said, say, say_n, to_say
 from pages.parts.plain import plain
 
-GROUPS = ("", "group 1", "group 2", "group 3", "group 4")
-EXPLAINED = (
+GROUPS = ("", to_say("group 1"), to_say("group 2"), to_say("group 3"), to_say("group 4"))
+EXPLAINED = to_say(
     "Tag columns whose **distribution** is a secret of the house: the ages of your customers, the "
     "markets you trade in. Records of the synthetic table stay believable one by one, and how the "
     "other columns depend on tagged ones is kept, but the tagged columns are spread another way "
     "than in your table, and tests must be able to tell."
 )
-NOT_PEOPLE = (
+NOT_PEOPLE = to_say(
     "This does not protect people. It hides what is true of the whole table; who is in it is "
     "protected by ε alone."
 )
 
 
+def group_name(group: str) -> str:
+    """A group as it is shown; one from a schema's file has a name of its own."""
+    return said(group) if group in GROUPS else group
+
+
 def render(table: TableRecord) -> None:
     """The tab."""
-    st.markdown(EXPLAINED)
-    st.warning(NOT_PEOPLE, icon=":material/info:")
+    st.markdown(said(EXPLAINED))
+    st.warning(said(NOT_PEOPLE), icon=":material/info:")
     left, right = st.columns([2, 3], gap="large")
     with left:
         _grid(table)
@@ -42,12 +48,15 @@ def _grid(table: TableRecord) -> None:
     known = [*GROUPS, *sorted(set(groups.values()) - set(GROUPS))]
     frame = pd.DataFrame({"column": columns, "group": [groups.get(name, "") for name in columns]})
     config = {
-        "column": st.column_config.TextColumn("Column", disabled=True),
+        "column": st.column_config.TextColumn(say("Column"), disabled=True),
         "group": st.column_config.SelectboxColumn(
-            "Hide its distribution in",
+            say("Hide its distribution in"),
             options=known,
-            help="Columns of one group are hidden together: not even how they go together is "
-            "kept. Groups are hidden, and certified, each by itself.",
+            format_func=lambda group: group_name(str(group)),
+            help=say(
+                "Columns of one group are hidden together: not even how they go together is "
+                "kept. Groups are hidden, and certified, each by itself."
+            ),
         ),
     }
     edited = schema_editor.edited_grid(table, frame, "tags", config)
@@ -60,22 +69,31 @@ def _grid(table: TableRecord) -> None:
 def _pictures(table: TableRecord) -> None:
     if not table.schema.sensitive:
         st.caption(
-            "Nothing is tagged: the synthetic table will follow every column's distribution as "
-            "closely as privacy allows."
+            say(
+                "Nothing is tagged: the synthetic table will follow every column's distribution "
+                "as closely as privacy allows."
+            )
         )
         return
     st.caption(
-        "Blue: the real column, which a synthetic table would reveal without a tag. Orange, dashed "
-        "or hatched: an example of a shift. The real one is random and kept secret on this machine."
+        say(
+            "Blue: the real column, which a synthetic table would reveal without a tag. Orange, "
+            "dashed or hatched: an example of a shift. The real one is random and kept secret on "
+            "this machine."
+        )
     )
     profiles = {c["name"]: ColumnProfile.model_validate(c) for c in table.profile["columns"]}
     for group, names in table.schema.sensitive.items():
-        st.markdown(f"**{plain(group)}** :gray[{len(names)} column{'s' if len(names) > 1 else ''}]")
+        columns = say_n(len(names), "{n:d} column", "{n:d} columns")
+        st.markdown(f"**{plain(group_name(group))}** :gray[{columns}]")
         for place, name in shared.tiles(names, 2, border=True):
             with place:
                 st.markdown(plain(name))
                 shared.picture(
                     shift_figure(profiles[name].model_dump(mode="json")),
                     key=f"shift_{table.id}_{name}",
-                    alt=f"What would be revealed of {name}, and an example of a shifted {name}.",
+                    alt=say(
+                        "What would be revealed of {column}, and an example of a shifted {column}.",
+                        column=name,
+                    ),
                 )

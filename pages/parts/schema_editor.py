@@ -14,63 +14,93 @@ from core.table.grid import grid_of
 from core.table.holdout import SHARES
 from core.table.schema import Column, Kind
 from pages.parts import category_lists, declared_domains, grid_refusals, shared
+from pages.parts.language import said, say
 from pages.parts.plain import plain
 
-COLUMNS = {
-    "column": st.column_config.TextColumn("Column", disabled=True, pinned=True),
-    "kind": st.column_config.SelectboxColumn(
-        "Kind",
-        options=[kind.value for kind in Kind],
-        required=True,
-        help="Identifiers and text are replaced by made-up values and never learned.",
-    ),
-    "missing": st.column_config.CheckboxColumn("May be missing"),
-    "from": st.column_config.TextColumn("From", help="Lowest value that may be known.", width=110),
-    "to": st.column_config.TextColumn("To", help="Highest value that may be known.", width=110),
-    "scale": st.column_config.SelectboxColumn(
-        "Scale",
-        options=["even", "heavy tail", "—"],
-        width=105,
-        help="Heavy tail: most values are small and a few are huge, as with money.",
-    ),
-    "values": st.column_config.TextColumn("Categories", disabled=True),
-    "rare": st.column_config.TextColumn(
-        "Of few rows",
-        disabled=True,
-        help="Listed values that fewer than ten rows hold. Keeping the column would publish "
-        "that somebody in the table has each of them. Only you see these counts.",
-    ),
-    "keep": st.column_config.SelectboxColumn(
-        "In the synthetic table",
-        options=["keep", "leave out", "buy"],
-        required=True,
-        help="Keep: with bounds and labels as they stand here, declared by you or bought. Buy: "
-        "they are read again with noise, for a part of the budget.",
-    ),
-    "origin": st.column_config.TextColumn(
-        "Known how",
-        disabled=True,
-        help="Proposals are read from the rows and rounded outward; change one and it is set "
-        "by you. The certificate says which.",
-    ),
-    "absent": st.column_config.TextColumn(
-        "Written as",
-        width=115,
-        help="What the file has where there is no value, such as ? or N/A; nothing means an empty "
-        "cell. The synthetic file writes the same.",
-    ),
-    "codes": st.column_config.TextColumn(
-        "Also missing",
-        width=125,
-        help="Other values that mean 'missing' in numbers and dates, with commas between them, "
-        "such as -99, n/a. Each is learned by itself and comes back as it is, in its share.",
-    ),
-    "written": st.column_config.TextColumn(
-        "Values look like",
-        disabled=True,
-        help="A made-up value in the way the file writes this column. The synthetic file does too.",
-    ),
-}
+
+def _headings() -> dict[str, ColumnConfig]:
+    """How each column of the grid is called, explained and edited."""
+    config = st.column_config
+    return _declared_headings() | {
+        "column": config.TextColumn(say("Column"), disabled=True, pinned=True),
+        "values": config.TextColumn(say("Categories"), disabled=True),
+        "rare": config.TextColumn(
+            say("Of few rows"),
+            disabled=True,
+            help=say(
+                "Listed values that fewer than ten rows hold. Keeping the column would publish "
+                "that somebody in the table has each of them. Only you see these counts."
+            ),
+        ),
+        "origin": config.TextColumn(
+            say("Known how"),
+            disabled=True,
+            help=say(
+                "Proposals are read from the rows and rounded outward; change one and it is set "
+                "by you. The certificate says which."
+            ),
+        ),
+        "absent": config.TextColumn(
+            say("Written as"),
+            width=115,
+            help=say(
+                "What the file has where there is no value, such as ? or N/A; nothing means an "
+                "empty cell. The synthetic file writes the same."
+            ),
+        ),
+        "codes": config.TextColumn(
+            say("Also missing"),
+            width=125,
+            help=say(
+                "Other values that mean 'missing' in numbers and dates, with commas between them, "
+                "such as -99, n/a. Each is learned by itself and comes back as it is, in its share."
+            ),
+        ),
+        "written": config.TextColumn(
+            say("Values look like"),
+            disabled=True,
+            help=say(
+                "A made-up value in the way the file writes this column. The synthetic file does "
+                "too."
+            ),
+        ),
+    }
+
+
+def _declared_headings() -> dict[str, ColumnConfig]:
+    """The same for what is declared public."""
+    config = st.column_config
+    return {
+        "kind": config.SelectboxColumn(
+            say("Kind"),
+            options=[kind.value for kind in Kind],
+            format_func=said,
+            required=True,
+            help=say("Identifiers and text are replaced by made-up values and never learned."),
+        ),
+        "missing": config.CheckboxColumn(say("May be missing")),
+        "from": config.TextColumn(
+            say("From"), help=say("Lowest value that may be known."), width=110
+        ),
+        "to": config.TextColumn(say("To"), help=say("Highest value that may be known."), width=110),
+        "scale": config.SelectboxColumn(
+            say("Scale"),
+            options=["even", "heavy tail", "—"],
+            format_func=said,
+            width=105,
+            help=say("Heavy tail: most values are small and a few are huge, as with money."),
+        ),
+        "keep": config.SelectboxColumn(
+            say("In the synthetic table"),
+            options=["keep", "leave out", "buy"],
+            format_func=said,
+            required=True,
+            help=say(
+                "Keep: with bounds and labels as they stand here, declared by you or bought. Buy: "
+                "they are read again with noise, for a part of the budget."
+            ),
+        ),
+    }
 
 
 def render(table: TableRecord) -> None:
@@ -78,11 +108,13 @@ def render(table: TableRecord) -> None:
     names = [c.name for c in table.schema.columns if c.modelled]
     options = [None, *names]
     target = st.selectbox(
-        "Target: the column others should predict (optional)",
+        say("Target: the column others should predict (optional)"),
         options,
         index=options.index(table.schema.target) if table.schema.target in options else 0,
-        format_func=lambda name: "none" if name is None else name,
-        help="The synthetic table keeps what the other columns say about the target best of all.",
+        format_func=lambda name: say("none") if name is None else name,
+        help=say(
+            "The synthetic table keeps what the other columns say about the target best of all."
+        ),
     )
     if target != table.schema.target:
         with shared.change():
@@ -91,32 +123,36 @@ def render(table: TableRecord) -> None:
     with shared.plain_errors():
         table = tables.count_rare(shared.store(), table)
     grid = grid_of(table.schema, tables.rare_words(table))
-    edited = edited_grid(table, grid, "grid", COLUMNS)
+    for name in ("values", "rare", "origin"):
+        grid[name] = [said(words) for words in grid[name]]
+    edited = edited_grid(table, grid, "grid", _headings())
     if edited is not None:
         grid_refusals.keep(table, grid, edited)
     grid_refusals.show(table)
     _doubts(table)
     listed = [c for c in table.schema.columns if c.kind.listed and c.modelled]
     if listed:
-        with st.expander("Edit a list of categories", icon=":material/list:"):
+        with st.expander(say("Edit a list of categories"), icon=":material/list:"):
             category_lists.render(table, listed)
     made_up = [c for c in table.schema.columns if c.kind.surrogate]
     if made_up:
-        with st.expander("What made-up values look like", icon=":material/badge:"):
+        with st.expander(say("What made-up values look like"), icon=":material/badge:"):
             _patterns(table, made_up)
 
 
 def _patterns(table: TableRecord, made_up: Sequence[Column]) -> None:
-    name = st.selectbox("Column", [c.name for c in made_up], key=f"pattern_of_{table.id}")
+    name = st.selectbox(say("Column"), [c.name for c in made_up], key=f"pattern_of_{table.id}")
     column = table.schema[name]
     pattern = st.text_input(
-        "Pattern: # is a digit, @ a capital, a a small letter, * a digit or capital; anything else "
-        "stands for itself. Empty: the column's name and a number.",
+        say(
+            "Pattern: # is a digit, @ a capital, a a small letter, * a digit or capital; anything "
+            "else stands for itself. Empty: the column's name and a number."
+        ),
         column.pattern or "",
-        placeholder="for example P-######",
+        placeholder=say("for example P-######"),
         key=f"pattern_{table.id}_{name}",
     )
-    if st.button("Keep this pattern"):
+    if st.button(say("Keep this pattern")):
         with shared.change():
             tables.change_pattern(shared.store(), table, name, pattern)
 
@@ -124,15 +160,17 @@ def _patterns(table: TableRecord, made_up: Sequence[Column]) -> None:
 def _holdout(table: TableRecord) -> None:
     """How many rows stay out of training, to judge the result by."""
     share = st.segmented_control(
-        "Rows kept out of training, to judge the result by",
+        say("Rows kept out of training, to judge the result by"),
         SHARES,
         default=min(SHARES, key=lambda share: abs(share - table.schema.holdout)),
-        format_func=lambda share: f"{share:.0%}" if share else "none",
+        format_func=lambda share: f"{share:.0%}" if share else say("none"),
         required=True,
         key=f"holdout_{table.id}",
-        help="Chosen by their place in the file, never by what they hold. With them Review can "
-        "say whether the synthetic rows are closer to the people learnt from than to strangers. "
-        "A fifth is usual; small tables can spare less.",
+        help=say(
+            "Chosen by their place in the file, never by what they hold. With them Review can "
+            "say whether the synthetic rows are closer to the people learnt from than to "
+            "strangers. A fifth is usual; small tables can spare less."
+        ),
     )
     if share is not None and share != table.schema.holdout:
         with shared.change():
@@ -141,13 +179,13 @@ def _holdout(table: TableRecord) -> None:
 
 def _doubts(table: TableRecord) -> None:
     declared_domains.dangers(table)
-    lines = [f"- {plain(sentence)}" for sentence in tables.reading_doubts(table)]
+    lines = [f"- {plain(said(sentence))}" for sentence in tables.reading_doubts(table)]
     doubts = [(c.name, c.note) for c in table.schema.columns if c.note]
     doubts += tables.misfit_doubts(table).items()
-    lines += [f"- **{plain(name)}**: {plain(note)}" for name, note in doubts]
+    lines += [f"- **{plain(name)}**: {plain(said(note))}" for name, note in doubts]
     if lines:
-        text = "\n".join(lines)
-        st.info(f"Worth a look:\n{text}", icon=":material/help:")
+        text = "\n".join([say("Worth a look:"), *lines])
+        st.info(text, icon=":material/help:")
 
 
 def schema_key(name: str, table: TableRecord) -> str:

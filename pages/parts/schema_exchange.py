@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 import streamlit as st
 
@@ -9,7 +11,10 @@ from core.runs.storage.records import TableRecord
 from core.services import schemas
 from core.table.schema_matching import Comparison, compare
 from pages.parts import downloads, shared, visible
+from pages.parts.language import said, say, say_n
 from pages.parts.plain import plain
+
+NAMED = 4  # columns that a sentence names
 
 
 def last_time(table: TableRecord) -> None:
@@ -19,12 +24,21 @@ def last_time(table: TableRecord) -> None:
         return
     earlier, comparison = match
     with st.container(border=True):
-        st.markdown(f":material/history: **Like {plain(earlier.name)}**: {plain(comparison.words)}")
-        st.caption(
-            "Its kinds, bounds, categories, people and rules can be taken over. Look at them "
-            "before you confirm; what is new stays as it was proposed."
+        st.markdown(
+            say(
+                ":material/history: **Like {name}**: {comparison}",
+                name=plain(earlier.name),
+                comparison=plain(words(comparison)),
+            )
         )
-        if st.button("Declare as last time", key=f"as_{table.id}", icon=":material/history:"):
+        st.caption(
+            say(
+                "Its kinds, bounds, categories, people and rules can be taken over. Look at them "
+                "before you confirm; what is new stays as it was proposed."
+            )
+        )
+        key = f"as_{table.id}"
+        if st.button(say("Declare as last time"), key=key, icon=":material/history:"):
             with shared.change():
                 schemas.adopt(shared.store(), table, earlier.schema)
         _differences(comparison)
@@ -32,38 +46,70 @@ def last_time(table: TableRecord) -> None:
 
 def files(table: TableRecord) -> None:
     """Save the schema as a file, and load or compare another."""
-    with st.expander("Schema as a file", icon=":material/schema:"):
+    with st.expander(say("Schema as a file"), icon=":material/schema:"):
         downloads.offer(
-            "Save the schema (JSON)",
+            say("Save the schema (JSON)"),
             lambda: schemas.schema_file(table),
             table_id=table.id,
             file_name="schema.json",
             mime="application/json",
             icon=":material/download:",
-            help="What is declared of the columns, as the command line takes it. Its notes are "
-            "for inside only.",
+            help=say(
+                "What is declared of the columns, as the command line takes it. Its notes are "
+                "for inside only."
+            ),
         )
-        file = st.file_uploader("Load or compare a schema", type=["json"], key=f"load_{table.id}")
+        file = st.file_uploader(
+            say("Load or compare a schema"), type=["json"], key=f"load_{table.id}"
+        )
         if file is None:
             return
         with shared.plain_errors():
             saved = schemas.read_schema_file(file.getvalue())
             comparison = compare(table.schema, saved)
-            st.markdown(plain(comparison.words))
+            st.markdown(plain(words(comparison)))
             _differences(comparison)
-            if st.button("Take over what it declares", key=f"take_{table.id}"):
+            if st.button(say("Take over what it declares"), key=f"take_{table.id}"):
                 with shared.change():
                     schemas.adopt(shared.store(), table, saved)
 
 
+def words(comparison: Comparison) -> str:
+    """One sentence: as last time, but for what is new or gone."""
+    both = len(comparison.same) + len(comparison.changed)
+    parts = [say_n(both, "{n:d} column as last time", "{n:d} columns as last time")]
+    if names := comparison.new:
+        new = say_n(
+            len(names), "{n:d} is new: {names}", "{n:d} are new: {names}", names=_listed(names)
+        )
+        parts.append(new)
+    if names := comparison.gone:
+        gone = say_n(
+            len(names), "{n:d} is gone: {names}", "{n:d} are gone: {names}", names=_listed(names)
+        )
+        parts.append(gone)
+    return "; ".join(parts) + "."
+
+
+def _listed(names: Sequence[str]) -> str:
+    first = ", ".join(names[:NAMED])
+    more = len(names) - NAMED
+    return say("{names} and {n:d} more", names=first, n=more) if more > 0 else first
+
+
 def _differences(comparison: Comparison) -> None:
     """What is declared otherwise, a row a column."""
+    otherwise = say("declared otherwise")
     rows = [
-        *((name, "new", "") for name in comparison.new),
-        *((name, "gone", "") for name in comparison.gone),
-        *((name, "declared otherwise", ", ".join(w)) for name, w in comparison.changed.items()),
+        *((name, say("new"), "") for name in comparison.new),
+        *((name, say("gone"), "") for name in comparison.gone),
+        *(
+            (name, otherwise, ", ".join(map(said, fields)))
+            for name, fields in comparison.changed.items()
+        ),
     ]
     if rows:
         table = pd.DataFrame(rows, columns=["column", "how", "what"])
-        with st.popover("What differs", icon=":material/difference:"):
-            st.dataframe(table, hide_index=True)
+        headings = {"column": say("column"), "how": say("how"), "what": say("what")}
+        with st.popover(say("What differs"), icon=":material/difference:"):
+            st.dataframe(table, hide_index=True, column_config=headings)

@@ -7,9 +7,8 @@ import streamlit as st
 from core.runs.storage.access import accesses, set_access
 from core.runs.storage.records import TableRecord
 from pages.parts import guard, shared
+from pages.parts.language import say
 from pages.parts.plain import plain
-
-UNOWNED = "Everybody with a role here sees this table: it was there before people signed in."
 
 
 def keep_owner(table: TableRecord) -> None:
@@ -24,24 +23,31 @@ def render(table: TableRecord) -> None:
     if not guard.configured():
         return
     access = accesses(shared.store()).get(table.id)
-    with st.popover("Shared with", icon=":material/group:"):
+    with st.popover(say("Shared with"), icon=":material/group:"):
         if access is None:
-            st.caption(UNOWNED)
+            st.caption(
+                say(
+                    "Everybody with a role here sees this table: it was there before people "
+                    "signed in."
+                )
+            )
             return
-        st.caption(f"Brought in by {plain(access.owner)}.")
+        st.caption(say("Brought in by {owner}.", owner=plain(access.owner)))
         if access.owner != guard.address():
-            st.caption("Only they can share it.")
+            st.caption(say("Only they can share it."))
             return
         known = [one for one in guard.people() if one != access.owner]
         with st.form("access_form", border=False):
-            stewards = st.toggle("All stewards", access.stewards)
+            stewards = st.toggle(say("All stewards"), access.stewards)
             chosen = st.multiselect(
-                "People",
+                say("People"),
                 list(dict.fromkeys([*known, *access.shared])),
                 default=list(access.shared),
-                help="Stewards may do everything with it, reviewers may review what is made of it.",
+                help=say(
+                    "Stewards may do everything with it, reviewers may review what is made of it."
+                ),
             )
-            sent = st.form_submit_button("Keep this")
+            sent = st.form_submit_button(say("Keep this"))
         if sent:
             with shared.change():
                 set_access(

@@ -7,16 +7,15 @@ import streamlit as st
 from core.runs.accounts import people
 from core.runs.storage.records import TableRecord
 from pages.parts import guard, shared, visible
+from pages.parts.language import said, say, to_say
 from pages.parts.plain import plain
 
-EXPLAINED = (
+EXPLAINED = to_say(
     "What is released about people adds up over all tables they are in, whatever the columns are "
     "called. So tables about the same people share one account with one limit. Rows that are kept "
     "out of training belong to it too: they are looked at when columns are proposed, pictured and "
     "compared with earlier tables."
 )
-OTHERS = "others' tables, account"
-FRESH = "people no earlier table is about"
 
 
 def render(table: TableRecord) -> None:
@@ -25,69 +24,89 @@ def render(table: TableRecord) -> None:
     answer = people.account_choice(store, table.id)
     names = _named(people.account_names(store, without=table.id))
     with st.container(border=True):
-        st.markdown("**Whose people are these?**", help=EXPLAINED)
+        st.markdown(say("**Whose people are these?**"), help=said(EXPLAINED))
         if not names:
-            st.caption(
-                f"No earlier table is here, so they get an account of their own. {EXPLAINED}"
-            )
+            alone = say("No earlier table is here, so they get an account of their own.")
+            st.caption(f"{alone} {said(EXPLAINED)}")
             return
         for other in answer.linked:
             st.markdown(f":material/group: {_evidence(other)}")
         if not answer.linked:
-            st.caption("No earlier table shares enough rows with this one to be about its people.")
+            st.caption(
+                say("No earlier table shares enough rows with this one to be about its people.")
+            )
         options = [*names, people.NEW]
         current = table.people if table.people in names else people.NEW
         chosen = st.selectbox(
-            "Whose people are these?",
+            say("Whose people are these?"),
             options,
             index=options.index(current),
-            format_func=lambda key: FRESH if key == people.NEW else f"the people of {names[key]}",
+            format_func=lambda key: (
+                say("people no earlier table is about")
+                if key == people.NEW
+                else say("the people of {tables}", tables=names[key])
+            ),
             key=f"people_{table.id}_{table.people}",
             label_visibility="collapsed",
         )
         wanted = table.people if chosen == current else chosen
         if answer.words and wanted == table.people:
-            st.caption(f"Kept apart by the steward: “{plain(answer.words)}”. Certificates say so.")
+            st.caption(
+                say(
+                    "Kept apart by the steward: “{words}”. Certificates say so.",
+                    words=plain(answer.words),
+                )
+            )
         elif any(other.people != wanted for other in answer.linked):
             _in_words(table, wanted)
         elif wanted != table.people:
             with shared.change():
                 people.change_account(store, table.id, wanted)
-        st.caption(EXPLAINED)
+        st.caption(said(EXPLAINED))
 
 
 def _in_words(table: TableRecord, wanted: str) -> None:
     """Keeping people apart whose rows are shared takes words."""
     st.warning(
-        "Rows of this table are also in a table of another account. If those are the same people, "
-        "two accounts together reveal more about them than either limit allows. To keep them "
-        "apart, say in words why they are other people: the ledger keeps it, and every certificate "
-        "says that you declared that these people have no other account.",
+        say(
+            "Rows of this table are also in a table of another account. If those are the same "
+            "people, two accounts together reveal more about them than either limit allows. To "
+            "keep them apart, say in words why they are other people: the ledger keeps it, and "
+            "every certificate says that you declared that these people have no other account."
+        ),
         icon=":material/warning:",
     )
     words = st.text_input(
-        "Why these are other people",
+        say("Why these are other people"),
         max_chars=300,
         key=f"apart_{table.id}",
-        placeholder="for example: other hospitals, whose case numbers happen to be the same",
+        placeholder=say("for example: other hospitals, whose case numbers happen to be the same"),
     )
-    if st.button("Keep these people apart", key=f"keep_apart_{table.id}", disabled=not words):
+    key = f"keep_apart_{table.id}"
+    if st.button(say("Keep these people apart"), key=key, disabled=not words):
         with shared.change():
             people.change_account(shared.store(), table.id, wanted, words)
 
 
 def _named(names: dict[str, str]) -> dict[str, str]:
     """The accounts' names; of those that hold a table this person may not see, none."""
-    away = _strangers()
-    others = {key: f"{OTHERS} {place}" for place, key in enumerate(sorted(away & set(names)), 1)}
-    return names | others
+    known = {
+        key: say("account {people}", people=key) if name == f"account {key}" else name
+        for key, name in names.items()
+    }
+    away = sorted(_strangers() & set(names))
+    others = {
+        key: say("others' tables, account {place}", place=place)
+        for place, key in enumerate(away, 1)
+    }
+    return known | others
 
 
 def _evidence(other: people.LinkedAccount) -> str:
     """Why an account is proposed; without the names of tables this person may not see."""
     if other.people in _strangers():
-        return "Rows of this table are also in a table of somebody else here."
-    return plain(other.evidence)
+        return say("Rows of this table are also in a table of somebody else here.")
+    return plain(said(other.evidence))
 
 
 def _strangers() -> set[str]:

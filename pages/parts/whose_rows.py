@@ -10,17 +10,14 @@ from core.services import declarations
 from core.table.person import MOST_ROWS, Person
 from core.table.schema import Kind
 from pages.parts import shared
+from pages.parts.language import said, say, to_say
 from pages.parts.plain import plain
 
 ANSWERS = {
-    "row": "No, every row is another person",
-    "key": "Yes, and a column says who",
-    "unknown": "Yes, but no column says who",
+    "row": to_say("No, every row is another person"),
+    "key": to_say("Yes, and a column says who"),
+    "unknown": to_say("Yes, but no column says who"),
 }
-EXPLAINED = (
-    "ε protects one person. If somebody has five rows and each row counts as a person, everything "
-    "they are sure of is five times as exposed as the number says."
-)
 USUAL_ROWS = 5
 
 
@@ -29,18 +26,23 @@ def render(table: TableRecord) -> None:
     person = table.schema.person
     now = "row" if person is None else "key" if person.grouped else "unknown"
     answer = st.radio(
-        "**Can a person appear in several rows?**",
+        say("**Can a person appear in several rows?**"),
         list(ANSWERS),
         index=list(ANSWERS).index(now),
-        format_func=ANSWERS.__getitem__,
-        help=EXPLAINED,
+        format_func=lambda key: said(ANSWERS[key]),
+        help=say(
+            "ε protects one person. If somebody has five rows and each row counts as a person, "
+            "everything they are sure of is five times as exposed as the number says."
+        ),
         key=f"unit_{table.id}_{now}",
     )
     if answer == "row":
         if person is not None:
             with shared.change():
                 declarations.change_person(shared.store(), table, None)
-        st.caption("Each row is protected by itself. The certificate says so: one row, one person.")
+        st.caption(
+            say("Each row is protected by itself. The certificate says so: one row, one person.")
+        )
         return
     left, right = st.columns([3, 2], gap="large")
     with left:
@@ -48,8 +50,8 @@ def render(table: TableRecord) -> None:
     with right:
         _picture(table, chosen, grouped=answer == "key")
     if chosen is not None and chosen != person:
-        st.caption("Not kept yet.")
-        if st.button("Keep this answer", key=f"keep_unit_{table.id}"):
+        st.caption(say("Not kept yet."))
+        if st.button(say("Keep this answer"), key=f"keep_unit_{table.id}"):
             with shared.change():
                 declarations.change_person(shared.store(), table, chosen)
 
@@ -57,7 +59,7 @@ def render(table: TableRecord) -> None:
 def _most(table: TableRecord, person: Person | None, help: str) -> int:
     return int(
         st.number_input(
-            "Rows of one person, at most",
+            say("Rows of one person, at most"),
             min_value=1,
             max_value=MOST_ROWS,
             value=USUAL_ROWS if person is None else person.rows,
@@ -74,38 +76,42 @@ def _grouped(table: TableRecord) -> Person | None:
     likely = [c.name for c in schema.columns if c.kind is Kind.IDENTIFIER]
     names = [*likely, *(name for name in schema.names if name not in likely)]
     columns = st.multiselect(
-        "Columns that together say who a row is of",
+        say("Columns that together say who a row is of"),
         names,
         default=list(person.columns) if person else [],
         key=f"key_{table.id}",
-        help="Such as a patient number. In the synthetic table they hold fresh, made-up keys. Rows "
-        "without a key count together as one person.",
+        help=say(
+            "Such as a patient number. In the synthetic table they hold fresh, made-up keys. Rows "
+            "without a key count together as one person."
+        ),
     )
     most = _most(
         table,
         person,
-        "Further rows of a person are left out of training, chosen by what that person's own rows "
-        "hold. The number is public; it needs no more noise, because a person counts once however "
-        "many rows they have.",
+        say(
+            "Further rows of a person are left out of training, chosen by what that person's own "
+            "rows hold. The number is public; it needs no more noise, because a person counts "
+            "once however many rows they have."
+        ),
     )
     rest = [c.name for c in schema.columns if c.modelled and c.name not in columns]
     constant = st.multiselect(
-        "Columns that stay the same in all rows of a person",
+        say("Columns that stay the same in all rows of a person"),
         rest,
         default=[name for name in person.constant if name in rest] if person else [],
         key=f"constant_{table.id}",
-        help="Such as sex or year of birth. They stay the same for a synthetic person too.",
+        help=say("Such as sex or year of birth. They stay the same for a synthetic person too."),
     )
     dated = [None, *(n for n in rest if schema[n].kind.numeric and n not in constant)]
     order = st.selectbox(
-        "Sort the rows of a person by",
+        say("Sort the rows of a person by"),
         dated,
         index=dated.index(person.order) if person and person.order in dated else 0,
-        format_func=lambda name: "nothing" if name is None else name,
+        format_func=lambda name: say("nothing") if name is None else name,
         key=f"order_{table.id}",
     )
     if not columns:
-        st.caption("Choose at least one column.")
+        st.caption(say("Choose at least one column."))
         return None
     return Person(columns=tuple(columns), rows=most, constant=tuple(constant), order=order)
 
@@ -116,8 +122,10 @@ def _unknown(table: TableRecord) -> Person:
     most = _most(
         table,
         None if person is None or person.grouped else person,
-        "Nobody can check this: it is your word, and the certificate rests on it. Everything is "
-        "protected as if one person had so many rows, so the noise grows with it.",
+        say(
+            "Nobody can check this: it is your word, and the certificate rests on it. Everything "
+            "is protected as if one person had so many rows, so the noise grows with it."
+        ),
     )
     return Person(rows=most)
 
@@ -125,16 +133,18 @@ def _unknown(table: TableRecord) -> Person:
 def _picture(table: TableRecord, person: Person | None, *, grouped: bool) -> None:
     """What a limit keeps and costs; from what the steward declares, never from the rows."""
     mean = st.number_input(
-        "Rows a person has on average, as far as is publicly known",
+        say("Rows a person has on average, as far as is publicly known"),
         min_value=1.0,
         value=2.0,
         step=0.5,
         key=f"mean_{table.id}",
-        help="Only for this picture. Nothing here was counted in your table, because the choice of "
-        "the limit is public.",
+        help=say(
+            "Only for this picture. Nothing here was counted in your table, because the choice of "
+            "the limit is public."
+        ),
     )
     most = USUAL_ROWS if person is None else person.rows
-    words = row_limit_words(mean, most, grouped=grouped)
+    words = said(row_limit_words(mean, most, grouped=grouped))
     shared.picture(
         row_limit_figure(mean, most, grouped=grouped), key=f"limit_{table.id}", alt=words
     )

@@ -1,0 +1,36 @@
+"""What pages say piece by piece is what core says of the same in one sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.runs.execution import privacy_certificate
+from core.table.form import Form
+from core.table.schema import Column, DomainSource, Kind
+from core.table.schema_matching import Comparison
+from pages.parts import declared_domains, schema_exchange
+
+COLUMNS = [
+    Column(name="a", kind=Kind.INTEGER, low=17, high=90, step=1, missing=True),
+    Column(name="b", kind=Kind.NUMBER, low=0, high=1e6, scale="log", spikes=(0.0, 99.5)),
+    Column(name="c", kind=Kind.NUMBER, low=0, high=9, form=Form(codes=("-99", "n/a"))),
+    Column(name="d", kind=Kind.DATETIME, low=0, high=86_400.5, step=0.5),
+    Column(name="e", kind=Kind.CATEGORY, categories=("x", "y", "OTHER"), other="OTHER"),
+    Column(name="f", kind=Kind.BOOLEAN, categories=("no", "yes")),
+    Column(name="g", kind=Kind.TEXT),
+    Column(name="h", kind=Kind.TEXT, source=DomainSource.DROP),
+]
+NAMES = ("u", "v", "w", "x", "y", "z")
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.name)
+def test_a_declared_domain_reads_as_in_the_certificate(column):
+    assert declared_domains.declared(column) == privacy_certificate.declared(column)
+
+
+@pytest.mark.parametrize("new", [0, 1, 2, 4, 6])
+@pytest.mark.parametrize("gone", [0, 1, 6])
+def test_schemas_are_compared_as_on_the_command_line(new, gone):
+    for same in (("a",), ("a", "b")):
+        comparison = Comparison(same, {}, NAMES[:new], NAMES[:gone])
+        assert schema_exchange.words(comparison) == comparison.words
