@@ -52,5 +52,5 @@ def entry(*terms: str) -> str:
 
 
 def title(score: Mapping[str, Any]) -> str:
-    """A score's title without the term in it."""
-    return said(PLAIN_TITLES.get(score["key"], score["title"]))
+    """A score's title without the term in it, in English as `core` has it."""
+    return PLAIN_TITLES.get(score["key"], str(score["title"]))
