@@ -8,9 +8,10 @@ from core.privacy.ledger.ledger import Ledger
 from core.runs.accounts.account import DEFAULT_LIMIT, Account, set_limit, table_account
 from core.runs.storage.records import TableRecord
 from pages.parts import account_view, guard, routes, shared, visible
+from pages.parts.language import said, say, to_say
 from pages.parts.plain import plain
 
-MEANING = (
+MEANING = to_say(
     "The limit is the largest ε that all releases about these people may have together, whoever "
     "combines them. When it is reached, no further release is made: ask the table's owner. Another "
     "limit cannot be set after the first release, because what was released under this one's "
@@ -22,35 +23,39 @@ def render() -> None:
     """The page."""
     guard.require("steward", "privacy_officer")
     shared.header(
-        "Ledger",
-        "Every private release about each table's people. Entries are added, never changed.",
+        say("Ledger"),
+        say("Every private release about each table's people. Entries are added, never changed."),
     )
     office = "privacy_officer" in guard.roles()  # which is about everybody's accounts
     tables = shared.store().tables() if office else visible.tables(shared.store())
     if not tables and not guard.steward():
-        st.caption("No table has been brought in yet.")
+        st.caption(say("No table has been brought in yet."))
         return
     if not tables:
-        shared.nothing_yet("Nothing has been released yet.", "Bring in a table", "tables")
+        shared.nothing_yet(say("Nothing has been released yet."), say("Bring in a table"), "tables")
         return
     runs = shared.store().runs() if office else visible.runs(shared.store())
     by_id = {run.id: run for run in runs}
     for people in dict.fromkeys(table.people for table in tables):
         _account([table for table in tables if table.people == people], by_id)
-    st.caption(MEANING)
-    if st.button("Check that nothing was changed", icon=":material/verified:"):
+    st.caption(said(MEANING))
+    if st.button(say("Check that nothing was changed"), icon=":material/verified:"):
         verification = Ledger(shared.store().engine).verify()
         if verification:
-            st.success("The chain of entries is intact.", icon=":material/check:")
+            st.success(say("The chain of entries is intact."), icon=":material/check:")
         else:
-            st.error(f"The ledger was changed from outside. {plain(verification.problem)}")
+            changed = say("The ledger was changed from outside.")
+            st.error(f"{changed} {plain(said(verification.problem))}")
 
 
 def _account(tables: list[TableRecord], runs: account_view.Runs) -> None:
     """One account, with all tables about its people."""
     account = table_account(shared.store(), tables[0].id)
     with st.container(border=True):
-        st.markdown(" · ".join(f"**{plain(table.name)}** ({table.n:,} rows)" for table in tables))
+        named = (
+            say("**{table}** ({n:,} rows)", table=plain(table.name), n=table.n) for table in tables
+        )
+        st.markdown(" · ".join(named))
         if any(entry.kind == "release" for entry in account.entries) or account.limit is not None:
             account_view.numbers(account)
             account_view.over_time(account)
@@ -64,24 +69,31 @@ def _without_limit(table: TableRecord, account: Account) -> None:
     """Before a first release, or an account of an older version."""
     if any(entry.kind == "release" for entry in account.entries):
         st.caption(
-            "No limit was set before the first release, by an older version of this product. "
-            "Releases are recorded; a limit after the fact would promise what was given away."
+            say(
+                "No limit was set before the first release, by an older version of this product. "
+                "Releases are recorded; a limit after the fact would promise what was given away."
+            )
         )
         return
     st.caption(
-        "Nothing was released yet. The first release opens the account with a limit of "
-        f"ε {DEFAULT_LIMIT:g} for all releases together, unless you set another one before it, "
-        "here or on Plan."
+        say(
+            "Nothing was released yet. The first release opens the account with a limit of "
+            "ε {limit:g} for all releases together, unless you set another one before it, "
+            "here or on Plan.",
+            limit=DEFAULT_LIMIT,
+        )
     )
     if not guard.sets_limits():
-        st.caption(":material/badge: The privacy officer sets another one.")
+        st.caption(f":material/badge: {say('The privacy officer sets another one.')}")
         return
-    with st.popover("Set a limit", icon=":material/vertical_align_top:"):
-        st.write("All releases about these people together. It can be set once, before the first.")
-        epsilon = st.number_input(
-            "ε for all releases together", 0.1, 100.0, 3.0, 0.5, key=f"epsilon_{table.id}"
+    with st.popover(say("Set a limit"), icon=":material/vertical_align_top:"):
+        st.write(
+            say("All releases about these people together. It can be set once, before the first.")
         )
-        if st.button("Set this limit", key=f"limit_{table.id}"):
+        epsilon = st.number_input(
+            say("ε for all releases together"), 0.1, 100.0, 3.0, 0.5, key=f"epsilon_{table.id}"
+        )
+        if st.button(say("Set this limit"), key=f"limit_{table.id}"):
             with shared.change():
                 set_limit(shared.store(), table.id, epsilon=float(epsilon))
 

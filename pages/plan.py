@@ -26,16 +26,21 @@ from pages.parts import (
     shown_code,
     visible,
 )
+from pages.parts.language import number, said, say
 from pages.parts.plain import plain
 
 
 def render() -> None:
     """The page."""
     guard.require("steward")
-    shared.header("Plan", "Choose how to make the synthetic table and what it may cost in privacy.")
+    shared.header(
+        say("Plan"), say("Choose how to make the synthetic table and what it may cost in privacy.")
+    )
     table = shared.chosen_table() or _newest()
     if table is None:
-        shared.nothing_yet("There is no table to plan for yet.", "Bring in a table", "tables")
+        shared.nothing_yet(
+            say("There is no table to plan for yet."), say("Bring in a table"), "tables"
+        )
         return
     if not shared.store().attested(table.id):
         _not_declared(table)
@@ -45,13 +50,13 @@ def render() -> None:
         model = model_choice.choose(foretold.advised(table, budget_choice.USUAL).model)
         why = st.container()
         epsilon = budget_choice.epsilon(table)
-        why.caption(f":material/recommend: {foretold.advised(table, epsilon).sentence}")
+        why.caption(f":material/recommend: {said(foretold.advised(table, epsilon).sentence)}")
         tagged = lmdp_settings.choose(table, model.card, epsilon)
         review = budget_choice.review_share(epsilon)
         score = budget_choice.score_share(table, epsilon)
         details = run_details.choose(table, model)
     with right:
-        st.subheader("What will happen", anchor=False)
+        st.subheader(say("What will happen"), anchor=False)
         try:
             request = planning.PlanRequest(
                 model=model.card.id,
@@ -67,8 +72,8 @@ def render() -> None:
             )
             plan = planning.make_plan(table.schema, table.training_n, request)
         except ValueError as error:
-            st.error(plain(error), icon=":material/error:")
-            if st.button("Back to the table", icon=":material/arrow_back:"):
+            st.error(plain(said(error)), icon=":material/error:")
+            if st.button(say("Back to the table"), icon=":material/arrow_back:"):
                 routes.go("tables", table=table.id)
             return
         _summary(table, model.card, plan)
@@ -81,7 +86,7 @@ def render() -> None:
             device=details.device,
             people=table.people,
         )
-        shown_code.show({"This run": code}, schema=table.schema, table_id=table.id)
+        shown_code.show({say("This run"): code}, schema=table.schema, table_id=table.id)
     with shared.way_on():
         _start(table, plan, details, limit)
 
@@ -89,12 +94,14 @@ def render() -> None:
 def _not_declared(table: TableRecord) -> None:
     """What comes before a plan: bounds and names that somebody declares public."""
     st.info(
-        "First confirm on the Tables page that this table's bounds and category names may be "
-        "public. ε does not protect them.",
+        say(
+            "First confirm on the Tables page that this table's bounds and category names may be "
+            "public. ε does not protect them."
+        ),
         icon=":material/fact_check:",
     )
     declared_domains.dangers(table)
-    if st.button("Look at the table", type="primary", icon=":material/arrow_back:"):
+    if st.button(say("Look at the table"), type="primary", icon=":material/arrow_back:"):
         routes.go("tables", table=table.id)
 
 
@@ -104,52 +111,77 @@ def _newest() -> TableRecord | None:
         return None
     by_id = {table.id: table for table in tables}
     labels = shared.told_apart({table.id: table.name for table in tables})
-    picked = st.selectbox("Table", list(by_id), format_func=labels.__getitem__)
+    picked = st.selectbox(say("Table"), list(by_id), format_func=labels.__getitem__)
     return by_id[picked]
 
 
 def _summary(table: TableRecord, card: Card, plan: Plan) -> None:
     """The plan, its picture, and the ledger before it."""
-    target = plain(table.schema.target or "none")
-    spared, person = table.schema.holdout, table.schema.person
-    # how many people there are in all is nobody's business but the count of those trained on
-    grouped = person is not None and person.grouped
-    out = f"{spared:.0%}" if grouped else f"{table.n - table.training_n:,}"
-    use = f" to train on, {out} kept out for review" if spared else ""
-    who = f"{table.training_n:,} {table.records}{use}"
-    st.caption(f"{plain(table.name)}: {who}, target {target}.")
+    _table(table)
     _numbers(plan)
     foretold.show(table, card, plan)
     before = purchases.paid_before(shared.store(), table) if plan.budget.private else 0.0
     if before:
         total = before + plan.guarantee.epsilon
         st.caption(
-            f":material/shopping_cart: Bounds and lists were bought for ε {before:.3g}; the "
-            f"certificate will claim both together, ε {total:.3g}."
+            ":material/shopping_cart: "
+            + say(
+                "Bounds and lists were bought for ε {before:.3g}; the certificate will claim both "
+                "together, ε {total:.3g}.",
+                before=before,
+                total=total,
+            )
         )
     shared.picture(
         budget_figure(plan.model_dump(mode="json")),
         key="budget",
-        alt="Share of the budget that each private phase takes.",
+        alt=say("Share of the budget that each private phase takes."),
     )
     shared.stages(plan, key="stages")
-    with st.expander("What is released, in words", icon=":material/list:"):
-        if plan.guarantee.private:
-            replaced = plan.guarantee.epsilon_replace
-            st.caption(
-                f"Counted as replace-one the same run has ε = {replaced:.2f}.",
-                help=glossary.entry("zero-out", "replace-one"),
-            )
-        for phase in plan.phases:
-            st.markdown(f"**{phase.title}** — {plain(phase.what)} {phase_words(phase, plan)}")
+    _released(plan)
     if any(not stage.private for stage in card.stages) and "steps" in plan.settings:
-        st.markdown(
-            f":material/model_training: Then {plan.settings['steps']:,} training steps that touch "
-            "no private data."
+        steps = say(
+            "Then {n:,} training steps that touch no private data.", n=plan.settings["steps"]
         )
+        st.markdown(f":material/model_training: {steps}")
     declared_domains.render(table)
     lmdp_settings.summary(plan)
     _ledger(table)
+
+
+def _table(table: TableRecord) -> None:
+    """Which table this is, how much of it is trained on, and what is to be predicted."""
+    spared, person = table.schema.holdout, table.schema.person
+    target = plain(table.schema.target) if table.schema.target else say("none")
+    # how many people there are in all is nobody's business but the count of those trained on
+    grouped = person is not None and person.grouped
+    out = f"{spared:.0%}" if grouped else f"{table.n - table.training_n:,}"
+    use = say(" to train on, {out} kept out for review", out=number(out)) if spared else ""
+    st.caption(
+        say(
+            "{table}: {n:,} {records!t}{use}, target {target}.",
+            table=plain(table.name),
+            n=table.training_n,
+            records=table.records,
+            use=use,
+            target=target,
+        )
+    )
+
+
+def _released(plan: Plan) -> None:
+    with st.expander(say("What is released, in words"), icon=":material/list:"):
+        if plan.guarantee.private:
+            st.caption(
+                say(
+                    "Counted as replace-one the same run has ε = {replaced:.2f}.",
+                    replaced=plan.guarantee.epsilon_replace,
+                ),
+                help=glossary.entry("zero-out", "replace-one"),
+            )
+        for phase in plan.phases:
+            what = f"{plain(said(phase.what))} {said(phase_words(phase, plan))}"
+            st.markdown(f"**{said(phase.title)}** — {what}")
 
 
 def _numbers(plan: Plan) -> None:
@@ -158,10 +190,10 @@ def _numbers(plan: Plan) -> None:
         shared.NOT_PRIVATE.show()
         return
     one, two = st.columns(2)
-    one.metric("ε", f"{claim.epsilon:.2f}", help=glossary.entry("ε", "zero-out"))
+    one.metric("ε", number(f"{claim.epsilon:.2f}"), help=glossary.entry("ε", "zero-out"))
     two.metric("δ", f"{claim.delta:.0e}", help=glossary.entry("δ"))
     if plan.unit is not None:
-        st.caption(f":material/person: This holds {plan.unit.words}.")
+        st.caption(f":material/person: {say('This holds {unit!t}.', unit=plan.unit.words)}")
 
 
 def _ledger(table: TableRecord) -> None:
@@ -169,20 +201,23 @@ def _ledger(table: TableRecord) -> None:
     account = table_account(shared.store(), table.id)
     spent = [e for e in account.entries if e.kind == "release"]
     if account.limit is None or account.left is None:
-        fresh = (
-            f"The first one opens their account with a limit of ε {DEFAULT_LIMIT:g} for all "
-            "releases together, unless another one is set before it. It cannot be set after."
+        earlier = say("Earlier releases about these people in the ledger: {n}.", n=len(spent))
+        none = say("No limit was set before the first one.")
+        fresh = say(
+            "The first one opens their account with a limit of ε {limit:g} for all releases "
+            "together, unless another one is set before it. It cannot be set after.",
+            limit=DEFAULT_LIMIT,
         )
-        st.caption(
-            f":material/receipt_long: Earlier releases about these people in the ledger: "
-            f"{len(spent)}. " + ("No limit was set before the first one." if spent else fresh)
-        )
+        st.caption(f":material/receipt_long: {earlier} {none if spent else fresh}")
         return
-    st.caption(
-        f":material/receipt_long: Limit ε {account.limit:g} for these people: "
-        f"{account.left.share:.0%} of it is left before this run, "
-        f"{account.left.words(account.delta or 1e-6)} for one release."
+    left = say(
+        "Limit ε {limit:g} for these people: {share:.0%} of it is left before this run, "
+        "{left!t} for one release.",
+        limit=account.limit,
+        share=account.left.share,
+        left=account.left.words(account.delta or 1e-6),
     )
+    st.caption(f":material/receipt_long: {left}")
 
 
 def _start(
@@ -196,22 +231,16 @@ def _start(
       details: how the run is made.
       limit: of the account that it opens, None where there is nothing to choose.
     """
-    st.caption(":material/lock_open: Nothing private has been touched yet.", width="content")
-    confirmation = ""
-    if plan.budget.private:
-        label = f"Train — spends ε = {plan.budget.epsilon:g} of this table's budget"
-        ready = True
-    else:
-        confirmation = st.text_input(
-            "Type “not private” to confirm", placeholder="not private", key="confirm_not_private"
-        )
-        ready = confirmation.strip().lower() == "not private"
-        label = "Train without differential privacy"
+    st.caption(
+        f":material/lock_open: {say('Nothing private has been touched yet.')}", width="content"
+    )
+    label, confirmation, ready = _consent(plan)
     allowed, shift_words = lmdp_settings.confirm(table, plan)
     if not allowed:
-        label = "Not possible after what these people's earlier releases hide or show"
+        label = say("Not possible after what these people's earlier releases hide or show")
     if limit is not None and limit < plan.guarantee.epsilon:
-        allowed, label = False, f"Not possible: the limit of ε {limit:g} is below this run's ε"
+        allowed = False
+        label = say("Not possible: the limit of ε {limit:g} is below this run's ε", limit=limit)
     if st.button(
         label, type="primary", icon=":material/play_arrow:", disabled=not (ready and allowed)
     ):
@@ -230,6 +259,22 @@ def _start(
                 shift_words=shift_words,
             )
             routes.go("training", run=run.id)
+
+
+def _consent(plan: Plan) -> tuple[str, str, bool]:
+    """The button's label, what was typed to allow a run without privacy, and whether it may go."""
+    if plan.budget.private:
+        spends = say(
+            "Train — spends ε = {epsilon:g} of this table's budget", epsilon=plan.budget.epsilon
+        )
+        return spends, "", True
+    words = say("not private")
+    typed = st.text_input(
+        say("Type “{words}” to confirm", words=words),
+        placeholder=words,
+        key="confirm_not_private",
+    )
+    return say("Train without differential privacy"), typed, typed.strip().lower() == words
 
 
 if __name__ == "__main__":

@@ -11,14 +11,17 @@ from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from core.services import reviews, runs
 from pages.parts import guard, routes, shared, visible
+from pages.parts.language import number, said, say, to_say
 from pages.parts.plain import plain
 
 KEPT = {
-    State.FAILED: "The real table, the ledger and any checkpoint are kept.",
-    State.LOST: "The worker process ended without a word, as after a restart of the machine. What "
-    "it had saved is kept.",
-    State.CANCELLED: "You cancelled this run.",
-    State.PAUSED: "Everything needed to go on is saved.",
+    State.FAILED: to_say("The real table, the ledger and any checkpoint are kept."),
+    State.LOST: to_say(
+        "The worker process ended without a word, as after a restart of the machine. What it had "
+        "saved is kept."
+    ),
+    State.CANCELLED: to_say("You cancelled this run."),
+    State.PAUSED: to_say("Everything needed to go on is saved."),
 }
 ASKED = "ending"  # in the session: the run of which it is asked whether it shall end
 FOLLOW = 2.0  # s between two looks at a run that another tab may pause, resume or end
@@ -27,10 +30,10 @@ FOLLOW = 2.0  # s between two looks at a run that another tab may pause, resume 
 def render() -> None:
     """The page."""
     guard.require("steward")
-    shared.header("Training", "Watch a run. You may close this page; the run goes on.")
+    shared.header(say("Training"), say("Watch a run. You may close this page; the run goes on."))
     run = shared.chosen_run()
     if run is None:
-        shared.nothing_yet("No run has been started yet.", "Plan a run", "plan")
+        shared.nothing_yet(say("No run has been started yet."), say("Plan a run"), "plan")
         return
     if run.state.live:
         with shared.plain_errors():
@@ -70,10 +73,13 @@ def _show(run: RunRecord) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         shared.STATE_BADGES[run.state].show()
         shared.privacy_badge(run)
-        st.caption(
-            f"{plain(run.title)} · {run.plan.n:,} real {run.plan.records} · "
-            f"{run.rows:,} synthetic rows"
+        rows = say(
+            "{n:,} real {records!t} · {rows:,} synthetic rows",
+            n=run.plan.n,
+            records=run.plan.records,
+            rows=run.rows,
         )
+        st.caption(f"{plain(shared.run_title(run))} · {rows}")
     if run.state is State.RUNNING:
         _progress(run)
     _buttons(run)
@@ -86,24 +92,31 @@ def _show(run: RunRecord) -> None:
 
 def _progress(run: RunRecord) -> None:
     now = runs.progress(shared.store(), run.id)
-    stage = f"{plain(now.title or 'Starting')}{_place(run, now)}"
+    title = said(now.title) if now.title else say("Starting")
+    stage = f"{plain(title)}{_place(run, now)}"
     st.progress(now.fraction, text=f"{stage} · {now.fraction:.0%}{shared.time_left(now)}")
     _spent(run)
     device = shared.store().journal.latest(run.id, "device")
     use = {} if device is None else device.data
     gpu = use.get("gpu_percent")
     places = st.columns(4)
-    places[0].metric("Time so far", shared.duration(now.elapsed_seconds))
+    speed = now.steps_per_second
+    places[0].metric(say("Time so far"), shared.duration(now.elapsed_seconds))
     places[1].metric(
-        "Speed", "—" if now.steps_per_second is None else f"{now.steps_per_second:,.0f} steps/s"
+        say("Speed"), "—" if speed is None else say("{speed:,.0f} steps/s", speed=speed)
     )
     places[2].metric(
-        "GPU" if gpu is not None else "Processor",
+        say("GPU") if gpu is not None else say("Processor"),
         f"{gpu if gpu is not None else use.get('cpu_percent', 0):.0f} %",
-        help=f"Device: {use.get('gpu_name', use.get('device', 'processor'))}. 100 % is one core.",
+        help=say(
+            "Device: {device}. 100 % is one core.",
+            device=use.get("gpu_name", use.get("device", say("processor"))),
+        ),
     )
     places[3].metric(
-        "Memory", f"{use.get('memory_mb', 0):,.0f} MB", help="Memory of the run's own process."
+        say("Memory"),
+        number(f"{use.get('memory_mb', 0):,.0f} MB"),
+        help=say("Memory of the run's own process."),
     )
 
 
@@ -115,7 +128,7 @@ def _place(run: RunRecord, now: runs.Progress) -> str:
     stages = [stage.name for stage in every if not stage.private or stage.name in phases]
     if len(stages) < 2 or now.phase not in stages:
         return ""
-    return f" (stage {stages.index(now.phase) + 1} of {len(stages)})"
+    return say(" (stage {at} of {n})", at=stages.index(now.phase) + 1, n=len(stages))
 
 
 def _spent(run: RunRecord) -> None:
@@ -124,28 +137,30 @@ def _spent(run: RunRecord) -> None:
     if so_far is None:
         return
     budget = run.plan.guarantee.epsilon
-    st.caption(
-        f":material/lock: ε released so far: **{min(so_far, budget):.2f}** of {budget:.2f}. "
-        "The ledger was charged for all of it before the first row was read."
+    spent = say(
+        "ε released so far: **{so_far:.2f}** of {budget:.2f}. The ledger was charged for all of it "
+        "before the first row was read.",
+        so_far=min(so_far, budget),
+        budget=budget,
     )
+    st.caption(f":material/lock: {spent}")
 
 
 def _buttons(run: RunRecord) -> None:
     store = shared.store()
     with st.container(horizontal=True), shared.plain_errors():
-        if run.state is State.RUNNING and st.button("Pause", icon=":material/pause:"):
+        if run.state is State.RUNNING and st.button(say("Pause"), icon=":material/pause:"):
             _pause(run)
         if run.state in (State.PAUSED, State.LOST, State.FAILED):
             _resume(run)
         if run.state is State.DONE or store.artefacts(run.id).exists("report.json"):
-            routes.button("Review", "review", primary=True, run=run.id)
+            routes.button(say("Review"), "review", primary=True, run=run.id)
         if run.state is State.DONE:
-            routes.button("Download", "download", run=run.id)
+            routes.button(say("Download"), "download", run=run.id)
         if not run.state.final:
             st.space("stretch")  # what cannot be taken back stands apart
-            label = "Cancel" if run.state.live else "Give up"
             st.button(
-                f"{label} …",
+                say("Cancel …") if run.state.live else say("Give up …"),
                 type="tertiary",
                 icon=":material/cancel:",
                 on_click=_ask,
@@ -157,7 +172,7 @@ def _buttons(run: RunRecord) -> None:
 
 def _pause(run: RunRecord) -> None:
     runs.pause(shared.store(), run.id)
-    st.toast("Pausing at the next safe point.")
+    st.toast(say("Pausing at the next safe point."))
 
 
 def _ask(run_id: str | None) -> None:
@@ -168,47 +183,52 @@ def _ask(run_id: str | None) -> None:
 def _really(run: RunRecord) -> None:
     """What ending the run would lose, and the ways not to."""
     with st.container(border=True), shared.plain_errors():
-        st.markdown(f"**End “{plain(run.title)}” for good?** {_loss(run)}")
+        title = plain(shared.run_title(run))
+        st.markdown(f"**{say('End “{run}” for good?', run=title)}** {_loss(run)}")
         with st.container(horizontal=True):
             pausable = run.state.live and not shared.store().has_result(run.id)
             if pausable and st.button(
-                "Pause instead", type="primary", icon=":material/pause:", key="pause_instead"
+                say("Pause instead"), type="primary", icon=":material/pause:", key="pause_instead"
             ):
                 _ask(None)
                 _pause(run)
                 st.rerun(scope="app")
-            if st.button("End it for good", icon=":material/cancel:"):
+            if st.button(say("End it for good"), icon=":material/cancel:"):
                 _ask(None)
                 runs.cancel(shared.store(), run.id)
-                st.toast("Ending the run. What was spent stays spent.")
+                st.toast(say("Ending the run. What was spent stays spent."))
                 st.rerun(scope="app")
-            st.button("Leave it as it is", on_click=_ask, args=(None,))
+            st.button(say("Leave it as it is"), on_click=_ask, args=(None,))
 
 
 def _loss(run: RunRecord) -> str:
     """What is lost for good when a run ends now, in sentences."""
     if shared.store().has_result(run.id):
-        return (
+        return say(
             "Its synthetic table is there and stays, and nothing more was to be spent. Only the "
             "comparison with the real table stops; Review can finish it later."
         )
-    after = " A pause loses nothing: it goes on later from where it was." if run.state.live else ""
     if run.debit is None:
-        return f"Nothing was spent yet, so nothing is lost but the time.{after}"
-    if not run.private:
-        return f"There will be no synthetic table, and it cannot be resumed.{after}"
-    times = f", {run.attempt} times" if run.attempt > 1 else ""
-    return (
-        f"The ledger was charged **ε = {run.plan.guarantee.epsilon:.3g}** for it{times}. That "
-        "stays spent, there will be no synthetic table for it, and it cannot be resumed. Another "
-        f"run pays anew.{after}"
-    )
+        loss = say("Nothing was spent yet, so nothing is lost but the time.")
+    elif not run.private:
+        loss = say("There will be no synthetic table, and it cannot be resumed.")
+    else:
+        loss = say(
+            "The ledger was charged **ε = {epsilon:.3g}** for it{times}. That stays spent, there "
+            "will be no synthetic table for it, and it cannot be resumed. Another run pays anew.",
+            epsilon=run.plan.guarantee.epsilon,
+            times=say(", {n} times", n=run.attempt) if run.attempt > 1 else "",
+        )
+    after = say("A pause loses nothing: it goes on later from where it was.")
+    return f"{loss} {after}" if run.state.live else loss
 
 
 def _resume(run: RunRecord) -> None:
     again = not run.resumable and run.debit is not None
-    price = f"spends ε = {run.plan.budget.epsilon:g} once more" if run.private else "not private"
-    label = f"Start again ({price})" if again else "Resume"
+    price = say("not private")
+    if run.private:
+        price = say("spends ε = {epsilon:g} once more", epsilon=run.plan.budget.epsilon)
+    label = say("Start again ({price})", price=price) if again else say("Resume")
     if st.button(label, type="primary", icon=":material/play_arrow:"):
         runs.resume(shared.store(), shared.launcher(), run.id, spend_again=again)
         st.rerun(scope="app")
@@ -218,22 +238,26 @@ def _ending(run: RunRecord) -> None:
     """What happened, what was kept, what to do."""
     if run.state is State.QUEUED:
         ahead = [r for r in visible.runs(shared.store()) if r.state is State.RUNNING]
-        wait = f" It waits for “{plain(ahead[0].title)}”." if ahead else ""
-        st.info(f"This run is in the queue.{wait}", icon=":material/schedule:")
+        queued = say("This run is in the queue.")
+        if ahead:
+            first = plain(shared.run_title(ahead[0]))
+            queued += " " + say("It waits for “{run}”.", run=first)
+        st.info(queued, icon=":material/schedule:")
     elif run.state is State.DONE:
         took = shared.duration(sum(run.seconds.values()))
-        st.success(f"The synthetic table is ready. It took {took}.", icon=":material/check:")
+        ready = say("The synthetic table is ready. It took {time}.", time=took)
+        st.success(ready, icon=":material/check:")
     elif run.state is State.CANCELLED:
-        st.info(plain(run.message or KEPT[run.state]), icon=":material/cancel:")
+        st.info(plain(said(run.message or KEPT[run.state])), icon=":material/cancel:")
     elif run.state in KEPT:
         cause = run.error or run.message
-        way = "There is no checkpoint to go on from."
+        way = say("There is no checkpoint to go on from.")
         if run.resumable and run.debit is None:
-            way = "Nothing was spent yet. Resume starts it from the beginning."
+            way = say("Nothing was spent yet. Resume starts it from the beginning.")
         elif run.resumable:
-            way = "Resume goes on from what was saved and spends nothing more."
+            way = say("Resume goes on from what was saved and spends nothing more.")
         show = st.error if run.state in (State.FAILED, State.LOST) else st.info
-        show(f"{plain(cause)} {KEPT[run.state]} {way}")
+        show(f"{plain(said(cause))} {said(KEPT[run.state])} {way}")
 
 
 def _charts(run: RunRecord) -> None:
@@ -245,17 +269,19 @@ def _charts(run: RunRecord) -> None:
     card = shared.card_of(run.model)
     shown = [c for c in (() if card is None else card.charts) if set(c.series) & set(names)]
     if not shown:
-        shown = [Chart(title="Metrics", caption="", unit="value", series=tuple(names))]
+        title, unit = to_say("Metrics"), to_say("value")
+        shown = [Chart(title=title, caption="", unit=unit, series=tuple(names))]
     places = st.columns(len(shown)) if len(shown) == 2 else [st.container() for _ in shown]
     for place, chart in zip(places, shown, strict=True):
         drawn = [name for name in chart.series if name in names]
         with place:
-            st.subheader(chart.title, anchor=False)
-            st.caption(chart.caption)
+            st.subheader(said(chart.title), anchor=False)
+            st.caption(said(chart.caption))
+            lines = series.dropna(subset=drawn, how="all").set_index("step")[drawn]
             st.line_chart(
-                series.dropna(subset=drawn, how="all").set_index("step")[drawn],
-                x_label="training steps",
-                y_label=chart.unit,
+                lines.rename(columns=said),
+                x_label=say("training steps"),
+                y_label=said(chart.unit),
                 height=260,
             )
 
@@ -266,12 +292,12 @@ def _stood_out(run: RunRecord) -> None:
     if not told["stood_out"]:
         return
     opened = st.expander(
-        interactions.FIGURE.title, icon=":material/join:", key="stood_out", on_change="rerun"
+        said(interactions.FIGURE.title), icon=":material/join:", key="stood_out", on_change="rerun"
     )
     if opened.open:
         with opened:
             figure = interactions.interactions_figure(told)
-            words = interactions.describe_interactions(told)
+            words = said(interactions.describe_interactions(told))
             st.plotly_chart(shared.inert(figure), key="interactions", alt=words)
             st.caption(plain(words))
 
@@ -280,8 +306,8 @@ def _preview(run: RunRecord) -> None:
     newest = shared.store().journal.latest(run.id, "preview")
     if newest is None:
         return
-    st.subheader("Synthetic rows so far", anchor=False)
-    st.caption("Made up by the generator as it stands; showing them costs no privacy.")
+    st.subheader(say("Synthetic rows so far"), anchor=False)
+    st.caption(say("Made up by the generator as it stands; showing them costs no privacy."))
     st.dataframe(pd.DataFrame(newest.data["rows"]), hide_index=True)
 
 
@@ -289,12 +315,12 @@ def _others(run: RunRecord) -> None:
     others = [r for r in visible.runs(shared.store()) if r.id != run.id]
     if not others:
         return
-    with st.expander(f"Other runs ({len(others)})", icon=":material/list:"):
+    with st.expander(say("Other runs ({n})", n=len(others)), icon=":material/list:"):
         for other in others[:30]:
             with st.container(horizontal=True, vertical_alignment="center"):
                 shared.STATE_BADGES[other.state].show()
                 st.write(plain(shared.run_label(other)))
-                if st.button("Open", key=f"other_{other.id}"):
+                if st.button(say("Open"), key=f"other_{other.id}"):
                     st.query_params["run"] = other.id
                     st.rerun()
 

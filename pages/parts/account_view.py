@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -12,15 +13,20 @@ from core.runs.accounts.account import Account
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from pages.parts import guard, shared
+from pages.parts.language import number, said, say, to_say
 from pages.parts.plain import plain
 
-KINDS = {"account": "account opened", "release": "release", "statement": "declaration"}
+KINDS = {
+    "account": to_say("account opened"),
+    "release": to_say("release"),
+    "statement": to_say("declaration"),
+}
 USUAL_DELTA = 1e-6
 # What became of a run that paid and has no table: its ε is spent all the same.
 ENDED = {
-    State.FAILED: "failed; its ε stays spent",
-    State.CANCELLED: "cancelled; its ε stays spent",
-    State.LOST: "lost; its ε stays spent",
+    State.FAILED: to_say("failed; its ε stays spent"),
+    State.CANCELLED: to_say("cancelled; its ε stays spent"),
+    State.LOST: to_say("lost; its ε stays spent"),
 }
 Runs = Mapping[str, RunRecord]
 
@@ -31,29 +37,38 @@ def numbers(account: Account) -> None:
     private = [entry for entry in releases if entry.private]
     spent, left, limit = st.columns(3)
     spent.metric(
-        "Spent so far, added up",
-        f"ε {sum(entry.limit for entry in private):.3g}",
-        help=f"The sum over {len(private)} releases; lower is safer. Together they reveal no more "
-        "than that, and often less: the limit counts more exactly.",
+        say("Spent so far, added up"),
+        number(f"ε {sum(entry.limit for entry in private):.3g}"),
+        help=say(
+            "The sum over {n} releases; lower is safer. Together they reveal no more than that, "
+            "and often less: the limit counts more exactly.",
+            n=len(private),
+        ),
     )
     if account.left is not None:
         delta = account.delta or USUAL_DELTA
         left.metric(
-            "Left for one more release",
-            account.left.words(delta).removeprefix("about "),
-            help=f"About the largest ε that the next release may have, at δ {delta:.0e}.",
+            say("Left for one more release"),
+            said(account.left.words(delta)).removeprefix(f"{say('about')} "),
+            help=say(
+                "About the largest ε that the next release may have, at δ {delta:.0e}.", delta=delta
+            ),
         )
         limit.metric(
-            "Limit of all together",
-            f"ε {account.limit:g}",
-            help="The most that all releases about these people may reveal about one of them.",
+            say("Limit of all together"),
+            number(f"ε {account.limit:g}"),
+            help=say("The most that all releases about these people may reveal about one of them."),
         )
-        st.progress(account.left.share, text=f"{account.left.share:.0%} of the limit is left.")
+        share = account.left.share
+        st.progress(share, text=say("{share:.0%} of the limit is left.", share=share))
     without = len(releases) - len(private)
     if without:
         st.warning(
-            f"{without} of these releases had no differential privacy: no ε and no limit holds for "
-            "what they showed.",
+            say(
+                "{n} of these releases had no differential privacy: no ε and no limit holds for "
+                "what they showed.",
+                n=without,
+            ),
             icon=":material/warning:",
         )
 
@@ -66,7 +81,9 @@ def over_time(account: Account) -> None:
     line = spending(private)
     if account.limit is not None:
         line["limit"] = account.limit
-    st.line_chart(line, x="when", x_label="", y_label="ε, added up", height=200)
+    shown = {"when": say("when"), "spent": say("spent"), "limit": say("limit")}
+    line = line.rename(columns=shown)
+    st.line_chart(line, x=shown["when"], x_label="", y_label=say("ε, added up"), height=200)
 
 
 def spending(releases: Sequence[Entry]) -> pd.DataFrame:
@@ -94,31 +111,42 @@ def entries(account: Account, runs: Runs) -> None:
     shown = [e for e in account.entries if e.kind != "account" or account.limit is not None]
     if not shown:
         return
+    st.dataframe([_row(entry, runs) for entry in shown], hide_index=True, column_config=_config())
+
+
+def _config() -> dict[str, Any]:
+    """How the entries' columns are called and shown."""
     zone = shared.time_zone()
-    config = {
+    return {
         "When": st.column_config.DatetimeColumn(
-            f"When ({zone})", timezone=zone, format="D MMM YYYY, HH:mm"
+            say("When ({zone})", zone=zone), timezone=zone, format=say("D MMM YYYY, HH:mm")
         ),
-        "ε": st.column_config.TextColumn("ε", help="Lower is safer."),
+        "What": say("What"),
+        "ε": st.column_config.TextColumn("ε", help=say("Lower is safer.")),
         "δ": st.column_config.NumberColumn(
-            "δ", format="%.0e", help="Chance that the promise fails altogether."
+            "δ", format="%.0e", help=say("Chance that the promise fails altogether.")
         ),
-        "Open": st.column_config.LinkColumn("Open", display_text="Open"),
+        "Run": say("Run"),
+        "What became of it": say("What became of it"),
+        "Model": say("Model"),
+        "Hides": say("Hides"),
+        "Confirmed in words": say("Confirmed in words"),
+        "Open": st.column_config.LinkColumn(say("Open"), display_text=say("Open")),
     }
-    st.dataframe([_row(entry, runs) for entry in shown], hide_index=True, column_config=config)
 
 
 def _row(entry: Entry, runs: Runs) -> dict[str, object]:
     """One entry for the eye."""
     run = runs.get((entry.run or "").split(".")[0]) if entry.kind == "release" else None
     stated = entry.kind == "statement"
+    epsilon = say("no privacy") if entry.epsilon is None else number(f"{entry.epsilon:.3g}")
     row: dict[str, object] = {
         "When": pd.Timestamp(entry.time, unit="s", tz="UTC"),
-        "What": "bounds and lists bought" if entry.purchase else KINDS[entry.kind],
-        "ε": "" if stated else "no privacy" if entry.epsilon is None else f"{entry.epsilon:.3g}",
+        "What": say("bounds and lists bought") if entry.purchase else said(KINDS[entry.kind]),
+        "ε": "" if stated else epsilon,
         "δ": None if stated else entry.delta,
         "Run": _name(entry, run),
-        "What became of it": "" if run is None else ENDED.get(run.state, _state(run)),
+        "What became of it": "" if run is None else _became(run),
         "Model": "" if entry.purchase else entry.model,
         "Hides": "; ".join(", ".join(group) for group in entry.groups),
         "Confirmed in words": entry.words,
@@ -128,22 +156,27 @@ def _row(entry: Entry, runs: Runs) -> dict[str, object]:
     return row
 
 
-def _state(run: RunRecord) -> str:
-    return shared.STATE_BADGES[run.state].label.lower()
+def _became(run: RunRecord) -> str:
+    ended = ENDED.get(run.state)
+    return shared.state_word(run.state) if ended is None else said(ended)
 
 
 def _name(entry: Entry, run: RunRecord | None) -> str:
     """What people call a release's run; one that is gone keeps its key."""
     if entry.kind != "release" or entry.purchase:
         return ""
-    return f"deleted or not yours ({entry.run})" if run is None else run.title
+    if run is None:
+        return say("deleted or not yours ({run})", run=entry.run)
+    return shared.run_title(run)
 
 
 def declared(account: Account) -> None:
     """What the steward declared about these people."""
     words = [entry.words for entry in account.entries if entry.kind == "statement"]
-    for said in dict.fromkeys(words):
-        st.caption(
-            ":material/group_off: The steward declared that these people have no other account: "
-            f"“{plain(said)}”. Certificates say so."
+    for stated in dict.fromkeys(words):
+        text = say(
+            "The steward declared that these people have no other account: “{words}”. "
+            "Certificates say so.",
+            words=plain(stated),
         )
+        st.caption(f":material/group_off: {text}")

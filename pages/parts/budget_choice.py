@@ -14,46 +14,55 @@ from core.runs.storage.records import TableRecord
 from core.services import reviews
 from core.table.schema import SchemaError
 from pages.parts import glossary, shared
+from pages.parts.language import number, said, say, to_say
 
 EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 8.0, 10.0)
 USUAL = 1.0  # ε that is proposed
 REVIEW_SHARES = (0.0, 0.02, 0.05, 0.1, 0.2)
 MEANING = (
-    (0.5, "Very strong: what a single person contributed is all but invisible."),
-    (1.0, "Strong: the usual choice for data about people."),
-    (3.0, "Moderate: fine for less sensitive data or large tables."),
-    (8.0, "Weak: single unusual people may leave traces."),
-    (math.inf, "Very weak: treat the result almost as you would the real table."),
+    (0.5, to_say("Very strong: what a single person contributed is all but invisible.")),
+    (1.0, to_say("Strong: the usual choice for data about people.")),
+    (3.0, to_say("Moderate: fine for less sensitive data or large tables.")),
+    (8.0, to_say("Weak: single unusual people may leave traces.")),
+    (math.inf, to_say("Very weak: treat the result almost as you would the real table.")),
 )
 
 
 def epsilon(table: TableRecord) -> float:
     """ε with its meaning, or ∞ after an explicit switch."""
-    st.subheader("Privacy", anchor=False)
+    st.subheader(say("Privacy"), anchor=False)
     off = st.toggle(
-        "No differential privacy (ε = ∞)",
-        help="For tests with data that is public anyway. Every file is marked as not private.",
+        say("No differential privacy (ε = ∞)"),
+        help=say("For tests with data that is public anyway. Every file is marked as not private."),
     )
     if off:
         st.error(
-            "Nothing is protected. Anyone may learn from the result who is in the table and what "
-            "their values are.",
+            say(
+                "Nothing is protected. Anyone may learn from the result who is in the table and "
+                "what their values are."
+            ),
             icon=":material/warning:",
         )
         return math.inf
+    labels = {value: number(str(value)) for value in EPSILONS}
     chosen = st.select_slider(
-        "ε: how much anyone may learn about one person (lower is more private)",
+        say("ε: how much anyone may learn about one person (lower is more private)"),
         EPSILONS,
         value=USUAL,
+        format_func=labels.__getitem__,
         help=glossary.entry("ε"),
     )
-    words = next(text for limit, text in MEANING if chosen <= limit)
+    meaning = next(text for limit, text in MEANING if chosen <= limit)
     guess = attacker_best_guess(chosen, default_delta(table.training_n))
-    right = f"at most **{guess:.0%}** of the time" if guess < 0.995 else "**almost every time**"
-    st.markdown(
-        f"{words}  \nSomeone who would bet 50 : 50 on whether a person's record was used can, "
-        f"after seeing the result, be right {right}."
+    right = say("**almost every time**")
+    if guess < 0.995:
+        right = say("at most **{guess:.0%}** of the time", guess=guess)
+    bet = say(
+        "Someone who would bet 50 : 50 on whether a person's record was used can, after seeing the "
+        "result, be right {right}.",
+        right=right,
     )
+    st.markdown(f"{said(meaning)}  \n{bet}")
     return float(chosen)
 
 
@@ -61,14 +70,18 @@ def review_share(epsilon: float) -> float | None:
     """What people outside the house may see of real shares, as a share of the budget."""
     if not math.isfinite(epsilon):
         return None
+    labels = {value: say("{share:.0%} of the budget", share=value) for value in REVIEW_SHARES}
+    labels[0.0] = say("none")
     share = st.select_slider(
-        "For people outside: real shares with noise, out of the same ε",
+        say("For people outside: real shares with noise, out of the same ε"),
         REVIEW_SHARES,
         value=0.0,
-        format_func=lambda share: f"{share:.0%} of the budget" if share else "none",
+        format_func=labels.__getitem__,
         key="review_share",
-        help="Without it a report for outside shows synthetic rows alone. With it, each column's "
-        "real shares are released once, with noise, and may be shown to anyone.",
+        help=say(
+            "Without it a report for outside shows synthetic rows alone. With it, each column's "
+            "real shares are released once, with noise, and may be shown to anyone."
+        ),
     )
     return share or None
 
@@ -83,15 +96,21 @@ def score_share(table: TableRecord, epsilon: float) -> float | None:
         return None
     if reviews.bought(shared.store(), table.id, domain, table.training_n):
         st.caption(
-            ":material/casino: An earlier run has bought noisy counts of these columns: this one "
-            "can be compared by them without looking at real data, at no cost."
+            ":material/casino: "
+            + say(
+                "An earlier run has bought noisy counts of these columns: this one can be compared "
+                "by them without looking at real data, at no cost."
+            )
         )
         return None
     wanted = st.toggle(
-        "Let this run be compared with others without looking at real data",
+        say("Let this run be compared with others without looking at real data"),
         key="score",
-        help=f"About {DEFAULT_SHARE:.0%} of the budget buys noisy counts, once for this "
-        "table. Runs are scored by them, and the best can be picked by its score: the certificate "
-        "then says that ε covers the choice.",
+        help=say(
+            "About {share:.0%} of the budget buys noisy counts, once for this table. Runs are "
+            "scored by them, and the best can be picked by its score: the certificate then says "
+            "that ε covers the choice.",
+            share=DEFAULT_SHARE,
+        ),
     )
     return DEFAULT_SHARE if wanted else None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import Any
 
 from starlette.datastructures import MutableHeaders
@@ -21,7 +22,9 @@ from streamlit.web.server.server_util import get_cookie_secret
 from streamlit.web.server.starlette.starlette_app_utils import decode_signed_value
 from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
 
+from core.language.catalogue import Language, language
 from pages.parts import handover, routes
+from pages.parts.language import to_say
 
 # Streamlit's own pages carry inline styles and one inline script; its charts compile expressions.
 # Nothing may be loaded from, sent to or framed by anybody else.
@@ -46,19 +49,24 @@ HEADERS = {
     "referrer-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
-GONE = (
+GONE = to_say(
     "This address was good once, for a minute, for the person it was made for. Nothing was sent. "
     "Press the button on the page again."
 )
 
 
 SERVED = {"media", "static", "_stcore", "component", "app", "auth", "oauth2callback"}
-NOWHERE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Facsimile</title>
+NOWHERE = """<!doctype html><html lang="{lang}"><head><meta charset="utf-8"><title>Facsimile</title>
 <meta name="viewport" content="width=device-width,initial-scale=1">
 <style>:root{color-scheme:light dark}body{font:16px/1.5 sans-serif;margin:12vh auto;max-width:36rem;
-padding:0 1rem}a{color:inherit}</style></head><body><main><h1>There is no page at this address</h1>
-<p>Nothing was shown or changed. The address may be old or mistyped.</p>
-<p><a href="/{base}">Go to the first page</a></p></main></body></html>"""
+padding:0 1rem}a{color:inherit}</style></head><body><main><h1>{title}</h1>
+<p>{text}</p>
+<p><a href="/{base}">{way}</a></p></main></body></html>"""
+NOWHERE_TEXTS = {
+    "title": to_say("There is no page at this address"),
+    "text": to_say("Nothing was shown or changed. The address may be old or mistyped."),
+    "way": to_say("Go to the first page"),
+}
 
 
 class Headers:
@@ -97,13 +105,26 @@ class Addresses:
                 kind = MutableHeaders(scope=message).get("content-type", "")
                 nowhere = message["status"] == 200 and kind.startswith("text/html")
                 if nowhere:  # Streamlit's one page, which it sends for whatever it does not know
-                    await HTMLResponse(NOWHERE.replace("{base}", _base()), status_code=404)(
-                        scope, receive, send
-                    )
+                    await HTMLResponse(_nowhere(scope), status_code=404)(scope, receive, send)
             if not nowhere:
                 await send(message)
 
         await self.app(scope, receive, or_say_so)
+
+
+def _nowhere(scope: Scope) -> str:
+    spoken = asked_for(scope)
+    texts = {name: spoken.said(text) for name, text in NOWHERE_TEXTS.items()}
+    page = NOWHERE
+    for name, text in {"lang": spoken.code, "base": _base(), **texts}.items():
+        page = page.replace(f"{{{name}}}", text)
+    return page
+
+
+def asked_for(scope: Scope) -> Language:
+    """The language that a browser asks for first, where no session knows what was chosen."""
+    header = HTTPConnection(scope).headers.get("accept-language", "")
+    return language(re.split("[-,;]", header)[0].strip().lower())
 
 
 def _served(path: str) -> bool:
@@ -135,7 +156,8 @@ class Downloads:
         if await asyncio.to_thread(handover.fetchable, body, claims_of(HTTPConnection(scope))):
             await self.app(scope, receive, uncached(send))
             return
-        await PlainTextResponse(GONE, status_code=404)(scope, receive, uncached(send))
+        gone = asked_for(scope).said(GONE)
+        await PlainTextResponse(gone, status_code=404)(scope, receive, uncached(send))
 
 
 def uncached(send: Send) -> Send:

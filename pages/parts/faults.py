@@ -14,6 +14,7 @@ from core.privacy.ledger.ledger import LedgerError
 from core.runs.storage.errors import RunStoreError, storage_trouble
 from core.table.io.read import TableReadError
 from core.table.schema import SchemaError
+from pages.parts.language import said, say, to_say
 from pages.parts.plain import plain
 
 __all__ = ["UNFORESEEN", "plain_errors"]
@@ -28,8 +29,8 @@ NO_FAULTS = (
     SystemExit,
     GeneratorExit,
 )
-UNFORESEEN = "Something went wrong that nobody foresaw"
-KEPT = (
+UNFORESEEN = to_say("Something went wrong that nobody foresaw")
+KEPT = to_say(
     "What was asked for last may not be done, or only in part; what was kept before is still there."
 )
 _log = logging.getLogger(__name__)
@@ -48,10 +49,13 @@ def plain_errors() -> Iterator[None]:
     except NO_FAULTS:
         raise
     except REFUSALS as error:
-        st.error(plain(error), icon=":material/error:")
+        st.error(plain(said(error)), icon=":material/error:")
     except BaseException as error:
         _log.error("Fault on a page", exc_info=error)
-        trouble = storage_trouble(error)
-        if trouble is None:
-            trouble = f"{UNFORESEEN}. Try again; the console of this server says more."
-        st.error(f"{trouble} {KEPT}", icon=":material/error:")
+        known = storage_trouble(error)
+        trouble = (
+            said(known)
+            if known
+            else f"{said(UNFORESEEN)}. {say('Try again; the console of this server says more.')}"
+        )
+        st.error(f"{trouble} {said(KEPT)}", icon=":material/error:")

@@ -7,6 +7,7 @@ import streamlit as st
 from core.runs.accounts.account import DEFAULT_LIMIT, set_limit, table_account
 from core.runs.storage.records import TableRecord
 from pages.parts import guard, shared
+from pages.parts.language import say
 
 
 def choose(table: TableRecord) -> float | None:
@@ -18,14 +19,16 @@ def choose(table: TableRecord) -> float | None:
         return None
     return float(
         st.number_input(
-            "Limit ε for all releases about these people together",
+            say("Limit ε for all releases about these people together"),
             0.1,
             100.0,
             DEFAULT_LIMIT,
             0.5,
             key=f"first_limit_{table.id}",
-            help="Set once, with this first release: later ones must fit into what is left of it. "
-            "It cannot be changed afterwards. Lower is safer.",
+            help=say(
+                "Set once, with this first release: later ones must fit into what is left of it. "
+                "It cannot be changed afterwards. Lower is safer."
+            ),
         )
     )
 

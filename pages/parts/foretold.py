@@ -10,9 +10,8 @@ from core.runs.storage.records import TableRecord
 from core.services import forecast, runs
 from core.services.machine_speed import machine_seconds
 from pages.parts import shared
+from pages.parts.language import say
 from pages.parts.plain import plain
-
-SOURCE = "Measured on generated tables, with few training steps, not on your rows."
 
 
 def advised(table: TableRecord, epsilon: float) -> forecast.Advice:
@@ -34,18 +33,19 @@ def show(table: TableRecord, card: Card, plan: Plan) -> None:
     if plan.budget.private:
         _near(table, card, plan, columns)
     seconds = runs.expected_seconds(shared.store(), table.id, plan)
-    source = "going by earlier runs"
+    source = say("going by earlier runs")
     if seconds is None:
         speed = machine_seconds(shared.store().workspace.home)
         seconds = forecast.expected_seconds(plan, columns=columns, speed=speed)
-        source = (
+        source = say(
             "going by runs on generated tables and how fast it multiplies, where one core is free"
         )
-    st.markdown(
-        f":material/timer: About {shared.duration(seconds)} on this machine, {source}."
-        if seconds is not None
-        else ":material/timer: No earlier run to judge by; the time left shows once it trains."
-    )
+    if seconds is None:
+        words = say("No earlier run to judge by; the time left shows once it trains.")
+    else:
+        time = shared.duration(seconds)
+        words = say("About {time} on this machine, {source}.", time=time, source=source)
+    st.markdown(f":material/timer: {words}")
 
 
 def _near(table: TableRecord, card: Card, plan: Plan, columns: int) -> None:
@@ -54,25 +54,38 @@ def _near(table: TableRecord, card: Card, plan: Plan, columns: int) -> None:
     epsilon = forecast.effective_epsilon(plan)
     if forecast.drowned(**asked, epsilon=epsilon):
         st.warning(
-            f"The noise drowns this table: at ε {plan.budget.epsilon:g} with {plan.n:,} "
-            f"{plan.records}, no measured model kept even the shares of single columns. Use more "
-            "records or fewer columns, or a higher ε.",
+            say(
+                "The noise drowns this table: at ε {epsilon:g} with {n:,} {records!t}, no measured "
+                "model kept even the shares of single columns. Use more records or fewer columns, "
+                "or a higher ε.",
+                epsilon=plan.budget.epsilon,
+                n=plan.n,
+                records=plan.records,
+            ),
             icon=":material/waves:",
         )
     one = forecast.expect(plan.model, **asked, epsilon=epsilon)
     if one is None:
-        st.caption(f":material/query_stats: There is no forecast for {plain(card.name)} yet.")
+        words = say("There is no forecast for {model} yet.", model=plain(card.name))
+        st.caption(f":material/query_stats: {words}")
         return
-    single, pairs = one.tvd_1way, one.tvd_2way
-    words = (
-        f"Expected distances (0 is the same, 1 nothing in common): single columns "
-        f"**{single.low:.2f} to {single.high:.2f}**, pairs **{pairs.low:.2f} to {pairs.high:.2f}**."
+    words = say(
+        "Expected distances (0 is the same, 1 nothing in common): single columns "
+        "**{low:.2f} to {high:.2f}**, pairs **{pairs_low:.2f} to {pairs_high:.2f}**.",
+        low=one.tvd_1way.low,
+        high=one.tvd_1way.high,
+        pairs_low=one.tvd_2way.low,
+        pairs_high=one.tvd_2way.high,
     )
     if table.schema.target is not None:
-        words += (
-            f" Learning {plain(table.schema.target)}: **{one.learnt.low:.0%} to "
-            f"{one.learnt.high:.0%}** of what real rows teach beyond guessing."
+        words += " " + say(
+            "Learning {target}: **{low:.0%} to {high:.0%}** of what real rows teach beyond "
+            "guessing.",
+            target=plain(table.schema.target),
+            low=one.learnt.low,
+            high=one.learnt.high,
         )
-    wide = " Your table is wider than those, so take it as a guess." if one.beyond else ""
+    source = say("Measured on generated tables, with few training steps, not on your rows.")
+    wide = say("Your table is wider than those, so take it as a guess.")
     st.markdown(f":material/query_stats: {words}")
-    st.caption(f"{SOURCE}{wide}")
+    st.caption(f"{source} {wide}" if one.beyond else source)

@@ -5,29 +5,41 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pages.parts.language import said, to_say
+
 TERMS = {
-    "ε": "How much anyone may learn about one person from what is released. Lower is safer; at 0 "
-    "nothing.",
-    "δ": "The chance that the promise of ε fails altogether. Lower is safer.",
-    "zero-out": "The way ε is counted here: it compares the table with one in which one person's "
-    "record contributes nothing.",
-    "replace-one": "Another way to count: one person's record is swapped for any other. The same "
-    "run has a larger ε when counted so, about twice as large.",
-    "PLD": "Privacy loss distribution: a way to add up many private steps exactly.",
-    "AUROC": "How well two kinds of rows are told apart: 0.5 is a coin, 1 is certainty.",
-    "R²": "Share of a number's variation that a model explains: 0 is guessing, 1 is all of it.",
-    "Wasserstein": "How far rows must be moved to turn one table into the other; as a score, 1 is "
-    "the same table and higher is closer.",
+    "ε": to_say(
+        "How much anyone may learn about one person from what is released. Lower is safer; at 0 "
+        "nothing."
+    ),
+    "δ": to_say("The chance that the promise of ε fails altogether. Lower is safer."),
+    "zero-out": to_say(
+        "The way ε is counted here: it compares the table with one in which one person's record "
+        "contributes nothing."
+    ),
+    "replace-one": to_say(
+        "Another way to count: one person's record is swapped for any other. The same run has a "
+        "larger ε when counted so, about twice as large."
+    ),
+    "PLD": to_say("Privacy loss distribution: a way to add up many private steps exactly."),
+    "AUROC": to_say("How well two kinds of rows are told apart: 0.5 is a coin, 1 is certainty."),
+    "R²": to_say(
+        "Share of a number's variation that a model explains: 0 is guessing, 1 is all of it."
+    ),
+    "Wasserstein": to_say(
+        "How far rows must be moved to turn one table into the other; as a score, 1 is the same "
+        "table and higher is closer."
+    ),
 }
 # scores that stand on a page's first level: their full titles name a term
 PLAIN_TITLES = {
-    "tstr_auroc": "Learning the target",
-    "tstr_r2": "Learning the target",
-    "wscore_pca": "Shape in a plane",
-    "wscore_whole": "Shape overall",
-    "tree_auroc": "Told apart by trees",
+    "tstr_auroc": to_say("Learning the target"),
+    "tstr_r2": to_say("Learning the target"),
+    "wscore_pca": to_say("Shape in a plane"),
+    "wscore_whole": to_say("Shape overall"),
+    "tree_auroc": to_say("Told apart by trees"),
 }
-PLAIN_UNITS = {"AUROC": "0.5 is a coin, 1 certainty"}
+PLAIN_UNITS = {"AUROC": to_say("0.5 is a coin, 1 certainty")}
 
 
 def entry(*terms: str) -> str:
@@ -36,9 +48,9 @@ def entry(*terms: str) -> str:
     >>> entry("δ")
     '**δ**: The chance that the promise of ε fails altogether. Lower is safer.'
     """
-    return "  \n".join(f"**{term}**: {TERMS[term]}" for term in terms)
+    return "  \n".join(f"**{term}**: {said(TERMS[term])}" for term in terms)
 
 
 def title(score: Mapping[str, Any]) -> str:
-    """A score's title without the term in it."""
+    """A score's title without the term in it, in English as `core` has it."""
     return PLAIN_TITLES.get(score["key"], str(score["title"]))

@@ -17,10 +17,16 @@ from typing import Any, Literal, get_args
 import streamlit as st
 from streamlit import config
 
+from pages.parts.language import said, say, to_say
 from pages.parts.plain import plain
 
 Role = Literal["steward", "reviewer", "privacy_officer"]
 ROLES: tuple[Role, ...] = get_args(Role)
+CALLED: dict[Role, str] = {
+    "steward": to_say("steward"),
+    "reviewer": to_say("reviewer"),
+    "privacy_officer": to_say("privacy officer"),
+}
 OPEN = "sign_in"  # `sign_in = false` at the top of a secrets file: nobody is asked
 NEEDED = ("redirect_uri", "cookie_secret")  # in [auth]; what else it needs depends on the provider
 SHORTEST_SECRET = 32  # characters: who guesses it writes cookies that make anybody a steward
@@ -126,15 +132,17 @@ def sign_in() -> None:
     if problem:
         _log.error("Sign-in: %s", problem)
         st.error(
-            "Nobody can sign in here: this server's sign-in is set up wrongly. Nothing was shown "
-            "or changed. Ask whoever runs it to read its console."
+            say(
+                "Nobody can sign in here: this server's sign-in is set up wrongly. Nothing was "
+                "shown or changed. Ask whoever runs it to read its console."
+            )
         )
         st.stop()
     if signed_in():
         return
     st.title("Facsimile")
-    st.write("Sign in to go on.")
-    st.button("Sign in", type="primary", on_click=st.login)
+    st.write(say("Sign in to go on."))
+    st.button(say("Sign in"), type="primary", on_click=st.login)
     st.stop()
 
 
@@ -174,8 +182,10 @@ def require(*any_of: Role) -> None:
     if roles() & set(any_of):
         return
     st.error(
-        "Your account may not open this page. Nothing was shown or changed. "
-        "Ask whoever runs this server to add you."
+        say(
+            "Your account may not open this page. Nothing was shown or changed. Ask whoever runs "
+            "this server to add you."
+        )
     )
     st.stop()
 
@@ -185,6 +195,6 @@ def who_is_here() -> None:
     if not configured():
         return
     with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center"):
-        named = ", ".join(sorted(roles())).replace("_", " ") or "no role"
+        named = ", ".join(said(CALLED[role]) for role in sorted(roles())) or say("no role")
         st.caption(f"{plain(person())} · {named}", width="content")
-        st.button("Sign out", on_click=st.logout, type="tertiary", icon=":material/logout:")
+        st.button(say("Sign out"), on_click=st.logout, type="tertiary", icon=":material/logout:")

@@ -37,6 +37,11 @@ def say_n(n: int, one: str, many: str, /, **values: Any) -> str:
     return _spoken().say(one if n == 1 else many, n=n, **values)
 
 
+def number(text: str) -> str:
+    """A number as Python wrote it, with the marks of whoever is here."""
+    return _spoken().number(text)
+
+
 def to_say(label: str, /) -> str:
     """A label in a constant, as it is: marked for the catalogue, to be shown by `said`."""
     return label

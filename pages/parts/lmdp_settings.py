@@ -15,10 +15,16 @@ from core.runs.storage.records import TableRecord
 from core.services.plan_advice import certificate_offers
 from core.services.planning import DEFAULT_SHIFT
 from pages.parts import shared
+from pages.parts.language import number, said, say, to_say
 from pages.parts.lmdp_tags import NOT_PEOPLE
 from pages.parts.plain import plain
 
-SHIFTS = {0.0: "none", 0.4: "slightly", DEFAULT_SHIFT: "clearly", 0.95: "strongly"}
+SHIFTS = {
+    0.0: to_say("none"),
+    0.4: to_say("slightly"),
+    DEFAULT_SHIFT: to_say("clearly"),
+    0.95: to_say("strongly"),
+}
 
 
 @dataclass(frozen=True)
@@ -42,61 +48,82 @@ def choose(table: TableRecord, card: Card, epsilon: float) -> LmdpChoice:
     groups = table.schema.sensitive
     if not groups:
         return LmdpChoice()
-    st.subheader("Hidden distributions", anchor=False)
+    st.subheader(say("Hidden distributions"), anchor=False)
     named = (f"**{plain(g)}**: {plain(', '.join(columns))}" for g, columns in groups.items())
     st.markdown("  \n".join(named))
     private = math.isfinite(epsilon)
+    shifts = {value: said(label) for value, label in SHIFTS.items()}
     shift = st.select_slider(
-        "How different from the real ones?",
-        list(SHIFTS),
+        say("How different from the real ones?"),
+        list(shifts),
         value=DEFAULT_SHIFT,
-        format_func=SHIFTS.__getitem__,
+        format_func=shifts.__getitem__,
         key="shift",
-        help=f"Slightly, clearly, strongly: {GROUP} records of an unshifted table would notice in "
-        "40, 75 or 95 of 100 tries. None leaves it to the model's own training (PPEM).",
+        help=say(
+            "Slightly, clearly, strongly: {n} records of an unshifted table would notice in 40, 75 "
+            "or 95 of 100 tries. None leaves it to the model's own training (PPEM).",
+            n=GROUP,
+        ),
     )
     if not shift and not card.protects:
-        st.warning(f"{card.name} does not hide distributions by itself.", icon=":material/warning:")
+        st.warning(
+            say("{model} does not hide distributions by itself.", model=card.name),
+            icon=":material/warning:",
+        )
     certificate = _certificate(table, epsilon, shift or DEFAULT_SHIFT) if private else None
-    with st.expander("Level and attempts", icon=":material/rule:"):
+    alpha, attempts = _level(unpaid=private and certificate is None)
+    st.caption(f":material/info: {said(NOT_PEOPLE)}")
+    return LmdpChoice(shift, certificate, alpha, attempts)
+
+
+def _level(*, unpaid: bool) -> tuple[float, int]:
+    """α and the number of attempts; one attempt where no certificate is paid for."""
+    with st.expander(say("Level and attempts"), icon=":material/rule:"):
         alpha = st.number_input(
-            "α: how often a test may cry wolf",
+            say("α: how often a test may cry wolf"),
             0.001,
             0.2,
             0.05,
             step=0.01,
-            help="Chance that a test tells tables apart that follow one distribution.",
+            help=say("Chance that a test tells tables apart that follow one distribution."),
         )
         attempts = st.number_input(
-            "Attempts",
+            say("Attempts"),
             1,
             5,
             1,
-            disabled=private and certificate is None,
-            help="Begin anew until the check passes, at most so often. With differential privacy "
-            "all attempts are paid for beforehand, because when to stop depends on the data.",
+            disabled=unpaid,
+            help=say(
+                "Begin anew until the check passes, at most so often. With differential privacy "
+                "all attempts are paid for beforehand, because when to stop depends on the data."
+            ),
         )
-    st.caption(f":material/info: {NOT_PEOPLE}")
-    return LmdpChoice(shift, certificate, alpha, attempts)
+    return alpha, attempts
 
 
 def _certificate(table: TableRecord, epsilon: float, shift: float) -> float | None:
     """The ε of each group's certificate, or None."""
     if not groups_of(table.training_n):
         st.caption(
-            f"A private certificate needs {GROUP} {table.records} at least. "
-            "You will see the inside check."
+            say(
+                "A private certificate needs {n} {records!t} at least. You will see the inside "
+                "check.",
+                n=GROUP,
+                records=table.records,
+            )
         )
         return None
+    ways = {
+        True: say("A certificate that may leave the house"),
+        False: say("A check for my eyes only"),
+    }
     paid = st.radio(
-        "How shall it be shown?",
-        [True, False],
-        format_func=lambda yes: (
-            "A certificate that may leave the house" if yes else "A check for my eyes only"
-        ),
+        say("How shall it be shown?"),
+        list(ways),
+        format_func=ways.__getitem__,
         captions=[
-            "The real rows are asked, with noise, for a share of ε.",
-            "Costs nothing. Its result must not be shown to others.",
+            say("The real rows are asked, with noise, for a share of ε."),
+            say("Costs nothing. Its result must not be shown to others."),
         ],
     )
     if not paid:
@@ -110,14 +137,23 @@ def _certificate(table: TableRecord, epsilon: float, shift: float) -> float | No
         rows=1 if person is None or person.grouped else person.rows,
     )
     if not offers:
-        st.caption("ε is too small to pay for a certificate.")
+        st.caption(say("ε is too small to pay for a certificate."))
         return None
     likely = {offer.epsilon: offer.likely for offer in offers}
     first = next((offer for offer in offers if offer.enough), offers[-1])
-    cost = st.select_slider("ε for each group's certificate", list(likely), value=first.epsilon)
+    costs = {value: number(str(value)) for value in likely}
+    cost = st.select_slider(
+        say("ε for each group's certificate"),
+        list(costs),
+        value=first.epsilon,
+        format_func=costs.__getitem__,
+    )
     st.caption(
-        f"If the columns come out as different as asked, it is granted with a chance of "
-        f"**{likely[cost]:.0%}**; if they do not differ at all, with 5 % at most."
+        say(
+            "If the columns come out as different as asked, it is granted with a chance of "
+            "**{likely:.0%}**; if they do not differ at all, with 5 % at most.",
+            likely=likely[cost],
+        )
     )
     return cost
 
@@ -131,30 +167,33 @@ def confirm(table: TableRecord, plan: Plan) -> tuple[bool, str]:
     problem = ledger.objection(table.people, plan, table.schema.domain())
     if problem is None:
         return True, ""
-    st.error(plain(problem), icon=":material/visibility:")
+    st.error(plain(said(problem)), icon=":material/visibility:")
     typed = st.text_input(
-        "Confirm in words that the hidden distributions may become known",
+        say("Confirm in words that the hidden distributions may become known"),
         max_chars=300,
         key="confirm_shift",
-        help="The ledger keeps your words, and every later certificate about these people repeats "
-        "them.",
+        help=say(
+            "The ledger keeps your words, and every later certificate about these people repeats "
+            "them."
+        ),
     )
     return bool(typed.strip()), typed
 
 
 def summary(plan: Plan) -> None:
     """One line on what the plan does for tagged columns."""
-    if plan.protection is None:
+    protection, tries = plan.protection, plan.attempts
+    if protection is None:
         return
-    tries = plan.attempts
-    st.markdown(
-        f":material/visibility_off: Hidden: {len(plan.protection.groups)} group(s), shifted "
-        f"{SHIFTS.get(plan.protection.shift, 'as asked')}, tested at α = "
-        f"{plan.protection.alpha:g}, "
-        + (
-            f"certified for ε = {plan.protection.certificate:g} each"
-            if plan.protection.certificate
-            else "checked for your eyes only"
-        )
-        + (f", at most {tries} attempts, all paid for." if tries > 1 else ".")
+    shown = say("checked for your eyes only")
+    if protection.certificate:
+        shown = say("certified for ε = {epsilon:g} each", epsilon=protection.certificate)
+    words = say(
+        "Hidden: {n} group(s), shifted {shift!t}, tested at α = {alpha:g}, {shown}{tries}.",
+        n=len(protection.groups),
+        shift=SHIFTS.get(protection.shift, to_say("as asked")),
+        alpha=protection.alpha,
+        shown=shown,
+        tries=say(", at most {n} attempts, all paid for", n=tries) if tries > 1 else "",
     )
+    st.markdown(f":material/visibility_off: {words}")

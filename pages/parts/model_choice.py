@@ -9,6 +9,7 @@ import streamlit as st
 
 from core.models.card import Card, Setting
 from core.models.registry import cards
+from pages.parts.language import said, say
 
 FIRST = "scan_focus"  # the model to try first, unless another is advised
 Value = float | int | bool | str
@@ -35,10 +36,10 @@ def choose(first: str = FIRST) -> ModelChoice:
     Args:
       first: id of the model that stands first and is chosen when nothing is.
     """
-    st.subheader("Model", anchor=False)
+    st.subheader(say("Model"), anchor=False)
     known = {card.id: card for card in sorted(cards(), key=lambda card: card.id != first)}
     picked = st.pills(
-        "Model",
+        say("Model"),
         list(known),
         default=first,
         format_func=lambda key: known[key].name,
@@ -48,15 +49,16 @@ def choose(first: str = FIRST) -> ModelChoice:
     card = known[picked or first]
     booster = next((other for other in known.values() if card.id in other.boosts), None)
     with st.container(border=True):
-        st.markdown(f"**{card.name}** — {card.summary}")
-        st.markdown(f":material/thumb_up: {card.good_at}  \n:material/thumb_down: {card.weak_at}")
+        st.markdown(f"**{card.name}** — {said(card.summary)}")
+        good, weak = said(card.good_at), said(card.weak_at)
+        st.markdown(f":material/thumb_up: {good}  \n:material/thumb_down: {weak}")
         named = {s.name: setting(card, s) for s in card.settings if s.choices}
         boosted = booster is not None and st.toggle(
-            "Boost: mix all generators it goes through, not just the last",
-            help=f"{booster.name}. {booster.summary}",
+            say("Boost: mix all generators it goes through, not just the last"),
+            help=f"{booster.name}. {said(booster.summary)}",
             key=f"boost_{card.id}",
         )
-        with st.popover("Published figures and soundness", icon=":material/menu_book:"):
+        with st.popover(say("Published figures and soundness"), icon=":material/menu_book:"):
             _facts(booster if booster and boosted else card)
     numbers = tuple(s for s in card.settings if not s.choices)
     if booster is None or not boosted:
@@ -68,36 +70,39 @@ def choose(first: str = FIRST) -> ModelChoice:
 
 def _facts(card: Card) -> None:
     for what, figure in card.published:
-        st.markdown(f"- {what}: **{figure}**")
-    st.caption(f"Source: {card.source}. These are the paper's figures, not ours.")
-    st.markdown(f"**What we do differently.** {card.soundness}")
+        st.markdown(f"- {said(what)}: **{figure}**")
+    st.caption(
+        say("Source: {source}. These are the paper's figures, not ours.", source=card.source)
+    )
+    st.markdown(f"**{say('What we do differently.')}** {said(card.soundness)}")
 
 
 def setting(card: Card, declared: Setting) -> Value:
     """One setting: named choices, a switch or a number."""
     key = f"setting_{card.id}_{declared.name}"
+    label, meaning = said(declared.label), said(declared.help)
     if declared.choices:
-        words = dict(declared.choices)
+        words = {value: said(label) for value, label in declared.choices}
         picked = st.segmented_control(
-            declared.label,
+            label,
             list(words),
             default=str(declared.default),
             format_func=words.__getitem__,
-            help=declared.help,
+            help=meaning,
             key=key,
         )
         return picked or declared.default
     if isinstance(declared.default, bool):
-        return st.toggle(declared.label, declared.default, help=declared.help, key=key)
+        return st.toggle(label, declared.default, help=meaning, key=key)
     if declared.default == 0 and isinstance(declared.default, int):
         return _number_or_automatic(declared, key)
     kind = int if isinstance(declared.default, int) else float
     chosen: float | int = st.number_input(
-        declared.label,
+        label,
         min_value=None if declared.low is None else kind(declared.low),
         max_value=None if declared.high is None else kind(declared.high),
         value=kind(declared.default),
-        help=declared.help,
+        help=meaning,
         format=None if kind is int else "%.4g",
         key=key,
     )
@@ -107,13 +112,13 @@ def setting(card: Card, declared: Setting) -> Value:
 def _number_or_automatic(declared: Setting, key: str) -> int:
     """A count that the model finds by itself where nobody gives one, which it calls 0."""
     chosen = st.number_input(
-        declared.label,
+        said(declared.label),
         min_value=0,
         max_value=None if declared.high is None else int(declared.high),
         value=None,
         step=1,
-        placeholder="automatic",
-        help=declared.help.replace("0: ", "Automatic: "),
+        placeholder=say("automatic"),
+        help=said(declared.help).replace("0: ", f"{say('Automatic')}: "),
         key=key,
     )
     return int(chosen or 0)

@@ -10,14 +10,15 @@ from typing import NoReturn
 import streamlit as st
 
 from pages.parts import guard
+from pages.parts.language import said, to_say
 
 ROUTES = {
-    "tables": ("Tables", ":material/table:"),
-    "plan": ("Plan", ":material/tune:"),
-    "training": ("Training", ":material/monitoring:"),
-    "review": ("Review", ":material/visibility:"),
-    "download": ("Download", ":material/download:"),
-    "ledger": ("Ledger", ":material/receipt_long:"),
+    "tables": (to_say("Tables"), ":material/table:"),
+    "plan": (to_say("Plan"), ":material/tune:"),
+    "training": (to_say("Training"), ":material/monitoring:"),
+    "review": (to_say("Review"), ":material/visibility:"),
+    "download": (to_say("Download"), ":material/download:"),
+    "ledger": (to_say("Ledger"), ":material/receipt_long:"),
 }
 # for whom a page is listed; each page begins by asking `guard.require` itself
 LISTED: dict[str, set[guard.Role]] = {
@@ -40,7 +41,7 @@ def page(name: str) -> st.Page:
     render.__name__ = name
     return st.Page(
         render,
-        title=title,
+        title=said(title),
         icon=icon,
         url_path=name,
         default=name == FIRST,
@@ -76,7 +77,7 @@ def button(label: str, name: str, *, primary: bool = False, **query: str) -> Non
     """A button with another page's icon that leads there.
 
     Args:
-      label: of the button.
+      label: of the button, shown as it stands.
       name: of the page, as in `ROUTES`.
       primary: whether it is the page's main way on.
       query: parameters for the address.

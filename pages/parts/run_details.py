@@ -9,8 +9,13 @@ import streamlit as st
 from core.privacy.plan import default_delta
 from core.runs.storage.records import TableRecord
 from pages.parts import model_choice
+from pages.parts.language import said, say, to_say
 
-DEVICES = {"auto": "GPU if there is one, else processor", "cpu": "Processor", "cuda": "GPU"}
+DEVICES = {
+    "auto": to_say("GPU if there is one, else processor"),
+    "cpu": to_say("Processor"),
+    "cuda": to_say("GPU"),
+}
 
 
 @dataclass(frozen=True)
@@ -36,32 +41,37 @@ class RunDetails:
 
 def choose(table: TableRecord, model: model_choice.ModelChoice) -> RunDetails:
     """Folded choices: rows, name, device, δ and the model's own settings."""
-    with st.expander("Rows, name and device", icon=":material/settings:"):
+    with st.expander(say("Rows, name and device"), icon=":material/settings:"):
         rows = st.number_input(
-            "Synthetic rows",
+            say("Synthetic rows"),
             1,
             10_000_000,
             table.training_n,
-            help="More can be made later, for free.",
+            help=say("More can be made later, for free."),
         )
-        name = st.text_input("Name of this run (optional)", max_chars=80)
-        device = st.radio("Device", list(DEVICES), format_func=DEVICES.__getitem__)
+        name = st.text_input(say("Name of this run (optional)"), max_chars=80)
+        devices = {value: said(label) for value, label in DEVICES.items()}
+        device = st.radio(say("Device"), list(devices), format_func=devices.__getitem__)
         seed = st.number_input(
-            "Seed (optional)",
+            say("Seed (optional)"),
             min_value=0,
             value=None,
             step=1,
-            help="Fixes starting weights and draws, never the privacy noise: two runs with one "
-            "seed still differ, because repeatable noise would reveal the data.",
+            help=say(
+                "Fixes starting weights and draws, never the privacy noise: two runs with one seed "
+                "still differ, because repeatable noise would reveal the data."
+            ),
         )
-    with st.expander("Advanced", icon=":material/science:"):
+    with st.expander(say("Advanced"), icon=":material/science:"):
         delta = st.number_input(
-            "δ: chance that the promise fails altogether",
+            say("δ: chance that the promise fails altogether"),
             min_value=1e-12,
             max_value=1.0 / table.training_n * 0.999,
             value=default_delta(table.training_n),
             format="%.1e",
-            help="Must be below 1/n. The default is the smaller of one in a million and 1/(10 n).",
+            help=say(
+                "Must be below 1/n. The default is the smaller of one in a million and 1/(10 n)."
+            ),
         )
         settings = dict(model.settings)
         for setting in model.more:

@@ -28,6 +28,7 @@ from core.runs.storage.workspace import Workspace
 from core.services.runs import Progress, open_store
 from pages.parts import language, routes, visible
 from pages.parts.faults import plain_errors as plain_errors
+from pages.parts.language import number, said, say, to_say
 from pages.parts.plain import plain
 
 if TYPE_CHECKING:
@@ -47,19 +48,19 @@ class Badge:
 
     def show(self) -> None:
         """Draw it here."""
-        st.badge(self.label, icon=self.icon, color=self.color)
+        st.badge(said(self.label), icon=self.icon, color=self.color)
 
 
 STATE_BADGES = {
-    State.QUEUED: Badge("Waiting", ":material/schedule:", "gray"),
-    State.RUNNING: Badge("Running", ":material/autorenew:", "blue"),
-    State.PAUSED: Badge("Paused", ":material/pause:", "orange"),
-    State.DONE: Badge("Done", ":material/check:", "green"),
-    State.FAILED: Badge("Failed", ":material/error:", "red"),
-    State.CANCELLED: Badge("Cancelled", ":material/cancel:", "gray"),
-    State.LOST: Badge("Lost", ":material/cloud_off:", "red"),
+    State.QUEUED: Badge(to_say("Waiting"), ":material/schedule:", "gray"),
+    State.RUNNING: Badge(to_say("Running"), ":material/autorenew:", "blue"),
+    State.PAUSED: Badge(to_say("Paused"), ":material/pause:", "orange"),
+    State.DONE: Badge(to_say("Done"), ":material/check:", "green"),
+    State.FAILED: Badge(to_say("Failed"), ":material/error:", "red"),
+    State.CANCELLED: Badge(to_say("Cancelled"), ":material/cancel:", "gray"),
+    State.LOST: Badge(to_say("Lost"), ":material/cloud_off:", "red"),
 }
-NOT_PRIVATE = Badge("No differential privacy", ":material/warning:", "red")
+NOT_PRIVATE = Badge(to_say("No differential privacy"), ":material/warning:", "red")
 
 
 @st.cache_resource
@@ -94,7 +95,7 @@ def header(title: str, text: str) -> None:
 
 
 def nothing_yet(text: str, button: str, target: str) -> None:
-    """An empty page: what is missing, and the way to it."""
+    """An empty page: what is missing, and the way to it; both are shown as they stand."""
     with st.container(border=True):
         st.write(text)
         routes.button(button, target, primary=True)
@@ -107,9 +108,12 @@ def way_on() -> DeltaGenerator:
 
 def privacy_badge(run: RunRecord) -> None:
     """What a run claims, or that it claims nothing."""
+    if not run.private:
+        NOT_PRIVATE.show()
+        return
     claim = run.guarantee or run.plan.guarantee
-    claimed = f"ε = {claim.epsilon:.3g}, δ = {claim.delta:.0e}"
-    (Badge(claimed, ":material/lock:", "green") if run.private else NOT_PRIVATE).show()
+    claimed = say("ε = {epsilon:.3g}, δ = {delta:.0e}", epsilon=claim.epsilon, delta=claim.delta)
+    st.badge(claimed, icon=":material/lock:", color="green")
 
 
 def chosen_table() -> TableRecord | None:
@@ -120,21 +124,21 @@ def chosen_table() -> TableRecord | None:
     try:
         return visible.table(store(), wanted)
     except NotFoundError as error:
-        leads_nowhere(f"{plain(error)} The address may be old.", "tables")
+        leads_nowhere(f"{plain(said(error))} {say('The address may be old.')}", "tables")
 
 
 def leads_nowhere(text: str, target: str) -> NoReturn:
     """The end of a page whose address names what is not there: nothing else is shown instead."""
     st.warning(text, icon=":material/link_off:")
-    routes.button("Show what is there", target, primary=True)
+    routes.button(say("Show what is there"), target, primary=True)
     st.stop()
 
 
 def finished_run(missing: str) -> RunRecord | None:
-    """`chosen_run` among finished ones; where there is none, the words for what is missing."""
+    """`chosen_run` among finished ones; where there is none, `missing` as it stands."""
     run = chosen_run(states=(State.DONE,))
     if run is None:
-        nothing_yet(missing, "Watch training", "training")
+        nothing_yet(missing, say("Watch training"), "training")
     return run
 
 
@@ -151,8 +155,10 @@ def chosen_run(*, states: tuple[State, ...] | None = None) -> RunRecord | None:
     wanted = st.query_params.get("run")
     if wanted is not None and wanted not in known:
         leads_nowhere(
-            "There is no run with this address. It may have been deleted, or is not shared with "
-            "you. No other run is shown in its place.",
+            say(
+                "There is no run with this address. It may have been deleted, or is not shared "
+                "with you. No other run is shown in its place."
+            ),
             "training",
         )
     if wanted is not None and wanted not in by_id:
@@ -162,11 +168,11 @@ def chosen_run(*, states: tuple[State, ...] | None = None) -> RunRecord | None:
     order = list(by_id)
     labels = told_apart({key: run_label(run) for key, run in by_id.items()})
     picked = st.selectbox(
-        "Run",
+        say("Run"),
         order,
         index=order.index(wanted) if wanted is not None else 0,
         format_func=labels.__getitem__,
-        help="Every run has a link of its own: the address of this page.",
+        help=say("Every run has a link of its own: the address of this page."),
         label_visibility="collapsed" if len(order) == 1 else "visible",
     )
     if st.query_params.get("run") != picked:
@@ -188,11 +194,21 @@ def told_apart(labels: dict[str, str]) -> dict[str, str]:
     return unique
 
 
+def run_title(run: RunRecord) -> str:
+    """A run's name, or its table and model when it has none."""
+    return run.name or f"{run.table_name} {say('by')} {run.model}"
+
+
+def state_word(state: State) -> str:
+    """A state within a sentence."""
+    return said(STATE_BADGES[state].label).lower()
+
+
 def run_label(run: RunRecord) -> str:
     """A run in one line."""
-    epsilon = "no privacy" if not run.private else f"ε {run.plan.budget.epsilon:g}"
-    when = clock(run.created, "%d %b %H:%M")
-    return f"{run.title} · {epsilon} · {STATE_BADGES[run.state].label.lower()} · {when}"
+    epsilon = number(f"ε {run.plan.budget.epsilon:g}") if run.private else say("no privacy")
+    when = clock(run.created, say("%d %b %H:%M"))
+    return f"{run_title(run)} · {epsilon} · {state_word(run.state)} · {when}"
 
 
 def time_zone() -> str:
@@ -203,9 +219,10 @@ def time_zone() -> str:
         return "UTC"
 
 
-def clock(moment: datetime, form: str = "%d %b %Y %H:%M") -> str:
-    """A moment in the browser's time zone."""
-    return moment.astimezone(ZoneInfo(time_zone())).strftime(form)
+def clock(moment: datetime, form: str | None = None) -> str:
+    """A moment in the browser's time zone, with its year unless `form` says otherwise."""
+    own = moment.astimezone(ZoneInfo(time_zone()))
+    return own.strftime(form or say("%d %b %Y %H:%M"))
 
 
 def card_of(model: str) -> Card | None:
@@ -219,7 +236,7 @@ def stages(plan: Plan, *, key: str) -> None:
     if card is None or not card.stages:
         return
     dumped = [stage.model_dump() for stage in card.stages], plan.model_dump(mode="json")
-    picture(stages_figure(*dumped), key=key, alt=stages_text(*dumped))
+    picture(stages_figure(*dumped), key=key, alt=said(stages_text(*dumped)))
 
 
 def picture(figure: Figure, *, key: str, alt: str) -> None:
@@ -256,7 +273,7 @@ def paged(items: Sequence[T], size: int = 9) -> Sequence[T]:
     if len(starts) < 2:
         return items
     start = st.pills(
-        "Columns",
+        say("Columns"),
         list(starts),
         default=0,
         format_func=lambda i: f"{i + 1}–{min(i + size, len(items))}",
@@ -280,4 +297,6 @@ def duration(seconds: float) -> str:
 
 def time_left(now: Progress) -> str:
     """The end of a progress bar's text; "" while nobody can tell."""
-    return "" if now.eta_seconds is None else f" · about {duration(now.eta_seconds)} left"
+    if now.eta_seconds is None:
+        return ""
+    return say(" · about {time} left", time=duration(now.eta_seconds))

@@ -8,32 +8,35 @@ from core.runs.storage.records import RunRecord
 from core.services.recipe import Code, request_of_plan, run_code
 from core.table.schema import Schema
 from pages.parts import downloads
+from pages.parts.language import say
 
 
 def show(codes: dict[str, Code], *, schema: Schema | None = None, table_id: str) -> None:
     """An expander with commands and Python, each under its title.
 
     Args:
-      codes: by title.
+      codes: by title, shown as it stands.
       schema: that they name, to be taken along; None where files leave the house.
       table_id: whose schema it is.
     """
-    with st.expander("Show me the code", icon=":material/code:"):
+    with st.expander(say("Show me the code"), icon=":material/code:"):
         for title, code in codes.items():
             st.markdown(f"**{title}**")
             st.code(code.command, language="bash")
             st.code(code.python, language="python")
         if schema is None:
-            st.caption("`schema.json` is saved on the Tables page and stays inside.")
+            st.caption(say("`schema.json` is saved on the Tables page and stays inside."))
             return
         downloads.offer(
-            "Schema (JSON), to keep inside",
+            say("Schema (JSON), to keep inside"),
             lambda: schema.model_dump_json(indent=1),
             table_id=table_id,
             file_name="schema.json",
             mime="application/json",
             icon=":material/schema:",
-            help="What was declared of the columns, with notes that are for the steward alone.",
+            help=say(
+                "What was declared of the columns, with notes that are for the steward alone."
+            ),
         )
 
 

@@ -54,3 +54,12 @@ def test_the_way_back_leads_to_where_the_server_lies(monkeypatch):
     assert answer("/under/here/review")[0] == 200
     status, text = answer("/under/here/nonsense")
     assert status == 404 and 'href="/under/here"' in text
+
+
+@pytest.mark.parametrize(
+    ("header", "code"),
+    [("de-DE,de;q=0.9,en;q=0.8", "de"), ("de", "de"), ("en-GB,de;q=0.5", "en"), ("xx", "en")],
+)
+def test_answers_are_in_the_language_that_the_browser_asks_for_first(header, code):
+    scope = {"type": "http", "headers": [(b"accept-language", header.encode())]}
+    assert doorway.asked_for(scope).code == code

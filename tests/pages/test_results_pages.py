@@ -329,7 +329,7 @@ def test_times_are_the_readers_own(monkeypatch):
         ("../etc", "01 Jul 2026 12:00"),
         (None, "01 Jul 2026 12:00"),
     ):
-        monkeypatch.setattr(shared.st, "context", SimpleNamespace(timezone=zone))
+        monkeypatch.setattr(shared.st, "context", SimpleNamespace(timezone=zone, locale=None))
         assert shared.clock(noon) == said
 
 
