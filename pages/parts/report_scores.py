@@ -57,7 +57,7 @@ def scores(report: dict[str, Any]) -> None:
                 to_say("Unit"): said(s["unit"]),
                 to_say("Better"): closer(s["goal"]),
                 to_say("What it is"): f"{said(s['meaning'])} {said(s['note'])}".strip(),
-                to_say("Range"): _number(f"{s['low']:g} {say('to')} {s['high']:g}"),
+                to_say("Range"): _number(f"{s['low']:g} {say('to').lower()} {s['high']:g}"),
                 to_say("Source"): said(s["source"]),
             }
             for s in report["scores"]

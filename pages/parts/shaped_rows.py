@@ -63,12 +63,15 @@ def _condition(run_id: str, column: DomainColumn) -> list[str]:
         labels = st.multiselect(plain(name), list(column.categories or ()), key=key)
         return [f"{name}={'|'.join(labels)}"] if labels else []
     left, right = st.columns(2)
-    places = ((left, "from", say("from")), (right, "to", say("to")))
+    places = (
+        (left, "from", say("{column} from", column=plain(name))),
+        (right, "to", say("{column} to", column=plain(name))),
+    )
     if column.kind is Kind.DATETIME:
         days = [_day(end) for end in (column.low, column.high)]
         ends: list[object] = [
             place.date_input(
-                f"{plain(name)} {label}",
+                label,
                 value=None,
                 min_value=days[0],
                 max_value=days[1],
@@ -78,7 +81,7 @@ def _condition(run_id: str, column: DomainColumn) -> list[str]:
         ]
     else:
         ends = [
-            place.number_input(f"{plain(name)} {label}", value=None, key=f"{key}_{word}")
+            place.number_input(label, value=None, key=f"{key}_{word}")
             for place, word, label in places
         ]
     if ends == [None, None]:
