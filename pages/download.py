@@ -23,37 +23,50 @@ from pages.parts import (
     shared,
     shown_code,
 )
+from pages.parts.language import said, say, to_say
 from pages.parts.plain import plain
 
 Format = Literal["csv", "parquet"]
+LMDP_RESULTS = {
+    True: to_say("granted"),
+    False: to_say("refused"),
+    None: to_say("not tested with noise"),
+}
 
 
 def render() -> None:
     """The page."""
     guard.require("steward")
-    shared.header("Download", "Take the synthetic table with you, and the proof of what it cost.")
-    run = shared.finished_run("There is no finished run to download.")
+    shared.header(
+        say("Download"), say("Take the synthetic table with you, and the proof of what it cost.")
+    )
+    run = shared.finished_run(say("There is no finished run to download."))
     if run is None:
         return
     if run.state is not State.DONE:
         st.warning(
-            f"This run is {shared.STATE_BADGES[run.state].label.lower()}, so there is no table to "
-            "download yet.",
+            say(
+                "This run is {state}, so there is no table to download yet.",
+                state=said(shared.STATE_BADGES[run.state].label).lower(),
+            ),
             icon=":material/block:",
         )
-        routes.button("Watch training", "training", run=run.id)
+        routes.button(say("Watch training"), "training", run=run.id)
         return
     shared.privacy_badge(run)
     if not run.private:
         st.error(
-            "This table has no differential privacy. Handle it like the real one.",
+            say("This table has no differential privacy. Handle it like the real one."),
             icon=":material/warning:",
         )
     named = limits.hidden_columns(run)
     if named:
         st.info(
-            f"**{plain(', '.join(named))}**: hidden on purpose, so not spread as in the real "
-            "table. Hand the data dictionary on with the table: it says so.",
+            say(
+                "**{columns}**: hidden on purpose, so not spread as in the real table. Hand the "
+                "data dictionary on with the table: it says so.",
+                columns=plain(", ".join(named)),
+            ),
             icon=":material/visibility_off:",
         )
     if not _hidden(run) or not exposure.seen(run) or not _approved(run):
@@ -72,24 +85,34 @@ def _hidden(run: RunRecord) -> bool:
     if not groups:
         return True
     st.error(
-        f"The check of hidden distributions said no for: {plain(', '.join(groups))}. The table may "
-        "reveal how these columns are spread in the real one. Train again with a stronger shift, "
-        "or say that you accept it.",
+        say(
+            "The check of hidden distributions said no for: {groups}. The table may reveal how "
+            "these columns are spread in the real one. Train again with a stronger shift, or say "
+            "that you accept it.",
+            groups=plain(", ".join(groups)),
+        ),
         icon=":material/block:",
     )
-    return st.toggle("I accept that these distributions may be revealed")
+    return st.toggle(say("I accept that these distributions may be revealed"))
 
 
 def _approved(run: RunRecord) -> bool:
     """Whether the reviews that the steward asked for are there."""
     waits = reviews.waits_for(shared.store(), run)
     if waits:
-        st.error(f"This table waits for its review. {plain(waits)}", icon=":material/block:")
-        routes.button("Go to its review", "review", primary=True, run=run.id)
+        reason = plain(said(waits))
+        st.error(
+            say("This table waits for its review. {reason}", reason=reason),
+            icon=":material/block:",
+        )
+        routes.button(say("Go to its review"), "review", primary=True, run=run.id)
     picked = notes.picked(shared.store(), run.table_id)
     if picked is not None and picked[0] != run.id:
         st.info(
-            f"Another run of this table was picked for release by {plain(picked[1])}.",
+            say(
+                "Another run of this table was picked for release by {name}.",
+                name=plain(picked[1]),
+            ),
             icon=":material/trophy:",
         )
     return not waits
@@ -97,20 +120,24 @@ def _approved(run: RunRecord) -> bool:
 
 def _table(run: RunRecord) -> tuple[SampleRequest, tuple[int, ...]]:
     """The table itself; what is asked of it, and the seeds of several."""
-    st.subheader("The table", anchor=False)
+    st.subheader(say("The table"), anchor=False)
     rows = st.number_input(
-        "Rows",
+        say("Rows"),
         1,
         10_000_000,
         run.rows,
-        help="Other than the reviewed number: fresh rows are drawn, which costs no privacy.",
+        help=say("Other than the reviewed number: fresh rows are drawn, which costs no privacy."),
     )
-    format: Format = st.radio("Format", ["csv", "parquet"], format_func=str.upper, horizontal=True)
+    format: Format = st.radio(
+        say("Format"), ["csv", "parquet"], format_func=str.upper, horizontal=True
+    )
     escape = format == "csv" and st.checkbox(
-        "Make it safe to open in a spreadsheet",
+        say("Make it safe to open in a spreadsheet"),
         value=True,
-        help="Text that a spreadsheet would run as a formula gets an apostrophe in front. The "
-        "data dictionary says so. Switch it off for programs that read the file as it is.",
+        help=say(
+            "Text that a spreadsheet would run as a formula gets an apostrophe in front. The "
+            "data dictionary says so. Switch it off for programs that read the file as it is."
+        ),
     )
     shape, seeds = shaped_rows.choose(run)
     asked = SampleRequest(rows=rows, format=format, escape_formulas=escape, shape=shape)
@@ -122,7 +149,7 @@ def _table(run: RunRecord) -> tuple[SampleRequest, tuple[int, ...]]:
         return asked, seeds
     name = export.file_name(run, format)
     downloads.offer(
-        f"Download {name}",
+        say("Download {name}", name=name),
         lambda: export.reviewed_file(
             shared.store(), run, format=format, escape_formulas=escape
         ).read_bytes(),
@@ -132,15 +159,15 @@ def _table(run: RunRecord) -> tuple[SampleRequest, tuple[int, ...]]:
         type="primary",
         icon=":material/download:",
     )
-    st.caption("These are the very rows that were reviewed.")
+    st.caption(say("These are the very rows that were reviewed."))
     return asked, seeds
 
 
 def _fresh(run: RunRecord, rows: int, format: Format, escape: bool) -> None:
     """Another number of rows: drawn on request, then offered."""
     key = f"fresh_{run.id}_{rows}_{format}_{escape}"
-    if st.button(f"Make {rows:,} fresh rows", type="primary", icon=":material/refresh:"):
-        with shared.plain_errors(), st.spinner("Drawing rows from the saved model …"):
+    if st.button(say("Make {n:,} fresh rows", n=rows), type="primary", icon=":material/refresh:"):
+        with shared.plain_errors(), st.spinner(say("Drawing rows from the saved model …")):
             st.session_state[key] = runs.generate_rows(
                 shared.store(),
                 shared.launcher(),
@@ -151,7 +178,7 @@ def _fresh(run: RunRecord, rows: int, format: Format, escape: bool) -> None:
     if path is not None:
         name = export.file_name(run, format)
         downloads.offer(
-            f"Download {name}",
+            say("Download {name}", name=name),
             path.read_bytes,
             table_id=run.table_id,
             file_name=name,
@@ -160,11 +187,11 @@ def _fresh(run: RunRecord, rows: int, format: Format, escape: bool) -> None:
 
 
 def _papers(run: RunRecord, *, escaped: bool) -> None:
-    st.subheader("What goes with it", anchor=False)
+    st.subheader(say("What goes with it"), anchor=False)
     certificate = reviews.privacy_certificate(shared.store(), run.id)
     if certificate is not None:
         downloads.offer(
-            "Privacy certificate (JSON)",
+            say("Privacy certificate (JSON)"),
             lambda: export.certificate_text(  # as it is true when the button is pressed
                 reviews.privacy_certificate(shared.store(), run.id) or {}
             ),
@@ -174,7 +201,7 @@ def _papers(run: RunRecord, *, escaped: bool) -> None:
             width="stretch",
         )
     downloads.offer(
-        "Data dictionary (CSV)",
+        say("Data dictionary (CSV)"),
         lambda: export.dictionary_text(run, escaped=escaped),
         table_id=run.table_id,
         file_name=export.file_name(run, "dictionary.csv"),
@@ -183,21 +210,27 @@ def _papers(run: RunRecord, *, escaped: bool) -> None:
     )
     if run.plan.protection is not None and run.plan.protection.shift:
         st.caption(
-            ":material/deployed_code_alert: The trained model stays here: it holds the hidden "
-            "distributions unshifted, and the shift."
+            say(
+                ":material/deployed_code_alert: The trained model stays here: it holds the hidden "
+                "distributions unshifted, and the shift."
+            )
         )
     else:
         downloads.offer(
-            "Trained model (ZIP)",
+            say("Trained model (ZIP)"),
             lambda: export.model_zip(shared.store(), run),
             table_id=run.table_id,
             file_name=export.file_name(run, "model.zip"),
             icon=":material/deployed_code:",
-            help="Weights and settings. As private as the table: more rows can be drawn from it.",
+            help=say(
+                "Weights and settings. As private as the table: more rows can be drawn from it."
+            ),
             width="stretch",
         )
     if certificate is not None:
-        with st.expander("Read the certificate", icon=":material/verified_user:", expanded=True):
+        with st.expander(
+            say("Read the certificate"), icon=":material/verified_user:", expanded=True
+        ):
             _certificate(run, certificate)
 
 
@@ -207,36 +240,44 @@ def _code(run: RunRecord, asked: SampleRequest, seeds: Sequence[int]) -> None:
     zipped = asked.format == "csv" and (bool(seeds) or not asked.shape.plain)
     out = export.file_name(run, "zip" if zipped else asked.format)
     rows = recipe.sample_code(run, asked, seeds, out=out)
-    codes = {"A run like this one": shown_code.of_run(run), "Rows of this model": rows}
+    codes = {say("A run like this one"): shown_code.of_run(run), say("Rows of this model"): rows}
     shown_code.show(codes, table_id=run.table_id)
 
 
 def _certificate(run: RunRecord, certificate: dict[str, Any]) -> None:
     if certificate.get("selection"):
-        st.warning(plain(certificate["selection"]), icon=":material/rule:")
+        st.warning(plain(said(certificate["selection"])), icon=":material/rule:")
     lmdp = certificate.get("lmdp")
     if lmdp is not None:
-        words = {True: "granted", False: "refused", None: "not tested with noise"}
-        st.markdown(f"**Hidden distributions (α-LMDP)**: {words[lmdp['granted']]}.")
-        st.caption(plain(lmdp["statement"]))
+        result = said(LMDP_RESULTS[lmdp["granted"]])
+        st.markdown(say("**Hidden distributions (α-LMDP)**: {result}.", result=result))
+        st.caption(plain(said(lmdp["statement"])))
     claim = run.guarantee
     if claim is None or not claim.private:
-        st.markdown("**No differential privacy is claimed.**")
+        st.markdown(say("**No differential privacy is claimed.**"))
     else:
         st.markdown(
-            f"This table satisfies differential privacy with **ε = {claim.epsilon:.3f}** and "
-            f"**δ = {claim.delta:.1e}**.",
+            say(
+                "This table satisfies differential privacy with **ε = {epsilon:.3f}** and "
+                "**δ = {delta:.1e}**.",
+                epsilon=claim.epsilon,
+                delta=claim.delta,
+            ),
             help=glossary.entry("ε", "δ"),
         )
-        with st.popover("Conditions", icon=":material/checklist:"):
-            st.markdown(f"- Neighbouring tables: {plain(certificate.get('relation', ''))}")
+        with st.popover(say("Conditions"), icon=":material/checklist:"):
+            relation = plain(said(certificate.get("relation", "")))
+            st.markdown(say("- Neighbouring tables: {relation}", relation=relation))
             st.markdown(
-                f"- Counted as replace-one, ε = {claim.epsilon_replace:.3f}. Accounting: "
-                f"{claim.method}.",
+                say(
+                    "- Counted as replace-one, ε = {epsilon:.3f}. Accounting: {method!t}.",
+                    epsilon=claim.epsilon_replace,
+                    method=claim.method,
+                ),
                 help=glossary.entry("replace-one", "PLD"),
             )
             for condition in certificate.get("conditions", claim.conditions):
-                st.markdown(f"- {plain(condition)}")
+                st.markdown(f"- {plain(said(condition))}")
 
 
 if __name__ == "__main__":

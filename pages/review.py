@@ -23,34 +23,39 @@ from pages.parts import (
     run_comparison,
     shared,
 )
+from pages.parts.language import said, say, to_say
 from pages.parts.plain import plain
 from pages.parts.review_discussion import Talk
 
 FIRST = 6  # pictures of columns at a time: a browser takes longest for drawing them
-ONE, SEVERAL = "One run", "Compare runs"
+ONE, SEVERAL = to_say("One run"), to_say("Compare runs")
 TABS = {
-    "columns": ":material/bar_chart: Columns",
-    "pairs": ":material/grid_on: Pairs",
-    "plane": ":material/scatter_plot: The whole table",
-    "predictions": ":material/online_prediction: Predictions",
-    "exposure": ":material/person_search: Exposure",
-    "discussion": ":material/forum: Discussion",
+    "columns": to_say(":material/bar_chart: Columns"),
+    "pairs": to_say(":material/grid_on: Pairs"),
+    "plane": to_say(":material/scatter_plot: The whole table"),
+    "predictions": to_say(":material/online_prediction: Predictions"),
+    "exposure": to_say(":material/person_search: Exposure"),
+    "discussion": to_say(":material/forum: Discussion"),
 }
+AS_IN_TABLE, WORST_FIRST = to_say("as in the table"), to_say("worst first")
 
 
 def render() -> None:
     """The page."""
     guard.require("reviewer", "steward")
-    shared.header("Review", "Is the synthetic table close enough, and where does it differ?")
-    run = shared.finished_run("There is no finished run to review yet.")
+    shared.header(
+        say("Review"), say("Is the synthetic table close enough, and where does it differ?")
+    )
+    run = shared.finished_run(say("There is no finished run to review yet."))
     if run is None:
         return
     bar = st.container(horizontal=True, vertical_alignment="bottom")
     with bar:
         mode = st.segmented_control(
-            "Look at",
+            say("Look at"),
             [ONE, SEVERAL],
             default=SEVERAL if st.query_params.get("runs") else ONE,
+            format_func=said,
             required=True,
             key="mode",
         )
@@ -75,8 +80,10 @@ def _one(run: RunRecord, view: View) -> None:
         if run.state.live:
             _refresh(run.id, len(report["scores"]))
         else:
+            reason = plain(said(run.message))
             st.warning(
-                f"The comparison is not complete. {plain(run.message)}", icon=":material/warning:"
+                say("The comparison is not complete. {reason}", reason=reason),
+                icon=":material/warning:",
             )
             _again(run)
     if view == "outside":
@@ -88,7 +95,10 @@ def _one(run: RunRecord, view: View) -> None:
     if view == "inside":
         lmdp_results.render(run, report)
     made = st.expander(
-        "How this table was made", icon=":material/account_tree:", key="made", on_change="rerun"
+        say("How this table was made"),
+        icon=":material/account_tree:",
+        key="made",
+        on_change="rerun",
     )
     if made.open:
         with made:
@@ -100,7 +110,7 @@ def _tabs(run: RunRecord, report: dict[str, Any], view: View) -> None:
     """The parts of the comparison; only the open one is made, since drawing takes the time."""
     talk = review_discussion.Talk.about(run, view)
     columns, pairs, plane, predict, people, discussion = st.tabs(
-        list(TABS.values()), key="tab", on_change="rerun"
+        [said(label) for label in TABS.values()], key="tab", on_change="rerun"
     )
     with columns:
         if columns.open:
@@ -116,7 +126,7 @@ def _tabs(run: RunRecord, report: dict[str, Any], view: View) -> None:
             _predictions(talk, report)
     with people:
         if people.open and view == "outside":
-            st.caption("Attacks compare with real rows, so their results stay inside.")
+            st.caption(say("Attacks compare with real rows, so their results stay inside."))
         elif people.open:
             exposure.tab(run, report)
             review_discussion.pin(talk, "exposure")
@@ -127,17 +137,19 @@ def _tabs(run: RunRecord, report: dict[str, Any], view: View) -> None:
 
 def _waiting(run: RunRecord) -> None:
     if run.state is State.RUNNING and shared.store().has_result(run.id):
-        st.info("The comparison is being made. Its first figures show in a few seconds.")
+        st.info(say("The comparison is being made. Its first figures show in a few seconds."))
         _refresh(run.id, -1)
         return
     if run.state is not State.DONE:
         st.info(
-            f"This run is {shared.STATE_BADGES[run.state].label.lower()}. "
-            "There is something to review once it is done."
+            say(
+                "This run is {state}. There is something to review once it is done.",
+                state=said(shared.STATE_BADGES[run.state].label).lower(),
+            )
         )
-        routes.button("Watch training", "training", run=run.id)
+        routes.button(say("Watch training"), "training", run=run.id)
         return
-    st.info("There is no comparison with the real table yet.")
+    st.info(say("There is no comparison with the real table yet."))
     _again(run)
 
 
@@ -149,13 +161,16 @@ def _refresh(run_id: str, known: int) -> None:
     if report is not None and (report["complete"] or len(report["scores"]) != known):
         st.rerun()
     now = runs.progress(shared.store(), run_id)
-    text = f"Still comparing{shared.time_left(now)}. More figures will appear by themselves."
+    text = say(
+        "Still comparing{time_left}. More figures will appear by themselves.",
+        time_left=shared.time_left(now),
+    )
     st.progress(now.fraction, text)
 
 
 def _again(run: RunRecord) -> None:
     """A way to have a stopped comparison after all; it spends nothing."""
-    if st.button("Finish the comparison", icon=":material/restart_alt:"):
+    if st.button(say("Finish the comparison"), icon=":material/restart_alt:"):
         with shared.change():
             runs.compare_again(shared.store(), shared.launcher(), run.id)
 
@@ -164,37 +179,45 @@ def _head(run: RunRecord, report: dict[str, Any], view: View) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         report_view.STAMPS[view].show()
         shared.privacy_badge(run)
-        against = f"{report['rows_real']:,} real rows against " if view == "inside" else ""
-        st.caption(f"{plain(run.title)} · {against}{report['rows_synthetic']:,} synthetic rows")
+        real, synthetic = report["rows_real"], report["rows_synthetic"]
+        rows = (
+            say("{real:,} real rows against {n:,} synthetic rows", real=real, n=synthetic)
+            if view == "inside"
+            else say("{n:,} synthetic rows", n=synthetic)
+        )
+        st.caption(f"{plain(run.title)} · {rows}")
         report_view.take_along(run, report, view)
         if guard.steward():
-            routes.button("Download", "download", primary=True, run=run.id)
+            routes.button(say("Download"), "download", primary=True, run=run.id)
     report_view.chosen_how(run)
     for note in report["notes"]:
-        st.caption(f":material/info: {plain(note)}")
+        st.caption(f":material/info: {plain(said(note))}")
 
 
 def _columns(talk: Talk, report: dict[str, Any]) -> None:
     pictures = report["columns"]
     if not pictures:
-        st.caption("Not compared yet.")
+        st.caption(say("Not compared yet."))
         return
     names = list(pictures)
     measured = all(picture["tvd"] is not None for picture in pictures.values())
     if measured:
         order = st.segmented_control(
-            "Order", ["as in the table", "worst first"], default="as in the table"
+            say("Order"), [AS_IN_TABLE, WORST_FIRST], default=AS_IN_TABLE, format_func=said
         )
-        if order == "worst first":
+        if order == WORST_FIRST:
             names.sort(key=lambda name: -pictures[name]["tvd"])
     shown = shared.paged(names, FIRST)  # its buttons stand above the pictures
     hidden = limits.hidden_columns(talk.run)
     for place, name in shared.tiles(shown, border=True):
         with place:
             tvd = pictures[name]["tvd"]
-            distance = "" if tvd is None else f" :gray[distance {tvd:.3f}]"
-            badge = " :blue-badge[hidden on purpose]" if name in hidden else ""
-            st.markdown(f"**{plain(name)}**{distance}{badge}")
+            words = [f"**{plain(name)}**"]
+            if tvd is not None:
+                words.append(say(":gray[distance {distance:.3f}]", distance=tvd))
+            if name in hidden:
+                words.append(say(":blue-badge[hidden on purpose]"))
+            st.markdown(" ".join(words))
             report_scores.column(report, name, key=f"column_{name}")
             review_discussion.pin(talk, f"column:{name}")
 
@@ -209,7 +232,7 @@ def _predictions(talk: Talk, report: dict[str, Any]) -> None:
     if not dropped:
         return
     unpredicted = st.expander(
-        f"{len(dropped)} columns that even real rows do not predict",
+        say("{n} columns that even real rows do not predict", n=len(dropped)),
         icon=":material/filter_alt_off:",
         key="unpredicted",
         on_change="rerun",
@@ -217,10 +240,11 @@ def _predictions(talk: Talk, report: dict[str, Any]) -> None:
     with unpredicted:
         if not unpredicted.open:
             return
-        st.caption("They are left out of the gap. Their shares are all there is to compare.")
+        st.caption(say("They are left out of the gap. Their shares are all there is to compare."))
         for place, point in shared.tiles(dropped):
             with place:
-                st.markdown(f"**{plain(point['column'])}** :gray[{plain(point['note'])}]")
+                note = plain(said(point["note"]))
+                st.markdown(f"**{plain(point['column'])}** :gray[{note}]")
                 report_scores.column(report, point["column"], key=f"dropped_{point['column']}")
 
 
@@ -235,12 +259,15 @@ def _figure(talk: Talk, declared: ReportFigure, report: dict[str, Any]) -> None:
     figure = declared.drawn(report)
     if figure is None:
         if not declared.headed:
-            outside = report["view"] == "outside"
-            st.caption("Stays inside." if outside else "Not compared yet, or nothing to compare.")
+            st.caption(
+                say("Stays inside.")
+                if report["view"] == "outside"
+                else say("Not compared yet, or nothing to compare.")
+            )
         return
     if declared.headed:
-        st.markdown(f"**{declared.title}**")
-    words = declared.describe(report)
+        st.markdown(f"**{said(declared.title)}**")
+    words = said(declared.describe(report))
     st.plotly_chart(shared.inert(figure), key=declared.id, alt=words)
     st.caption(plain(words))
     review_discussion.pin(talk, declared.id)

@@ -15,8 +15,9 @@ from core.runs.storage.inside_views import record_view, viewed_runs
 from core.runs.storage.records import RunRecord
 from core.services import reviews
 from pages.parts import glossary, guard, report_scores, review_discussion, routes, shared
+from pages.parts.language import said, say, to_say
 
-NEXT = (
+NEXT = to_say(
     "**What to do.** Train again with a lower ε on Plan: each person then leaves less of a trace. "
     "Or see whether it was chance: keep a larger share of rows out on Tables and train again, so "
     "that the attacks are tried on fresh rows; a leak shows again, chance seldom does. Either "
@@ -30,28 +31,33 @@ def tab(run: RunRecord, report: dict[str, Any]) -> None:
     tried: Attacks = report.get("attacks") or ()
     if not tried:
         st.caption(
-            "Not tested. It takes real rows that the synthesizer never saw, to tell what the "
-            "release gives away from what is true of anyone."
+            say(
+                "Not tested. It takes real rows that the synthesizer never saw, to tell what the "
+                "release gives away from what is true of anyone."
+            )
         )
         return
     _verdict(run, tried)
     rows = [
         {
-            "Attack": attack["title"],
-            "On the table": attack["value"],
-            "Baseline": attack["baseline"],
+            to_say("Attack"): said(attack["title"]),
+            to_say("On the table"): attack["value"],
+            to_say("Baseline"): attack["baseline"],
             "±": attack["half_width"],
-            "Unit": glossary.PLAIN_UNITS.get(attack["unit"], attack["unit"]),
-            "Verdict": STANDINGS[standing(attack)],
-            "What it is": attack["meaning"],
+            to_say("Unit"): said(glossary.PLAIN_UNITS.get(attack["unit"], attack["unit"])),
+            to_say("Verdict"): said(STANDINGS[standing(attack)]),
+            to_say("What it is"): said(attack["meaning"]),
         }
         for attack in tried
     ]
     report_scores.numbers(rows, ("On the table", "Baseline", "±"), "%.3f")
     st.caption(
-        f"{tried[0]['records']:,} rows a side. Baseline: the same attack on people who were not "
-        "in the table, or a coin. ±: 99 % interval of the difference, so that several attacks "
-        "together rarely cry wolf. At the edge of chance: between a 95 % and a 99.9 % interval."
+        say(
+            "{n:,} rows a side. Baseline: the same attack on people who were not in the table, or "
+            "a coin. ±: 99 % interval of the difference, so that several attacks together rarely "
+            "cry wolf. At the edge of chance: between a 95 % and a 99.9 % interval.",
+            n=tried[0]["records"],
+        )
     )
 
 
@@ -67,11 +73,13 @@ def seen(run: RunRecord) -> bool:
     known = run.id in viewed_runs(shared.store(), run.people)
     if not known and reviews.comparable(shared.store(), run):
         st.info(
-            "Attacks were tried on this table. Their result comes from real rows, so a look at it "
-            "is recorded. Look at it before you hand the table on.",
+            say(
+                "Attacks were tried on this table. Their result comes from real rows, so a look at "
+                "it is recorded. Look at it before you hand the table on."
+            ),
             icon=":material/person_search:",
         )
-        if not st.button("Show what attacks reached", icon=":material/visibility:"):
+        if not st.button(say("Show what attacks reached"), icon=":material/visibility:"):
             return False
     name = review_discussion.known_name()
     record_view(shared.store(), table_id=run.table_id, run_id=run.id, author=name)
@@ -85,25 +93,31 @@ def _verdict(run: RunRecord, tried: Attacks) -> None:
     working = [one for one in tried if standing(one) == "works"]
     edge = [one for one in tried if standing(one) == "edge"]
     if working:
-        st.error(
-            f"{len(working)} of {len(tried)} attacks work better on people of the table than on "
-            f"strangers. Someone may be exposed.  \n{NEXT}",
-            icon=":material/person_alert:",
+        alarm = say(
+            "{n} of {all} attacks work better on people of the table than on strangers. Someone "
+            "may be exposed.",
+            n=len(working),
+            all=len(tried),
         )
+        st.error(f"{alarm}  \n{said(NEXT)}", icon=":material/person_alert:")
     elif edge:
-        st.warning(
-            f"{len(edge)} of {len(tried)} attacks are at the edge of chance: a little better on "
-            "people of the table than on strangers, which may be chance or a small leak.  \n"
-            f"{NEXT}",
-            icon=":material/person_search:",
+        doubt = say(
+            "{n} of {all} attacks are at the edge of chance: a little better on people of the "
+            "table than on strangers, which may be chance or a small leak.",
+            n=len(edge),
+            all=len(tried),
         )
+        st.warning(f"{doubt}  \n{said(NEXT)}", icon=":material/person_search:")
     else:
         st.success(
-            f"None of {len(tried)} attacks works better on people of the table than on "
-            "strangers, beyond chance. This shows no leak; only ε proves there is none to find.",
+            say(
+                "None of {n} attacks works better on people of the table than on strangers, beyond "
+                "chance. This shows no leak; only ε proves there is none to find.",
+                n=len(tried),
+            ),
             icon=":material/shield_person:",
         )
     if (working or edge) and guard.steward():
         with st.container(horizontal=True):
-            routes.button("Plan another run", "plan", table=run.table_id)
-            routes.button("Keep more rows out", "tables", table=run.table_id)
+            routes.button(say("Plan another run"), "plan", table=run.table_id)
+            routes.button(say("Keep more rows out"), "tables", table=run.table_id)

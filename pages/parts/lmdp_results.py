@@ -10,17 +10,18 @@ from core.figures import marginal_shift
 from core.runs.storage.records import RunRecord
 from core.services import limits, reviews
 from pages.parts import report_scores, shared
+from pages.parts.language import said, say, to_say
 from pages.parts.lmdp_tags import NOT_PEOPLE
 from pages.parts.plain import plain
 from pages.parts.shared import Badge
 
 CERTIFICATE_BADGES = {
-    True: Badge("Certificate granted", ":material/verified:", "green"),
-    False: Badge("Certificate refused", ":material/block:", "red"),
+    True: Badge(to_say("Certificate granted"), ":material/verified:", "green"),
+    False: Badge(to_say("Certificate refused"), ":material/block:", "red"),
 }
 CHECK_BADGES = {
-    True: Badge("Inside check passed", ":material/check:", "green"),
-    False: Badge("Inside check failed", ":material/warning:", "red"),
+    True: Badge(to_say("Inside check passed"), ":material/check:", "green"),
+    False: Badge(to_say("Inside check failed"), ":material/warning:", "red"),
 }
 
 
@@ -40,13 +41,13 @@ def render(run: RunRecord, report: dict[str, Any]) -> None:
     """A card a group: the result in words, the certificate, the tests, and the pictures."""
     if run.plan.protection is None:
         return
-    st.subheader("Hidden distributions", anchor=False)
+    st.subheader(say("Hidden distributions"), anchor=False)
     certified = limits.paid_certificates(shared.store(), run)
     checks = {check["group"]: check for check in report.get("protection", [])}
     for group, names in run.plan.protection.groups.items():
         with st.container(border=True):
             _group(group, names, certified.get(group), checks.get(group), report)
-    st.caption(f":material/info: {NOT_PEOPLE}")
+    st.caption(f":material/info: {said(NOT_PEOPLE)}")
 
 
 def _group(
@@ -63,16 +64,21 @@ def _group(
         if check is not None:
             CHECK_BADGES[check["differs"]].show()
     if check is not None:
-        st.markdown(plain(marginal_shift.verdict_words(check)))
+        st.markdown(plain(said(marginal_shift.verdict_words(check))))
         st.caption(
-            f"Two-sample test p = {check['p_two_sample']:.3f}, Stein test p = "
-            f"{check['p_stein']:.3f}; both must be at most {check['alpha']:g}. Made from real rows "
-            "without noise: do not quote these p-values outside."
+            say(
+                "Two-sample test p = {two_sample:.3f}, Stein test p = {stein:.3f}; both must be at "
+                "most {alpha:g}. Made from real rows without noise: do not quote these p-values "
+                "outside.",
+                two_sample=check["p_two_sample"],
+                stein=check["p_stein"],
+                alpha=check["alpha"],
+            )
         )
     if paid is not None:
-        st.caption(plain(marginal_shift.certificate_words(paid)))
+        st.caption(plain(said(marginal_shift.certificate_words(paid))))
     beside = st.expander(
-        "Real and released, one above the other",
+        say("Real and released, one above the other"),
         icon=":material/stacked_bar_chart:",
         key=f"beside_{group}",
         on_change="rerun",  # drawn once it is open

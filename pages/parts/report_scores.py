@@ -9,20 +9,22 @@ import streamlit as st
 
 from core.export.findings import boosting_words, findings
 from core.figures.column import column_figure, describe_column
+from core.language.catalogue import language
 from pages.parts import glossary, shared
+from pages.parts.language import code, said, say, to_say
 from pages.parts.plain import plain
 
 HEADLINES = ("tvd_1way", "tvd_2way", "wscore_pca", "tstr_auroc", "tstr_r2", "prediction_gap")
 MOST = 4  # cards in a row
 CARDS = {
-    "kept": (":material/check_circle:", "green", "Kept"),
-    "lost": (":material/error:", "orange", "Lost"),
-    "counted": (":material/join:", "blue", "Counted"),
-    "hidden": (":material/visibility_off:", "blue", "Hidden on purpose"),
-    "safe": (":material/shield_person:", "green", "People"),
-    "edge": (":material/person_search:", "orange", "People"),
-    "exposed": (":material/person_alert:", "red", "People"),
-    "unknown": (":material/help:", "gray", "People"),
+    "kept": (":material/check_circle:", "green", to_say("Kept")),
+    "lost": (":material/error:", "orange", to_say("Lost")),
+    "counted": (":material/join:", "blue", to_say("Counted")),
+    "hidden": (":material/visibility_off:", "blue", to_say("Hidden on purpose")),
+    "safe": (":material/shield_person:", "green", to_say("People")),
+    "edge": (":material/person_search:", "orange", to_say("People")),
+    "exposed": (":material/person_alert:", "red", to_say("People")),
+    "unknown": (":material/help:", "gray", to_say("People")),
 }
 
 
@@ -34,7 +36,7 @@ def summary(report: dict[str, Any]) -> None:
     with st.container(border=True):
         for finding in sentences:
             icon, colour, word = CARDS[finding.kind]
-            st.markdown(f":{colour}-badge[{icon} {word}] {plain(finding.text)}")
+            st.markdown(f":{colour}-badge[{icon} {said(word)}] {plain(said(finding.text))}")
 
 
 def scores(report: dict[str, Any]) -> None:
@@ -45,25 +47,27 @@ def scores(report: dict[str, Any]) -> None:
     for place, score in shared.tiles(shown, len(shown)):
         with place:
             _score(score)
-    with st.expander("All scores with their meaning", icon=":material/list:"):
+    with st.expander(say("All scores with their meaning"), icon=":material/list:"):
         rows = [
             {
-                "Score": s["title"],
-                "Value": s["value"],
+                to_say("Score"): said(s["title"]),
+                to_say("Value"): s["value"],
                 "±": s["half_width"] or s["spread"],
-                "Real data": s["ceiling"],
-                "Unit": s["unit"],
-                "Better": f"{s['goal']} is closer",
-                "What it is": f"{s['meaning']} {s['note']}".strip(),
-                "Range": f"{s['low']:g} to {s['high']:g}",
-                "Source": s["source"],
+                to_say("Real data"): s["ceiling"],
+                to_say("Unit"): said(s["unit"]),
+                to_say("Better"): closer(s["goal"]),
+                to_say("What it is"): f"{said(s['meaning'])} {said(s['note'])}".strip(),
+                to_say("Range"): _number(f"{s['low']:g} {say('to').lower()} {s['high']:g}"),
+                to_say("Source"): said(s["source"]),
             }
             for s in report["scores"]
         ]
         numbers(rows, ("Value", "±", "Real data"), "%.4g")
         st.caption(
-            "Real data: the same score of real rows drawn anew, the best that can be hoped for. "
-            "±: half of a 95 % interval by bootstrap, or the spread over repetitions."
+            say(
+                "Real data: the same score of real rows drawn anew, the best that can be hoped "
+                "for. ±: half of a 95 % interval by bootstrap, or the spread over repetitions."
+            )
         )
 
 
@@ -73,44 +77,74 @@ def boosting(report: dict[str, Any]) -> None:
     boosted = [s for s in scores if s.get("before") is not None and s["value"] is not None]
     if not boosted:
         return
-    with st.expander("Before and after boosting", icon=":material/compare_arrows:", expanded=True):
+    title = say("Before and after boosting")
+    with st.expander(title, icon=":material/compare_arrows:", expanded=True):
         rows = [
             {
-                "Score": glossary.title(score),
-                "Before": score["before"],
-                "After": score["value"],
-                "Real data": score["ceiling"],
-                "Better": f"{score['goal']} is closer",
-                "Boosting": boosting_words(score),
+                to_say("Score"): said(glossary.title(score)),
+                to_say("Before"): score["before"],
+                to_say("After"): score["value"],
+                to_say("Real data"): score["ceiling"],
+                to_say("Better"): closer(score["goal"]),
+                to_say("Boosting"): said(boosting_words(score)),
             }
             for score in boosted
         ]
         numbers(rows, ("Before", "After", "Real data"), "%.3f")
         st.caption(
-            "Before: the last generator of the same training. The rows of this table are fresh "
-            "draws of all kept generators, each kept with its chance; none is a repeat."
+            say(
+                "Before: the last generator of the same training. The rows of this table are fresh "
+                "draws of all kept generators, each kept with its chance; none is a repeat."
+            )
         )
 
 
+def closer(goal: str) -> str:
+    """Which way a score is better, in words.
+
+    Args:
+      goal: "higher" or "lower".
+    """
+    return say("higher is closer") if goal == "higher" else say("lower is closer")
+
+
+def _number(text: str) -> str:
+    return language(code()).number(text)
+
+
 def numbers(rows: Sequence[dict[str, Any]], numeric: Sequence[str], format: str) -> None:
-    """Rows as a table, some columns of it in one number format."""
-    config = {name: st.column_config.NumberColumn(format=format) for name in numeric}
+    """Rows as a table, some columns of it in one number format; its headings are said."""
+    config = {
+        name: st.column_config.NumberColumn(said(name), format=format)
+        if name in numeric
+        else st.column_config.Column(said(name))
+        for name in (rows[0] if rows else ())
+    }
     st.dataframe(rows, hide_index=True, column_config=config)
 
 
 def _score(score: dict[str, Any]) -> None:
     value = score["value"]
-    real = "" if score["ceiling"] is None else f" · real data {score['ceiling']:.3f}"
-    unit = f" {score['unit']}" if score["unit"] else ""
+    direction = closer(score["goal"])
+    if score["ceiling"] is not None:
+        direction += " · " + say("real data {ceiling:.3f}", ceiling=score["ceiling"])
+    unit = f" {said(score['unit'])}" if score["unit"] else ""
     band = f" ± {score['half_width']:.3f}" if score.get("half_width") else ""
     st.metric(
-        glossary.title(score),
-        "—" if value is None else f"{value:.3f}{band}{unit}",
-        delta=f"{score['goal']} is closer{real}",
+        said(glossary.title(score)),
+        "—" if value is None else _number(f"{value:.3f}{band}") + unit,
+        delta=direction,
         delta_color="off",
         delta_arrow="off",
-        help=f"{score['title']}. {score['meaning']} Range {score['low']:g} to {score['high']:g}. "
-        f"{plain(score['note'])} Source: {score['source']}",
+        help=say(
+            "{title!t}. {meaning!t} Range {low:g} to {high:g}. {note} Source: {source!t}",
+            title=score["title"],
+            meaning=score["meaning"],
+            low=score["low"],
+            high=score["high"],
+            note=plain(said(score["note"])),
+            source=score["source"],
+        ),
         border=True,
     )
 
@@ -120,22 +154,30 @@ def utility(report: dict[str, Any]) -> None:
     if not report["utility"]:
         return
     st.markdown(
-        f"**Predicting “{plain(report['target'])}”**: the same model trained on each "
-        "table, tested on the same real rows."
+        say(
+            "**Predicting “{target}”**: the same model trained on each table, tested on the same "
+            "real rows.",
+            target=plain(report["target"]),
+        )
     )
+    rows = [
+        row | {"model": said(row["model"]), "metric": said(row["metric"])}
+        for row in report["utility"]
+    ]
     st.dataframe(
-        report["utility"],
+        rows,
         hide_index=True,
         column_config={
-            "model": "Model",
-            "metric": "Measure",
-            "real": st.column_config.NumberColumn("Trained on real", format="%.3f"),
-            "synthetic": st.column_config.NumberColumn("Trained on synthetic", format="%.3f"),
-            "baseline": st.column_config.NumberColumn("Guessing", format="%.3f"),
+            "model": say("Model"),
+            "metric": say("Measure"),
+            "real": st.column_config.NumberColumn(say("Trained on real"), format="%.3f"),
+            "synthetic": st.column_config.NumberColumn(say("Trained on synthetic"), format="%.3f"),
+            "baseline": st.column_config.NumberColumn(say("Guessing"), format="%.3f"),
         },
     )
 
 
 def column(report: dict[str, Any], name: str, *, key: str) -> None:
     """The picture of one column."""
-    shared.picture(column_figure(report, name), key=key, alt=describe_column(report, name))
+    words = said(describe_column(report, name))
+    shared.picture(column_figure(report, name), key=key, alt=words)

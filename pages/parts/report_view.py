@@ -14,17 +14,21 @@ from core.runs.storage.inside_views import record_view
 from core.runs.storage.records import RunRecord
 from core.services import export, limits, reviews
 from pages.parts import downloads, guard, review_discussion, shared
+from pages.parts.language import said, say, to_say
 from pages.parts.plain import plain
 from pages.parts.shared import Badge
 
-NO_OUTSIDE = (
+NO_OUTSIDE = to_say(
     "This run has no differential privacy, so nothing of it may be shown outside. Nothing was "
     "shown. Ask the steward for a private run."
 )
-WORDS: dict[View, str] = {"inside": "Inside: real data", "outside": "Outside: may be shown"}
+WORDS: dict[View, str] = {
+    "inside": to_say("Inside: real data"),
+    "outside": to_say("Outside: may be shown"),
+}
 STAMPS: dict[View, Badge] = {
-    "inside": Badge("Inside view: shows real data, do not share", ":material/lock:", "red"),
-    "outside": Badge("Outside view: may be shown to others", ":material/public:", "green"),
+    "inside": Badge(to_say("Inside view: shows real data, do not share"), ":material/lock:", "red"),
+    "outside": Badge(to_say("Outside view: may be shown to others"), ":material/public:", "green"),
 }
 
 
@@ -42,7 +46,7 @@ def choose(run: RunRecord) -> View:
     if not run.private:
         if inside:
             return "inside"
-        st.error(NO_OUTSIDE, icon=":material/block:")
+        st.error(said(NO_OUTSIDE), icon=":material/block:")
         st.stop()
     return switch([run], place="view") if inside else "outside"
 
@@ -61,14 +65,16 @@ def switch(runs: Sequence[RunRecord], *, place: str) -> View:
     first: View = "outside" if comparable else "inside"
     wanted = st.query_params.get(place)
     picked = st.segmented_control(
-        "What is shown",
+        say("What is shown"),
         list(WORDS),
         default=wanted if wanted in WORDS else first,
-        format_func=WORDS.__getitem__,
+        format_func=lambda view: said(WORDS[view]),
         required=True,
         key=f"{place}_choice",
-        help="Inside shows real data without noise, and certificates say so when runs are chosen "
-        "by it. Outside shows nothing of the real table, or only what a plan paid for.",
+        help=say(
+            "Inside shows real data without noise, and certificates say so when runs are chosen "
+            "by it. Outside shows nothing of the real table, or only what a plan paid for."
+        ),
     )
     view: View = "outside" if picked == "outside" else "inside"
     if view != first:
@@ -91,32 +97,41 @@ def chosen_how(run: RunRecord) -> None:
     """What the run's certificate says of the choice among runs, if anything."""
     words = reviews.selection_words(shared.store(), run)
     if words:
-        st.caption(f":material/rule: Its certificate says: {plain(words)}")
+        words = plain(said(words))
+        st.caption(say(":material/rule: Its certificate says: {words}", words=words))
 
 
 def take_along(run: RunRecord, report: dict[str, Any], view: View) -> None:
     """A link for reviewers, and the report as one file."""
-    with st.popover("Share", icon=":material/share:"):
+    with st.popover(say("Share"), icon=":material/share:"):
         base = str(st.context.url or "").split("?")[0]
-        st.markdown(f"**Review link** ({'outside' if run.private else 'inside'} view)")
+        st.markdown(
+            say("**Review link** (outside view)")
+            if run.private
+            else say("**Review link** (inside view)")
+        )
         tail = "&view=outside" if run.private else ""
         st.code(f"{base}?run={run.id}{tail}", language=None)
         st.caption(
-            "Whoever opens this server sees it. The link is no lock: reviewers are kept to the "
-            "outside view only where sign-in is set up."
+            say(
+                "Whoever opens this server sees it. The link is no lock: reviewers are kept to the "
+                "outside view only where sign-in is set up."
+            )
         )
         if not report["complete"]:
-            st.caption("The file can be made once everything is compared.")
+            st.caption(say("The file can be made once everything is compared."))
             return
         downloads.offer(
-            f"Report as one file, {view}",
+            say("Report as one file, inside")
+            if view == "inside"
+            else say("Report as one file, outside"),
             lambda: _file(run, report, view),
             table_id=run.table_id,
             role="reviewer",
             file_name=export.file_name(run, f"review-{view}.html"),
             mime="text/html",
             icon=":material/html:",
-            help="Opens in any browser without a network. It is stamped with who may see it.",
+            help=say("Opens in any browser without a network. It is stamped with who may see it."),
         )
 
 
@@ -157,6 +172,7 @@ def _file(run: RunRecord, report: dict[str, Any], view: View) -> str:
 
 def not_real(run: RunRecord) -> None:
     """What people outside must not take for real."""
-    lines = "\n".join(f"- {plain(line)}" for line in limits.limits(shared.store(), run))
+    lines = "\n".join(f"- {plain(said(line))}" for line in limits.limits(shared.store(), run))
     if lines:
-        st.info(f"**What not to take for real**\n{lines}", icon=":material/visibility_off:")
+        title = say("**What not to take for real**")
+        st.info(f"{title}\n{lines}", icon=":material/visibility_off:")

@@ -12,19 +12,24 @@ import streamlit as st
 from core.figures.report_figure import report_figures
 from core.quality.report.types import View
 from core.runs.storage import notes
-from core.runs.storage.inside_views import recorded_views
+from core.runs.storage.inside_views import SOMEBODY, recorded_views
 from core.runs.storage.notes import Comment, Decision, Rule
 from core.runs.storage.records import RunRecord
 from core.services import reviews
 from pages.parts import guard, shared
+from pages.parts.language import said, say, to_say
 from pages.parts.plain import plain
 from pages.parts.shared import Badge
 
 NAME = "my_name"  # of this session's person, where nobody signs in
-TITLES = {"": "the whole run", "utility": "learning the target", "exposure": "exposure"}
+TITLES = {
+    "": to_say("the whole run"),
+    "utility": to_say("learning the target"),
+    "exposure": to_say("exposure"),
+}
 VERDICT_BADGES = {
-    Decision.APPROVE: Badge("Approved", ":material/thumb_up:", "green"),
-    Decision.CHANGES: Badge("Changes requested", ":material/edit:", "orange"),
+    Decision.APPROVE: Badge(to_say("Approved"), ":material/thumb_up:", "green"),
+    Decision.CHANGES: Badge(to_say("Changes requested"), ":material/edit:", "orange"),
 }
 
 
@@ -35,7 +40,12 @@ def title(about: str) -> str:
     ('age', 'two main axes')
     """
     titles = TITLES | {figure.id: figure.name for figure in report_figures()}
-    return titles.get(about, about.removeprefix("column:"))
+    return said(titles[about]) if about in titles else about.removeprefix("column:")
+
+
+def named(author: str) -> str:
+    """Who is noted somewhere, as Markdown shows the name."""
+    return plain(said(author) if author == SOMEBODY else author)
 
 
 @dataclass(frozen=True)
@@ -57,20 +67,19 @@ def pin(talk: Talk, about: str) -> None:
     comments = [comment for comment in talk.comments if comment.about == about]
     for comment in comments:
         if not comment.settled_by:
-            st.caption(f":material/chat_bubble: **{plain(comment.author)}**: {plain(comment.text)}")
-    label = f"Comment ({len(comments)})" if comments else "Comment"
+            st.caption(f":material/chat_bubble: **{named(comment.author)}**: {plain(comment.text)}")
+    label = say("Comment ({n})", n=len(comments)) if comments else say("Comment")
     if st.button(label, key=f"pin_{about}", icon=":material/add_comment:", type="tertiary"):
-        _ask(talk.run, about, talk.view)
+        st.dialog(say("Comment"))(_ask)(talk.run, about, talk.view)
 
 
-@st.dialog("Comment")
 @shared.plain_errors()
 def _ask(run: RunRecord, about: str, view: View) -> None:
-    st.markdown(f"On **{plain(title(about))}**")
+    st.markdown(say("On **{what}**", what=plain(title(about))))
     with st.form("comment_form", border=False):
         name = who("comment")
-        text = st.text_area("What do you see?", max_chars=2_000)
-        sent = st.form_submit_button("Keep this comment", type="primary")
+        text = st.text_area(say("What do you see?"), max_chars=2_000)
+        sent = st.form_submit_button(say("Keep this comment"), type="primary")
     if sent:
         with signed(name):
             notes.comment(
@@ -88,10 +97,10 @@ def who(place: str) -> str:
     """The person's name: from sign-in where there is one, else as they write it."""
     known = guard.person()
     if known:
-        st.caption(f"As {plain(known)}")
+        st.caption(say("As {name}", name=plain(known)))
         return known
     typed: str = st.text_input(
-        "Your name", st.session_state.get(NAME, ""), max_chars=120, key=f"name_{place}"
+        say("Your name"), st.session_state.get(NAME, ""), max_chars=120, key=f"name_{place}"
     )
     return typed
 
@@ -123,17 +132,19 @@ def discussion(talk: Talk) -> None:
 
 
 def _decide(run: RunRecord, view: View) -> None:
-    st.subheader("Your verdict", anchor=False)
+    st.subheader(say("Your verdict"), anchor=False)
     with st.form("verdict_form", clear_on_submit=False):
         name = who("verdict")
         decision = st.radio(
-            "May this table be released?",
+            say("May this table be released?"),
             list(Decision),
-            format_func=lambda d: "Approve" if d is Decision.APPROVE else "Request changes",
+            format_func=lambda d: (
+                say("Approve") if d is Decision.APPROVE else say("Request changes")
+            ),
             horizontal=True,
         )
-        text = st.text_area("Why, or what should change", max_chars=2_000)
-        sent = st.form_submit_button("Give this verdict")
+        text = st.text_area(say("Why, or what should change"), max_chars=2_000)
+        sent = st.form_submit_button(say("Give this verdict"))
     if sent and decision is not None:
         with signed(name):
             notes.decide(
@@ -148,13 +159,13 @@ def _decide(run: RunRecord, view: View) -> None:
 
 
 def _verdicts(run: RunRecord, view: View) -> None:
-    st.subheader("Verdicts", anchor=False)
+    st.subheader(say("Verdicts"), anchor=False)
     verdicts = notes.review_verdicts(shared.store(), run.id, view)
     if not verdicts:
-        st.caption("Nobody has given one yet.")
+        st.caption(say("Nobody has given one yet."))
     for verdict in verdicts:
         VERDICT_BADGES[verdict.decision].show()
-        st.markdown(f"**{plain(verdict.author)}** :gray[{_when(verdict.time)}]")
+        st.markdown(f"**{named(verdict.author)}** :gray[{_when(verdict.time)}]")
         st.text(verdict.text)
     # whether an alarm stands is known from real rows, so outside only the plain rule is told
     waits = (
@@ -163,49 +174,52 @@ def _verdicts(run: RunRecord, view: View) -> None:
         else notes.missing(shared.store(), table_id=run.table_id, run_id=run.id)
     )
     if waits:
-        st.caption(f":material/block: Download waits: {plain(waits)}")
+        st.caption(say(":material/block: Download waits: {reason}", reason=plain(said(waits))))
 
 
 def _inside_views(run: RunRecord) -> None:
     """Who had real data of this run in sight, and when first."""
     viewers = [
-        f"{view.author} ({_when(view.time)})"
+        f"{named(view.author)} ({_when(view.time)})"
         if view.recorded
-        else "perhaps somebody, before looks were recorded"
+        else say("perhaps somebody, before looks were recorded")
         for view in recorded_views(shared.store(), run.people)
         if view.run_id == run.id
     ]
     if viewers:
         st.caption(
-            f":material/visibility: Real data was in sight first of: {plain(', '.join(viewers))}."
+            say(
+                ":material/visibility: Real data was in sight first of: {viewers}.",
+                viewers=", ".join(viewers),
+            )
         )
 
 
 def _rule(run: RunRecord) -> None:
     present = notes.rule(shared.store(), run.table_id)
-    with st.expander("What this table's reviews need", icon=":material/rule:"):
+    with st.expander(say("What this table's reviews need"), icon=":material/rule:"):
         with st.form("rule_form", border=False):
             name = who("rule")
             approvals = st.number_input(
-                "Approvals before a download",
+                say("Approvals before a download"),
                 0,
                 20,
                 present.approvals,
-                help="With any number above 0, a single request for changes also blocks it.",
+                help=say("With any number above 0, a single request for changes also blocks it."),
             )
             alarm_approvals = st.number_input(
-                "Approvals while an attack works better than on strangers",
+                say("Approvals while an attack works better than on strangers"),
                 0,
                 20,
                 present.alarm_approvals,
-                help="The larger of the two numbers holds then.",
+                help=say("The larger of the two numbers holds then."),
             )
             inside = st.toggle(
-                "Reviewers work inside: they may see real data",
+                say("Reviewers work inside: they may see real data"),
                 present.inside,
-                help="Matters where sign-in is set up. Otherwise they see the outside view.",
+                help=say("Matters where sign-in is set up. Otherwise they see the outside view."),
             )
-            sent = st.form_submit_button("Keep this rule")
+            sent = st.form_submit_button(say("Keep this rule"))
         if sent:
             with signed(name):
                 rule = Rule(int(approvals), inside, int(alarm_approvals))
@@ -213,9 +227,9 @@ def _rule(run: RunRecord) -> None:
 
 
 def _comments(talk: Talk) -> None:
-    st.subheader("Comments", anchor=False)
+    st.subheader(say("Comments"), anchor=False)
     if not talk.comments:
-        st.caption("None yet. Every figure has a button to comment on it.")
+        st.caption(say("None yet. Every figure has a button to comment on it."))
     for comment in talk.comments:
         _comment(talk.run, comment)
     pin(talk, "")
@@ -224,19 +238,23 @@ def _comments(talk: Talk) -> None:
 def _comment(run: RunRecord, comment: Comment) -> None:
     with st.container(border=True):
         st.markdown(
-            f"**{plain(comment.author)}** on **{plain(title(comment.about))}** "
-            f":gray[{_when(comment.time)}]"
+            say(
+                "**{name}** on **{what}** :gray[{time}]",
+                name=named(comment.author),
+                what=plain(title(comment.about)),
+                time=_when(comment.time),
+            )
         )
         st.text(comment.text)
         if comment.settled_by:
-            st.caption(f":material/check: Settled by {plain(comment.settled_by)}")
-        elif st.button("Settled", key=f"settle_{comment.id}", icon=":material/check:"):
+            st.caption(say(":material/check: Settled by {name}", name=named(comment.settled_by)))
+        elif st.button(say("Settled"), key=f"settle_{comment.id}", icon=":material/check:"):
             notes.settle(
                 shared.store(),
                 table_id=run.table_id,
                 run_id=run.id,
                 comment_id=comment.id,
-                author=known_name() or "somebody here",
+                author=known_name() or SOMEBODY,
             )
             st.rerun()
 

@@ -29,10 +29,11 @@ from pages.parts import (
     shared,
     visible,
 )
+from pages.parts.language import said, say, to_say
 from pages.parts.plain import plain
 
-NOISY, BAND = "↓ Noisy score", "± (noise)"
-NOISY_MEANING = (
+NOISY, BAND = to_say("↓ Noisy score"), to_say("± (noise)")
+NOISY_MEANING = to_say(
     "Mean total variation distance of single columns and pairs from noisy counts that a plan paid "
     "for, less what noise alone shows. Lower is closer. Covered by ε."
 )
@@ -52,7 +53,7 @@ def render(run: RunRecord) -> None:
     wanted = [i for i in st.query_params.get("runs", "").split(",") if i in by_id]
     labels = shared.told_apart({key: shared.run_label(r) for key, r in by_id.items()})
     chosen = st.multiselect(
-        f"Runs of {plain(run.table_name)}",
+        say("Runs of {table}", table=plain(run.table_name)),
         list(by_id),
         default=wanted or list(by_id)[:FIRST],
         format_func=labels.__getitem__,
@@ -60,11 +61,13 @@ def render(run: RunRecord) -> None:
     st.query_params["runs"] = ",".join(chosen)
     allowed = [i for i in chosen if view == "inside" or by_id[i].private]
     if len(allowed) < len(chosen):
-        st.caption(f":material/block: {report_view.NO_OUTSIDE}")
+        st.caption(f":material/block: {said(report_view.NO_OUTSIDE)}")
     opened = [(by_id[i], report_view.opened(by_id[i], view)) for i in allowed]
     reports = [(run, report) for run, report in opened if report is not None]
     if len(reports) < 2:
-        st.caption("Choose two finished runs or more. Others of this table show here when done.")
+        st.caption(
+            say("Choose two finished runs or more. Others of this table show here when done.")
+        )
     if not reports:
         return
     compared = [run for run, _ in reports]
@@ -78,37 +81,39 @@ def render(run: RunRecord) -> None:
 
 
 def _table(reports: Reports, ranked: Ranking | None) -> None:
-    meanings: dict[str, str] = {}
+    config: dict[str, Any] = {}
     rows = []
     for run, report in reports:
         decisions = [v.decision for v in notes.review_verdicts(shared.store(), run.id)]
         row: dict[str, Any] = {
-            "Run": run.title,
-            "Model": run.model,
+            to_say("Run"): run.title,
+            to_say("Model"): run.model,
             "ε": _epsilon(run),
-            "Approved by": decisions.count(Decision.APPROVE),
-            "Changes asked": decisions.count(Decision.CHANGES),
+            to_say("Approved by"): decisions.count(Decision.APPROVE),
+            to_say("Changes asked"): decisions.count(Decision.CHANGES),
         }
         if ranked is not None and run.id in ranked.scores:
             row[NOISY] = ranked.scores[run.id].value
             row[BAND] = ranked.scores[run.id].half_width
-            meanings |= {NOISY: NOISY_MEANING, BAND: "Half of a 95 % interval, of the noise alone."}
+            config[NOISY] = _numbers(said(NOISY), said(NOISY_MEANING))
+            config[BAND] = _numbers(said(BAND), say("Half of a 95 % interval, of the noise alone."))
         if report["attacks"]:
-            row["Attacks that work"] = sum(
+            row[to_say("Attacks that work")] = sum(
                 standing(attack) == "works" for attack in report["attacks"]
             )
         for score in report["scores"]:
             arrow = "↑" if score["goal"] == "higher" else "↓"
             name = f"{arrow} {score['title']}"
-            meanings[name] = score["meaning"]
+            config[name] = _numbers(f"{arrow} {said(score['title'])}", said(score["meaning"]))
             row[name] = score["value"]
+        config = {name: said(name) for name in row} | config
         rows.append(row)
-    config = {
-        name: st.column_config.NumberColumn(name, format="%.4g", help=meaning)
-        for name, meaning in meanings.items()
-    }
     st.dataframe(rows, hide_index=True, column_config=config)
-    st.caption("Click a heading to sort. ↑ higher is closer to the real table, ↓ lower is.")
+    st.caption(say("Click a heading to sort. ↑ higher is closer to the real table, ↓ lower is."))
+
+
+def _numbers(label: str, meaning: str) -> Any:
+    return st.column_config.NumberColumn(label, format="%.4g", help=meaning)
 
 
 def _epsilon(run: RunRecord) -> float:
@@ -117,12 +122,12 @@ def _epsilon(run: RunRecord) -> float:
 
 
 def _curve(reports: Reports) -> None:
-    titles = {s["key"]: glossary.title(s) for _, report in reports for s in report["scores"]}
+    titles = {s["key"]: said(glossary.title(s)) for _, report in reports for s in report["scores"]}
     if not titles:
         return
-    st.subheader("What ε bought", anchor=False)
+    st.subheader(say("What ε bought"), anchor=False)
     order = list(dict.fromkeys([*(key for key in LEARNING if key in titles), *titles]))
-    key = st.selectbox("Score", order, format_func=titles.__getitem__)
+    key = st.selectbox(say("Score"), order, format_func=titles.__getitem__)
     scores = [
         (run, score)
         for run, report in reports
@@ -130,7 +135,7 @@ def _curve(reports: Reports) -> None:
         if score["key"] == key and score["value"] is not None
     ]
     if not scores:
-        st.caption("None of these runs has that score.")
+        st.caption(say("None of these runs has that score."))
         return
     points = [
         {
@@ -143,51 +148,64 @@ def _curve(reports: Reports) -> None:
         for run, score in scores
     ]
     goal = scores[-1][1]["goal"]
-    title = f"{titles[key]} ({goal} is closer)"
-    sentence = tradeoff_words(points, titles[key], goal)
+    title = f"{titles[key]} ({report_scores.closer(goal)})"
+    sentence = said(tradeoff_words(points, titles[key], goal))
     st.plotly_chart(shared.inert(tradeoff_figure(points, title)), key="tradeoff", alt=sentence)
-    st.caption(f"{plain(sentence)} Dotted: the same score of real data.")
+    st.caption(say("{sentence} Dotted: the same score of real data.", sentence=plain(sentence)))
 
 
 def _pictures(reports: Reports, labels: dict[str, str]) -> None:
-    st.subheader("Side by side", anchor=False)
-    pictures = {figure.name.capitalize(): figure for figure in report_figures() if figure.compared}
+    st.subheader(say("Side by side"), anchor=False)
+    pictures = {figure.name: figure for figure in report_figures() if figure.compared}
     columns = {f"Column: {name}": name for name in reports[0][1]["columns"]}
-    what = st.selectbox("Picture", [*pictures, *columns])
+
+    def named(what: str) -> str:
+        if what in columns:
+            return say("Column: {name}", name=columns[what])
+        name = said(what)
+        return name[:1].upper() + name[1:]
+
+    what = st.selectbox(say("Picture"), [*pictures, *columns], format_func=named)
     for place, (run, report) in shared.tiles(reports, min(3, len(reports))):
         with place:
             st.markdown(f"**{plain(labels[run.id])}**")
             key = f"multiple_{run.id}"
             drawn = pictures[what].drawn(report) if what in pictures else None
             if drawn is not None:
-                shared.picture(drawn, key=key, alt=pictures[what].describe(report))
+                shared.picture(drawn, key=key, alt=said(pictures[what].describe(report)))
             elif columns.get(what) in report["columns"]:
                 report_scores.column(report, columns[what], key=key)
             else:
-                st.caption("Not compared.")
+                st.caption(say("Not compared."))
 
 
 def _pick(runs: list[RunRecord], labels: dict[str, str]) -> None:
-    st.subheader("The one to release", anchor=False)
+    st.subheader(say("The one to release"), anchor=False)
     table = runs[0].table_id
     picked = notes.picked(shared.store(), table)
     if picked is not None and picked[0] in labels:
         st.success(
-            f"{plain(labels[picked[0]])}, picked by {plain(picked[1])}.", icon=":material/trophy:"
+            say("{run}, picked by {name}.", run=plain(labels[picked[0]]), name=plain(picked[1])),
+            icon=":material/trophy:",
         )
     if not guard.steward():
         return
     seen = viewed_runs(shared.store(), runs[0].people)
     if len(seen) > 1:
         st.caption(
-            f":material/visibility: Inside views of {len(seen)} runs about these people have been "
-            "open. Whichever is released, its certificate says that the choice is not covered by ε."
+            say(
+                ":material/visibility: Inside views of {n} runs about these people have been open. "
+                "Whichever is released, its certificate says that the choice is not covered by ε.",
+                n=len(seen),
+            )
         )
     by_id = {run.id: run for run in runs}
     with st.form("pick_form"):
-        chosen = st.radio("Pick a run", list(by_id), format_func=lambda key: plain(labels[key]))
+        chosen = st.radio(
+            say("Pick a run"), list(by_id), format_func=lambda key: plain(labels[key])
+        )
         name = review_discussion.who("pick")
-        sent = st.form_submit_button("Pick this run", icon=":material/trophy:")
+        sent = st.form_submit_button(say("Pick this run"), icon=":material/trophy:")
     if sent and chosen is not None:
         with review_discussion.signed(name):
             notes.pick(shared.store(), table_id=table, run_id=chosen, author=name)
@@ -196,21 +214,30 @@ def _pick(runs: list[RunRecord], labels: dict[str, str]) -> None:
 def _pick_by_scores(runs: list[RunRecord], ranked: Ranking, labels: dict[str, str]) -> None:
     """The choice that needs no look at real data, with how sure it is."""
     store = shared.store()
-    st.markdown("**By the noisy scores**, without looking at real data")
+    st.markdown(say("**By the noisy scores**, without looking at real data"))
     st.markdown(
-        f"Closest: {plain(labels[ranked.best])}. Against the next one: {words(ranked.lead)}"
+        say(
+            "Closest: {run}. Against the next one: {words!t}",
+            run=plain(labels[ranked.best]),
+            words=words(ranked.lead),
+        )
     )
     looked = reviews.inside_view_words(store, runs[0].people, run_id=ranked.best)
     if looked:
         st.caption(
-            ":material/visibility: Inside views of other runs about these people were open, so "
-            f"its certificate says all the same: {plain(looked)}"
+            say(
+                ":material/visibility: Inside views of other runs about these people were open, so "
+                "its certificate says all the same: {words}",
+                words=plain(said(looked)),
+            )
         )
     if not guard.steward():
         return
     with st.form("score_form"):
         name = review_discussion.who("score")
-        sent = st.form_submit_button("Pick the best by the noisy score", icon=":material/casino:")
+        sent = st.form_submit_button(
+            say("Pick the best by the noisy score"), icon=":material/casino:"
+        )
     if sent:
         with review_discussion.signed(name):
             reviews.pick_by_scores(store, runs, author=name)

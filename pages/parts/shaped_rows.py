@@ -14,6 +14,7 @@ from core.runs.storage.records import RunRecord
 from core.services import export, reviews, shaping
 from core.table.schema import DomainColumn, Kind
 from pages.parts import downloads, shared
+from pages.parts.language import said, say
 from pages.parts.plain import plain
 
 MOST_SHARES = 12  # labels whose shares can be set here; the command line takes more
@@ -22,28 +23,34 @@ MOST_SEEDS = 20
 
 def choose(run: RunRecord) -> tuple[Shape, tuple[int, ...]]:
     """What is asked of rows, and the seeds of several tables; nothing unless somebody asks."""
-    with st.expander("Rows of chosen values", icon=":material/filter_alt:"):
+    with st.expander(say("Rows of chosen values"), icon=":material/filter_alt:"):
         st.caption(
-            "Drawn from the trained model and selected. No real row is read, so it costs no "
-            "privacy."
+            say(
+                "Drawn from the trained model and selected. No real row is read, so it costs no "
+                "privacy."
+            )
         )
         columns = {column.name: column for column in run.schema.domain().modelled}
-        picked = st.multiselect("Only rows with …", list(columns), key=f"where_{run.id}")
+        picked = st.multiselect(say("Only rows with …"), list(columns), key=f"where_{run.id}")
         where = [text for name in picked for text in _condition(run.id, columns[name])]
         share = _share(run, columns)
         fill = st.toggle(
-            "No missing cells",
+            say("No missing cells"),
             key=f"fill_{run.id}",
-            help="A missing cell gets the value of the most similar synthetic row. Where rows "
-            "belong to people, rows with missing cells are left out instead.",
+            help=say(
+                "A missing cell gets the value of the most similar synthetic row. Where rows "
+                "belong to people, rows with missing cells are left out instead."
+            ),
         )
         seeds = _seeds(
             st.text_input(
-                "Seeds, one table each (optional)",
+                say("Seeds, one table each (optional)"),
                 key=f"seeds_{run.id}",
                 placeholder="1, 2, 3",
-                help="The same seed gives the same rows again. Several tables show how much "
-                "chance there is in what you compute from one.",
+                help=say(
+                    "The same seed gives the same rows again. Several tables show how much "
+                    "chance there is in what you compute from one."
+                ),
             )
         )
     return Shape(where=tuple(where), share=share, fill_missing=fill), seeds
@@ -56,22 +63,26 @@ def _condition(run_id: str, column: DomainColumn) -> list[str]:
         labels = st.multiselect(plain(name), list(column.categories or ()), key=key)
         return [f"{name}={'|'.join(labels)}"] if labels else []
     left, right = st.columns(2)
+    places = (
+        (left, "from", say("{column} from", column=plain(name))),
+        (right, "to", say("{column} to", column=plain(name))),
+    )
     if column.kind is Kind.DATETIME:
         days = [_day(end) for end in (column.low, column.high)]
         ends: list[object] = [
             place.date_input(
-                f"{plain(name)} {word}",
+                label,
                 value=None,
                 min_value=days[0],
                 max_value=days[1],
                 key=f"{key}_{word}",
             )
-            for place, word in ((left, "from"), (right, "to"))
+            for place, word, label in places
         ]
     else:
         ends = [
-            place.number_input(f"{plain(name)} {word}", value=None, key=f"{key}_{word}")
-            for place, word in ((left, "from"), (right, "to"))
+            place.number_input(label, value=None, key=f"{key}_{word}")
+            for place, word, label in places
         ]
     if ends == [None, None]:
         return []
@@ -96,11 +107,11 @@ def _share(run: RunRecord, columns: dict[str, DomainColumn]) -> str | None:
         if column.kind.listed and len(column.categories or ()) <= MOST_SHARES and name not in hidden
     ]
     name = st.selectbox(
-        "Set the shares of …",
+        say("Set the shares of …"),
         listed,
         index=None,
         key=f"share_{run.id}",
-        help="Values without a share are drawn as the model draws them.",
+        help=say("Values without a share are drawn as the model draws them."),
     )
     if name is None:
         return None
@@ -123,19 +134,20 @@ def _seeds(text: str) -> tuple[int, ...]:
     """The seeds that were written, each once; a message and none where they are no numbers."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not all(part.isascii() and part.isdigit() and len(part) < 16 for part in parts):
-        st.error("Seeds are whole numbers with commas between, such as 1, 2, 3.")
+        st.error(say("Seeds are whole numbers with commas between, such as 1, 2, 3."))
         return ()
     seeds = tuple(dict.fromkeys(int(part) for part in parts))
     if len(seeds) > MOST_SEEDS:
-        st.error(f"{MOST_SEEDS} tables at most at once; the first {MOST_SEEDS} seeds are taken.")
+        st.error(say("{n} tables at most at once; the first {n} seeds are taken.", n=MOST_SEEDS))
     return seeds[:MOST_SEEDS]
 
 
 def offer(run: RunRecord, request: SampleRequest, seeds: Sequence[int]) -> None:
     """Make such rows on request, say how common they were, and offer them with their papers."""
     key = f"shaped_{run.id}_{request!r}_{seeds}"
-    if st.button(f"Make {request.rows:,} such rows", type="primary", icon=":material/filter_alt:"):
-        with shared.plain_errors(), st.spinner("Drawing rows from the saved model …"):
+    label = say("Make {n:,} such rows", n=request.rows)
+    if st.button(label, type="primary", icon=":material/filter_alt:"):
+        with shared.plain_errors(), st.spinner(say("Drawing rows from the saved model …")):
             st.session_state[key] = shaping.draw_tables(
                 shared.store(), shared.launcher(), run.id, request, seeds=seeds
             )
@@ -143,10 +155,11 @@ def offer(run: RunRecord, request: SampleRequest, seeds: Sequence[int]) -> None:
     if tables is None:
         return
     for one in tables:
-        seed = "" if one.facts.seed is None else f"Seed {one.facts.seed}: "
-        st.caption(plain(f"{seed}{one.facts.rows:,} rows, {one.facts.drawn:,} drawn."))
+        rows = say("{rows:,} rows, {drawn:,} drawn.", rows=one.facts.rows, drawn=one.facts.drawn)
+        seed = "" if one.facts.seed is None else f"{say('Seed')} {one.facts.seed}: "
+        st.caption(plain(seed + rows))
         for words in one.facts.words:
-            st.markdown(f"- {plain(words)}")
+            st.markdown(f"- {plain(said(words))}")
     name = export.file_name(run, "zip")
 
     def packed() -> bytes:
@@ -162,11 +175,13 @@ def offer(run: RunRecord, request: SampleRequest, seeds: Sequence[int]) -> None:
         return buffer.getvalue()
 
     downloads.offer(
-        f"Download {name}",
+        say("Download {name}", name=name),
         packed,
         table_id=run.table_id,
         file_name=name,
         mime="application/zip",
         icon=":material/download:",
-        help="The rows, a data dictionary and the privacy certificate, which say what was asked.",
+        help=say(
+            "The rows, a data dictionary and the privacy certificate, which say what was asked."
+        ),
     )
