@@ -3,8 +3,8 @@
 Brings core/language/*.po up to date with the code and compiles them: new texts get an empty
 translation, texts that are gone are dropped, and what is left to translate is counted. Texts of
 pages are the templates in `say` and `say_n` and the labels in `to_say`; texts of `core` are every
-string of two words or more and the single words of core/language/words.py, since they reach pages
-as finished sentences.
+string of two words or more, since they reach pages as finished sentences, and the lines of
+core/language/composed.txt: its single words, and sentences that it puts together from pieces.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
-from core.language.words import WORDS
-
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "core" / "language"
+COMPOSED = FOLDER / "composed.txt"
 PAGES = [ROOT / "app.py", *sorted(ROOT.glob("pages/**/*.py"))]
 # what pages never show
 SILENT = {"cli", "audit", "language", "api.py"}
@@ -168,8 +167,8 @@ def collected() -> Catalog:
         find = texts_of_pages if path in PAGES else texts_of_core
         for text in find(path.read_text(encoding="utf-8")):
             catalog.add(text, locations=[(path.relative_to(ROOT).as_posix(), 0)])
-    for word in WORDS:
-        catalog.add(word, locations=[("core/language/words.py", 0)])
+    for text in COMPOSED.read_text(encoding="utf-8").splitlines():
+        catalog.add(text, locations=[(COMPOSED.relative_to(ROOT).as_posix(), 0)])
     return catalog
 
 

@@ -9,6 +9,10 @@ from string import Formatter
 
 # what stands in a field ends before the next sentence, else one sentence could swallow another
 _VALUE = r"(?:(?![.!?]\s).)*?"
+_NUMBER = r"[-+−]?(?:[\d.,]+(?:e[-+]?\d+)?|inf|nan|∞)%?"
+# a format that writes a number; that of a date writes words
+_NUMERIC = re.compile(r"[-+ ]?[\d,]*(?:\.\d+)?~?[defgn%]?", re.IGNORECASE)
+_QUOTED = {"'": "'", "`": "`", "“": "”", "‘": "’"}
 _SENTENCE_END = re.compile(r"(?<=[.!?:;])\s+")
 
 
@@ -40,10 +44,19 @@ def fields(template: str) -> set[str]:
     return {name for _, name, _, _ in Formatter().parse(template) if name is not None}
 
 
+def _value(before: str, specification: str, after: str) -> str:
+    """The pattern of what may stand in a field, between these literals."""
+    if before[-1:] in _QUOTED and after[:1] == _QUOTED[before[-1:]]:
+        return ".*?"  # its end is clear, whatever it holds
+    return _NUMBER if specification and _NUMERIC.fullmatch(specification) else _VALUE
+
+
 def _compiled(template: str) -> _Template:
     groups: dict[str, str] = {}
     pattern, literals, numbers = "", [""], set()
-    for literal, name, specification, _ in Formatter().parse(template):
+    parts = list(Formatter().parse(template))
+    followers = [literal for literal, _, _, _ in parts[1:]] + [""]
+    for (literal, name, specification, _), after in zip(parts, followers, strict=True):
         pattern += re.escape(literal)
         literals.append(literal)
         if name is None:
@@ -54,7 +67,7 @@ def _compiled(template: str) -> _Template:
             pattern += f"(?P={groups[name]})"
         else:
             groups[name] = f"g{len(groups)}"
-            pattern += f"(?P<{groups[name]}>{_VALUE})"
+            pattern += f"(?P<{groups[name]}>{_value(literal, specification or '', after)})"
     return _Template(
         template,
         max(literals, key=len),
