@@ -70,7 +70,7 @@ def choose(first: str = FIRST) -> ModelChoice:
 
 def _facts(card: Card) -> None:
     for what, figure in card.published:
-        st.markdown(f"- {said(what)}: **{figure}**")
+        st.markdown(f"- {said(what)}: **{said(figure)}**")
     st.caption(
         say("Source: {source}. These are the paper's figures, not ours.", source=card.source)
     )
