@@ -14,7 +14,7 @@ from core.runs.storage.inside_views import record_view
 from core.runs.storage.records import RunRecord
 from core.services import export, limits, reviews
 from pages.parts import downloads, guard, review_discussion, shared
-from pages.parts.language import said, say, to_say
+from pages.parts.language import said, say, spoken, to_say
 from pages.parts.plain import plain
 from pages.parts.shared import Badge
 
@@ -167,6 +167,7 @@ def _file(run: RunRecord, report: dict[str, Any], view: View) -> str:
         remarks=remarks,
         limits=limits.limits(shared.store(), run),
         hidden=limits.hidden_columns(run),
+        language=spoken(),
     )
 
 
