@@ -22,8 +22,8 @@ Drawn = dict[str, Any]
 
 CONTEXT = "figures"  # in the catalogue
 
-# Names of bars: bins, and what is beside them. `:n` marks numbers.
-OWN = ("missing", "other", "exactly {value:n}", "{first:n} to {last:n}")
+# Names of bars: bins, and what is beside them. `:n` marks numbers, `:s` shares and dates.
+OWN = ("missing", "other", "exactly {value:s}", "{first:s} to {last:s}")
 SERIES = (
     "real",
     "synthetic",
@@ -63,9 +63,9 @@ SCALES = (
     "too few … too many",
 )
 HOVERS = (
-    "real: {part:n} of rows",
-    "real: {part:n} of rows (± {noise:n}, with noise)",
-    "synthetic: {part:n} of rows",
+    "real: {part:s} of rows",
+    "real: {part:s} of rows (± {noise:s}, with noise)",
+    "synthetic: {part:s} of rows",
     "real row",
     "synthetic row",
     "before boosting row",
@@ -87,7 +87,7 @@ HOVERS = (
     "real {value} of rows here",
     "synthetic {value}",
 )
-PHASE = "{title}: {part:n} of the budget"
+PHASE = "{title}: {part:s} of the budget"
 NOISES = (
     "Runs once, ρ = {rho:n} each.",
     "Runs {count:n} times, ρ = {rho:n} each.",

@@ -125,7 +125,7 @@ def test_names_that_are_also_words_of_ours_stay(german):
 
 
 def test_numbers_are_written_the_languages_way(german):
-    german._messages |= {f"{CONTEXT}\x04{{first:n}} to {{last:n}}": "{first} bis {last}"}
+    german._messages |= {f"{CONTEXT}\x04{{first:s}} to {{last:s}}": "{first} bis {last}"}
     said = say_figure(json.loads(column_figure(REPORT, "QA").to_json()), german)
     assert said["layout"]["xaxis"]["ticktext"] == ["0", "2.000", "9.000"]
     assert said["data"][0]["hovertext"][1].startswith("<b>2.000 bis 9.000</b><br>")
