@@ -68,7 +68,10 @@ def _template(text: ast.expr) -> str:
         if source not in names:
             names[source] = f"{name}{len(taken) + 1}" if taken else name
         spec = part.format_spec if isinstance(part, ast.FormattedValue) else None
-        number = "" if spec is None else ":" + _specification(spec)
+        if isinstance(value, ast.Call) and getattr(value.func, "id", "") == "share":
+            number = ":s"  # per cent, written already
+        else:
+            number = "" if spec is None else ":" + _specification(spec)
         pieces.append(f"{{{names[source]}{number}}}")
     return "".join(pieces)
 

@@ -160,3 +160,12 @@ def test_english_stays_as_it_is():
     for figure in figures():
         drawn = json.loads(figure.to_json())
         assert say_figure(json.loads(figure.to_json()), ENGLISH) == drawn
+
+
+def test_pages_show_pictures_in_the_language(german, monkeypatch):
+    from pages.parts import language, shared
+
+    monkeypatch.setattr(language, "code", lambda: "de")
+    monkeypatch.setattr(language, "spoken", lambda: german)
+    shown = shared.inert(column_figure(REPORT, "QB"))
+    assert shown.data[0].name == "«real»" and shown.layout.separators == ",."
