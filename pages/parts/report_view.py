@@ -146,7 +146,7 @@ def _file(run: RunRecord, report: dict[str, Any], view: View) -> str:
         {
             "author": comment.author,
             "time": f"{comment.time:%Y-%m-%d %H:%M} UTC",
-            "about": comment.about or "the whole run",
+            "about": comment.about or say("the whole run"),
             "text": comment.text,
         }
         for comment in notes.comments(shared.store(), run.id, view)
@@ -155,8 +155,8 @@ def _file(run: RunRecord, report: dict[str, Any], view: View) -> str:
         {
             "author": verdict.author,
             "time": f"{verdict.time:%Y-%m-%d %H:%M} UTC",
-            "about": "verdict",
-            "text": f"{verdict.decision.value}. {verdict.text}",
+            "about": say("verdict"),
+            "text": f"{said(verdict.decision.value)}. {verdict.text}",
         }
         for verdict in notes.review_verdicts(shared.store(), run.id, view)
     ]

@@ -7,6 +7,7 @@ from core.export.findings import findings
 from core.export.page_html import STAMPS, page
 from core.language.catalogue import ENGLISH, Language
 from core.language.figure_texts import CONTEXT
+from core.language.templates import Templates
 from docs.make_catalogue import texts_of_core, texts_of_pages
 from tests.pages.screen import small_report
 
@@ -21,6 +22,7 @@ def german(**more):
             source = file.read()
         texts += [*texts_of_pages(source), *texts_of_core(source)]
     language._messages = {text: f"«{text}»" for text in texts} | more
+    language._templates = Templates(language._messages)
     return language
 
 

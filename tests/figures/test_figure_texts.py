@@ -16,6 +16,7 @@ from core.figures.stages import stages_figure
 from core.figures.tradeoff import tradeoff_figure
 from core.language.catalogue import ENGLISH, Language
 from core.language.figure_texts import CONTEXT, FIGURE_TEXTS, say_figure
+from core.language.templates import Templates
 from core.models.planning import plan_fit
 from core.models.registry import cards, synthesizer
 from core.privacy.plan import Budget
@@ -58,7 +59,7 @@ def german():
     """Every word of ours as «word»."""
     language = Language("de")
     words = {f"{CONTEXT}\x04{text}": f"«{text}»" for text in FIGURE_TEXTS}
-    language._messages = words  # the catalogue of the day must not decide
+    language._messages, language._templates = words, Templates(())  # not the catalogue of the day
     return language
 
 
