@@ -4,7 +4,9 @@ Brings core/language/*.po up to date with the code and compiles them: new texts 
 translation, texts that are gone are dropped, and what is left to translate is counted. Texts of
 pages are the templates in `say` and `say_n` and the labels in `to_say`; texts of `core` are every
 string of two words or more, since they reach pages as finished sentences, and the lines of
-core/language/composed.txt: its single words, and sentences that it puts together from pieces.
+core/language/composed.txt: its single words, and sentences that it puts together from pieces. Rooms
+that are given a language (core/export) have `say` too. The words on pictures stand in
+core/language/figure_texts.py.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from string import Formatter
 from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
+
+from core.language.figure_texts import CONTEXT, FIGURE_TEXTS
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "core" / "language"
@@ -64,7 +68,10 @@ def _template(text: ast.expr) -> str:
         if source not in names:
             names[source] = f"{name}{len(taken) + 1}" if taken else name
         spec = part.format_spec if isinstance(part, ast.FormattedValue) else None
-        number = "" if spec is None else ":" + _specification(spec)
+        if isinstance(value, ast.Call) and getattr(value.func, "id", "") == "share":
+            number = ":s"  # per cent, written already
+        else:
+            number = "" if spec is None else ":" + _specification(spec)
         pieces.append(f"{{{names[source]}{number}}}")
     return "".join(pieces)
 
@@ -164,9 +171,11 @@ def collected() -> Catalog:
     """All texts, each with the files it stands in."""
     catalog = Catalog(project="Facsimile", charset="utf-8")
     for path in PAGES + CORE:
-        find = texts_of_pages if path in PAGES else texts_of_core
-        for text in find(path.read_text(encoding="utf-8")):
-            catalog.add(text, locations=[(path.relative_to(ROOT).as_posix(), 0)])
+        source, place = path.read_text(encoding="utf-8"), path.relative_to(ROOT).as_posix()
+        for text in [*texts_of_pages(source), *(() if path in PAGES else texts_of_core(source))]:
+            catalog.add(text, locations=[(place, 0)])
+    for text in FIGURE_TEXTS:
+        catalog.add(text, context=CONTEXT, locations=[("core/language/figure_texts.py", 0)])
     for text in COMPOSED.read_text(encoding="utf-8").splitlines():
         catalog.add(text, locations=[(COMPOSED.relative_to(ROOT).as_posix(), 0)])
     return catalog
@@ -179,9 +188,9 @@ def updated(code: str) -> Catalog:
     new = Catalog(locale=code, project="Facsimile", charset="utf-8")
     for message in collected():
         if message.id:
-            known = old.get(message.id)
+            known = old.get(message.id, message.context)
             text = known.string if known is not None else ""
-            new.add(message.id, text, locations=message.locations)
+            new.add(message.id, text, context=message.context, locations=message.locations)
     return new
 
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from core.language.catalogue import ENGLISH, Language
+
 __all__ = ["STANDINGS", "Finding", "Standing", "boosting_words", "findings", "standing"]
 
 Report = Mapping[str, Any]
@@ -49,33 +51,54 @@ class Finding:
     about: str
 
 
-def findings(report: Report) -> list[Finding]:
-    """The sentences that the measured parts of a report allow, in reading order."""
+def findings(report: Report, language: Language = ENGLISH) -> list[Finding]:
+    """The sentences that the measured parts of a report allow, in reading order.
+
+    Args:
+      report: `Report.model_dump(mode="json")`.
+      language: in which they are said.
+    """
     return [
-        *_impossible(report),
-        *_columns(report),
-        *_together(report),
-        *_stood_out(report),
-        *_learning(report),
-        *_people(report),
+        *_impossible(report, language),
+        *_columns(report, language),
+        *_together(report, language),
+        *_stood_out(report, language),
+        *_learning(report, language),
+        *_people(report, language),
     ]
 
 
-def _impossible(report: Report) -> Iterator[Finding]:
+def _impossible(report: Report, language: Language) -> Iterator[Finding]:
+    say = language.say
     broken = report.get("broken_rules", ())  # reports of earlier versions lack it
     share = next((s["value"] for s in report["scores"] if s["key"] == "impossible_rows"), None)
     if not broken or share is None:
         return
-    words = _listed([f"{one['text']} ({one['rows']:,} rows)" for one in broken])
-    shown = f"{share:.0%}" if share >= 0.01 else "Fewer than 1%"
-    text = f"{shown} of synthetic rows contradict what every real row keeps: {words}."
+    rules = [f"{language.said(one['text'])} ({say('{n:,} rows', n=one['rows'])})" for one in broken]
+    words = _listed(rules, language)
+    text = (
+        say(
+            "{share:.0%} of synthetic rows contradict what every real row keeps: {words}.",
+            share=share,
+            words=words,
+        )
+        if share >= 0.01
+        else say(
+            "Fewer than 1% of synthetic rows contradict what every real row keeps: {words}.",
+            words=words,
+        )
+    )
     yield Finding("lost", text, "rules")
 
 
-def _columns(report: Report) -> Iterator[Finding]:
+def _columns(report: Report, language: Language) -> Iterator[Finding]:
+    say = language.say
     hidden = _hidden(report)
     if hidden:
-        text = f"Not the real shares, on purpose: {_listed(hidden)}. Do not quote them as real."
+        text = say(
+            "Not the real shares, on purpose: {names}. Do not quote them as real.",
+            names=_listed(hidden, language),
+        )
         yield Finding("hidden", text, "columns")
     pictures = report["columns"].items()
     distances = {
@@ -86,12 +109,19 @@ def _columns(report: Report) -> Iterator[Finding]:
     close = [name for name, distance in distances.items() if distance <= CLOSE]
     far = [name for name in sorted(distances, key=lambda n: -distances[n]) if distances[name] > FAR]
     if close:
-        whole = "All" if len(close) == len(distances) else f"{len(close)} of"
-        text = f"{whole} {len(distances)} columns have nearly the real shares."
+        close_n, n = len(close), len(distances)
+        text = (
+            say("All {n} columns have nearly the real shares.", n=n)
+            if close_n == n
+            else say("{close} of {n} columns have nearly the real shares.", close=close_n, n=n)
+        )
         yield Finding("kept", text, "columns")
     if far:
-        words = _listed([f"{name} ({distances[name]:.0%} of rows elsewhere)" for name in far])
-        yield Finding("lost", f"Shares differ clearly in {words}.", "columns")
+        words = _listed(
+            [f"{n} {say('({part:.0%} of rows elsewhere)', part=distances[n])}" for n in far],
+            language,
+        )
+        yield Finding("lost", say("Shares differ clearly in {words}.", words=words), "columns")
 
 
 def _distance(picture: Mapping[str, Any]) -> float:
@@ -109,11 +139,12 @@ def _hidden(report: Report) -> list[str]:
     return [name for check in report["protection"] if check["differs"] for name in check["columns"]]
 
 
-def _together(report: Report) -> Iterator[Finding]:
+def _together(report: Report, language: Language) -> Iterator[Finding]:
+    say = language.say
     table = report["associations"]
     if table is None or not table["real"]:
         return
-    pairs = list(_pairs(table, _hidden(report)))
+    pairs = list(_pairs(table, _hidden(report), language))
     strong = [pair for pair in pairs if abs(pair.real) >= TOGETHER]
     gone = [pair for pair in strong if pair.gap >= CHANGED and abs(pair.synthetic) < abs(pair.real)]
     invented = [
@@ -122,32 +153,48 @@ def _together(report: Report) -> Iterator[Finding]:
         if pair.gap >= CHANGED and abs(pair.synthetic) >= TOGETHER and pair not in gone
     ]
     if len(strong) > len(gone):
-        text = f"{len(strong) - len(gone)} of {len(strong)} pairs of columns that belong together"
-        yield Finding("kept", f"{text} still do.", "associations")
-    for changed, what in ((gone, "became weaker"), (invented, "was made up")):
-        if changed:
-            worst = sorted(changed, key=lambda pair: -pair.gap)
-            words = _listed([f"{p.names} ({p.real:.2f} → {p.synthetic:.2f})" for p in worst])
-            yield Finding("lost", f"Belonging together {what}: {words}.", "associations")
+        text = say(
+            "{still} of {n} pairs of columns that belong together still do.",
+            still=len(strong) - len(gone),
+            n=len(strong),
+        )
+        yield Finding("kept", text, "associations")
+    if gone:
+        text = say("Belonging together became weaker: {words}.", words=_changed(gone, language))
+        yield Finding("lost", text, "associations")
+    if invented:
+        text = say("Belonging together was made up: {words}.", words=_changed(invented, language))
+        yield Finding("lost", text, "associations")
 
 
 NUMBERS = {3: "Three", 4: "Four", 5: "Five", 6: "Six"}
 
 
-def _stood_out(report: Report) -> Iterator[Finding]:
+def _stood_out(report: Report, language: Language) -> Iterator[Finding]:
     """The clearest larger set that a scan found; whether synthetic rows keep it, others say."""
+    say = language.say
     told = report.get("stood_out", ())  # only models that scan tell
     larger = [one for one in told if len(one["columns"]) > 2]
     if not larger:
         return
     best = larger[0]
     many = NUMBERS.get(len(best["columns"]), f"{len(best['columns'])}")
-    about = f" about {report['target'] or 'the target'}" if best["target"] else ""
-    more = f" So did {len(larger) - 1} more such sets." if len(larger) > 1 else ""
-    text = (
-        f"{many} columns together say something{about} that no two of them say: "
-        f"{', '.join(best['columns'])} stood out of the noise and were counted.{more}"
-    )
+    words = {"many": many, "names": ", ".join(best["columns"])}
+    if not best["target"]:
+        text = say(
+            "{many!t} columns together say something that no two of them say: {names} stood out of "
+            "the noise and were counted.",
+            **words,
+        )
+    else:
+        text = say(
+            "{many!t} columns together say something about {target} that no two of them say: "
+            "{names} stood out of the noise and were counted.",
+            target=report["target"] or say("the target"),
+            **words,
+        )
+    if len(larger) > 1:
+        text += " " + say("So did {n} more such sets.", n=len(larger) - 1)
     yield Finding("counted", text, "interactions")
 
 
@@ -164,18 +211,26 @@ class _Pair:
         return abs(self.real - self.synthetic)
 
 
-def _pairs(table: Mapping[str, Any], hidden: Sequence[str]) -> Iterator[_Pair]:
+def _changed(pairs: Sequence[_Pair], language: Language) -> str:
+    """Pairs with both strengths, the largest change first."""
+    worst = sorted(pairs, key=lambda pair: -pair.gap)
+    change = language.number
+    words = [f"{p.names} ({change(f'{p.real:.2f} → {p.synthetic:.2f}')})" for p in worst]
+    return _listed(words, language)
+
+
+def _pairs(table: Mapping[str, Any], hidden: Sequence[str], language: Language) -> Iterator[_Pair]:
     """All pairs but those of two hidden columns: their joint distribution was to be hidden."""
-    names = table["columns"]
+    names, joined = table["columns"], language.say("with")
     for i in range(len(names)):
         for j in range(i):
             if names[i] not in hidden or names[j] not in hidden:
-                yield _Pair(
-                    f"{names[j]} with {names[i]}", table["real"][i][j], table["synthetic"][i][j]
-                )
+                both = f"{names[j]} {joined} {names[i]}"
+                yield _Pair(both, table["real"][i][j], table["synthetic"][i][j])
 
 
-def _learning(report: Report) -> Iterator[Finding]:
+def _learning(report: Report, language: Language) -> Iterator[Finding]:
+    say = language.say
     scores = {score["key"]: score for score in report["scores"]}
     for key, guess in (("tstr_auroc", 0.5), ("tstr_r2", 0.0)):
         score = scores.get(key)
@@ -187,8 +242,12 @@ def _learning(report: Report) -> Iterator[Finding]:
         part = max(0.0, min(1.0, (score["value"] - guess) / room))
         yield Finding(
             "kept" if part >= MOST_OF_IT else "lost",
-            f"A model that learns {report['target']} from synthetic rows reaches {part:.0%} of "
-            "what one reaches that learns from real rows, counted from guessing.",
+            say(
+                "A model that learns {target} from synthetic rows reaches {part:.0%} of what one "
+                "reaches that learns from real rows, counted from guessing.",
+                target=report["target"],
+                part=part,
+            ),
             "utility",
         )
     points = [p for p in report["dimension_prediction"] if p["predictable"]]
@@ -198,32 +257,40 @@ def _learning(report: Report) -> Iterator[Finding]:
         if p["synthetic"] is not None and p["real"] - p["synthetic"] > FAR
     ]
     if weak:
-        words = _listed([name for _, name in sorted(weak, reverse=True)])
-        text = f"Other columns say less than they should about {words}."
+        words = _listed([name for _, name in sorted(weak, reverse=True)], language)
+        text = say("Other columns say less than they should about {words}.", words=words)
         yield Finding("lost", text, "prediction")
 
 
-def _people(report: Report) -> Iterator[Finding]:
+def _people(report: Report, language: Language) -> Iterator[Finding]:
+    say = language.say
     if report["view"] == "outside" or not (report["complete"] or report["attacks"]):
         return
     if not report["attacks"]:
-        text = "Attacks were not tried: no rows were kept out of training to compare with."
+        text = say("Attacks were not tried: no rows were kept out of training to compare with.")
         yield Finding("unknown", text, "exposure")
         return
     titles: dict[Standing, list[str]] = {"chance": [], "edge": [], "works": []}
     for attack in report["attacks"]:
-        titles[standing(attack)].append(attack["title"].lower())
+        title = attack["title"]  # lower case within a sentence, which not every language has
+        titles[standing(attack)].append(
+            title.lower() if language.code == "en" else language.said(title)
+        )
     if titles["works"]:
-        text = f"Works better than on strangers: {_listed(titles['works'])}."
+        works = _listed(titles["works"], language)
+        text = say("Works better than on strangers: {attacks}.", attacks=works)
         yield Finding("exposed", text, "exposure")
     if titles["edge"]:
-        text = (
-            f"At the edge of chance: {_listed(titles['edge'])}. It may be chance, or a small leak."
+        text = say(
+            "At the edge of chance: {attacks}. It may be chance, or a small leak.",
+            attacks=_listed(titles["edge"], language),
         )
         yield Finding("edge", text, "exposure")
     if not titles["works"] and not titles["edge"]:
         many = len(report["attacks"])
-        text = f"None of {many} attacks works better on people of the table than on strangers."
+        text = say(
+            "None of {n} attacks works better on people of the table than on strangers.", n=many
+        )
         yield Finding("safe", text, "exposure")
 
 
@@ -243,14 +310,14 @@ def standing(attack: Mapping[str, Any]) -> Standing:
     return "edge" if lead > NOTHING_SEEN else "chance"
 
 
-def _listed(words: Sequence[str]) -> str:
+def _listed(words: Sequence[str], language: Language) -> str:
     """The first few, and how many more.
 
-    >>> _listed(["a", "b", "c", "d", "e"])
+    >>> _listed(["a", "b", "c", "d", "e"], ENGLISH)
     'a, b, c and 2 more'
     """
-    rest = len(words) - NAMED
-    return ", ".join(words[:NAMED]) + (f" and {rest} more" if rest > 0 else "")
+    say, rest = language.say, len(words) - NAMED
+    return ", ".join(words[:NAMED]) + (say(" and {n} more", n=rest) if rest > 0 else "")
 
 
 def boosting_words(score: Mapping[str, Any]) -> str:

@@ -18,6 +18,8 @@ from typing import Any
 from core.export.findings import STANDINGS, findings, standing
 from core.figures.column import column_figure, describe_column
 from core.figures.report_figure import report_figures
+from core.language.catalogue import ENGLISH, Language
+from core.language.figure_texts import say_figure
 
 __all__ = ["page"]
 
@@ -35,7 +37,6 @@ STAMPS = {
         "what its privacy plan paid for.",
     ),
 }
-HIDDEN = " <small>(hidden on purpose: not the real shares)</small>"
 WORDS = {
     "kept": "Kept",
     "lost": "Lost",
@@ -100,36 +101,39 @@ def page(
     remarks: Sequence[Mapping[str, str]] = (),
     limits: Sequence[str] = (),
     hidden: Collection[str] = (),
+    language: Language = ENGLISH,
 ) -> str:
     """The report as one HTML document.
 
     Args:
       report: `Report.model_dump(mode="json")`; its `view` decides the stamp.
       title: of the document.
-      claim: what is claimed of the synthetic table's privacy, in a sentence.
+      claim: what is claimed of the synthetic table's privacy, in English.
       remarks: comments and verdicts: "author", "time", "about", "text".
-      limits: what must not be taken for real, a sentence each.
+      limits: what must not be taken for real, a sentence each, in English.
       hidden: columns whose distribution is not the real one, on purpose.
+      language: of everything but what people wrote.
     """
-    head, text = STAMPS[report["view"]]
-    stamp = f"<div class='stamp {report['view']}' role='note'><b>{head}.</b> {text}</div>"
+    head, text = map(language.said, STAMPS[report["view"]])
+    stamp = f"<div class='stamp {report['view']}' role='note'><b>{_e(head)}.</b> {_e(text)}</div>"
     drawn: dict[str, Any] = {}
     body = "".join(
         (
-            f"<h1>{_e(title)}</h1><p>{_size(report)} {_e(claim)}</p>",
-            "".join(f"<p>{_e(note)}</p>" for note in report["notes"]),
-            _limits(limits),
-            _findings(report),
-            _scores(report),
-            _exposure(report),
-            _whole(report, drawn),
-            _columns(report, drawn, hidden),
-            _utility(report),
-            _remarks(remarks),
+            f"<h1>{_e(title)}</h1><p>{_size(report, language)} {_e(language.said(claim))}</p>",
+            "".join(f"<p>{_e(language.said(note))}</p>" for note in report["notes"]),
+            _limits(limits, language),
+            _findings(report, language),
+            _scores(report, language),
+            _exposure(report, language),
+            _whole(report, drawn, language),
+            _columns(report, drawn, hidden, language),
+            _utility(report, language),
+            _remarks(remarks, language),
         )
     )
     return (
-        f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{_e(title)}</title>"
+        f"<!doctype html><html lang='{language.code}'><head><meta charset='utf-8'>"
+        f"<title>{_e(title)}</title>"
         "<meta name='viewport' content='width=device-width,initial-scale=1'>"
         "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; "
         "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:\">"
@@ -155,66 +159,85 @@ def _library() -> str:
     return _packed(get_plotlyjs())
 
 
-def _size(report: Report) -> str:
-    real = "" if report["view"] == "outside" else f"{report['rows_real']:,} real and "
-    return f"{real}{report['rows_synthetic']:,} synthetic records."
+def _heading(key: str, text: str) -> str:
+    return f"<h2 id='{key}'>{_e(text)}</h2>"
 
 
-def _limits(limits: Sequence[str]) -> str:
+def _size(report: Report, language: Language) -> str:
+    say, real, made = language.say, report["rows_real"], report["rows_synthetic"]
+    if report["view"] == "outside":
+        return say("{n:,} synthetic records.", n=made)
+    return say("{real:,} real and {n:,} synthetic records.", real=real, n=made)
+
+
+def _limits(limits: Sequence[str], language: Language) -> str:
     """What nobody should take for real."""
-    rows = "".join(f"<li>{_e(one)}</li>" for one in limits)
-    return f"<h2 id='limits'>What not to take for real</h2><ul>{rows}</ul>" if rows else ""
+    say, rows = language.say, "".join(f"<li>{_e(language.said(one))}</li>" for one in limits)
+    return _heading("limits", say("What not to take for real")) + f"<ul>{rows}</ul>" if rows else ""
 
 
-def _findings(report: Report) -> str:
+def _findings(report: Report, language: Language) -> str:
     """What was kept and lost, a sentence each."""
+    say = language.say
     rows = "".join(
-        f"<li class='{one.kind}'><b>{WORDS[one.kind]}.</b> {_e(one.text)}</li>"
-        for one in findings(report)
+        f"<li class='{one.kind}'><b>{_e(language.said(WORDS[one.kind]))}.</b> {_e(one.text)}</li>"
+        for one in findings(report, language)
     )
-    return f"<h2 id='findings'>In short</h2><ul>{rows}</ul>" if rows else ""
+    return _heading("findings", say("In short")) + f"<ul>{rows}</ul>" if rows else ""
 
 
-def _scores(report: Report) -> str:
+def _scores(report: Report, language: Language) -> str:
+    say, said = language.say, language.said
     cards = "".join(
-        f"<div class='card'><small>{_e(s['title'])}</small><b>{_value(s)}</b>"
-        f"<small>{_e(s['goal'])} is closer{_ceiling(s)}</small>"
-        f"<details><summary>What it is</summary>{_e(s['meaning'])} {_e(s['note'])} "
-        f"<i>{_e(s['source'])}</i></details></div>"
+        f"<div class='card'><small>{_e(said(s['title']))}</small><b>{_value(s, language)}</b>"
+        f"<small>{_e(_goal(s, language))}</small>"
+        f"<details><summary>{_e(say('What it is'))}</summary>{_e(said(s['meaning']))} "
+        f"{_e(said(s['note']))} <i>{_e(s['source'])}</i></details></div>"
         for s in report["scores"]
     )
-    return f"<h2 id='scores'>Scores</h2><div class='cards'>{cards}</div>" if cards else ""
+    return _heading("scores", say("Scores")) + f"<div class='cards'>{cards}</div>" if cards else ""
 
 
-def _value(score: Mapping[str, Any]) -> str:
+def _value(score: Mapping[str, Any], language: Language) -> str:
     if score["value"] is None:
         return "—"
-    band = score.get("half_width")
-    about = f" <small>± {band:.3f}</small>" if band else ""
-    return f"{score['value']:.4g} {_e(score['unit'])}{about}"
+    number, band = language.number, score.get("half_width")
+    about = f" <small>± {number(f'{band:.3f}')}</small>" if band else ""
+    return f"{number(format(score['value'], '.4g'))} {_e(language.said(score['unit']))}{about}"
 
 
-def _ceiling(score: Mapping[str, Any]) -> str:
-    return "" if score["ceiling"] is None else f" · real data {score['ceiling']:.4g}"
+def _goal(score: Mapping[str, Any], language: Language) -> str:
+    """Which way is closer, and what real data reach."""
+    say = language.say
+    goal = say("higher is closer") if score["goal"] == "higher" else say("lower is closer")
+    if score["ceiling"] is None:
+        return goal
+    return goal + say(" · real data {value:.4g}", value=score["ceiling"])
 
 
-def _exposure(report: Report) -> str:
+def _exposure(report: Report, language: Language) -> str:
     """The attacks as a table, or nothing when there was no holdout."""
     if not report["attacks"]:
         return ""
-    heads = ("Attack", "On the table", "Baseline", "±", "Verdict", "What it is")
+    say, said, number = language.say, language.said, language.number
+    heads = (
+        say("Attack"),
+        say("On the table"),
+        say("Baseline"),
+        "±",
+        say("Verdict"),
+        say("What it is"),
+    )
     rows = [
         (
-            a["title"],
-            f"{a['value']:.3f}",
-            f"{a['baseline']:.3f}",
-            f"{a['half_width']:.3f}",
-            STANDINGS[standing(a)],
-            a["meaning"],
+            said(a["title"]),
+            *(number(f"{a[key]:.3f}") for key in ("value", "baseline", "half_width")),
+            said(STANDINGS[standing(a)]),
+            said(a["meaning"]),
         )
         for a in report["attacks"]
     ]
-    return "<h2 id='exposure'>Is anyone exposed?</h2>" + _table(heads, rows)
+    return _heading("exposure", say("Is anyone exposed?")) + _table(heads, rows)
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -226,8 +249,9 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return f"<div class='scroll'><table><tr>{top}</tr>{body}</table></div>"
 
 
-def _figure(key: str, words: str, figure: Any, drawn: dict[str, Any]) -> str:
-    drawn[key] = json.loads(figure.to_json())
+def _figure(key: str, words: str, figure: Any, drawn: dict[str, Any], language: Language) -> str:
+    words = language.said(words)
+    drawn[key] = say_figure(json.loads(figure.to_json()), language)
     drawn[key]["layout"].pop("template", None)
     for trace in drawn[key]["data"]:
         if trace["type"] == "scattergl":  # its drawing code is built at run time: not allowed here
@@ -240,50 +264,65 @@ def _figure(key: str, words: str, figure: Any, drawn: dict[str, Any]) -> str:
     )
 
 
-def _whole(report: Report, drawn: dict[str, Any]) -> str:
+def _whole(report: Report, drawn: dict[str, Any], language: Language) -> str:
     """Every figure of the whole table that this report's view may show."""
     figures = [(one, one.drawn(report)) for one in report_figures()]
     return "".join(
-        f"<h2 id='{one.id}'>{_e(one.title)}</h2>"
-        + _figure(one.id, one.describe(report), figure, drawn)
+        _heading(one.id, language.said(one.title))
+        + _figure(one.id, one.describe(report), figure, drawn, language)
         for one, figure in figures
         if figure is not None
     )
 
 
-def _columns(report: Report, drawn: dict[str, Any], hidden: Collection[str]) -> str:
+def _columns(
+    report: Report, drawn: dict[str, Any], hidden: Collection[str], language: Language
+) -> str:
     """Every column's picture; those that were hidden say so in their heading."""
     if not report["columns"]:
         return ""
+    say = language.say
+    mark = f" <small>{_e(say('(hidden on purpose: not the real shares)'))}</small>"
     parts = (
-        f"<div><h3>{_e(name)}{HIDDEN if name in hidden else ''}</h3>"
+        f"<div><h3>{_e(name)}{mark if name in hidden else ''}</h3>"
         + _figure(
             f"column:{name}",
             describe_column(report, name),
             column_figure(report, name),
             drawn,
+            language,
         )
         + "</div>"
         for name in report["columns"]
     )
-    return f"<h2 id='columns'>Columns</h2><div class='columns'>{''.join(parts)}</div>"
+    shown = f"<div class='columns'>{''.join(parts)}</div>"
+    return _heading("columns", say("Columns")) + shown
 
 
-def _utility(report: Report) -> str:
+def _utility(report: Report, language: Language) -> str:
     if not report["utility"]:
         return ""
-    heads = ("Model", "Measure", "Trained on real", "Trained on synthetic", "Guessing")
+    say, said, number = language.say, language.said, language.number
+    heads = (
+        say("Model"),
+        say("Measure"),
+        say("Trained on real"),
+        say("Trained on synthetic"),
+        say("Guessing"),
+    )
     scores = ("real", "synthetic", "baseline")
     rows = [
-        (row["model"], row["metric"], *(f"{row[key]:.3f}" for key in scores))
+        (said(row["model"]), said(row["metric"]), *(number(f"{row[key]:.3f}") for key in scores))
         for row in report["utility"]
     ]
-    return f"<h2 id='utility'>Predicting {_e(report['target'])}</h2>" + _table(heads, rows)
+    title = say("Predicting {target}", target=report["target"])
+    return _heading("utility", title) + _table(heads, rows)
 
 
-def _remarks(remarks: Sequence[Mapping[str, str]]) -> str:
+def _remarks(remarks: Sequence[Mapping[str, str]], language: Language) -> str:
     if not remarks:
         return ""
     rows = [[one[key] for key in ("author", "time", "about", "text")] for one in remarks]
-    title = "<h2 id='remarks'>What people said</h2>"
-    return title + _table(("Who", "When", "About", "What"), rows)
+    say = language.say
+    heads = (say("Who"), say("When"), say("About"), say("What"))
+    return _heading("remarks", say("What people said")) + _table(heads, rows)

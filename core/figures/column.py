@@ -15,6 +15,7 @@ from core.figures.elements import (
     edge_ticks,
     figure,
     name_ticks,
+    own_names,
     share,
     spans,
 )
@@ -71,8 +72,9 @@ def _state_bars(
     shown, synthetic = {REAL: list(real)}, list(synthetic)
     if not picture["real"] and picture["missing_real"] is None:
         shown = {}
+    own = 0 if picture["edges"] is None else len(labels)
     if picture["missing_real"] or picture["missing_synthetic"]:
-        labels = [*labels, "missing"]
+        labels, own = [*labels, "missing"], own + 1
         if shown:
             shown[REAL].append(picture["missing_real"])
         synthetic.append(picture["missing_synthetic"])
@@ -87,7 +89,7 @@ def _state_bars(
         "height": 110 + 30 * len(labels),
         "hovermode": "closest",
     }
-    data = [bars(name, at, values, hover) for name, values in shown.items()]
+    data = [bars(name, at, values, hover) | own_names(own) for name, values in shown.items()]
     if shown.get(REAL) and picture.get("noise"):
         data[0]["error_x"] = _whiskers(picture["noise"])
     return data, layout
@@ -188,7 +190,7 @@ def _steps(
         "showlegend": bool(real),
         "hovertext": hover,
         "hovertemplate": "%{hovertext}<extra></extra>",
-    }
+    } | own_names(len(bins))
     if real and noise:
         filled["error_y"] = _whiskers(noise)
     return [filled, outline]

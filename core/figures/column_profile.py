@@ -14,6 +14,7 @@ from core.figures.elements import (
     edge_ticks,
     figure,
     name_ticks,
+    own_names,
     share,
     spans,
 )
@@ -42,6 +43,7 @@ def profile_figure(column: Dumped) -> Figure:
             ticks["tickvals"].append(at[-1])
             ticks["ticktext"].append("missing")
         trace = _small_bars(shares, names, missing=bool(gaps)) | {"x": at, "y": shares}
+        trace |= own_names(len(names))
         layout |= {
             "bargap": 0.04,
             "xaxis": axis("", showgrid=False, **ticks),
@@ -55,6 +57,7 @@ def profile_figure(column: Dumped) -> Figure:
         labels, shares = [*labels, "missing"], [*shares, gaps]
     at = list(range(len(labels)))
     trace = _small_bars(shares, labels, missing=bool(gaps)) | {"x": shares, "y": at}
+    trace |= own_names(bool(column["other"]) + bool(gaps))
     layout |= {
         "height": 60 + 20 * max(len(labels), 1),
         "bargap": 0.25,

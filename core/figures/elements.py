@@ -38,6 +38,7 @@ __all__ = [
     "heatmap",
     "name_points",
     "name_ticks",
+    "own_names",
     "panel",
     "points",
     "share",
@@ -310,6 +311,11 @@ def spans(edges: Sequence[float], kind: str) -> list[str]:
 def name_ticks(names: Sequence[str], most: int = SHORT) -> Trace:
     """Axis ticks at 0, 1, 2, … with the names of bars or cells."""
     return {"tickvals": list(range(len(names))), "ticktext": [short(name, most) for name in names]}
+
+
+def own_names(count: int) -> Trace:
+    """Marks a trace's last `count` names as words of ours; the others are people's labels."""
+    return {"meta": {"own": count}}
 
 
 def edge_ticks(edges: Sequence[float], kind: str, *, most: int = 7) -> Trace:

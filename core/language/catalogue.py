@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from gettext import GNUTranslations
 from pathlib import Path
@@ -15,6 +16,7 @@ FOLDER = Path(__file__).parent
 NAMES = {"en": "English", "de": "Deutsch"}
 # as Python writes numbers → as people read them; the English need nothing
 _MARKS = {"de": str.maketrans(",.", ".,")}
+_BETWEEN = "\x04"  # a context and its message, in a compiled catalogue
 _TRANSLATED = "t"  # the conversion in "{records!t}": a value that is a text of ours itself
 
 
@@ -52,7 +54,7 @@ class Language:
             with (FOLDER / f"{code}.mo").open("rb") as file:
                 catalogue: dict[Any, str] = vars(GNUTranslations(file))["_catalog"]
             self._messages = {key: text for key, text in catalogue.items() if key}
-        self._templates = Templates(self._messages)
+        self._templates = Templates(key for key in self._messages if _BETWEEN not in key)
         self._filled = _Filled(self)
         self.said = lru_cache(maxsize=4096)(self._said)
 
@@ -102,9 +104,13 @@ class Language:
             name: self.number(value) if name in match.numbers else value
             for name, value in match.values.items()
         }
-        return self._without_formats(self._messages[match.template], values)
+        return self.filled(self._messages[match.template], values)
 
-    def _without_formats(self, template: str, values: dict[str, str]) -> str:
+    def translation(self, message: str, context: str) -> str:
+        """What stands in the catalogue for a message of a context, unfilled; else the message."""
+        return self._messages.get(f"{context}{_BETWEEN}{message}", message)
+
+    def filled(self, template: str, values: Mapping[str, str]) -> str:
         """A template filled with values that are written already."""
         pieces = []
         for literal, name, _, conversion in self._filled.parse(template):
@@ -119,3 +125,6 @@ class Language:
 def language(code: str) -> Language:
     """The language with this code; English where there is no catalogue for it."""
     return Language(code if code in NAMES else "en")
+
+
+ENGLISH = language("en")

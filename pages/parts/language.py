@@ -23,23 +23,24 @@ def code() -> str:
     return wanted if wanted in NAMES else "en"
 
 
-def _spoken() -> Language:
+def spoken() -> Language:
+    """The language of whoever is here."""
     return language(code())
 
 
 def say(template: str, /, **values: Any) -> str:
     """A text of the page, in the language of whoever is here; see `Language.say`."""
-    return _spoken().say(template, **values)
+    return spoken().say(template, **values)
 
 
 def say_n(n: int, one: str, many: str, /, **values: Any) -> str:
     """`one` where n is 1, else `many`; both may hold `{n}` beside their own fields."""
-    return _spoken().say(one if n == 1 else many, n=n, **values)
+    return spoken().say(one if n == 1 else many, n=n, **values)
 
 
 def number(text: str) -> str:
     """A number as Python wrote it, with the marks of whoever is here."""
-    return _spoken().number(text)
+    return spoken().number(text)
 
 
 def to_say(label: str, /) -> str:
@@ -49,7 +50,7 @@ def to_say(label: str, /) -> str:
 
 def said(text: object) -> str:
     """A text of `core`, which is English, in the language of whoever is here."""
-    return _spoken().said(str(text))
+    return spoken().said(str(text))
 
 
 def choose() -> None:

@@ -14,7 +14,7 @@ from core.runs.storage.inside_views import record_view
 from core.runs.storage.records import RunRecord
 from core.services import export, limits, reviews
 from pages.parts import downloads, guard, review_discussion, shared
-from pages.parts.language import said, say, to_say
+from pages.parts.language import said, say, spoken, to_say
 from pages.parts.plain import plain
 from pages.parts.shared import Badge
 
@@ -146,7 +146,7 @@ def _file(run: RunRecord, report: dict[str, Any], view: View) -> str:
         {
             "author": comment.author,
             "time": f"{comment.time:%Y-%m-%d %H:%M} UTC",
-            "about": comment.about or "the whole run",
+            "about": comment.about or say("the whole run"),
             "text": comment.text,
         }
         for comment in notes.comments(shared.store(), run.id, view)
@@ -155,8 +155,8 @@ def _file(run: RunRecord, report: dict[str, Any], view: View) -> str:
         {
             "author": verdict.author,
             "time": f"{verdict.time:%Y-%m-%d %H:%M} UTC",
-            "about": "verdict",
-            "text": f"{verdict.decision.value}. {verdict.text}",
+            "about": say("verdict"),
+            "text": f"{said(verdict.decision.value)}. {verdict.text}",
         }
         for verdict in notes.review_verdicts(shared.store(), run.id, view)
     ]
@@ -167,6 +167,7 @@ def _file(run: RunRecord, report: dict[str, Any], view: View) -> str:
         remarks=remarks,
         limits=limits.limits(shared.store(), run),
         hidden=limits.hidden_columns(run),
+        language=spoken(),
     )
 
 

@@ -16,6 +16,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.figures.stages import stages_figure, stages_text
+from core.language.figure_texts import say_figure
 from core.models.card import Card
 from core.models.registry import cards
 from core.privacy.plan import Plan
@@ -245,10 +246,15 @@ def picture(figure: Figure, *, key: str, alt: str) -> None:
 
 
 def inert(figure: Figure) -> Figure:
-    """The figure without links: Plotly takes HTML's from any text, names of columns too."""
+    """The figure in the language of whoever is here, and without links.
+
+    Plotly takes HTML's links from any text, names of columns too.
+    """
     text = figure.to_json()
     without = LINK.sub("&lt;", text)
-    return figure if without == text else type(figure)(json.loads(without))
+    if without == text and language.code() == "en":
+        return figure
+    return type(figure)(say_figure(json.loads(without), language.spoken()))
 
 
 def tiles(

@@ -1,0 +1,79 @@
+"""The report as one file, in the language of whoever exports it."""
+
+import json
+import re
+
+from core.export.findings import findings
+from core.export.page_html import STAMPS, page
+from core.language.catalogue import ENGLISH, Language
+from core.language.figure_texts import CONTEXT
+from core.language.templates import Templates
+from docs.make_catalogue import texts_of_core, texts_of_pages
+from tests.pages.screen import small_report
+
+SOURCES = ("core/export/findings.py", "core/export/page_html.py")
+
+
+def german(**more):
+    """A language that says «text» for each text of the page; numbers as in German."""
+    language, texts = Language("de"), []
+    for path in SOURCES:
+        with open(path, encoding="utf-8") as file:
+            source = file.read()
+        texts += [*texts_of_pages(source), *texts_of_core(source)]
+    language._messages = {text: f"«{text}»" for text in texts} | more
+    language._templates = Templates(language._messages)
+    return language
+
+
+def body(text):
+    return text.split("<main>")[1].split("</main>")[0]
+
+
+def test_the_page_is_said_in_the_language():
+    report = small_report(2, filled=True) | {"notes": ["Measured on a sample."]}
+    remark = {"author": "Scores", "time": "now", "about": "pca", "text": "What it is"}
+    language = german(**{
+        "Left out: {names}.": "Weggelassen: {names}.",
+        "Measured on a sample.": "An einer Stichprobe gemessen.",
+        "Pairs of columns": "Spaltenpaare",
+        f"{CONTEXT}\x04distance": "Abstand",
+    })  # fmt: skip
+    text = page(report, "In short", remarks=[remark], hidden=["c1"], language=language)
+    assert "<html lang='de'>" in text and "<title>In short</title>" in text
+    assert all(f"«{part}»" in text for part in STAMPS["inside"])
+    shown = body(text)
+    assert "An einer Stichprobe gemessen." in shown and "Spaltenpaare" in shown
+    assert "0,03" in shown and "<td>0,800</td>" in shown and "0.800" not in shown
+    assert "<td>Scores</td>" in shown and "<td>What it is</td>" in shown  # what people wrote
+    for heading in re.findall(
+        r"<h2 id='(?:findings|scores|columns|utility|remarks)'>(.*?)</h2>", shown
+    ):
+        assert heading.startswith("«"), heading
+    assert "<h3>c1 <small>«(hidden on purpose: not the real shares)»</small></h3>" in shown
+
+
+def test_findings_name_people_s_columns_as_they_are():
+    table = {
+        "columns": ["missing", "with"],
+        "real": [[1, 0.5], [0.5, 1]],
+        "synthetic": [[1, 0.2], [0.2, 1]],
+    }
+    report = small_report() | {"associations": table}
+    language = german(**{
+        "Belonging together became weaker: {words}.": "Schwächer: {words}.",
+        "with": "mit",
+    })  # fmt: skip
+    assert "Schwächer: missing mit with (0,50 → 0,20)." in [
+        one.text for one in findings(report, language)
+    ]
+    english = [one.text for one in findings(report)]
+    assert "Belonging together became weaker: missing with with (0.50 → 0.20)." in english
+
+
+def test_english_is_what_nobody_asked_for():
+    report = small_report(filled=True)
+    text = page(report, "t")
+    assert text == page(report, "t", language=ENGLISH)
+    assert "<html lang='en'>" in text and "lower is closer · real data 0.01" in body(text)
+    assert json.dumps(report) == json.dumps(small_report(filled=True))
