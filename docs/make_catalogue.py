@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 from string import Formatter
@@ -35,6 +36,7 @@ CORE = sorted(
     for path in ROOT.glob("core/**/*.py")
     if path.relative_to(ROOT / "core").parts[0] not in SILENT
 )
+NEVER = datetime(2000, 1, 1, tzinfo=UTC)  # of catalogues: they change only with their texts
 SAY = {"say": 1, "to_say": 1, "say_n": 2}  # how many of the first strings are templates
 _TWO_WORDS = re.compile(r"[A-Za-z]{2,}[,;:]?(?:\s+\S{1,2})?\s+\S*[A-Za-z]{2,}")
 _NAME = re.compile(r"[A-Za-z_]+")
@@ -185,7 +187,8 @@ def updated(code: str) -> Catalog:
     """A language's catalogue as it should stand: the code's texts, each with its translation."""
     file = FOLDER / f"{code}.po"
     old = read_po(BytesIO(file.read_bytes()), locale=code) if file.exists() else Catalog(code)
-    new = Catalog(locale=code, project="Facsimile", charset="utf-8")
+    new = Catalog(locale=code, project="Facsimile", charset="utf-8", creation_date=NEVER)
+    new.revision_date = NEVER
     for message in collected():
         if message.id:
             known = old.get(message.id, message.context)

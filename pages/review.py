@@ -185,7 +185,7 @@ def _head(run: RunRecord, report: dict[str, Any], view: View) -> None:
             if view == "inside"
             else say("{n:,} synthetic rows", n=synthetic)
         )
-        st.caption(f"{plain(run.title)} · {rows}")
+        st.caption(f"{plain(shared.run_title(run))} · {rows}")
         report_view.take_along(run, report, view)
         if guard.steward():
             routes.button(say("Download"), "download", primary=True, run=run.id)

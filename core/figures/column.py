@@ -47,7 +47,8 @@ def describe_column(report: Dumped, name: str) -> str:
       KeyError: the report holds no column of that name.
     """
     picture = report["columns"][name]
-    names = picture["labels"] or spans(picture["edges"] or [], picture["kind"])
+    labels = [f"“{label}”" for label in picture["labels"] or []]
+    names = labels or spans(picture["edges"] or [], picture["kind"])
     if picture["missing_real"] is None:
         return f"{name}: shares of synthetic rows; nothing of the real table is shown."
     noisy = ", measured with noise" if picture.get("noise") else ""

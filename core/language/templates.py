@@ -13,6 +13,7 @@ _NUMBER = r"[-+−]?(?:[\d.,]+(?:e[-+]?\d+)?|inf|nan|∞)%?"
 # a format that writes a number; that of a date writes words
 _NUMERIC = re.compile(r"[-+ ]?[\d,]*(?:\.\d+)?~?[defgn%]?", re.IGNORECASE)
 _QUOTED = {"'": "'", "`": "`", "“": "”", "‘": "’"}
+FEWEST_LETTERS = 5  # of literal text, in a template whose fields hold words
 _SENTENCE_END = re.compile(r"(?<=[.!?:;])\s+")
 
 
@@ -42,6 +43,14 @@ def fields(template: str) -> set[str]:
     ['n', 'name']
     """
     return {name for _, name, _, _ in Formatter().parse(template) if name is not None}
+
+
+def _telling(template: str) -> bool:
+    """Whether a template has fields, and enough words of its own not to fit people's sentences."""
+    parts = list(Formatter().parse(template))
+    kinds = [bool(form and _NUMERIC.fullmatch(form)) for _, name, form, _ in parts if name]
+    letters = sum(character.isalpha() for literal, *_ in parts for character in literal)
+    return bool(kinds) and (all(kinds) or letters >= FEWEST_LETTERS)
 
 
 def _value(before: str, specification: str, after: str) -> str:
@@ -82,7 +91,7 @@ class Templates:
     """All templates with fields; the one with the most literal text is taken where several fit."""
 
     def __init__(self, templates: Iterable[str]) -> None:
-        compiled = (_compiled(template) for template in templates if fields(template))
+        compiled = (_compiled(template) for template in templates if _telling(template))
         self._ordered = sorted(compiled, key=lambda one: -one.fixed)
 
     def recognise(self, text: str) -> Recognised | None:

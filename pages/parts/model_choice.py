@@ -72,7 +72,7 @@ def _facts(card: Card) -> None:
     for what, figure in card.published:
         st.markdown(f"- {said(what)}: **{said(figure)}**")
     st.caption(
-        say("Source: {source}. These are the paper's figures, not ours.", source=card.source)
+        say("Source: {source}. These are the paper's figures, not ours.", source=said(card.source))
     )
     st.markdown(f"**{say('What we do differently.')}** {said(card.soundness)}")
 

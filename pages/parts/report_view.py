@@ -162,7 +162,7 @@ def _file(run: RunRecord, report: dict[str, Any], view: View) -> str:
     ]
     return page(
         report,
-        run.title,
+        shared.run_title(run),
         claim=claim,
         remarks=remarks,
         limits=limits.limits(shared.store(), run),

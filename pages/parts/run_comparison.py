@@ -86,7 +86,7 @@ def _table(reports: Reports, ranked: Ranking | None) -> None:
     for run, report in reports:
         decisions = [v.decision for v in notes.review_verdicts(shared.store(), run.id)]
         row: dict[str, Any] = {
-            to_say("Run"): run.title,
+            to_say("Run"): shared.run_title(run),
             to_say("Model"): run.model,
             "ε": _epsilon(run),
             to_say("Approved by"): decisions.count(Decision.APPROVE),
@@ -139,7 +139,7 @@ def _curve(reports: Reports) -> None:
         return
     points = [
         {
-            "title": run.title,
+            "title": shared.run_title(run),
             "model": run.model,
             "epsilon": _epsilon(run),
             "value": score["value"],

@@ -197,7 +197,7 @@ def told_apart(labels: dict[str, str]) -> dict[str, str]:
 
 def run_title(run: RunRecord) -> str:
     """A run's name, or its table and model when it has none."""
-    return run.name or f"{run.table_name} {say('by')} {run.model}"
+    return run.name or say("{table} by {model}", table=run.table_name, model=run.model)
 
 
 def state_word(state: State) -> str:

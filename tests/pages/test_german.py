@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from google.protobuf.message import Message
 
+from core.models.registry import cards
 from core.runs.storage.events import State
 from core.services import tables
 from pages.parts import language
@@ -50,7 +51,11 @@ def _strings(proto: Message) -> Iterator[str]:
 
 def english(at: Any) -> list[str]:
     """Texts on a page with English in them."""
-    names = ("clinic visits", "readmitted", "visit_id", "no, yes", "Scan and focus")
+    names = ["clinic visits", "readmitted", "visit_id", "no, yes", "Scan and focus"]
+    names += [
+        language.language("de").said(card.source) for card in cards()
+    ]  # papers, by their authors
+    names += ["Measured on a sample."]  # of the report that is made by hand
     left = []
     for text in texts(at.main):
         plain = NOT_WORDS.sub(" ", text.replace(JOINER, "").replace("\\", ""))

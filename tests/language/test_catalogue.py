@@ -1,0 +1,102 @@
+"""The catalogue holds every text of the code, each translated whole; sentences are recognised."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pydantic_core._pydantic_core import list_all_errors
+
+from core.language.catalogue import FOLDER, NAMES, Language, language
+from core.language.templates import Templates, fields
+from docs import make_catalogue
+
+CODES = [code for code in NAMES if code != "en"]
+ICONS = re.compile(r":material/\w+:")
+
+
+@pytest.fixture(scope="module", params=CODES)
+def catalogue(request):
+    return request.param, make_catalogue.updated(request.param)
+
+
+def test_files_hold_the_codes_texts(catalogue):
+    code, texts = catalogue
+    file = FOLDER / f"{code}.po"
+    how = "run `python -m docs.make_catalogue`"
+    assert file.read_bytes() == make_catalogue.written(texts), how
+    assert file.with_suffix(".mo").read_bytes() == make_catalogue.compiled(texts), how
+
+
+def test_nothing_is_left_to_translate(catalogue):
+    assert [text.id for text in catalogue[1] if text.id and not text.string] == []
+
+
+def test_translations_say_nothing_that_the_text_does_not_hold(catalogue):
+    wrong = [
+        text.id
+        for text in catalogue[1]
+        if text.id
+        and not (
+            fields(text.string) <= fields(text.id)
+            and sorted(ICONS.findall(text.string)) == sorted(ICONS.findall(text.id))
+        )
+    ]
+    assert wrong == []
+
+
+def test_composed_texts_are_made_of_words_that_core_says():
+    """One that neither core nor its validation still says would stay for ever."""
+    said = " ".join(
+        " ".join(re.split(r"[\s\"']+", path.read_text(encoding="utf-8")))
+        for path in [*make_catalogue.CORE, *Path(make_catalogue.ROOT / "pages").rglob("*.py")]
+    )
+    said += " ".join(error["message_template_python"] for error in list_all_errors())
+    known = set(re.findall(r"[^\W\d_]+", said.lower()))
+    for text in make_catalogue.COMPOSED.read_text(encoding="utf-8").splitlines():
+        bare = re.sub(r"\{[^}]*\}", " ", text)
+        assert set(re.findall(r"[^\W\d_]{3,}", bare.lower())) <= known, text
+
+
+def test_a_text_that_is_no_literal_is_refused():
+    with pytest.raises(ValueError, match="no plain string"):
+        list(make_catalogue.texts_of_pages("say(f'{n} rows')"))
+
+
+def test_the_template_with_the_most_text_is_taken():
+    templates = Templates(["{a} of {b}", "{n:,} rows of {name} are missing"])
+    match = templates.recognise("1,200 rows of visits are missing")
+    assert match is not None and match.values == {"n": "1,200", "name": "visits"}
+
+
+def test_a_field_swallows_no_sentence_and_a_number_is_a_number():
+    templates = Templates(["{n:,} cells", "{name} is empty"])
+    assert templates.recognise("lost cells") is None
+    assert templates.recognise("One sentence. Another is empty") is None
+
+
+def test_what_stands_in_quotes_may_hold_anything():
+    match = Templates(["'{name}' is empty."]).recognise("'Dr. Who. is empty' is empty.")
+    assert match is not None and match.values == {"name": "Dr. Who. is empty"}
+
+
+def test_sentences_are_said_one_after_the_other_and_what_is_unknown_stays():
+    german = language("de")
+    known = "Every table is declared by name."  # no text of ours
+    assert german.said(known) == known
+    text = "Nothing was changed. " + known
+    assert german.said(text).endswith(known)
+    assert german.said("") == ""
+
+
+def test_english_is_what_the_code_says():
+    english = Language("en")
+    assert english.said("{n} rows, untouched") == "{n} rows, untouched"
+    assert english.say("{n:,.1f} of {what!t}", n=1234.5, what="rows") == "1,234.5 of rows"
+
+
+def test_a_language_without_a_catalogue_is_english():
+    assert language("xx").code == "en"
+    with pytest.raises(FileNotFoundError):
+        Language("xx")
