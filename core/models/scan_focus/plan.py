@@ -35,7 +35,7 @@ from core.table.schema import Domain
 
 __all__ = ["ScanFocus"]
 
-STEPS = 1200  # of tables of up to `NARROW` columns; of wider ones fewer, by the root
+STEPS = 800  # of tables of up to `NARROW` columns; of wider ones fewer, by the root
 NARROW = 100
 
 _TITLES = {
