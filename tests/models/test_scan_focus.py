@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy.special import ndtr
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
@@ -19,12 +20,14 @@ from core.models.scan_focus.counts import Query, SetCounts, SumCounts, uniform_q
 from core.models.scan_focus.denoising import denoised
 from core.models.scan_focus.design import MOST_SETS, Design, SumCandidate
 from core.models.scan_focus.fitted import _stratified
-from core.models.scan_focus.matching import PairTarget
+from core.models.scan_focus.matching import MixtureMatcher, PairTarget, Targets
 from core.models.scan_focus.relations import determined, sums_kept
+from core.models.scan_focus.releases import AGAIN, Releases
 from core.models.scan_focus.scales import (
     ColumnScale,
     FineGrid,
     FineHistograms,
+    _tail,
     fine_grids,
     scales_of,
 )
@@ -237,9 +240,71 @@ def test_noise_is_shrunk_from_pairs_and_structure_is_not():
         shares = [truth.sum(axis=(0, 2)), truth.sum(axis=(0, 1))]
         noisy = truth + 0.004 * random.standard_normal(truth.shape)
         target = PairTarget((0, 1), torch.tensor(noisy), 0.004)
-        clean = denoised([target], scales, shares)[0].shares.numpy()
+        clean = denoised([target], scales, shares, {})[0].shares.numpy()
         before, after = np.square(noisy - truth).sum(), np.square(clean - truth).sum()
         assert after < better * before
+
+
+def test_columns_counted_apart_say_more_of_a_pair_that_shows_nothing():
+    """The pair's own margins are noisy; those counted apart within each class are not."""
+    random = np.random.default_rng(4)
+    scales = (listed(12), listed(10))
+    first = random.dirichlet(np.ones(12), 2) / 2.0  # [classes, cells]
+    second = random.dirichlet(np.ones(10), 2) / 2.0
+    truth = first[:, :, None] * second[:, None, :] * 2.0
+    noisy = truth + 0.004 * random.standard_normal(truth.shape)
+    target = PairTarget((0, 1), torch.tensor(noisy), 0.004)
+    shares = [first.sum(axis=0), second.sum(axis=0)]
+    within = {0: (first, 1e-4), 1: (second, 1e-4)}
+    gaps = [
+        np.square(denoised([target], scales, shares, known)[0].shares.numpy() - truth).sum()
+        for known in ({}, within)
+    ]
+    assert gaps[1] < 0.5 * gaps[0]
+
+
+def test_pairs_that_show_nothing_leave_weight_to_columns(monkeypatch):
+    for score, left in ((np.zeros(6), AGAIN), (np.full(6, 100.0), 0.0)):
+        known = object.__new__(Releases)
+        known.design = Design.of(Codec(flags(4)), 2)
+        monkeypatch.setattr(known, "_pair_energy", lambda score=score: (score, score))
+        pairs, weight, rest = known._pair_weights()
+        assert len(pairs) == 6 and rest == pytest.approx(left)
+        assert weight.sum() + rest == pytest.approx(1.0)
+
+
+def test_the_end_of_a_column_thins_out_towards_its_bound():
+    """Half a normal in a cell 64 fine cells wide: as the tail, not as the line between cells."""
+    edges = np.linspace(1.0, 5.0, 65)
+    true = np.diff(ndtr(edges))
+    inner = np.array([ndtr(1.0) - ndtr(0.8), ndtr(0.8) - ndtr(0.6)]) / (0.2 / (edges[1] - edges[0]))
+    density = np.array([true.mean(), *inner])
+    line = np.linspace(true.mean(), 0.0, 64)
+    tail = _tail(density, 64, line)
+    wrong = [np.abs(one / one.sum() - true / true.sum()).sum() for one in (tail, line)]
+    assert (np.diff(tail) < 0).all() and wrong[0] < 0.2 * wrong[1]
+    flat = np.ones(64)
+    assert _tail(np.ones(3), 64, flat) is flat  # nothing falls there
+
+
+def test_pairs_that_were_not_counted_are_kept_apart():
+    """Two columns that every component gives the same cell are pushed to independence."""
+    codec = Codec(flags(30))
+    design = Design.of(codec, 2)
+    shares = [torch.full((8, 2), 0.5) for _ in range(30)]
+    alike = torch.eye(2).repeat(4, 1)
+    shares[3] = shares[4] = alike
+    matcher = object.__new__(MixtureMatcher)
+    matcher._design, matcher._device, matcher.done = design, "cpu", 0
+    matcher._random = torch.Generator().manual_seed(0)
+    matcher._targets = Targets(1000, torch.zeros(0), torch.zeros(0), None, ())
+    within = torch.full((8, 1), 1.0 / 8.0)
+    matcher._uncounted = matcher._pairs_not_counted()
+    assert float(matcher._apart_loss(within, shares)) > 10.0
+    counted = PairTarget((3, 4), torch.full((1, 2, 2), 0.25), 0.1)
+    matcher._targets = dataclasses.replace(matcher._targets, pairs=(counted,))
+    matcher._uncounted = matcher._pairs_not_counted()
+    assert float(matcher._apart_loss(within, shares)) < 1e-6
 
 
 def test_stratified_draws_have_the_right_shares_and_less_error_than_independent_ones():

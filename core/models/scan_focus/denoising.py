@@ -11,7 +11,7 @@ estimation: a block thresholding and oracle inequality approach", Annals of Stat
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,10 @@ ATOM = -1  # the band of a category, a spike, or missing
 
 
 def denoised(
-    pairs: Sequence[PairTarget], scales: Sequence[ColumnScale], shares: Sequence[Floats]
+    pairs: Sequence[PairTarget],
+    scales: Sequence[ColumnScale],
+    shares: Sequence[Floats],
+    within: Mapping[int, tuple[Floats, float]],
 ) -> tuple[PairTarget, ...]:
     """The same pairs with noise shrunk away.
 
@@ -37,8 +40,10 @@ def denoised(
       pairs: released.
       scales: of all columns.
       shares: released shares of each column's cells.
+      within: by column, shares of its cells within each class as they were counted apart, float64
+        [classes, cells], and their standard deviation; may be empty.
     """
-    margins = _margins(pairs, shares)
+    margins = _margins(pairs, shares, within)
     waves = {column: _waves(scales[column]) for column in margins}
     targets = []
     for pair in pairs:
@@ -52,15 +57,26 @@ def denoised(
     return tuple(targets)
 
 
-def _margins(pairs: Sequence[PairTarget], shares: Sequence[Floats]) -> dict[int, Floats]:
-    """Of each counted column, float64 [classes, cells], from all pairs it is in."""
+def _margins(
+    pairs: Sequence[PairTarget],
+    shares: Sequence[Floats],
+    within: Mapping[int, tuple[Floats, float]],
+) -> dict[int, Floats]:
+    """Of each counted column, float64 [classes, cells], from all that it was counted in."""
     sums: dict[int, tuple[Floats, float]] = {}
+
+    def add(column: int, margin: Floats, variance: float) -> None:
+        weight = 1.0 / max(variance, 1e-24)
+        before, total = sums.get(column, (0.0, 0.0))
+        sums[column] = (before + weight * margin, total + weight)
+
     for pair in pairs:
         joint = pair.shares.double().numpy()
         for column, axis in zip(pair.columns, (2, 1), strict=True):
-            weight = 1.0 / joint.shape[axis]
-            before, total = sums.get(column, (0.0, 0.0))
-            sums[column] = (before + weight * joint.sum(axis=axis), total + weight)
+            add(column, joint.sum(axis=axis), joint.shape[axis] * pair.noise**2)
+    for column in sums.keys() & within.keys():
+        margin, noise = within[column]
+        add(column, margin, noise**2)
     margins = {}
     for column, (weighted, total) in sums.items():
         margin = np.maximum(weighted / total, 0.0)

@@ -52,6 +52,7 @@ __all__ = ["Releases"]
 Floats = NDArray[np.float64]
 STANDS_OUT = 3.0  # standard deviations above what noise alone shows, of a pair
 FEWEST_PAIRS, PAIRS_A_COLUMN = 1, 6
+AGAIN = 0.5  # share of the pairs' weight that columns get where no pair stands out
 EVEN = 0.3  # share of the pairs' weight that is the same for each; the rest follows what was seen
 SET_STANDS_OUT = 25.0  # the same for larger sets, which a rough draft may miss a little
 MOST_SETS = 4
@@ -86,6 +87,7 @@ class Releases:
         """Make, or read back, the releases that no training comes before."""
         self.scales = self._scales()
         self.shares, self.column_counts, self.column_noise = self._columns()
+        self.within: dict[int, tuple[Floats, float]] = {}
         self.signs: tuple[Tensor, ...] = ()
         self.scanned: Scanned | None = None
         self.sums = self._sums()
@@ -95,16 +97,22 @@ class Releases:
     def targets(self) -> Targets:
         """What a draft is trained on: columns, scan and pairs."""
         pairs = self._pairs(PAIRS) if self.design.pairs else ()
-        n = self.table.n
+        columns, columns_noise = self._column_targets()
         return Targets(
-            n=n,
-            columns=torch.from_numpy(np.concatenate(self.column_counts) / n).float(),
-            columns_noise=torch.from_numpy(np.concatenate(self.column_noise) / n).float(),
+            n=self.table.n,
+            columns=columns,
+            columns_noise=columns_noise,
             scanned=self.scanned,
             signs=tuple(signs.float() for signs in self.signs),
             counted=pairs,
-            pairs=denoised(pairs, self.scales, self.shares),
+            pairs=denoised(pairs, self.scales, self.shares, self.within),
         )
+
+    def _column_targets(self) -> tuple[Tensor, Tensor]:
+        """Shares of all columns' cells and their standard deviations, as they are known by now."""
+        both = self.column_counts, self.column_noise
+        counts, noise = (torch.from_numpy(np.concatenate(one) / self.table.n) for one in both)
+        return counts.float(), noise.float()
 
     def focused(self, targets: Targets, draft: MixtureMatcher | None) -> Targets:
         """The targets with what is counted last: sets the draft contradicts, or pairs once more."""
@@ -114,10 +122,12 @@ class Releases:
             state["focus_sets"] = [list(columns) for columns in chosen]
         sets = [tuple(columns) for columns in state["focus_sets"]]
         if not sets:
-            again = self._pairs(FOCUS)
-            counted = tuple(_mean(a, b) for a, b in zip(targets.counted, again, strict=True))
-            pairs = denoised(counted, self.scales, self.shares)
-            return _with(targets, counted=counted, pairs=pairs)
+            second = self._pairs(FOCUS)
+            counted = tuple(_mean(a, b) for a, b in zip(targets.counted, second, strict=True))
+            pairs = denoised(counted, self.scales, self.shares, self.within)
+            columns, columns_noise = self._column_targets()
+            again = {"counted": counted, "pairs": pairs}
+            return _with(targets, columns=columns, columns_noise=columns_noise, **again)
         queries = tuple(self._set_query(columns) for columns in sets)
         mechanism = SetCounts(self.scales, queries)
         counts = mechanism.split(self._release(FOCUS, mechanism))
@@ -256,8 +266,12 @@ class Releases:
         within = torch.from_numpy(self._class_shares())
         return self.scanned.energy(2, self.scanned.independent(within, places))
 
-    def _pair_weights(self) -> tuple[list[tuple[int, ...]], Floats]:
-        """The pairs that are counted, and their shares of the counts' squared weight."""
+    def _pair_weights(self) -> tuple[list[tuple[int, ...]], Floats, float]:
+        """The pairs that are counted, their shares of the squared weight, and what is left of it.
+
+        Pairs that show nothing leave a part to their columns: the distance of such a pair is that
+        of its two columns.
+        """
         pairs = self.design.pairs
         above, score = self._pair_energy()
         order = np.argsort(-score, kind="stable")
@@ -268,27 +282,45 @@ class Releases:
         seen = np.sqrt(np.maximum(above[order], 0.0))
         even = np.full(len(order), 1.0 / len(order))
         weight = even if seen.sum() <= 0 else EVEN * even + (1.0 - EVEN) * seen / seen.sum()
-        return [pairs[i] for i in order], weight
+        left = AGAIN * float((score[order] <= STANDS_OUT).mean()) ** 2
+        return [pairs[i] for i in order], weight * (1.0 - left), left
 
     def _pairs(self, phase: str) -> tuple[PairTarget, ...]:
-        chosen, weight = self._pair_weights()
+        chosen, weight, left = self._pair_weights()
         front = () if self.design.condition is None else (self.design.condition,)
+        single = self.design.features if left > 0.0 else ()
+        each = math.sqrt(left / max(1, len(single)))
         queries = tuple(
             uniform_query(self.scales, (*front, *pair), math.sqrt(float(w)))
             for pair, w in zip(chosen, weight, strict=True)
-        )
+        ) + tuple(uniform_query(self.scales, (*front, column), each) for column in single)
         mechanism = SetCounts(self.scales, queries)
-        counts = mechanism.split(self._release(phase, mechanism))
+        released = mechanism.split(self._release(phase, mechanism))
+        counts = [
+            count.reshape(self.design.classes, *count.shape[len(front) :]) for count in released
+        ]
         noise = mechanism.deviations(self._noise_multiplier(phase))
+        for column, count, one in zip(
+            single, counts[len(chosen) :], noise[len(chosen) :], strict=True
+        ):
+            self._counted_again(column, count.numpy(), one)
         n = self.table.n
         return tuple(
-            PairTarget(
-                (pair[0], pair[1]),
-                (count / n).float().reshape(self.design.classes, *query.shape[len(front) :]),
-                one / n,
-            )
-            for pair, query, count, one in zip(chosen, queries, counts, noise, strict=True)
+            PairTarget((pair[0], pair[1]), (count / n).float(), one / n)
+            for pair, count, one in zip(chosen, counts, noise, strict=False)
         )
+
+    def _counted_again(self, column: int, count: Floats, noise: float) -> None:
+        """Take further counts of a column's cells within each class, [classes, cells], in."""
+        n, (before, spread) = self.table.n, self.within.get(column, (np.zeros(()), math.inf))
+        old, new = 1.0 / spread**2, (n / max(noise, 1e-9)) ** 2
+        self.within[column] = (before * old + count / n * new) / (old + new), (old + new) ** -0.5
+        precision = 1.0 / max(len(count) * noise**2, 1e-12)  # of the sum over classes
+        known = 1.0 / np.maximum(self.column_noise[column] ** 2, 1e-12)
+        mean = known * self.column_counts[column] + precision * count.sum(axis=0)
+        self.column_counts[column] = mean / (known + precision)
+        self.column_noise[column] = np.sqrt(1.0 / (known + precision))
+        self.shares[column] = self.scales[column].shares(self.column_counts[column])
 
     def _contradicted(self, draft: MixtureMatcher | None) -> list[tuple[int, ...]]:
         """The larger sets whose scan the draft explains least, where that is beyond noise."""
