@@ -25,10 +25,19 @@ h3 {font-size: 1.3rem !important;}
 [data-testid="stLayoutWrapper"]:has(> .st-key-way_on) {position: sticky; bottom: 0; z-index: 9;
  padding: 0.6rem 0; background: light-dark(#FFFFFF, #10181D);
  border-top: 1px solid light-dark(#D5DEE4, #31424C);}
+.st-key-language {align-items: end;}
+@media (min-width: 1000px) {
+[data-testid="stLayoutWrapper"]:has(> .st-key-language) {position: fixed; top: 0.85rem;
+ right: 3.6rem; width: auto; z-index: 999991;}
+}
+[data-testid="stButtonGroup"] [role="radiogroup"] {flex-wrap: wrap;}
+[data-testid="stCheckbox"] label p {white-space: normal; overflow: visible;}
+.st-key-language button {padding: 0 0.7rem; min-height: 2rem;}
 button[kind^="primary"]:not(:disabled) {color: light-dark(#FFFFFF, #10181D) !important;}
 :is(a, button, summary, [tabindex="0"], .dvn-scroller):focus-visible,
 label:has(:is([type="radio"], [type="checkbox"]):focus-visible)
  {outline: 3px solid light-dark(#0B6E8A, #7CC8DD) !important; outline-offset: 2px;}
+label:has([type="radio"]:focus-visible) {outline-offset: 0;}
 :is(main, .dvn-scroller):focus-visible {outline-offset: -3px;}
 main {scroll-padding: 4.5rem 0;}
 [data-testid="stElementToolbar"]:focus-within {opacity: 1; z-index: 9; pointer-events: auto;}
