@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-_MARK = """<svg xmlns="http://www.w3.org/2000/svg" width="172" height="32" viewBox="0 0 172 32">
+_MARK = """<svg xmlns="http://www.w3.org/2000/svg" width="150" height="32" viewBox="0 0 150 32">
 <rect x="3" y="4" width="17" height="21" rx="3" fill="none" stroke="#0B8BAF" stroke-width="2.4"/>
 <rect x="9" y="9" width="17" height="21" rx="3" fill="#0B8BAF" fill-opacity="0.28"
  stroke="#0B8BAF" stroke-width="2.4" stroke-dasharray="3.2 2.4"/>
