@@ -172,6 +172,7 @@ def _stored() -> None:
                     when=shared.clock(table.created),
                 )
             )
+            st.space("stretch")
             if st.button(say("Open"), key=f"open_{table.id}", icon=":material/arrow_forward:"):
                 _open(table)
             with st.popover(say("Delete"), icon=":material/delete:"):
@@ -192,16 +193,17 @@ def _stored() -> None:
 
 def _confirm(table: TableRecord) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        shared.header(
-            table.name,
-            say(
-                "{n:,} rows × {columns} columns · {source}. "
-                "Nothing has been trained or released by looking at this page.",
-                n=table.n,
-                columns=len(table.columns),
-                source=_source(table),
-            ),
-        )
+        with st.container(width="stretch"):
+            shared.header(
+                table.name,
+                say(
+                    "{n:,} rows × {columns} columns · {source}. "
+                    "Nothing has been trained or released by looking at this page.",
+                    n=table.n,
+                    columns=len(table.columns),
+                    source=_source(table),
+                ),
+            )
         if st.button(say("All tables"), icon=":material/arrow_back:"):
             st.query_params.clear()
             st.rerun()
@@ -227,7 +229,7 @@ def _confirm(table: TableRecord) -> None:
             _pictures(table)
     with rows:
         st.caption(say("The first rows, as they were read. Only you see them."))
-        st.dataframe(pd.DataFrame(table.profile["preview"]), height=420)
+        st.dataframe(pd.DataFrame(table.profile["preview"]), height=420, placeholder="")
     table_people.render(table)
     choice = st.container()
     bar = shared.way_on()  # after the choice that it depends on, for Tab too

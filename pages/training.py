@@ -10,7 +10,7 @@ from core.models.card import Chart
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from core.services import reviews, runs
-from pages.parts import guard, routes, shared, visible
+from pages.parts import guard, lines, routes, shared, visible
 from pages.parts.language import number, said, say, to_say
 from pages.parts.plain import plain
 
@@ -94,7 +94,8 @@ def _progress(run: RunRecord) -> None:
     now = runs.progress(shared.store(), run.id)
     title = said(now.title) if now.title else say("Starting")
     stage = f"{plain(title)}{_place(run, now)}"
-    st.progress(now.fraction, text=f"{stage} · {now.fraction:.0%}{shared.time_left(now)}")
+    done = number(f"{now.fraction:.0%}")
+    st.progress(now.fraction, text=f"{stage} · {done}{shared.time_left(now)}")
     _spent(run)
     device = shared.store().journal.latest(run.id, "device")
     use = {} if device is None else device.data
@@ -171,6 +172,7 @@ def _buttons(run: RunRecord) -> None:
 
 
 def _pause(run: RunRecord) -> None:
+    _ask(None)
     runs.pause(shared.store(), run.id)
     st.toast(say("Pausing at the next safe point."))
 
@@ -190,7 +192,6 @@ def _really(run: RunRecord) -> None:
             if pausable and st.button(
                 say("Pause instead"), type="primary", icon=":material/pause:", key="pause_instead"
             ):
-                _ask(None)
                 _pause(run)
                 st.rerun(scope="app")
             if st.button(say("End it for good"), icon=":material/cancel:"):
@@ -254,6 +255,8 @@ def _ending(run: RunRecord) -> None:
         way = say("There is no checkpoint to go on from.")
         if run.resumable and run.debit is None:
             way = say("Nothing was spent yet. Resume starts it from the beginning.")
+        elif run.resumable and run.state is State.PAUSED:
+            way = ""  # its message says so
         elif run.resumable:
             way = say("Resume goes on from what was saved and spends nothing more.")
         show = st.error if run.state in (State.FAILED, State.LOST) else st.info
@@ -277,12 +280,11 @@ def _charts(run: RunRecord) -> None:
         with place:
             st.subheader(said(chart.title), anchor=False)
             st.caption(said(chart.caption))
-            lines = series.dropna(subset=drawn, how="all").set_index("step")[drawn]
-            st.line_chart(
-                lines.rename(columns=said),
-                x_label=say("training steps"),
-                y_label=said(chart.unit),
-                height=260,
+            curves = series.dropna(subset=drawn, how="all").set_index("step")[drawn]
+            lines.draw(
+                curves.rename(columns=said),
+                x_title=say("training steps"),
+                y_title=said(chart.unit),
             )
 
 
@@ -308,7 +310,7 @@ def _preview(run: RunRecord) -> None:
         return
     st.subheader(say("Synthetic rows so far"), anchor=False)
     st.caption(say("Made up by the generator as it stands; showing them costs no privacy."))
-    st.dataframe(pd.DataFrame(newest.data["rows"]), hide_index=True)
+    st.dataframe(pd.DataFrame(newest.data["rows"]), hide_index=True, placeholder="")
 
 
 def _others(run: RunRecord) -> None:

@@ -51,13 +51,16 @@ def profile_figure(column: Dumped) -> Figure:
         }
         return figure([trace], layout)
     labels = list(column["labels"] or ())
+    own = bool(column["other"]) + bool(gaps)
+    if kind in ("identifier", "text"):  # told by how often values appear, not by what they are
+        own += len(labels)
     if column["other"]:
         labels, shares = [*labels, "other"], [*shares, column["other"] / rows]
     if gaps:
         labels, shares = [*labels, "missing"], [*shares, gaps]
     at = list(range(len(labels)))
     trace = _small_bars(shares, labels, missing=bool(gaps)) | {"x": shares, "y": at}
-    trace |= own_names(bool(column["other"]) + bool(gaps))
+    trace |= own_names(own)
     layout |= {
         "height": 60 + 20 * max(len(labels), 1),
         "bargap": 0.25,

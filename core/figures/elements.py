@@ -65,6 +65,7 @@ LEGEND: Trace = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "xanch
 NAMED_POINTS = 5  # points of a scatter that carry their name
 NAMED_GAP = 0.02  # points nearer the diagonal than this need no name
 DAY = 86_400.0
+MANY_DAYS = 30  # from which an axis names no hours
 
 
 def figure(data: Sequence[Trace], layout: Mapping[str, Any]) -> Figure:
@@ -328,10 +329,13 @@ def edge_ticks(edges: Sequence[float], kind: str, *, most: int = 7) -> Trace:
     """
     every = max(1, math.ceil(len(edges) / most))
     places = list(range(0, len(edges), every))
+    firsts = [_first(edges[place], kind) for place in places]
+    if kind == "datetime" and edges[-1] - edges[0] > MANY_DAYS * DAY:
+        firsts = [first // DAY * DAY for first in firsts]  # hours only crowd such an axis
     return {
         "tickmode": "array",
         "tickvals": [place - 0.5 for place in places],
-        "ticktext": [_value(_first(edges[place], kind), kind) for place in places],
+        "ticktext": [_value(first, kind) for first in firsts],
     }
 
 

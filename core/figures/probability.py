@@ -14,6 +14,7 @@ from core.figures.elements import (
     square,
 )
 from core.figures.report_figure import ReportFigure
+from core.quality.report.types import MISSING
 
 __all__ = ["FIGURE", "describe_probability", "probability_figure"]
 
@@ -44,6 +45,12 @@ def describe_probability(report: Dumped) -> str:
     if not labels:
         return "There is no label to compare."
     worst = farthest(labels)
+    if worst["label"] == MISSING:
+        return (
+            f"Shares of {len(labels)} labels, real against synthetic; the largest difference is in "
+            f"what is missing of {worst['column']}, {share(worst['real'])} of real and "
+            f"{share(worst['synthetic'])} of synthetic rows."
+        )
     return (
         f"Shares of {len(labels)} labels, real against synthetic; the largest difference is "
         f"{worst['column']}: {worst['label']}, {share(worst['real'])} of real and "

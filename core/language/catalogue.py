@@ -16,6 +16,7 @@ FOLDER = Path(__file__).parent
 NAMES = {"en": "English", "de": "Deutsch"}
 # as Python writes numbers → as people read them; the English need nothing
 _MARKS = {"de": str.maketrans(",.", ".,")}
+_PERCENT = re.compile(r"(?<=\d)%")  # which those languages write apart from its number
 _BETWEEN = "\x04"  # a context and its message, in a compiled catalogue
 _TRANSLATED = "t"  # the conversion in "{records!t}": a value that is a text of ours itself
 
@@ -64,7 +65,9 @@ class Language:
         >>> Language("en").number("1,234.5")
         '1,234.5'
         """
-        return text.translate(_MARKS[self.code]) if self.code in _MARKS else text
+        if self.code not in _MARKS:
+            return text
+        return _PERCENT.sub("\u00a0%", text.translate(_MARKS[self.code]))
 
     def say(self, template: str, /, **values: Any) -> str:
         """A text of the interface.

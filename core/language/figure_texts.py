@@ -23,7 +23,14 @@ Drawn = dict[str, Any]
 CONTEXT = "figures"  # in the catalogue
 
 # Names of bars: bins, and what is beside them. `:n` marks numbers, `:s` shares and dates.
-OWN = ("missing", "other", "exactly {value:s}", "{first:s} to {last:s}")
+OWN = (
+    "missing",
+    "other",
+    "appear once",
+    "appear more often",
+    "exactly {value:s}",
+    "{first:s} to {last:s}",
+)
 SERIES = (
     "real",
     "synthetic",

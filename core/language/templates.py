@@ -48,7 +48,10 @@ def fields(template: str) -> set[str]:
 def _telling(template: str) -> bool:
     """Whether a template has fields, and enough words of its own not to fit people's sentences."""
     parts = list(Formatter().parse(template))
-    kinds = [bool(form and _NUMERIC.fullmatch(form)) for _, name, form, _ in parts if name]
+    # `s` stands for shares and dates, as short as numbers
+    kinds = [
+        form == "s" or bool(form and _NUMERIC.fullmatch(form)) for _, name, form, _ in parts if name
+    ]
     letters = sum(character.isalpha() for literal, *_ in parts for character in literal)
     return bool(kinds) and (all(kinds) or letters >= FEWEST_LETTERS)
 

@@ -12,7 +12,7 @@ from core.privacy.ledger.ledger import Entry
 from core.runs.accounts.account import Account
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
-from pages.parts import guard, shared
+from pages.parts import guard, lines, shared
 from pages.parts.language import number, said, say, to_say
 from pages.parts.plain import plain
 
@@ -81,9 +81,8 @@ def over_time(account: Account) -> None:
     line = spending(private)
     if account.limit is not None:
         line["limit"] = account.limit
-    shown = {"when": say("when"), "spent": say("spent"), "limit": say("limit")}
-    line = line.rename(columns=shown)
-    st.line_chart(line, x=shown["when"], x_label="", y_label=say("ε, added up"), height=200)
+    shown = {"spent": say("spent"), "limit": say("limit")}
+    lines.draw(line.set_index("when").rename(columns=shown), x_title="", y_title=say("ε, added up"))
 
 
 def spending(releases: Sequence[Entry]) -> pd.DataFrame:
@@ -147,7 +146,7 @@ def _row(entry: Entry, runs: Runs) -> dict[str, object]:
         "δ": None if stated else entry.delta,
         "Run": _name(entry, run),
         "What became of it": "" if run is None else _became(run),
-        "Model": "" if entry.purchase else entry.model,
+        "Model": "" if entry.purchase else shared.model_name(entry.model),
         "Hides": "; ".join(", ".join(group) for group in entry.groups),
         "Confirmed in words": entry.words,
     }

@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any
 
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import MutableHeaders, QueryParams
 from starlette.middleware import Middleware
 from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse, PlainTextResponse
@@ -22,9 +22,9 @@ from streamlit.web.server.server_util import get_cookie_secret
 from streamlit.web.server.starlette.starlette_app_utils import decode_signed_value
 from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
 
-from core.language.catalogue import Language, language
+from core.language.catalogue import NAMES, Language, language
 from pages.parts import handover, routes
-from pages.parts.language import to_say
+from pages.parts.language import PARAMETER, to_say
 
 # Streamlit's own pages carry inline styles and one inline script; its charts compile expressions.
 # Nothing may be loaded from, sent to or framed by anybody else.
@@ -122,7 +122,10 @@ def _nowhere(scope: Scope) -> str:
 
 
 def asked_for(scope: Scope) -> Language:
-    """The language that a browser asks for first, where no session knows what was chosen."""
+    """The language in the address, else the one a browser asks for first."""
+    wanted = QueryParams(scope.get("query_string", b"")).get(PARAMETER)
+    if wanted in NAMES:
+        return language(wanted)
     header = HTTPConnection(scope).headers.get("accept-language", "")
     return language(re.split("[-,;]", header)[0].strip().lower())
 

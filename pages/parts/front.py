@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from pages.parts import faults, guard, routes, style
+from pages.parts import faults, guard, language, routes, style
 
 ICON = Path(__file__).with_name("icon.png")
 
@@ -15,6 +15,7 @@ with faults.plain_errors():
     style.apply()
     # without sign-in no page is listed; a script that names no pages would list its folder of them
     chosen = st.navigation(routes.pages(), position="top" if guard.signed_in() else "hidden")
+    language.choose()
     guard.sign_in()
     guard.who_is_here()
     chosen.run()

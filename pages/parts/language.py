@@ -54,16 +54,17 @@ def said(text: object) -> str:
 
 
 def choose() -> None:
-    """The choice of language; kept in the address."""
+    """The choice of language, in the bar at the top of every page; kept in the address."""
     own = code()
-    picked = st.segmented_control(
-        "Language / Sprache",
-        list(NAMES),
-        default=own,
-        format_func=NAMES.__getitem__,
-        key=f"{_CHOICE}_choice",
-        label_visibility="collapsed",
-    )
+    with st.container(key="language"):  # `style` puts it beside the menu
+        picked = st.segmented_control(
+            "Language / Sprache",
+            list(NAMES),
+            default=own,
+            format_func=NAMES.__getitem__,
+            key=f"{_CHOICE}_choice",
+            label_visibility="collapsed",
+        )
     if picked and picked != own:
         st.session_state[_CHOICE] = picked
         st.query_params[PARAMETER] = picked

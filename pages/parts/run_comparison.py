@@ -57,6 +57,7 @@ def render(run: RunRecord) -> None:
         list(by_id),
         default=wanted or list(by_id)[:FIRST],
         format_func=labels.__getitem__,
+        placeholder=say("Choose"),
     )
     st.query_params["runs"] = ",".join(chosen)
     allowed = [i for i in chosen if view == "inside" or by_id[i].private]
@@ -87,7 +88,7 @@ def _table(reports: Reports, ranked: Ranking | None) -> None:
         decisions = [v.decision for v in notes.review_verdicts(shared.store(), run.id)]
         row: dict[str, Any] = {
             to_say("Run"): shared.run_title(run),
-            to_say("Model"): run.model,
+            to_say("Model"): shared.model_name(run.model),
             "ε": _epsilon(run),
             to_say("Approved by"): decisions.count(Decision.APPROVE),
             to_say("Changes asked"): decisions.count(Decision.CHANGES),
@@ -140,7 +141,7 @@ def _curve(reports: Reports) -> None:
     points = [
         {
             "title": shared.run_title(run),
-            "model": run.model,
+            "model": shared.model_name(run.model),
             "epsilon": _epsilon(run),
             "value": score["value"],
             "ceiling": score["ceiling"],

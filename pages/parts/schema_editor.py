@@ -14,7 +14,7 @@ from core.table.grid import grid_of
 from core.table.holdout import SHARES
 from core.table.schema import Column, Kind
 from pages.parts import category_lists, declared_domains, grid_refusals, shared
-from pages.parts.language import said, say
+from pages.parts.language import number, said, say
 from pages.parts.plain import plain
 
 
@@ -42,7 +42,7 @@ def _headings() -> dict[str, ColumnConfig]:
         ),
         "absent": config.TextColumn(
             say("Written as"),
-            width=115,
+            width=130,
             help=say(
                 "What the file has where there is no value, such as ? or N/A; nothing means an "
                 "empty cell. The synthetic file writes the same."
@@ -76,13 +76,14 @@ def _declared_headings() -> dict[str, ColumnConfig]:
             options=[kind.value for kind in Kind],
             format_func=said,
             required=True,
+            width=100,
             help=say("Identifiers and text are replaced by made-up values and never learned."),
         ),
         "missing": config.CheckboxColumn(say("May be missing")),
         "from": config.TextColumn(
-            say("From"), help=say("Lowest value that may be known."), width=110
+            say("From"), help=say("Lowest value that may be known."), width=96
         ),
-        "to": config.TextColumn(say("To"), help=say("Highest value that may be known."), width=110),
+        "to": config.TextColumn(say("To"), help=say("Highest value that may be known."), width=96),
         "scale": config.SelectboxColumn(
             say("Scale"),
             options=["even", "heavy tail", "—"],
@@ -163,7 +164,7 @@ def _holdout(table: TableRecord) -> None:
         say("Rows kept out of training, to judge the result by"),
         SHARES,
         default=min(SHARES, key=lambda share: abs(share - table.schema.holdout)),
-        format_func=lambda share: f"{share:.0%}" if share else say("none"),
+        format_func=lambda share: number(f"{share:.0%}") if share else say("none"),
         required=True,
         key=f"holdout_{table.id}",
         help=say(
@@ -215,6 +216,7 @@ def edited_grid(
         key=schema_key(name, table),
         hide_index=True,
         num_rows="fixed",
+        placeholder="",
         column_config=columns,
         height=min(38 + 35 * len(frame), 600),
     )

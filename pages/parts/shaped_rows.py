@@ -31,7 +31,12 @@ def choose(run: RunRecord) -> tuple[Shape, tuple[int, ...]]:
             )
         )
         columns = {column.name: column for column in run.schema.domain().modelled}
-        picked = st.multiselect(say("Only rows with …"), list(columns), key=f"where_{run.id}")
+        picked = st.multiselect(
+            say("Only rows with …"),
+            list(columns),
+            key=f"where_{run.id}",
+            placeholder=say("Choose"),
+        )
         where = [text for name in picked for text in _condition(run.id, columns[name])]
         share = _share(run, columns)
         fill = st.toggle(
@@ -60,7 +65,9 @@ def _condition(run_id: str, column: DomainColumn) -> list[str]:
     """The condition on one column, once something is chosen of it."""
     name, key = column.name, f"where_{run_id}_{column.name}"
     if column.kind.listed:
-        labels = st.multiselect(plain(name), list(column.categories or ()), key=key)
+        labels = st.multiselect(
+            plain(name), list(column.categories or ()), key=key, placeholder=say("Choose")
+        )
         return [f"{name}={'|'.join(labels)}"] if labels else []
     left, right = st.columns(2)
     places = (
@@ -111,6 +118,7 @@ def _share(run: RunRecord, columns: dict[str, DomainColumn]) -> str | None:
         listed,
         index=None,
         key=f"share_{run.id}",
+        placeholder=say("Choose"),
         help=say("Values without a share are drawn as the model draws them."),
     )
     if name is None:

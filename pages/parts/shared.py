@@ -89,9 +89,7 @@ def change() -> Iterator[None]:
 
 def header(title: str, text: str) -> None:
     """A page's title and one sentence on what it is for; both are shown as they stand."""
-    with st.container(horizontal=True, horizontal_alignment="distribute"):
-        st.title(plain(title), anchor=False, width="content")
-        language.choose()
+    st.title(plain(title), anchor=False)
     st.caption(plain(text))
 
 
@@ -197,7 +195,7 @@ def told_apart(labels: dict[str, str]) -> dict[str, str]:
 
 def run_title(run: RunRecord) -> str:
     """A run's name, or its table and model when it has none."""
-    return run.name or say("{table} by {model}", table=run.table_name, model=run.model)
+    return run.name or say("{table} by {model}", table=run.table_name, model=model_name(run.model))
 
 
 def state_word(state: State) -> str:
@@ -229,6 +227,12 @@ def clock(moment: datetime, form: str | None = None) -> str:
 def card_of(model: str) -> Card | None:
     """A model's card; None when this version does not know the model."""
     return {card.id: card for card in cards()}.get(model)
+
+
+def model_name(model: str) -> str:
+    """What people call a model; its id when this version does not know it."""
+    card = card_of(model)
+    return model if card is None else card.name
 
 
 def stages(plan: Plan, *, key: str) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-_MARK = """<svg xmlns="http://www.w3.org/2000/svg" width="172" height="32" viewBox="0 0 172 32">
+_MARK = """<svg xmlns="http://www.w3.org/2000/svg" width="150" height="32" viewBox="0 0 150 32">
 <rect x="3" y="4" width="17" height="21" rx="3" fill="none" stroke="#0B8BAF" stroke-width="2.4"/>
 <rect x="9" y="9" width="17" height="21" rx="3" fill="#0B8BAF" fill-opacity="0.28"
  stroke="#0B8BAF" stroke-width="2.4" stroke-dasharray="3.2 2.4"/>
@@ -25,10 +25,19 @@ h3 {font-size: 1.3rem !important;}
 [data-testid="stLayoutWrapper"]:has(> .st-key-way_on) {position: sticky; bottom: 0; z-index: 9;
  padding: 0.6rem 0; background: light-dark(#FFFFFF, #10181D);
  border-top: 1px solid light-dark(#D5DEE4, #31424C);}
+.st-key-language {align-items: end;}
+@media (min-width: 1000px) {
+[data-testid="stLayoutWrapper"]:has(> .st-key-language) {position: fixed; top: 0.85rem;
+ right: 3.6rem; width: auto; z-index: 999991;}
+}
+[data-testid="stButtonGroup"] [role="radiogroup"] {flex-wrap: wrap;}
+[data-testid="stCheckbox"] label p {white-space: normal; overflow: visible;}
+.st-key-language button {padding: 0 0.7rem; min-height: 2rem;}
 button[kind^="primary"]:not(:disabled) {color: light-dark(#FFFFFF, #10181D) !important;}
 :is(a, button, summary, [tabindex="0"], .dvn-scroller):focus-visible,
 label:has(:is([type="radio"], [type="checkbox"]):focus-visible)
  {outline: 3px solid light-dark(#0B6E8A, #7CC8DD) !important; outline-offset: 2px;}
+label:has([type="radio"]:focus-visible) {outline-offset: 0;}
 :is(main, .dvn-scroller):focus-visible {outline-offset: -3px;}
 main {scroll-padding: 4.5rem 0;}
 [data-testid="stElementToolbar"]:focus-within {opacity: 1; z-index: 9; pointer-events: auto;}

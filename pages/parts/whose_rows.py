@@ -80,6 +80,7 @@ def _grouped(table: TableRecord) -> Person | None:
         names,
         default=list(person.columns) if person else [],
         key=f"key_{table.id}",
+        placeholder=say("Choose"),
         help=say(
             "Such as a patient number. In the synthetic table they hold fresh, made-up keys. Rows "
             "without a key count together as one person."
@@ -100,6 +101,7 @@ def _grouped(table: TableRecord) -> Person | None:
         rest,
         default=[name for name in person.constant if name in rest] if person else [],
         key=f"constant_{table.id}",
+        placeholder=say("Choose"),
         help=say("Such as sex or year of birth. They stay the same for a synthetic person too."),
     )
     dated = [None, *(n for n in rest if schema[n].kind.numeric and n not in constant)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Locator
+from playwright.sync_api import Locator, expect
 
 # Streamlit hides the input of a tick box, a choice and a slider behind its label or thumb, so what
 # is drawn is asked; a grid draws its own ring on its canvas, around the cell.
@@ -55,3 +55,28 @@ def press(target: Locator, key: str = "Enter", *, most: int = 80) -> None:
     """Tab to an element and press a key there."""
     tab_to(target, most=most)
     target.page.keyboard.press(key)
+
+
+def pick(option: Locator, group: Locator, key: str = "Space", *, most: int = 20) -> None:
+    """Tab into a group of choices, which is one stop, and pick one by arrows and a key.
+
+    Args:
+      option: of the group; one that is picked already is left so.
+      group: its options, as a screen reader says them.
+      key: that picks.
+      most: presses of an arrow before the option counts as out of reach.
+    """
+    page = option.page
+    focused = page.locator(":focus")
+    tab_to(group.locator("[role=radio]").first)
+    for _ in range(most):
+        if option.and_(focused).count():
+            break
+        page.keyboard.press("ArrowRight")
+        name, fault = page.evaluate(STOP)
+        assert not fault, f"{name!r} {fault}"
+    else:
+        pytest.fail(f"ArrowRight does not reach {option}")
+    if option.get_attribute("aria-checked") != "true":
+        page.keyboard.press(key)
+    expect(option).to_be_checked()

@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 from core.runs.storage.events import State
 from core.services import runs
 from tests.browser.app import PATIENCE, in_sight, kill_workers, server, settled
-from tests.browser.keyboard import press, tab_to
+from tests.browser.keyboard import pick, press, tab_to
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 ROWS = 300
@@ -79,8 +79,8 @@ def plan(page: Page, **settings: int) -> None:
     page.get_by_text("Nothing private has been touched yet").wait_for()
     assert in_sight(page.get_by_role("button", name="Train — spends ε = 1"))
     settled(page)
-    # by the pointer, the one thing on this way: which model stands first depends on what is advised
-    page.get_by_test_id("stButtonGroup").get_by_text("PEARL", exact=True).click()
+    models = page.get_by_role("radiogroup", name="Model")
+    pick(models.get_by_role("radio", name="PEARL", exact=True), models)
     settled(page)
     press(page.locator("summary").filter(has=page.get_by_text("Advanced", exact=True)))
     for label, value in settings.items():

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 from google.protobuf.message import Message
+from streamlit.testing.v1 import AppTest
 
 from core.models.registry import cards
 from core.runs.storage.events import State
@@ -17,6 +19,7 @@ from pages.parts import language
 from pages.parts.plain import JOINER
 from tests.pages.screen import each_tab, finish, small_report, whole, words
 
+FRONT = Path(__file__).resolve().parents[2] / "pages/parts/front.py"
 SHOWN = {
     "label", "help", "body", "placeholder", "options", "title", "caption", "text", "alt",
     "tooltip", "default_options",
@@ -110,8 +113,8 @@ def test_what_people_wrote_is_not_translated(store, show):
     assert {"Target", "Number"} <= set(grid.to_numpy().astype(str).ravel()) | set(grid.index)
 
 
-def test_the_choice_stays_in_the_address(store, show):
-    at = whole(show("ledger"))
+def test_the_choice_stays_in_the_address(store):
+    at = whole(AppTest.from_file(str(FRONT), default_timeout=30).run())
     at.session_state["language_choice"] = "de"
     at = whole(at.run())
     assert english(at) == [] and at.query_params["lang"] in ("de", ["de"])

@@ -264,7 +264,7 @@ def test_releases_and_what_is_left_are_listed(store, table, start, show):
     at = whole(show("ledger"))
     shown = at.dataframe[0].value
     assert shown["What"].tolist() == ["account opened", "release"]
-    assert shown["ε"].tolist() == ["3", "1"] and shown["Run"].tolist()[1] == run.title
+    assert shown["ε"].tolist() == ["3", "1"] and shown["Run"].tolist()[1] == shared.run_title(run)
     assert shown["Open"].tolist()[1] == f"training?run={run.id}"
     (bar,) = at.get("progress")
     assert "% of the limit is left" in bar.proto.text and 0 < bar.proto.value < 100
@@ -299,7 +299,7 @@ def test_a_run_that_paid_for_nothing_is_named(store, table, start, show, state, 
     Ledger(store.engine).debit(table.people, run.plan, again)
     store.set_state(run.id, state, "It ended.")
     shown = whole(show("ledger")).dataframe[0].value
-    assert shown["Run"].tolist() == ["", run.title, run.title]
+    assert shown["Run"].tolist() == ["", shared.run_title(run), shared.run_title(run)]
     assert shown["What became of it"].tolist()[1:] == [f"{said}; its ε stays spent"] * 2
 
 

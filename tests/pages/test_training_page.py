@@ -12,6 +12,7 @@ from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import RunEvent, State
 from core.services import runs
 from pages import training as page
+from pages.parts import shared
 from tests.pages.screen import buttons, finish, press, running, small_report, whole, words
 
 
@@ -134,7 +135,7 @@ def test_a_paused_tab_follows_what_others_do(store, start):
 def test_a_queued_run_says_for_whom_it_waits(store, live, start, show):
     waiting = start()
     at = whole(show("training", run=waiting.id))
-    assert f"It waits for “{live.title}”" in words(at)
+    assert f"It waits for “{shared.run_title(live)}”" in words(at)
     assert buttons(at) == ["Cancel …", "Open"]
     whole(press(at, "Cancel …"))
     whole(press(at, "End it for good"))

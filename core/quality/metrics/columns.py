@@ -10,7 +10,7 @@ from core.quality.comparison import Comparison
 from core.quality.metrics.bootstrap import table_half_width
 from core.quality.metrics.family import Measured, Metric, Step, family
 from core.quality.metrics.marginals import one_way
-from core.quality.report.types import ColumnPicture, ProbabilityPoint
+from core.quality.report.types import MISSING, ColumnPicture, ProbabilityPoint
 from core.table.bins import MAX_LABELS, REST_LABEL, edges_of
 from core.table.schema import Kind
 
@@ -73,7 +73,7 @@ def dimension_probability(
             p, q = (_label_shares(feature, codes)[1:].tolist() for codes in values)
             rows = list(zip(feature.labels[:HOT_LABELS], p, q, strict=False))
         if feature.missing:
-            rows.append(("(missing)", gaps[0], gaps[1]))
+            rows.append((MISSING, gaps[0], gaps[1]))
         points += [
             ProbabilityPoint(column=feature.name, label=label, real=a, synthetic=b)
             for label, a, b in rows

@@ -130,6 +130,9 @@ class Density(_Value):
     synthetic: list[list[float]]
 
 
+MISSING = "(missing)"  # the label of a column's missing values, beside those of people
+
+
 class ProbabilityPoint(_Value):
     """Share of rows with a label, real against synthetic."""
 
