@@ -287,6 +287,20 @@ def test_the_end_of_a_column_thins_out_towards_its_bound():
     assert _tail(np.ones(3), 64, flat) is flat  # nothing falls there
 
 
+def test_columns_of_a_pair_that_a_draft_did_not_learn_are_named(monkeypatch):
+    known = object.__new__(Releases)
+    known.design = Design.of(Codec(flags(4)), 2)
+    seen = torch.zeros((1, 4, 6), dtype=torch.float64)
+    seen[..., 4] = 0.5  # columns 1 and 3 go together
+    known.scanned = Scanned([torch.zeros((1, 4, 4)), seen], 0.01)
+    monkeypatch.setattr(known, "_pair_energy", lambda: known.scanned.energy(2, 0.0 * seen))
+    draft = object.__new__(MixtureMatcher)
+    for learnt, stuck in ((0.0, {1, 3}), (0.9, set())):
+        monkeypatch.setattr(draft, "expected", lambda size, learnt=learnt: learnt * seen)
+        assert known.stuck(draft) == stuck
+    assert known.stuck(None) == frozenset()
+
+
 def test_pairs_that_were_not_counted_are_kept_apart():
     """Two columns that every component gives the same cell are pushed to independence."""
     codec = Codec(flags(30))

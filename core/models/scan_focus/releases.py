@@ -55,6 +55,7 @@ FEWEST_PAIRS, PAIRS_A_COLUMN = 1, 6
 AGAIN = 0.5  # share of the pairs' weight that columns get where no pair stands out
 EVEN = 0.3  # share of the pairs' weight that is the same for each; the rest follows what was seen
 SET_STANDS_OUT = 25.0  # the same for larger sets, which a rough draft may miss a little
+STUCK = 0.5  # share of a clear pair's energy that a draft may leave unexplained
 MOST_SETS = 4
 MOST_TOLD = 300  # sets that are shown to people
 TOLD = 5.0  # of noise and chance together: more than luck among thousands of sets
@@ -321,6 +322,19 @@ class Releases:
         self.column_counts[column] = mean / (known + precision)
         self.column_noise[column] = np.sqrt(1.0 / (known + precision))
         self.shares[column] = self.scales[column].shares(self.column_counts[column])
+
+    def stuck(self, draft: MixtureMatcher | None) -> frozenset[int]:
+        """Columns of clear pairs of which the draft has learnt less than half.
+
+        A parity of two columns has no slope where all components are alike; those that start apart
+        in such columns see it.
+        """
+        if self.scanned is None or draft is None:
+            return frozenset()
+        above, clear = self._pair_energy()
+        left, _ = self.scanned.energy(2, draft.expected(2))
+        missed = (clear > SET_STANDS_OUT) & (left > STUCK * above)
+        return frozenset(c for i in np.flatnonzero(missed) for c in self.design.pairs[i])
 
     def _contradicted(self, draft: MixtureMatcher | None) -> list[tuple[int, ...]]:
         """The larger sets whose scan the draft explains least, where that is beyond noise."""

@@ -34,8 +34,10 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
     known = Releases(table, plan, codec, design, checkpoint, emitter, context.device)
     targets = known.targets()
 
-    def train_on(targets: Targets, key: str, title: str, steps: int) -> MixtureMatcher:
-        matcher = _matcher(known, targets, settings, steps=steps, device=context.device)
+    def train_on(
+        targets: Targets, key: str, title: str, steps: int, apart: frozenset[int] = frozenset()
+    ) -> MixtureMatcher:
+        matcher = _matcher(known, targets, settings, apart, steps=steps, device=context.device)
         if key in checkpoint.state:
             matcher.load_state_dict(checkpoint.state[key])
         train(
@@ -62,15 +64,18 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
             stood_out=known.stood_out,
         )
 
+    stuck: frozenset[int] = frozenset()
     if design.pairs:
         emitter.send(StoodOut(sets=known.stood_out))
         draft = None
         if design.larger:
             title = "Draft (touches no private data)"
             draft = train_on(targets, "draft", title, settings.draft_steps)
+            stuck = known.stuck(draft)
         targets = known.focused(targets, draft)
         emitter.send(StoodOut(sets=known.stood_out))
-    matcher = train_on(targets, "training", "Training (touches no private data)", settings.steps)
+    title = "Training (touches no private data)"
+    matcher = train_on(targets, "training", title, settings.steps, stuck)
     return fitted(matcher, targets)
 
 
@@ -84,9 +89,24 @@ def load(folder: Path) -> FittedGenerator:
 
 
 def _matcher(
-    known: Releases, targets: Targets, settings: ScanFocusSettings, *, steps: int, device: str
+    known: Releases,
+    targets: Targets,
+    settings: ScanFocusSettings,
+    apart: frozenset[int],
+    *,
+    steps: int,
+    device: str,
 ) -> MixtureMatcher:
-    """A mixture that starts at the released shares; its latents follow from the seed."""
+    """A mixture that starts at the released shares; its latents follow from the seed.
+
+    Args:
+      known: what was released.
+      targets: of this training.
+      settings: of the model.
+      apart: columns in which components start apart, besides those of larger sets.
+      steps: of this training.
+      device: where tensors live.
+    """
     seed = known.checkpoint.seed
     random = torch.Generator().manual_seed(seed)
     latents = torch.randn((settings.components, settings.latent), generator=random)
@@ -99,7 +119,7 @@ def _matcher(
             latents,
             base,
             starts,
-            anchored=together,
+            anchored=together | apart,
             sizes=[scale.size for scale in known.scales],
             hidden=settings.hidden,
         ),
