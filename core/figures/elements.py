@@ -96,7 +96,7 @@ def axis(title: str, **settings: Any) -> Trace:
         "ticklen": 4,
         "tickcolor": "rgba(0,0,0,0)",
         "automargin": True,
-        "title": {"text": title, "standoff": 8},
+        "title": {"text": title, "standoff": 14},
     }
     return look | settings
 
