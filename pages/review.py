@@ -23,7 +23,7 @@ from pages.parts import (
     run_comparison,
     shared,
 )
-from pages.parts.language import said, say, to_say
+from pages.parts.language import said, say, say_n, to_say
 from pages.parts.plain import plain
 from pages.parts.review_discussion import Talk
 
@@ -232,7 +232,11 @@ def _predictions(talk: Talk, report: dict[str, Any]) -> None:
     if not dropped:
         return
     unpredicted = st.expander(
-        say("{n} columns that even real rows do not predict", n=len(dropped)),
+        say_n(
+            len(dropped),
+            "{n} column that even real rows do not predict",
+            "{n} columns that even real rows do not predict",
+        ),
         icon=":material/filter_alt_off:",
         key="unpredicted",
         on_change="rerun",

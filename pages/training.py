@@ -255,8 +255,8 @@ def _ending(run: RunRecord) -> None:
         way = say("There is no checkpoint to go on from.")
         if run.resumable and run.debit is None:
             way = say("Nothing was spent yet. Resume starts it from the beginning.")
-        elif run.resumable and run.state is State.PAUSED:
-            way = ""  # its message says so
+        elif run.resumable and "spends nothing more" in cause:
+            way = ""  # said already
         elif run.resumable:
             way = say("Resume goes on from what was saved and spends nothing more.")
         show = st.error if run.state in (State.FAILED, State.LOST) else st.info

@@ -64,6 +64,7 @@ SHORT = 24  # characters of a label on an axis
 LEGEND: Trace = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "xanchor": "left"}
 NAMED_POINTS = 5  # points of a scatter that carry their name
 NAMED_GAP = 0.02  # points nearer the diagonal than this need no name
+NAME_WIDE, NAME_HIGH = 0.3, 0.04  # of a name, as shares of the picture
 DAY = 86_400.0
 MANY_DAYS = 30  # from which an axis names no hours
 
@@ -95,7 +96,7 @@ def axis(title: str, **settings: Any) -> Trace:
         "ticklen": 4,
         "tickcolor": "rgba(0,0,0,0)",
         "automargin": True,
-        "title": {"text": title, "standoff": 8},
+        "title": {"text": title, "standoff": 14},
     }
     return look | settings
 
@@ -234,9 +235,19 @@ def square(x: str, y: str, *, low: float, high: float) -> Trace:
 
 
 def name_points(trace: Trace, names: Sequence[str]) -> list[Trace]:
-    """Annotations for the few points farthest from the diagonal."""
+    """Annotations for the few points farthest from the diagonal, none over another."""
     gaps = [abs(a - b) for a, b in zip(trace["x"], trace["y"], strict=True)]
     far = sorted(range(len(gaps)), key=lambda i: -gaps[i])[:NAMED_POINTS]
+    width = max((abs(value) for value in (*trace["x"], *trace["y"])), default=1.0) or 1.0
+
+    def covered(i: int) -> bool:
+        """Whether the name would lie over that of a point still farther away."""
+        return any(
+            abs(trace["y"][i] - trace["y"][j]) < NAME_HIGH * width
+            and abs(trace["x"][i] - trace["x"][j]) < NAME_WIDE * width
+            for j in far[: far.index(i)]
+        )
+
     return [
         {
             "x": trace["x"][i],
@@ -249,7 +260,7 @@ def name_points(trace: Trace, names: Sequence[str]) -> list[Trace]:
             "font": {"size": 11},
         }
         for i in far
-        if gaps[i] >= NAMED_GAP
+        if gaps[i] >= NAMED_GAP and not covered(i)
     ]
 
 
