@@ -51,7 +51,7 @@ LONG: dict[str, dict[str, object]] = {
 LEARN: dict[str, dict[str, object]] = {
     "scan_focus": {"steps": 300, "draft_steps": 60, "components": 200, "hidden": 64, "latent": 16},
     "pearl": {"steps": 400, "frequencies": 1500, "batch": 128, "hidden": 64},
-    "dp_gan": {"steps": 1200, "critic_steps": 10, "batch": 256, "fakes": 128, "hidden": 64,
+    "dp_gan": {"steps": 900, "critic_steps": 10, "batch": 256, "fakes": 128, "hidden": 64,
                "latent": 16, "critic_hidden": 64, "rate": 3e-4, "box": 1.0},
     "dp_auto_gan": {"steps": 700, "critic_steps": 10, "batch": 128, "fakes": 64, "hidden": 64,
                     "noise": 16, "critic_hidden": 64, "rate": 3e-4, "box": 1.0, "latent": 6,
