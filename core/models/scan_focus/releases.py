@@ -53,6 +53,7 @@ Floats = NDArray[np.float64]
 STANDS_OUT = 3.0  # standard deviations above what noise alone shows, of a pair
 FEWEST_PAIRS, PAIRS_A_COLUMN = 1, 6
 AGAIN = 0.5  # share of the pairs' weight that columns get where no pair stands out
+QUIET = 6  # power of the share of such pairs, by which it falls off where some do
 EVEN = 0.3  # share of the pairs' weight that is the same for each; the rest follows what was seen
 SET_STANDS_OUT = 25.0  # the same for larger sets, which a rough draft may miss a little
 STUCK = 0.5  # share of a clear pair's energy that a draft may leave unexplained
@@ -283,7 +284,7 @@ class Releases:
         seen = np.sqrt(np.maximum(above[order], 0.0))
         even = np.full(len(order), 1.0 / len(order))
         weight = even if seen.sum() <= 0 else EVEN * even + (1.0 - EVEN) * seen / seen.sum()
-        left = AGAIN * float((score[order] <= STANDS_OUT).mean()) ** 2
+        left = AGAIN * float((score[order] <= STANDS_OUT).mean()) ** QUIET
         return [pairs[i] for i in order], weight * (1.0 - left), left
 
     def _pairs(self, phase: str) -> tuple[PairTarget, ...]:
