@@ -269,10 +269,10 @@ class Releases:
         return self.scanned.energy(2, self.scanned.independent(within, places))
 
     def _pair_weights(self) -> tuple[list[tuple[int, ...]], Floats, float]:
-        """The pairs that are counted, their shares of the squared weight, and what is left of it.
+        """The pairs that are counted, their shares of the squared weight, and what columns get.
 
-        Pairs that show nothing leave a part to their columns: the distance of such a pair is that
-        of its two columns.
+        Pairs that show nothing leave a part of all weight to their columns: the distance of such a
+        pair is that of its two columns.
         """
         pairs = self.design.pairs
         above, score = self._pair_energy()
@@ -285,10 +285,15 @@ class Releases:
         even = np.full(len(order), 1.0 / len(order))
         weight = even if seen.sum() <= 0 else EVEN * even + (1.0 - EVEN) * seen / seen.sum()
         left = AGAIN * float((score[order] <= STANDS_OUT).mean()) ** QUIET
-        return [pairs[i] for i in order], weight * (1.0 - left), left
+        return [pairs[i] for i in order], weight, left
 
     def _pairs(self, phase: str) -> tuple[PairTarget, ...]:
         chosen, weight, left = self._pair_weights()
+        state = self.checkpoint.state
+        if phase == PAIRS and PAIRS in state and "left" not in state:
+            left = 0.0  # paid for by an earlier version, which left columns nothing
+        left = state.setdefault("left", left)
+        weight = weight * (1.0 - left)
         front = () if self.design.condition is None else (self.design.condition,)
         single = self.design.features if left > 0.0 else ()
         each = math.sqrt(left / max(1, len(single)))

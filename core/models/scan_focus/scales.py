@@ -29,6 +29,7 @@ COARSE = 16  # fine cells in a coarse one
 CELLS, CELLS_WIDE, WIDE = 32, 16, 300  # cells a column, and in tables of more columns than WIDE
 FEWEST_WITH_TAILS = 4  # cells a column has at least where the outermost count as tails
 TAIL = 1.01  # times its mean density that a cell has at its inner edge to count as a tail
+FLOOR = 1e-6  # of the edge's density that a tail keeps: running sums must tell its cells apart
 STEEPEST = 1.5  # most that density changes from the middle of a cell to its edge
 CLEAR = 3.0  # standard deviations that a cell stands above the noise
 SPIKE = 4.5  # … that a single value must, to be kept apart among up to `MOST_CELLS`
@@ -291,7 +292,7 @@ def _keys(counts: Floats, cells: NDArray[np.int64], noise: float) -> Floats:
 
 
 def _tail(density: Floats, size: int, line: Floats) -> Floats:
-    """Densities of an outermost cell's fine cells, from the inside out, up to a factor.
+    """Densities of an outermost cell's fine cells, from the inside out.
 
     Quantile cells make the last one wide where a column thins out. The density of most entropy with
     the cell's mass and the density at its inner edge, which its neighbours say, is an exponential
@@ -308,7 +309,8 @@ def _tail(density: Floats, size: int, line: Floats) -> Floats:
         return line
     # mean density is own = edge (1 - exp(-r)) / r, over a cell of length 1
     rate = brentq(lambda r: edge * -math.expm1(-r) - own * r, 1e-9, edge / own + 1.0)
-    return np.asarray(np.exp(-rate * (np.arange(size) + 0.5) / size) + 1e-9)
+    fall = np.exp(-rate * (np.arange(size) + 0.5) / size)
+    return np.asarray(edge * (fall + FLOOR))
 
 
 def _spread(
