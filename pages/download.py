@@ -47,7 +47,7 @@ def render() -> None:
         st.warning(
             say(
                 "This run is {state}, so there is no table to download yet.",
-                state=said(shared.STATE_BADGES[run.state].label).lower(),
+                state=shared.state_word(run.state),
             ),
             icon=":material/block:",
         )

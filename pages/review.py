@@ -144,7 +144,7 @@ def _waiting(run: RunRecord) -> None:
         st.info(
             say(
                 "This run is {state}. There is something to review once it is done.",
-                state=said(shared.STATE_BADGES[run.state].label).lower(),
+                state=shared.state_word(run.state),
             )
         )
         routes.button(say("Watch training"), "training", run=run.id)

@@ -9,9 +9,8 @@ import streamlit as st
 
 from core.export.findings import boosting_words, findings
 from core.figures.column import column_figure, describe_column
-from core.language.catalogue import language
 from pages.parts import glossary, shared
-from pages.parts.language import code, said, say, spoken, to_say
+from pages.parts.language import number, said, say, spoken, to_say
 from pages.parts.plain import plain
 
 HEADLINES = ("tvd_1way", "tvd_2way", "wscore_pca", "tstr_auroc", "tstr_r2", "prediction_gap")
@@ -57,7 +56,7 @@ def scores(report: dict[str, Any]) -> None:
                 to_say("Unit"): said(s["unit"]),
                 to_say("Better"): closer(s["goal"]),
                 to_say("What it is"): f"{said(s['meaning'])} {said(s['note'])}".strip(),
-                to_say("Range"): _number(f"{s['low']:g} {say('to').lower()} {s['high']:g}"),
+                to_say("Range"): number(f"{s['low']:g} {say('to').lower()} {s['high']:g}"),
                 to_say("Source"): said(s["source"]),
             }
             for s in report["scores"]
@@ -108,10 +107,6 @@ def closer(goal: str) -> str:
     return say("higher is closer") if goal == "higher" else say("lower is closer")
 
 
-def _number(text: str) -> str:
-    return language(code()).number(text)
-
-
 def numbers(rows: Sequence[dict[str, Any]], numeric: Sequence[str], format: str) -> None:
     """Rows as a table, some columns of it in one number format; its headings are said."""
     config = {
@@ -132,7 +127,7 @@ def _score(score: dict[str, Any]) -> None:
     band = f" ± {score['half_width']:.3f}" if score.get("half_width") else ""
     st.metric(
         said(glossary.title(score)),
-        "—" if value is None else _number(f"{value:.3f}{band}") + unit,
+        "—" if value is None else number(f"{value:.3f}{band}") + unit,
         delta=direction,
         delta_color="off",
         delta_arrow="off",
