@@ -7,7 +7,7 @@ import json
 import secrets
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -22,6 +22,7 @@ from core.runs.storage.database import SketchRow, TableRow, create_tables, open_
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import json_safe
 from core.runs.storage.records import PEOPLE, TableRecord, people_of_profile
+from core.runs.storage.row_batches import ROWS, row_batches
 from core.runs.storage.workspace import Workspace, private_folder
 from core.table.holdout import people_trained_on, split_rows
 from core.table.io.replacing import replacing
@@ -169,6 +170,18 @@ class TableStore:
     def load_frame(self, table_id: str) -> pd.DataFrame:
         """All rows of a table, as they were imported."""
         return pd.read_parquet(self.table(table_id).path)
+
+    def batches(
+        self, table_id: str, *, columns: Sequence[str] | None = None, rows: int = ROWS
+    ) -> Iterator[pd.DataFrame]:
+        """The rows of a table in file order, some at a time, in the dtypes of `load_frame`.
+
+        Args:
+          table_id: which table.
+          columns: only these, in this order; all by default.
+          rows: of a batch at most, ≥ 1.
+        """
+        return row_batches(self.table(table_id).path, columns=columns, rows=rows)
 
     def load_split(
         self,

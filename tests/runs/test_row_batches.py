@@ -1,0 +1,65 @@
+"""Rows of a stored table some at a time: the same rows, in the same order and dtypes."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from core.runs.storage.records import TableRecord
+from core.runs.storage.store import RunStore
+
+N = 1000
+
+
+def every_dtype() -> pd.DataFrame:
+    """Columns of every dtype that reading gives, with absent cells only far down."""
+    late = np.arange(N) == N - 1
+    days = pd.date_range("2020-01-01", periods=N)
+    return pd.DataFrame(
+        {
+            "whole": range(N),
+            "gaps": pd.Series(range(N), dtype="Int64").mask(late),
+            "text": pd.Series(["x", "y"] * (N // 2), dtype="str").mask(late),
+            "number": np.where(late, np.nan, 1.5),
+            "half": np.float32(1.5),
+            "yes": [True, False] * (N // 2),
+            "maybe": pd.Series([True, False] * (N // 2), dtype="boolean").mask(late),
+            "day": days.as_unit("us"),
+            "moment": days.tz_localize("Europe/Berlin").as_unit("us"),
+            "size": pd.Categorical(["s", "l"] * (N // 2), ["xl", "l", "s"], ordered=True),
+        }
+    )
+
+
+@pytest.mark.parametrize("rows", [1, 7, 128, 300, 5000])
+def test_batches_are_the_table(store: RunStore, table: TableRecord, rows: int) -> None:
+    every_dtype().to_parquet(table.path, index=False, row_group_size=300)
+    whole = store.load_frame(table.id)
+    parts = list(store.batches(table.id, rows=rows))
+    assert all(0 < len(part) <= rows and (part.dtypes == whole.dtypes).all() for part in parts)
+    pd.testing.assert_frame_equal(pd.concat(parts, ignore_index=True), whole)
+
+
+def test_chosen_columns_come_in_the_order_asked_for(store: RunStore, table: TableRecord) -> None:
+    parts = list(store.batches(table.id, columns=["sex", "age"], rows=16))
+    together = pd.concat(parts, ignore_index=True)
+    pd.testing.assert_frame_equal(together, store.load_frame(table.id)[["sex", "age"]])
+
+
+def test_gaps_far_down_decide_the_dtype_of_the_first_batch(
+    store: RunStore, table: TableRecord
+) -> None:
+    """A file that no data frame wrote: its integers with gaps are floats throughout."""
+    rows = pa.table(
+        {
+            "count": pa.array([*range(199), None]),
+            "told": pa.array([True] * 199 + [None]),
+            "kind": pa.array(["b", "a"] * 100).dictionary_encode(),
+        }
+    )
+    pq.write_table(rows, table.path, row_group_size=70)
+    whole = store.load_frame(table.id)
+    parts = list(store.batches(table.id, rows=30))
+    assert (parts[0].dtypes == whole.dtypes).all() and parts[0]["count"].dtype == np.float64
+    pd.testing.assert_frame_equal(pd.concat(parts, ignore_index=True), whole)
