@@ -11,7 +11,7 @@ draw people. So every sensitivity holds per person, and n people is the divisor.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.privacy.mechanisms import noise
-from core.privacy.mechanisms.additive import Mechanism, Rows, check_parts, group_size_of
+from core.privacy.mechanisms.additive import Mechanism, Rows, group_size_of
 from core.privacy.mechanisms.noise import NoiseSource, SecureNoise
 from core.privacy.mechanisms.selection import Scores, Selection, range_of
 from core.privacy.meter import Meter, UnplannedReleaseError
 from core.privacy.plan import Plan
+from core.privacy.summation import ChunkedStatistic, InOneProcess, Records, Summation
 from core.table.person_rows import PersonRows
 from core.table.schema import Domain
 
@@ -58,6 +59,8 @@ class PrivateTable:
       shuffle: False keeps the file's order (only for statistics that do not pair rows up).
       noise_source: for tests; a source that is not private voids every claim of the meter.
       meter: the counts of a checkpoint, when a fit goes on.
+      summation: who computes statistics over all rows; this process when None. It is handed the
+        rows, and its sums before noise.
 
     Raises:
       ValueError: the plan is for another number of records, a private plan holds a phase without
@@ -73,6 +76,7 @@ class PrivateTable:
         "__plan",
         "__present",
         "__source",
+        "__summation",
     )
 
     def __init__(
@@ -87,6 +91,7 @@ class PrivateTable:
         noise_source: NoiseSource | None = None,
         meter: Meter | None = None,
         present: NDArray[np.bool_] | None = None,
+        summation: Summation | None = None,
     ):
         if present is not None and present.shape != (plan.n,):
             raise ValueError(f"present must say of each of {plan.n} records whether it is there.")
@@ -109,6 +114,7 @@ class PrivateTable:
         self.__chunk_rows = chunk_rows
         self.__source: NoiseSource = SecureNoise() if noise_source is None else noise_source
         self.__meter = Meter(plan) if meter is None else meter
+        self.__summation: Summation = InOneProcess() if summation is None else summation
         if not self.__source.private:
             self.__meter.forfeit("deterministic noise: not private")
 
@@ -305,51 +311,18 @@ class PrivateTable:
         tick: Callable[[int, int], None] | None,
     ) -> Tensor:
         """The statistic over all rows, float64 on the CPU."""
-        import torch  # pages import this module, and compute nothing
-
-        total: Tensor | None = None
         size = group_size_of(mechanism)
-        with torch.no_grad():
-            for start, stop in self._chunks(size):
-                codes, weights = self._records(start, stop, together=size == 1)
-                rows = codes.to(device)
-                mask = torch.from_numpy(weights).to(device)
-                if start == 0:
-                    check_parts(mechanism, rows, mask)
-                part = mechanism.statistic(rows, mask).detach().to("cpu", torch.float64)
-                total = part.clone() if total is None else total + part
-                if tick is not None:
-                    tick(stop, self.n)
-        assert total is not None  # a plan has n ≥ 1
-        return total
-
-    def _records(
-        self, start: int, stop: int, *, together: bool
-    ) -> tuple[Rows, NDArray[np.float32]]:
-        """The rows of records start … stop - 1, and what each counts for.
-
-        Args:
-          start, stop: of records.
-          together: whether all rows of a person take part, or one of each alone.
-        """
-        people, present = self.__people, self.__present
-        here = np.ones(stop - start, dtype=np.float32)
-        if present is not None:
-            here *= present[start:stop]
-        if people is None:
-            return self.__codes.slice(start, stop), here
-        if not together:
-            return self.__codes.take(people.firsts[start:stop]), here
-        first, last = people.offsets[start], people.offsets[stop]
-        weights = people.weights[first:last] * np.repeat(here, people.counts[start:stop])
-        return self.__codes.slice(int(first), int(last)), weights
-
-    def _chunks(self, size: int) -> Iterator[tuple[int, int]]:
-        """Records that are read at once, no more than `chunk_rows` rows; whole groups of `size`."""
         together = self.__plan.most_rows if size == 1 else 1
-        step = max(1, self.__chunk_rows // together)
-        for start in range(0, self.n, step):
-            yield start, min(start + step, self.n)
+        work = ChunkedStatistic(
+            Records(self.__codes, self.n, self.__people, self.__present),
+            mechanism,
+            step=max(1, self.__chunk_rows // together),
+            together=size == 1,
+            device=device,
+        )
+        return self.__summation.total(
+            work, (lambda stop: None) if tick is None else lambda stop: tick(stop, self.n)
+        )
 
     def __repr__(self) -> str:
         return f"PrivateTable(n={self.n}, columns={len(self.__domain.columns)})"

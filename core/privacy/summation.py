@@ -1,0 +1,220 @@
+"""Sums over all records, by blocks that are added in one fixed order, whoever computes them.
+
+Addition of floating-point numbers depends on the order in which it is done. So the order is fixed
+by public numbers alone: records are read in chunks, `BLOCK_CHUNKS` chunks are added one after the
+other to the sum of a block, and blocks are added one after the other. Processes, threads or
+machines that share the blocks therefore come to the same statistic, to the last bit, as one process
+alone. A table of one block is summed as if there were none.
+
+Source: fixed reduction trees, as in Demmel and Nguyen, "Fast reproducible floating-point
+summation", 2013, §I.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.privacy.mechanisms.additive import Rows, check_parts
+from core.table.person_rows import PersonRows
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = [
+    "BLOCK_CHUNKS",
+    "ChunkedStatistic",
+    "InOneProcess",
+    "InThreads",
+    "Records",
+    "Statistic",
+    "Summation",
+    "added",
+]
+
+BLOCK_CHUNKS = 32  # another number rounds sums of more than so many chunks another way
+
+Tick = Callable[[int], None]  # told how many records were read
+
+
+class Statistic(Protocol):
+    """What is summed: a `core.privacy.mechanisms.additive.Mechanism`, or scores of options."""
+
+    @property
+    def sensitivity(self) -> float:
+        """Δ > 0."""
+        ...
+
+    def statistic(self, rows: Any, mask: Tensor) -> Tensor:
+        """Of some records; see `Mechanism.statistic`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Records:
+    """All records in the table's order.
+
+    Attributes:
+      codes: their rows.
+      n: how many there are.
+      people: where each record's rows lie; None where it has one.
+      present: bool [n], False where a record is ⊥; None when all are there.
+    """
+
+    codes: Rows
+    n: int
+    people: PersonRows | None = None
+    present: NDArray[np.bool_] | None = None
+
+    def part(self, start: int, stop: int, *, together: bool) -> tuple[Rows, NDArray[np.float32]]:
+        """The rows of records start … stop - 1, and what each counts for.
+
+        Args:
+          start, stop: of records.
+          together: whether all rows of a person take part, or one of each alone.
+        """
+        people = self.people
+        here = np.ones(stop - start, dtype=np.float32)
+        if self.present is not None:
+            here *= self.present[start:stop]
+        if people is None:
+            return self.codes.slice(start, stop), here
+        if not together:
+            return self.codes.take(people.firsts[start:stop]), here
+        first, last = people.offsets[start], people.offsets[stop]
+        weights = people.weights[first:last] * np.repeat(here, people.counts[start:stop])
+        return self.codes.slice(int(first), int(last)), weights
+
+
+@dataclass(frozen=True)
+class ChunkedStatistic:
+    """A statistic over all records, and how it is cut up.
+
+    Attributes:
+      records: what is read. Only what adds noise to the sum may be handed this.
+      statistic: what is summed.
+      step: records of a chunk, ≥ 1; a multiple of the statistic's group size.
+      together: whether all rows of a person take part.
+      device: where chunks are computed.
+    """
+
+    records: Records
+    statistic: Statistic
+    step: int
+    together: bool = True
+    device: str = "cpu"
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks there are, ≥ 1."""
+        return -(-self.records.n // (self.step * BLOCK_CHUNKS))
+
+    def chunks(self, block: int) -> Iterator[tuple[int, int]]:
+        """First record and the one after the last of each chunk of a block, 0 ≤ block < blocks."""
+        first = block * self.step * BLOCK_CHUNKS
+        last = min(first + self.step * BLOCK_CHUNKS, self.records.n)
+        for start in range(first, last, self.step):
+            yield start, min(start + self.step, last)
+
+    def block(self, block: int, tick: Tick = lambda stop: None) -> Tensor:
+        """The sum of one block, float64 on the CPU; the first block also checks its parts.
+
+        Args:
+          block: which, 0 ≤ block < blocks.
+          tick: told of the record after each chunk's last; may raise to stop.
+
+        Raises:
+          NotAdditiveError: the statistic is not the sum of its parts.
+        """
+        import torch  # pages import this module, and compute nothing
+
+        def parts() -> Iterator[Tensor]:
+            for start, stop in self.chunks(block):
+                codes, weights = self.records.part(start, stop, together=self.together)
+                rows, mask = codes.to(self.device), torch.from_numpy(weights).to(self.device)
+                if start == 0:
+                    check_parts(self.statistic, rows, mask)
+                yield self.statistic.statistic(rows, mask).detach().to("cpu", torch.float64)
+                tick(stop)
+
+        with torch.no_grad():
+            return added(parts())
+
+
+class Summation(Protocol):
+    """Who computes the blocks; the sum is the same to the last bit whoever does."""
+
+    def total(self, work: ChunkedStatistic, tick: Tick) -> Tensor:
+        """`added` of the blocks' sums in their order, float64 on the CPU.
+
+        Args:
+          work: what is summed.
+          tick: told of records read so far; may raise to stop.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class InOneProcess:
+    """One block after the other."""
+
+    def total(self, work: ChunkedStatistic, tick: Tick) -> Tensor:
+        """See `Summation`."""
+        return added(work.block(block, tick) for block in range(work.blocks))
+
+
+@dataclass(frozen=True)
+class InThreads:
+    """Blocks shared by threads, each of which computes on one processor.
+
+    Attributes:
+      threads: ≥ 1; no more than these blocks are in memory at a time.
+    """
+
+    threads: int
+
+    def total(self, work: ChunkedStatistic, tick: Tick) -> Tensor:
+        """See `Summation`."""
+        with ThreadPoolExecutor(self.threads) as pool:
+            blocks = iter(range(work.blocks))
+            waiting = [pool.submit(work.block, block) for block in islice(blocks, self.threads)]
+
+            def sums() -> Iterator[Tensor]:
+                done = 0
+                while waiting:
+                    total = waiting.pop(0).result()
+                    for block in islice(blocks, 1):
+                        waiting.append(pool.submit(work.block, block))
+                    *_, (_, stop) = work.chunks(done)
+                    done += 1
+                    tick(stop)
+                    yield total
+
+            try:
+                return added(sums())
+            finally:
+                _cancel(waiting)
+
+
+def added(parts: Iterable[Tensor]) -> Tensor:
+    """The sum of one part or more, added from the first to the last; a tensor of its own."""
+    total: Tensor | None = None
+    for part in parts:
+        if total is None:
+            total = part.clone()
+        else:
+            total += part
+    if total is None:
+        raise ValueError("There is nothing to add.")
+    return total
+
+
+def _cancel(waiting: list[Future[Tensor]]) -> None:
+    for future in waiting:
+        future.cancel()
