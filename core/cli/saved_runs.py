@@ -18,7 +18,7 @@ from core.quality.report.types import ReleasedHistograms
 from core.runs.execution.job import Job
 from core.runs.execution.pipeline import Outcome
 from core.runs.execution.review_histograms import HISTOGRAMS
-from core.runs.storage.artefacts import load_json
+from core.runs.storage.artefacts import MODEL, load_json
 from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace, private_folder
@@ -30,7 +30,7 @@ from core.table.schema import Domain, Schema, SchemaColumn
 
 __all__ = ["SavedRun", "TrainedModel", "check_save", "save_run", "trained_model"]
 
-FILE, MODEL, CERTIFICATE = "run.json", "model", "certificate.json"
+FILE, CERTIFICATE = "run.json", "certificate.json"
 
 
 class SavedRun(BaseModel):
@@ -104,7 +104,7 @@ def save_run(folder: Path, job: Job, outcome: Outcome, certificate: dict[str, An
       certificate: as it is true now; what the job stored knows nothing of choices among runs.
     """
     private_folder(folder)
-    shutil.copytree(job.folder / MODEL, folder / MODEL)
+    shutil.copytree(job.artefacts.local(MODEL), folder / MODEL)
     (folder / CERTIFICATE).write_text(certificate_text(certificate), encoding="utf-8")
     told = SavedRun(
         model=job.plan.model, private=job.plan.budget.private, delimiter=job.schema.delimiter
@@ -169,5 +169,5 @@ def _stored(store: RunStore, run_id: str) -> TrainedModel:
             "Download page that you accept it, and take the rows there"
         )
     return TrainedModel(
-        run.model, artefacts.path(MODEL), run.private, certificate, run.schema.delimiter
+        run.model, artefacts.local(MODEL), run.private, certificate, run.schema.delimiter
     )

@@ -17,7 +17,7 @@ import pandas as pd
 
 from core.models.shaped_output import Shape
 from core.runs.execution.privacy_certificate import declared, origin
-from core.runs.storage.artefacts import SYNTHETIC_TABLE
+from core.runs.storage.artefacts import MODEL, SYNTHETIC_TABLE
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
@@ -86,13 +86,12 @@ def reviewed_file(
     if not exports.exists(name) or exports.modified(name) < artefacts.modified(SYNTHETIC_TABLE):
         with artefacts.open(SYNTHETIC_TABLE) as file:
             reviewed = pd.read_parquet(file)
-        if format == "parquet":
-            write_parquet(reviewed, exports.path(name), schema=run.schema)
-        else:
-            write_csv(
-                reviewed, exports.path(name), schema=run.schema, escape_formulas=escape_formulas
-            )
-    return exports.path(name)
+        with exports.filling(name) as out:
+            if format == "parquet":
+                write_parquet(reviewed, out, schema=run.schema)
+            else:
+                write_csv(reviewed, out, schema=run.schema, escape_formulas=escape_formulas)
+    return exports.local(name)
 
 
 def model_zip(store: RunStore, run: RunRecord) -> bytes:
@@ -106,7 +105,7 @@ def model_zip(store: RunStore, run: RunRecord) -> bytes:
             "This model holds hidden distributions unshifted, so it stays here. Nothing was made. "
             "Take the synthetic table instead."
         )
-    folder = store.artefacts(run.id).path("model")
+    folder = store.artefacts(run.id).local(MODEL)
     files = [p for p in folder.rglob("*") if p.is_file() and p.suffix in MODEL_ENDINGS]
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:

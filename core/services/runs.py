@@ -16,6 +16,7 @@ from core.privacy.ledger.ledger import HiddenError, Ledger
 from core.privacy.plan import Plan
 from core.runs.accounts.people import require_account
 from core.runs.execution.launcher import Launcher, SampleRequest
+from core.runs.storage.artefacts import MODEL
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
@@ -208,7 +209,7 @@ def generate_rows(store: RunStore, launcher: Launcher, run_id: str, request: Sam
     if request.rows < 1:
         raise RunStoreError("Ask for at least one synthetic record.")
     run = store.run(run_id)
-    if not store.artefacts(run_id).exists("model"):
+    if not store.artefacts(run_id).exists(MODEL):
         raise NotFoundError("This run has no model yet. Wait until it is done.")
     label = "" if run.private else ".not-private"
     escaped = "-escaped" if request.escape_formulas and request.format == "csv" else ""
@@ -216,7 +217,7 @@ def generate_rows(store: RunStore, launcher: Launcher, run_id: str, request: Sam
     shaped = "" if request.shape.plain else f"-{request.shape.digest}"
     name = f"synthetic-{request.rows}-{seed}{shaped}{escaped}{label}.{request.format}"
     launcher.sample(run_id, name, request)
-    return store.artefacts(run_id).within("exports").path(name)
+    return store.artefacts(run_id).within("exports").local(name)
 
 
 # -- how far a run is, and how long one may take ------------------------------------------------

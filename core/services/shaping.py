@@ -12,7 +12,7 @@ from typing import Any
 
 from core.models.shaped_output import Shape, ShapeFacts
 from core.runs.execution.launcher import Launcher, SampleRequest
-from core.runs.execution.sampling_words import facts_path
+from core.runs.execution.sampling_words import facts_name
 from core.runs.storage.store import RunStore
 from core.services.runs import generate_rows
 from core.table.conditions import parse_conditions, parse_shares
@@ -63,7 +63,8 @@ def draw_tables(
     tables = []
     for seed in seeds or (request.seed,):
         path = generate_rows(store, launcher, run_id, replace(request, seed=seed))
-        facts = ShapeFacts.model_validate_json(facts_path(path).read_bytes())
+        with store.artefacts(run_id).within("exports").open(facts_name(path.name)) as file:
+            facts = ShapeFacts.model_validate_json(file.read())
         tables.append(DrawnTable(path, facts))
     return tuple(tables)
 

@@ -69,9 +69,9 @@ def whole(at: AppTest) -> AppTest:
     return at
 
 
-def forget_statement(table: TableRecord) -> None:
+def forget_statement(store: RunStore, table: TableRecord) -> None:
     """The table as it is before the steward declared its schema public."""
-    (table.path.parent / "attested.json").unlink()
+    store.table_artefacts(table.id).delete("attested.json")
 
 
 def running(store: RunStore, run: RunRecord) -> None:

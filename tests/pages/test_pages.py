@@ -69,7 +69,7 @@ def test_a_broken_upload_is_one_plain_error(store, show):
 
 
 def test_planning_needs_the_declaration(store, table, show, gone):
-    forget_statement(table)
+    forget_statement(store, table)
     at = show("tables", table=table.id)
     assert button(at, "Plan a synthetic table").disabled
     at.checkbox[0].check().run()
@@ -78,7 +78,7 @@ def test_planning_needs_the_declaration(store, table, show, gone):
 
 
 def test_an_address_does_not_lead_past_the_declaration(store, table, show):
-    forget_statement(table)
+    forget_statement(store, table)
     for at in (show("plan", table=table.id), show("plan")):
         assert "confirm on the Tables page" in at.info[0].value
         assert buttons(at) == ["Look at the table"] and not at.metric

@@ -204,8 +204,8 @@ def test_what_is_declared_stands_on_the_plan_with_its_origin(table, show):
     assert "as proposed from the rows" in text
 
 
-def test_what_is_foretold_needs_no_row_of_the_table(table, show):
-    table.path.unlink()
+def test_what_is_foretold_needs_no_row_of_the_table(store, table, show):
+    store.table_artefacts(table.id).delete("rows.parquet")
     at = whole(show("plan", table=table.id))
     said = words(at)
     assert "Expected distances" in said and "not on your rows" in said and "is advised" in said

@@ -163,7 +163,7 @@ def test_tables_are_opened_and_deleted(store, table, show):
     assert not at.query_params and at.title[0].value == "Tables"
     at = whole(at.button(key=f"delete_{other.id}").click().run())
     assert [t.id for t in store.tables()] == [table.id]
-    assert not other.path.exists()
+    assert not (store.workspace.tables_dir / other.id).exists()
 
 
 def test_a_table_whose_run_is_running_is_not_deleted(store, table, start, show):
@@ -181,8 +181,8 @@ def test_the_same_upload_twice_has_one_account(store, show):
     assert len({t.people for t in store.tables()}) == 1 and len(store.tables()) == 2
 
 
-def test_the_declaration_is_asked_for(table, show):
-    forget_statement(table)
+def test_the_declaration_is_asked_for(store, table, show):
+    forget_statement(store, table)
     at = show("tables", table=table.id)
     assert button(at, "Plan a synthetic table").disabled
     assert "Tick the box to go on." in words(at)
@@ -204,7 +204,7 @@ def test_origin_and_danger_stand_where_the_steward_decides(store, table, show):
     grid = whole(show("tables", table=table.id)).dataframe[0].value.set_index("column")
     assert grid.loc["age", "origin"] == "set by the steward"
     edit(at, store.table(table.id), "visit_id", kind="category")
-    forget_statement(table)
+    forget_statement(store, table)
     for page in ("tables", "plan"):
         at = whole(show(page, table=table.id))
         (warning,) = [said(w.value) for w in at.warning if "declare anything public" in w.value]

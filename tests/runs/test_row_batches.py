@@ -34,7 +34,9 @@ def every_dtype() -> pd.DataFrame:
 
 @pytest.mark.parametrize("rows", [1, 7, 128, 300, 5000])
 def test_batches_are_the_table(store: RunStore, table: TableRecord, rows: int) -> None:
-    every_dtype().to_parquet(table.path, index=False, row_group_size=300)
+    every_dtype().to_parquet(
+        store.table_artefacts(table.id).path("rows.parquet"), index=False, row_group_size=300
+    )
     whole = store.load_frame(table.id)
     parts = list(store.batches(table.id, rows=rows))
     assert all(0 < len(part) <= rows and (part.dtypes == whole.dtypes).all() for part in parts)
@@ -58,7 +60,7 @@ def test_gaps_far_down_decide_the_dtype_of_the_first_batch(
             "kind": pa.array(["b", "a"] * 100).dictionary_encode(),
         }
     )
-    pq.write_table(rows, table.path, row_group_size=70)
+    pq.write_table(rows, store.table_artefacts(table.id).path("rows.parquet"), row_group_size=70)
     whole = store.load_frame(table.id)
     parts = list(store.batches(table.id, rows=30))
     assert (parts[0].dtypes == whole.dtypes).all() and parts[0]["count"].dtype == np.float64

@@ -20,11 +20,11 @@ from core.models.registry import load_fitted
 from core.models.synthesizer import FitContext, Fitted, Synthesizer
 from core.privacy.guarded import PrivateTable, UnplannedReleaseError
 from core.privacy.meter import Meter
-from core.privacy.plan import Phase, Plan
+from core.privacy.plan import Phase
 from core.runs.execution.job import Job, LmdpResult
 from core.runs.execution.noisy_scores import release_cells
 from core.runs.execution.review_histograms import release_histograms
-from core.runs.storage.artefacts import METER
+from core.runs.storage.artefacts import CHECKPOINT, METER, MODEL
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.workspace import private_folder
 from core.table.codec import Codec, Codes
@@ -100,13 +100,13 @@ def fit_attempts(
         more = "Beginning anew." if number < job.plan.attempts else "It was the last."
         observe(Note(text=f"{told} {more}"))
     if ended is None:
-        job.artefacts.delete("checkpoint")
+        job.artefacts.delete(CHECKPOINT)
         raise RunStoreError(
             "What was paid for was lost when the worker process ended, and no attempt is left. It "
             "stays spent, and nothing was released. A new start spends its budget again."
         )
     # from disk: an attempt that a crash lost came too early to replace the model of the one before
-    fitted = attempt.fitted or load_fitted(job.plan.model, job.folder / "model")
+    fitted = attempt.fitted or load_fitted(job.plan.model, job.artefacts.local(MODEL))
     return Attempts(fitted, _joined(executed), private, tuple(ended), number)
 
 
@@ -130,11 +130,11 @@ class _Attempt:
         self._job, self._model, self._number = job, model, number
         self._layout, self._codec = layout, Codec(layout.domain)
         self._shift_key = shift_key
-        base = private_folder(job.folder / "checkpoint")
+        base = private_folder(job.folder / CHECKPOINT)
         self._folder = base if number == 1 else private_folder(base / f"attempt-{number}")
         self._results = self._folder / "verdict.json"
         place = job.folder if number == 1 else self._folder
-        self.meter = _meter(place / METER, job.plan, resume=job.resume)
+        self.meter = _meter(place / METER, job)
         self.fitted: Fitted | None = None
 
     def run(self, codes: Codes, people: PersonRows | None, observe: Observe) -> list[LmdpResult]:
@@ -169,12 +169,14 @@ class _Attempt:
             release_histograms(table, self._codec, job.artefacts, observe=observe)
             release_cells(table, self._codec, job.artefacts, observe=observe)
         self.fitted = laid_out(fitted, self._layout)
-        self.fitted.save(private_folder(job.folder / "model"))
+        with job.artefacts.filling(MODEL) as folder:
+            self.fitted.save(private_folder(folder))
         if job.plan.protection is None:
             return []
         results = self._test(table, fitted, codes, observe)
         with replacing(self._results) as file:
             file.write(json.dumps(results).encode())
+        job.artefacts.publish()
         return results
 
     def _test(
@@ -193,16 +195,24 @@ class _Attempt:
         return certify(table, fitted, plan, observe=observe)
 
 
-def _meter(path: Path, plan: Plan, *, resume: bool) -> Meter:
-    """The meter of one attempt: its counts are on disk before each read, and come back."""
+def _meter(path: Path, job: Job) -> Meter:
+    """The meter of one attempt: its counts outlive the machine before each read, and come back.
+
+    It is also written after each checkpoint, which then outlives the machine with it.
+
+    Args:
+      path: of its file in the job's folder.
+      job: with the plan.
+    """
 
     def keep(meter: Meter) -> None:
         with replacing(path) as file:
             file.write(meter.to_json().encode())
+        job.artefacts.publish()
 
-    if resume and path.exists():
-        return Meter.from_json(path.read_text(encoding="utf-8"), plan, on_charge=keep)
-    return Meter(plan, on_charge=keep)
+    if job.resume and path.exists():
+        return Meter.from_json(path.read_text(encoding="utf-8"), job.plan, on_charge=keep)
+    return Meter(job.plan, on_charge=keep)
 
 
 def _joined(executed: list[Phase]) -> tuple[Phase, ...]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from core.privacy.plan import Plan
-from core.runs.storage.artefacts import LocalArtefacts
+from core.runs.storage.artefacts import Workplace
 from core.table.schema import Schema
 
 __all__ = ["Job", "LmdpResult"]
@@ -27,7 +27,7 @@ class Job:
       rows: synthetic records to make, ≥ 1.
       seed: of data-free randomness; None draws one.
       device: "cpu" or "cuda", as `choose_device` answered.
-      artefacts: where checkpoint, model, synthetic table and certificate go.
+      artefacts: where checkpoint, model, synthetic table and certificate go, with a folder.
       people: the ledger account that pays, and whose releases are all shifted the same way.
       debit_key: of the debit; asked twice, it pays once.
       allow_non_private: whether the steward confirmed a run without differential privacy.
@@ -43,7 +43,7 @@ class Job:
     rows: int
     seed: int | None
     device: str
-    artefacts: LocalArtefacts
+    artefacts: Workplace
     people: str
     debit_key: str
     allow_non_private: bool
@@ -53,5 +53,5 @@ class Job:
 
     @property
     def folder(self) -> Path:
-        """Where the artefacts lie: models and checkpoints are files beside each other."""
+        """Of this machine: where checkpoints and other files of the fit lie beside each other."""
         return self.artefacts.folder

@@ -10,6 +10,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from core.runs.execution.launcher import SampleRequest
 from core.runs.execution.sampling_words import REFUSED, arguments
@@ -17,7 +18,7 @@ from core.runs.storage.database import can_write
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import PROJECT_ROOT
+from core.runs.storage.workspace import PROJECT_ROOT, private_folder
 
 __all__ = ["LocalLauncher"]
 
@@ -86,10 +87,7 @@ class LocalLauncher:
 
     def sample(self, run_id: str, name: str, request: SampleRequest) -> None:
         """See `Launcher.sample`; in a process of its own, since models need torch."""
-        artefacts = self.store.artefacts(run_id)
-        out = artefacts.within("exports").path(name)
-        command = [*self._command(SAMPLING, run_id), "--out", str(out)]
-        command += arguments(request)
+        command = [*self._command(SAMPLING, run_id), "--name", name, *arguments(request)]
         ended = subprocess.run(
             command,
             cwd=PROJECT_ROOT,
@@ -101,7 +99,7 @@ class LocalLauncher:
         if ended.returncode == REFUSED:  # one sentence, made of the model's own output
             raise RunStoreError(ended.stdout.decode().strip())
         if ended.returncode != 0:
-            with artefacts.path(LOG).open("ab") as log:
+            with self._log(run_id).open("ab") as log:
                 log.write(ended.stderr)
             raise RunStoreError(
                 "The records could not be made; no file is left. See worker.log in the run's "
@@ -112,8 +110,12 @@ class LocalLauncher:
         home = str(self.store.workspace.home)
         return [sys.executable, *arguments, run_id, "--home", home]
 
+    def _log(self, run_id: str) -> Path:
+        """A log stays on the machine where it is written: a traceback may quote a value."""
+        return private_folder(self.store.workspace.runs_dir / run_id) / LOG
+
     def _start(self, run_id: str) -> None:
-        path = self.store.artefacts(run_id).path(LOG)
+        path = self._log(run_id)
         command = [*self._command(self.command, run_id), "--slots", str(self.slots)]
         try:
             with path.open("ab") as log:

@@ -10,8 +10,9 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from contextlib import ExitStack
+from io import BufferedReader
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, cast
 
 import pandas as pd
 
@@ -24,15 +25,14 @@ from core.runs.storage.artefacts import (
     INSIDE_REPORT,
     MODELLED_TABLE,
     OUTSIDE_REPORT,
+    ROWS,
     SYNTHETIC_TABLE,
     ArtefactStore,
-    LocalArtefacts,
     load_json,
     save_json,
 )
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import private_folder
 from core.table.layout.layout import Layout
 
 if TYPE_CHECKING:
@@ -73,8 +73,7 @@ def make_reports(
         cells = count_synthetic(counted, Layout(run.schema.domain()).domain, run.plan.n)
         if cells is not None:
             save_json(artefacts, SYNTHETIC_CELLS, cells)
-    table = store.table(run.table_id).path
-    earlier = LocalArtefacts(private_folder(table.parent / "reports"))
+    earlier = store.table_artefacts(run.table_id).within("reports")
     name = f"{_key(store, run)}.json"
     if earlier.exists(name):
         _copy(earlier, name, artefacts)
@@ -101,22 +100,23 @@ def make_reports(
     save_json(earlier, name, report)
 
 
-def content_key(files: Sequence[Path], *facts: object) -> str:
+def content_key(files: Sequence[BinaryIO], *facts: object) -> str:
     """64 hex digits that name the bytes of these files and these facts, and nothing else."""
     digest = hashlib.sha256(json.dumps([FORMAT, product_version(), *facts]).encode())
-    for path in files:
-        with path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
+    for file in files:
+        digest.update(hashlib.file_digest(cast("BufferedReader", file), "sha256").digest())
     return digest.hexdigest()
 
 
 def _key(store: RunStore, run: RunRecord) -> str:
     artefacts = store.artefacts(run.id)
     names = [name for name in (SYNTHETIC_TABLE, BASELINE_TABLE) if artefacts.exists(name)]
-    files = [*map(artefacts.path, names), store.table(run.table_id).path]
     protection = run.plan.protection
     alpha = None if protection is None else protection.alpha
-    return content_key(files, run.schema.model_dump_json(), alpha, len(files))
+    with ExitStack() as opened:
+        files = [opened.enter_context(artefacts.open(name)) for name in names]
+        files.append(opened.enter_context(store.table_artefacts(run.table_id).open(ROWS)))
+        return content_key(files, run.schema.model_dump_json(), alpha, len(files))
 
 
 def _report_outside(

@@ -1,7 +1,9 @@
 """More rows from a saved model, in a process of its own: the UI process never imports torch.
 
 python -m core.runs.execution.sampling_process RUN_ID --home HOME --rows N [--seed K] --format csv
---out FILE [--where CONDITION]… [--share SHARES] [--fill-missing]
+--name NAME [--where CONDITION]… [--share SHARES] [--fill-missing]
+
+The file goes to the run's `exports`.
 
 Beside the file lies another one that says what became of the request. Rows that cannot be had are
 one sentence on stdout and the exit status `REFUSED`.
@@ -17,12 +19,12 @@ from pathlib import Path
 
 from core.models.registry import load_fitted
 from core.models.shaped_output import Shape, draw_shaped
-from core.runs.execution.sampling_words import REFUSED, facts_path
+from core.runs.execution.sampling_words import REFUSED, facts_name
 from core.runs.execution.threads import limit_threads
+from core.runs.storage.artefacts import MODEL, save_json
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.table.column import SchemaError
-from core.table.io.replacing import replacing
 from core.table.io.write import write_csv, write_parquet
 
 __all__ = ["main"]
@@ -40,13 +42,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--where", action="append", default=[])
     parser.add_argument("--share")
     parser.add_argument("--fill-missing", action="store_true")
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--name", required=True)
     options = parser.parse_args(arguments)
     os.umask(0o077)
     limit_threads()
     with RunStore(Workspace(options.home)) as store:
         run = store.run(options.run_id)
-        model = load_fitted(run.model, store.artefacts(run.id).path("model"))
+        artefacts = store.artefacts(run.id)
+        model = load_fitted(run.model, artefacts.local(MODEL))
     shape = Shape(
         where=tuple(options.where), share=options.share, fill_missing=options.fill_missing
     )
@@ -56,12 +59,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error)
         return REFUSED
     frame = drawn.table
-    with replacing(facts_path(options.out)) as file:
-        file.write(drawn.facts.model_dump_json().encode())
-    if options.format == "parquet":
-        write_parquet(frame, options.out, schema=run.schema)
-    else:
-        write_csv(frame, options.out, schema=run.schema, escape_formulas=options.escape_formulas)
+    exports = artefacts.within("exports")
+    save_json(exports, facts_name(options.name), drawn.facts)
+    with exports.filling(options.name) as out:
+        if options.format == "parquet":
+            write_parquet(frame, out, schema=run.schema)
+        else:
+            write_csv(frame, out, schema=run.schema, escape_formulas=options.escape_formulas)
     return 0
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from core.runs.execution.launcher import SampleRequest
 
-__all__ = ["REFUSED", "arguments", "facts_path"]
+__all__ = ["REFUSED", "arguments", "facts_name"]
 
 REFUSED = 3  # exit status: the sentence on stdout says why such rows cannot be had
 
@@ -22,6 +20,6 @@ def arguments(request: SampleRequest) -> list[str]:
     return words + (["--fill-missing"] if shape.fill_missing else [])
 
 
-def facts_path(table: Path) -> Path:
-    """Where lies what became of a request, beside the table that was made."""
-    return table.with_name(f"{table.name}.json")
+def facts_name(table: str) -> str:
+    """The file that says what became of a request, beside that of the table that was made."""
+    return f"{table}.json"

@@ -26,7 +26,7 @@ from core.runs.execution.pipeline import DeviceError, Find, choose_device, execu
 from core.runs.execution.reporter import Heartbeat, Reporter, ignore_hangup, peak_memory_mb
 from core.runs.execution.reports import Compare, make_reports
 from core.runs.execution.threads import limit_threads
-from core.runs.storage.artefacts import METER
+from core.runs.storage.artefacts import CHECKPOINT, METER, Workplace
 from core.runs.storage.errors import RunStoreError, storage_trouble
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
@@ -116,9 +116,16 @@ class _Work:
             self.record = run = store.begin_again(run.id)
         if not resume:
             # an older checkpoint belongs to an older debit
-            for name in ("checkpoint", METER):
+            for name in (CHECKPOINT, METER):
                 store.artefacts(run.id).delete(name)
         self.heart.device = choose_device(run.device)
+        self._say("Going on from the checkpoint." if resume else "Fitting.")
+        with store.artefacts(run.id).working() as workplace:
+            self._execute(workplace, resume=resume)
+        self._say("The synthetic table is ready; making the report.")
+
+    def _execute(self, workplace: Workplace, *, resume: bool) -> None:
+        run, store = self.record, self.store
         job = Job(
             table=run.table_name,
             table_id=run.table_id,
@@ -127,14 +134,13 @@ class _Work:
             rows=run.rows,
             seed=run.seed,
             device=self.heart.device,
-            artefacts=store.artefacts(run.id),
+            artefacts=workplace,
             people=run.people,
             debit_key=run.debit_key,
             allow_non_private=bool(run.confirmation.strip()),
             shift_words=run.shift_words,
             resume=resume,
         )
-        self._say("Going on from the checkpoint." if resume else "Fitting.")
         outcome = execute(
             job,
             lambda names: store.load_split(
@@ -146,7 +152,6 @@ class _Work:
             debited=lambda entry: store.record(run.id, debit=entry.id),
         )
         store.record(run.id, guarantee=outcome.guarantee)
-        self._say("The synthetic table is ready; making the report.")
 
     def _report(self) -> None:
         """Compare with the real table; what goes wrong here never costs the synthetic table."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from core.privacy.plan import Guarantee, Plan
@@ -13,11 +12,11 @@ from core.runs.storage.events import State
 from core.table.holdout import training_count
 from core.table.schema import Schema
 
-__all__ = ["PEOPLE", "RunRecord", "TableRecord", "people_of_profile"]
+__all__ = ["PEOPLE", "RESUMABLE", "RunRecord", "TableRecord", "people_of_profile"]
 
 PEOPLE = "people"  # of a profile: how many people are trained on, and for which key and share
 
-RESUMABLE = (State.PAUSED, State.LOST, State.FAILED)
+RESUMABLE = (State.PAUSED, State.LOST, State.FAILED)  # states that a run may go on from
 
 
 def _utc(seconds: float | None) -> datetime | None:
@@ -37,7 +36,6 @@ class TableRecord:
       created: time of import, UTC.
       schema: proposed, or as the steward confirmed it.
       profile: `core.table.profile.Profile` as a dict; pages read it instead of the rows.
-      path: the Parquet file.
       people: the ledger account, see `core.runs.accounts.people`.
     """
 
@@ -49,12 +47,11 @@ class TableRecord:
     created: datetime
     schema: Schema
     profile: dict[str, Any]
-    path: Path
     people: str
 
     @classmethod
-    def of(cls, row: TableRow, path: Path) -> TableRecord:
-        """The record of a row, whose Parquet file lies at that path."""
+    def of(cls, row: TableRow) -> TableRecord:
+        """The record of a row."""
         schema = Schema.model_validate_json(row.schema)
         return cls(
             id=row.id,
@@ -65,7 +62,6 @@ class TableRecord:
             created=datetime.fromtimestamp(row.created, UTC),
             schema=schema,
             profile=row.profile,
-            path=path,
             people=row.people,
         )
 

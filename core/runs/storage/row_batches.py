@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["ROWS", "row_batches"]
+from core.runs.storage.artefacts import Readable
 
-ROWS = 131_072  # of a batch; 50 columns of numbers are then 50 MB
+__all__ = ["BATCH_ROWS", "row_batches"]
+
+BATCH_ROWS = 131_072  # of a batch; 50 columns of numbers are then 50 MB
 
 
 def row_batches(
-    path: Path, *, columns: Sequence[str] | None = None, rows: int = ROWS
+    file: Readable, *, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
 ) -> Iterator[pd.DataFrame]:
     """A Parquet file's rows in file order, in the dtypes of `pd.read_parquet`.
 
@@ -24,14 +25,14 @@ def row_batches(
     in every batch, also in those that have none.
 
     Args:
-      path: of the file.
+      file: its path, or a stream that can seek.
       columns: only these, in this order; all by default.
       rows: of a batch at most, ≥ 1.
     """
-    with pq.ParquetFile(path) as file:
-        names = file.schema_arrow.names if columns is None else list(columns)
-        dtypes = _dtypes(file, names)
-        for batch in file.iter_batches(rows, columns=names):
+    with pq.ParquetFile(file) as parquet:
+        names = parquet.schema_arrow.names if columns is None else list(columns)
+        dtypes = _dtypes(parquet, names)
+        for batch in parquet.iter_batches(rows, columns=names):
             frame = pa.Table.from_batches([batch]).to_pandas()[names]
             odd = {name: kind for name, kind in dtypes.items() if frame[name].dtype != kind}
             yield frame.astype(odd) if odd else frame

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import shutil
 import socket
 import time
 from collections.abc import Collection
@@ -24,17 +23,18 @@ from sqlalchemy.orm import Session
 from core.models.events import Wish
 from core.privacy.plan import Guarantee, Plan
 from core.runs.storage.artefacts import (
+    CHECKPOINT,
     METER,
     PRIVACY_CERTIFICATE,
     SYNTHETIC_TABLE,
-    LocalArtefacts,
+    ArtefactStore,
 )
 from core.runs.storage.database import RunRow, TableRow, can_write
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import RunEvent, State
 from core.runs.storage.journal import Journal
 from core.runs.storage.process import held_by_nobody, lost_words, started_since_boot
-from core.runs.storage.records import RunRecord
+from core.runs.storage.records import RESUMABLE, RunRecord
 from core.runs.storage.table_store import TableStore
 from core.runs.storage.workspace import Workspace, private_folder
 from core.table.schema import Schema
@@ -58,11 +58,11 @@ class RunStore(TableStore):
         super().__init__(workspace)
         self.journal = Journal(self.engine)
 
-    def artefacts(self, run_id: str) -> LocalArtefacts:
+    def artefacts(self, run_id: str) -> ArtefactStore:
         """What a run keeps; NotFoundError when the id is no plain one."""
         if not _ID.fullmatch(run_id):
             raise NotFoundError("There is no such artefact in this workspace.")
-        return LocalArtefacts(self.workspace.runs_dir / run_id)
+        return self.places.run(run_id)
 
     def create_run(
         self,
@@ -133,11 +133,11 @@ class RunStore(TableStore):
             gone = connection.execute(
                 delete(RunRow).where(RunRow.id == run_id, RunRow.state != State.RUNNING)
             )
-        if gone.rowcount:
-            shutil.rmtree(self.workspace.runs_dir / run_id, ignore_errors=True)
+            if gone.rowcount:  # in one transaction: artefacts that cannot be removed keep the run
+                self.artefacts(run_id).clear()
 
     def delete_table(self, table_id: str) -> None:
-        """Remove a table's rows, its runs and their artefacts from disk; the ledger stays.
+        """Remove a table's rows, its runs and their artefacts; the ledger stays.
 
         Raises:
           RunStoreError: one of its runs is running; nothing was removed.
@@ -174,7 +174,8 @@ class RunStore(TableStore):
                     row,
                     table_name=name,
                     people=people,
-                    resumes_free=row.debit is None or self.resumes_free(row.id),
+                    resumes_free=row.debit is None
+                    or (row.state in RESUMABLE and self.resumes_free(row.id)),
                 )
                 for row, name, people in rows
             ]
@@ -183,7 +184,7 @@ class RunStore(TableStore):
 
     def has_checkpoint(self, run_id: str) -> bool:
         """Whether a resumed run has something to go on from."""
-        return bool(self.artefacts(run_id).names("checkpoint"))
+        return bool(self.artefacts(run_id).names(CHECKPOINT))
 
     def has_result(self, run_id: str) -> bool:
         """Whether the synthetic table and its certificate are there."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Self
 
 import pandas as pd
@@ -18,18 +17,21 @@ from sqlalchemy.orm import Session
 
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
+from core.runs.storage.artefacts import ROWS, ArtefactStore, Readable
 from core.runs.storage.database import SketchRow, TableRow, create_tables, open_engine
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import json_safe
+from core.runs.storage.places import open_places
 from core.runs.storage.records import PEOPLE, TableRecord, people_of_profile
-from core.runs.storage.row_batches import ROWS, row_batches
-from core.runs.storage.workspace import Workspace, private_folder
+from core.runs.storage.row_batches import BATCH_ROWS, row_batches
+from core.runs.storage.workspace import Workspace
 from core.table.holdout import people_trained_on, split_rows
-from core.table.io.replacing import replacing
 from core.table.person import Person
 from core.table.schema import Schema
 
 __all__ = ["TableStore"]
+
+STATEMENT = "attested.json"  # that the steward declared the schema public
 
 
 class TableStore:
@@ -37,11 +39,13 @@ class TableStore:
 
     Attributes:
       workspace: the folder.
+      places: where rows and artefacts lie.
       engine: the database's engine, which the ledger shares.
     """
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
+        self.places = open_places(workspace)
         self.engine: Engine = open_engine(workspace.database_url)
         create_tables(self.engine)
 
@@ -85,8 +89,7 @@ class TableStore:
         if tuple(frame.columns) != schema.names:
             raise RunStoreError("The schema's columns are not the table's. Nothing was kept.")
         table_id = table_id or secrets.token_hex(5)
-        folder = private_folder(self.workspace.tables_dir / table_id)
-        with replacing(folder / "rows.parquet") as file:
+        with self.places.table(table_id).replacing(ROWS) as file:
             frame.to_parquet(file, index=False)
         row = TableRow(
             id=table_id,
@@ -96,7 +99,7 @@ class TableStore:
             created=time.time(),
             people=people,
             schema=schema.model_dump_json(),
-            profile=json_safe(_with_people(profile, schema, frame)),
+            profile=json_safe(_with_people(profile, schema, frame.__getitem__)),
         )
         with Session(self.engine) as session, session.begin():
             session.add(row)
@@ -138,7 +141,7 @@ class TableStore:
         values: dict[str, Any] = {"schema": schema.model_dump_json()}
         known = {PEOPLE: table.profile[PEOPLE]} if PEOPLE in table.profile else {}
         counted = {**table.profile, **known} if profile is None else {**profile, **known}
-        counted = _with_people(counted, schema, table.path)
+        counted = _with_people(counted, schema, self._columns_of(table_id))
         if profile is not None or counted != table.profile:
             values["profile"] = json_safe(counted)
         with self.engine.begin() as connection:
@@ -152,27 +155,37 @@ class TableStore:
         """
         table = self.table(table_id)
         statement = {"schema": _digest(table.schema), "time": time.time()}
-        with replacing(self._statement(table)) as file:
+        with self.table_artefacts(table_id).replacing(STATEMENT) as file:
             file.write(json.dumps(statement).encode())
 
     def attested(self, table_id: str) -> bool:
         """Whether the steward declared the table's present schema public."""
         table = self.table(table_id)
         try:
-            statement = json.loads(self._statement(table).read_text(encoding="utf-8"))
+            with self.table_artefacts(table_id).open(STATEMENT) as file:
+                statement = json.loads(file.read())
         except FileNotFoundError:
             return False
         return bool(statement["schema"] == _digest(table.schema))
 
-    def _statement(self, table: TableRecord) -> Path:
-        return table.path.parent / "attested.json"
+    def table_artefacts(self, table_id: str) -> ArtefactStore:
+        """What is kept of a table beside its record; NotFoundError when there is no such table."""
+        return self.places.table(self.table(table_id).id)
+
+    def rows(self, table_id: str) -> AbstractContextManager[Readable]:
+        """A table's Parquet file, to be read by columns and row groups while the block lasts.
+
+        Raises:
+          NotFoundError: there is no such table.
+        """
+        return self.table_artefacts(table_id).readable(ROWS)
 
     def load_frame(self, table_id: str) -> pd.DataFrame:
         """All rows of a table, as they were imported."""
-        return pd.read_parquet(self.table(table_id).path)
+        return self._read(table_id, None)
 
     def batches(
-        self, table_id: str, *, columns: Sequence[str] | None = None, rows: int = ROWS
+        self, table_id: str, *, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
     ) -> Iterator[pd.DataFrame]:
         """The rows of a table in file order, some at a time, in the dtypes of `load_frame`.
 
@@ -181,7 +194,8 @@ class TableStore:
           columns: only these, in this order; all by default.
           rows: of a batch at most, ≥ 1.
         """
-        return row_batches(self.table(table_id).path, columns=columns, rows=rows)
+        with self.rows(table_id) as file:
+            yield from row_batches(file, columns=columns, rows=rows)
 
     def load_split(
         self,
@@ -200,26 +214,39 @@ class TableStore:
           person: whose rows stay together.
         """
         if columns is None:
-            return split_rows(pd.read_parquet(self.table(table_id).path), holdout, person)
+            return split_rows(self._read(table_id, None), holdout, person)
         who = () if person is None or not holdout else person.columns
         wanted = list(dict.fromkeys((*columns, *who)))
-        frame = pd.read_parquet(self.table(table_id).path, columns=wanted)
+        frame = self._read(table_id, wanted)
         trained, kept = split_rows(frame, holdout, person)
         return trained[list(columns)], kept[list(columns)]
 
+    def _read(self, table_id: str, columns: list[str] | None) -> pd.DataFrame:
+        with self.rows(table_id) as rows:
+            return pd.read_parquet(rows, columns=columns)
+
+    def _columns_of(self, table_id: str) -> Callable[[list[str]], pd.DataFrame]:
+        """Reads columns of a table's rows; whether the table is known is not looked up again."""
+
+        def read(columns: list[str]) -> pd.DataFrame:
+            with self.places.table(table_id).readable(ROWS) as rows:
+                return pd.read_parquet(rows, columns=columns)
+
+        return read
+
     def _drop_table(self, table_id: str) -> None:
-        """Remove a table's rows from disk and its records, and those of its runs, at once.
+        """Remove a table's rows and its records, and those of its runs, at once.
 
         What its people are recognised by goes too, unless the ledger holds something about them.
+        Where the rows cannot be removed, the table stays, so that it can be deleted again.
         """
         table = self.table(table_id)
-        folder = table.path.parent
         written = Ledger(self.engine).entries(table.people)
         with self.engine.begin() as connection:
             connection.execute(delete(TableRow).where(TableRow.id == table_id))
             if not written:
                 connection.execute(delete(SketchRow).where(SketchRow.table_id == table_id))
-        shutil.rmtree(folder)
+            self.places.table(table_id).clear()
 
     def _check_records(self, table_id: str, plan: Plan, schema: Schema) -> None:
         """Refuse a plan that is not for the records that a schema makes of a table.
@@ -228,7 +255,7 @@ class TableStore:
           RunStoreError: another number of them, or other rows are protected together.
         """
         table = self.table(table_id)
-        counted = _with_people(table.profile, schema, table.path)
+        counted = _with_people(table.profile, schema, self._columns_of(table_id))
         trained = replace(table, schema=schema, profile=counted).training_n
         if plan.n != trained:
             raise RunStoreError(
@@ -242,23 +269,23 @@ class TableStore:
             )
 
     def _record(self, row: TableRow) -> TableRecord:
-        record = TableRecord.of(row, self.workspace.tables_dir / row.id / "rows.parquet")
+        record = TableRecord.of(row)
         if record.schema.person is None:
             return record
         # a schema that an older version kept may lack the count; it is kept with the next change
-        counted = _with_people(record.profile, record.schema, record.path)
+        counted = _with_people(record.profile, record.schema, self._columns_of(row.id))
         return replace(record, profile=counted)
 
 
 def _with_people(
-    profile: dict[str, Any], schema: Schema, rows: pd.DataFrame | Path
+    profile: dict[str, Any], schema: Schema, columns_of: Callable[[list[str]], pd.DataFrame]
 ) -> dict[str, Any]:
     """The profile with the number of people who are trained on, where rows are put together.
 
     Args:
       profile: as it is; a count that holds already is kept.
       schema: says who and how many are kept out.
-      rows: the table, or its Parquet file.
+      columns_of: the table's columns of these names; asked only when somebody has to count.
     """
     person, rest = schema.person, {k: v for k, v in profile.items() if k != PEOPLE}
     if person is None or not person.grouped:
@@ -266,8 +293,7 @@ def _with_people(
     if people_of_profile(profile, schema) is not None:
         return profile
     who = list(person.columns)
-    keys = rows[who] if isinstance(rows, pd.DataFrame) else pd.read_parquet(rows, columns=who)
-    n = people_trained_on(keys, schema.holdout)
+    n = people_trained_on(columns_of(who), schema.holdout)
     return {**rest, PEOPLE: {"columns": who, "holdout": schema.holdout, "n": n}}
 
 
