@@ -1,5 +1,9 @@
 """Rows of a stored table some at a time: the same rows, in the same order and dtypes."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -41,6 +45,26 @@ def test_batches_are_the_table(store: RunStore, table: TableRecord, rows: int) -
     parts = list(store.batches(table.id, rows=rows))
     assert all(0 < len(part) <= rows and (part.dtypes == whole.dtypes).all() for part in parts)
     pd.testing.assert_frame_equal(pd.concat(parts, ignore_index=True), whole)
+
+
+def test_memory_follows_the_batch_and_not_the_rows(tmp_path: Path) -> None:
+    """Forty groups of rows are read in the memory of one; a process of its own counts them."""
+    path = tmp_path / "rows.parquet"
+    rng = np.random.default_rng(0)
+    with pq.ParquetWriter(path, pa.schema([(f"c{i}", pa.float64()) for i in range(8)])) as writer:
+        for _ in range(40):
+            writer.write_table(pa.table({f"c{i}": rng.random(65_536) for i in range(8)}))
+    script = (
+        "import sys; from pathlib import Path\n"
+        "from core.runs.storage.row_batches import row_batches\n"
+        "def held(): return int(Path('/proc/self/statm').read_text().split()[1]) * 4 / 1024\n"
+        "sizes = [held() for _ in row_batches(Path(sys.argv[1]), rows=65_536)]\n"
+        "print(max(sizes) - sizes[2])"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True
+    )
+    assert float(told.stdout) < 60, "MB beyond the third batch; all rows are 160 MB"
 
 
 def test_chosen_columns_come_in_the_order_asked_for(store: RunStore, table: TableRecord) -> None:

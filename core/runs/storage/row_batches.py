@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from core.runs.storage.artefacts import Readable
 
-__all__ = ["BATCH_ROWS", "row_batches"]
+__all__ = ["BATCH_ROWS", "arrow_batches", "row_batches"]
 
 BATCH_ROWS = 131_072  # of a batch; 50 columns of numbers are then 50 MB
 
@@ -32,10 +32,35 @@ def row_batches(
     with pq.ParquetFile(file) as parquet:
         names = parquet.schema_arrow.names if columns is None else list(columns)
         dtypes = _dtypes(parquet, names)
-        for batch in parquet.iter_batches(rows, columns=names):
+        for batch in arrow_batches(parquet, names, rows):
             frame = pa.Table.from_batches([batch]).to_pandas()[names]
             odd = {name: kind for name, kind in dtypes.items() if frame[name].dtype != kind}
             yield frame.astype(odd) if odd else frame
+
+
+def arrow_batches(
+    file: pq.ParquetFile, names: Sequence[str], rows: int
+) -> Iterator[pa.RecordBatch]:
+    """The rows of some columns, at most so many at a time.
+
+    A reader keeps memory of every group of rows that it has passed until it ends, so each few
+    groups get a reader of their own.
+
+    Args:
+      file: opened.
+      names: of columns.
+      rows: of a batch at most, ≥ 1.
+    """
+    groups: list[int] = []
+    waiting = 0
+    for group in range(file.num_row_groups):
+        size = file.metadata.row_group(group).num_rows
+        if groups and waiting + size > rows:
+            yield from file.iter_batches(rows, row_groups=groups, columns=list(names))
+            groups, waiting = [], 0
+        groups, waiting = [*groups, group], waiting + size
+    if groups:
+        yield from file.iter_batches(rows, row_groups=groups, columns=list(names))
 
 
 def _dtypes(file: pq.ParquetFile, names: Sequence[str]) -> dict[str, Any]:
