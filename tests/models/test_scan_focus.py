@@ -326,7 +326,7 @@ def test_pairs_that_were_not_counted_are_kept_apart():
     alike = torch.eye(2).repeat(4, 1)
     shares[3] = shares[4] = alike
     matcher = object.__new__(MixtureMatcher)
-    matcher._design, matcher._device, matcher.done = design, "cpu", 0
+    matcher._design, matcher.device, matcher.done = design, "cpu", 0
     matcher._random = torch.Generator().manual_seed(0)
     matcher._targets = Targets(1000, torch.zeros(0), torch.zeros(0), None, ())
     within = torch.full((8, 1), 1.0 / 8.0)
