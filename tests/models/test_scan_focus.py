@@ -182,7 +182,14 @@ def test_a_parity_of_three_is_learned(tmp_path):
     domain, frame = parity_table(8000, 3)
     codec = Codec(domain)
     model = synthesizer("scan_focus")
-    settings = {"steps": 160, "draft_steps": 20, "components": 300, "hidden": 64, "latent": 16}
+    settings = {
+        "steps": 160,
+        "draft_steps": 20,
+        "components": 150,
+        "members": 2,
+        "hidden": 64,
+        "latent": 16,
+    }
     plan = plan_fit(model, domain, len(frame), Budget(epsilon=3.0, delta=1e-5), settings)
     table = PrivateTable(codec.encode(frame), domain, plan, noise_source=DeterministicNoise(1))
     context = FitContext(observe=Watcher(), folder=tmp_path, seed=1)
