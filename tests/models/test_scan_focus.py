@@ -182,7 +182,14 @@ def test_a_parity_of_three_is_learned(tmp_path):
     domain, frame = parity_table(8000, 3)
     codec = Codec(domain)
     model = synthesizer("scan_focus")
-    settings = {"steps": 160, "draft_steps": 20, "components": 300, "hidden": 64, "latent": 16}
+    settings = {
+        "steps": 160,
+        "draft_steps": 20,
+        "components": 150,
+        "members": 2,
+        "hidden": 64,
+        "latent": 16,
+    }
     plan = plan_fit(model, domain, len(frame), Budget(epsilon=3.0, delta=1e-5), settings)
     table = PrivateTable(codec.encode(frame), domain, plan, noise_source=DeterministicNoise(1))
     context = FitContext(observe=Watcher(), folder=tmp_path, seed=1)
@@ -326,7 +333,7 @@ def test_pairs_that_were_not_counted_are_kept_apart():
     alike = torch.eye(2).repeat(4, 1)
     shares[3] = shares[4] = alike
     matcher = object.__new__(MixtureMatcher)
-    matcher._design, matcher._device, matcher.done = design, "cpu", 0
+    matcher._design, matcher.device, matcher.done = design, "cpu", 0
     matcher._random = torch.Generator().manual_seed(0)
     matcher._targets = Targets(1000, torch.zeros(0), torch.zeros(0), None, ())
     within = torch.full((8, 1), 1.0 / 8.0)

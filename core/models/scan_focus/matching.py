@@ -108,7 +108,7 @@ class MixtureMatcher:
 
     Attributes:
       done: steps so far.
-      mixture: as given.
+      mixture, device: as given.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class MixtureMatcher:
     ):
         self.mixture = mixture.to(device)
         self.done = 0
-        self._device, self._design, self._targets = device, design, targets
+        self.device, self._design, self._targets = device, design, targets
         self._columns = targets.columns.to(device)
         self._columns_precision = self._precision(targets.columns_noise).to(device)
         self._blocks = self._blocks_of(targets.pairs)
@@ -203,7 +203,7 @@ class MixtureMatcher:
         for first, partners in by_first.items():
             noise = torch.cat([torch.full((p.shares.shape[2],), p.noise) for p in partners])
             shares = torch.cat([p.shares for p in partners], dim=2)
-            parts = (shares.float().to(self._device), self._precision(noise).to(self._device))
+            parts = (shares.float().to(self.device), self._precision(noise).to(self.device))
             blocks.append(_Block(first, tuple(pair.columns[1] for pair in partners), *parts))
         return blocks
 
@@ -214,7 +214,7 @@ class MixtureMatcher:
         pairs = torch.ones(self._design.columns, self._design.columns).fill_diagonal_(0.0)
         for target in self._targets.pairs:
             pairs[target.columns] = pairs[target.columns[::-1]] = 0.0
-        return pairs.to(self._device)
+        return pairs.to(self.device)
 
     def _within(self, weights: Tensor, shares: list[Tensor]) -> Tensor:
         """Each component's weight in each class."""
@@ -292,7 +292,7 @@ class MixtureMatcher:
     def _coin(self, cells: int) -> Tensor:
         """As many signs of either kind as can be, in random order: float32 [cells]."""
         order = torch.randperm(cells, generator=self._random)
-        return (1.0 - 2.0 * (order % 2)).to(self._device)
+        return (1.0 - 2.0 * (order % 2)).to(self.device)
 
     def _products(self, shares: list[Tensor], members: Tensor, g: int) -> Tensor:
         """Mean sign products of each component over sets: [components, sets]."""

@@ -35,7 +35,8 @@ from core.table.schema import Domain
 
 __all__ = ["ScanFocus"]
 
-STEPS = 800  # of tables of up to `NARROW` columns; of wider ones fewer, by the root
+STEPS = 1200  # of tables of up to `NARROW` columns; of wider ones fewer, by the root
+MEMBERS = 4  # likewise
 NARROW = 100
 
 _TITLES = {
@@ -124,8 +125,8 @@ class ScanFocus(Synthesizer[ScanFocusSettings]):
         )
 
     def finish(self, domain: Domain, plan: Plan, settings: ScanFocusSettings) -> ScanFocusSettings:
-        """See `Synthesizer.finish`: wide tables get fewer steps, each of which takes longer."""
-        if settings.steps:
-            return settings
+        """See `Synthesizer.finish`: wide tables get less of both, as they are slower."""
         narrow = min(1.0, math.sqrt(NARROW / max(1, len(domain.modelled))))
-        return settings.model_copy(update={"steps": round(STEPS * narrow)})
+        steps = settings.steps or round(STEPS * narrow)
+        members = settings.members or max(1, round(MEMBERS * narrow))
+        return settings.model_copy(update={"steps": steps, "members": members})

@@ -16,7 +16,8 @@ class ScanFocusSettings(BaseModel):
     Attributes:
       steps: of the last training, which cost time and never privacy; 0 follows from the width.
       draft_steps: of the training in between, whose errors say what is counted last.
-      components: of the mixture.
+      members: mixtures that are trained apart and put together; 0 follows from the width.
+      components: of each mixture.
       most_together: columns, besides the target, that are looked at together at most.
       hidden, latent: widths of the network.
       rate: peak learning rate of Adam.
@@ -27,16 +28,26 @@ class ScanFocusSettings(BaseModel):
     steps: AutomaticSteps = tunable(
         0,
         "Training steps",
-        "0: as many as the table's width allows in minutes. They cost time, never privacy.",
+        "Of each mixture. 0: as many as the table's width allows in minutes. They cost time, never "
+        "privacy.",
         form=(0, 20_000),
         ge=0,
         le=200_000,
     )
     draft_steps: int = Field(default=200, ge=LEAST_STEPS, le=200_000)
+    members: int = tunable(
+        0,
+        "Mixtures put together",
+        "Trained apart from the same counts; their errors average out. 0: four, fewer where the "
+        "table is wide.",
+        form=(0, 16),
+        ge=0,
+        le=64,
+    )
     components: int = tunable(
-        1000,
+        500,
         "Mixture components",
-        "Kinds of record that the table is mixed from. More are finer and slower.",
+        "Kinds of record in each mixture. More are finer and slower.",
         form=(50, 5000),
         ge=8,
         le=20_000,

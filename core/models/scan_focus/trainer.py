@@ -8,6 +8,7 @@ import torch
 
 from core.models.events import Emitter, PhaseStarted, StoodOut
 from core.models.scan_focus.design import Design
+from core.models.scan_focus.ensemble import MixtureEnsemble
 from core.models.scan_focus.fitted import FILE, fitted_mixture, fitted_of
 from core.models.scan_focus.matching import MixtureMatcher, Targets
 from core.models.scan_focus.mixture import LatentMixture, anchors
@@ -35,29 +36,38 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
     targets = known.targets()
 
     def train_on(
-        targets: Targets, key: str, title: str, steps: int, apart: frozenset[int] = frozenset()
-    ) -> MixtureMatcher:
-        matcher = _matcher(known, targets, settings, apart, steps=steps, device=context.device)
-        if key in checkpoint.state:
-            matcher.load_state_dict(checkpoint.state[key])
-        train(
-            PhaseStarted(name=key, title=title),
-            matcher,
-            steps=steps,
-            checkpoint=checkpoint,
-            key=key,
-            preview=lambda: fitted(matcher, targets).preview(),
-            observe=context.observe,
+        targets: Targets,
+        key: str,
+        title: str,
+        steps: int,
+        members: int = 1,
+        apart: frozenset[int] = frozenset(),
+    ) -> MixtureEnsemble:
+        ensemble = MixtureEnsemble(
+            [
+                _matcher(known, targets, settings, apart, steps=steps, member=member)
+                for member in range(members)
+            ]
         )
-        return matcher
+        if key in checkpoint.state:
+            ensemble.load_state_dict(checkpoint.state[key])
+        with ensemble.side_by_side():
+            train(
+                PhaseStarted(name=key, title=title),
+                ensemble,
+                steps=steps,
+                checkpoint=checkpoint,
+                key=key,
+                preview=lambda: fitted(ensemble, targets).preview(),
+                observe=context.observe,
+            )
+        return ensemble
 
-    def fitted(matcher: MixtureMatcher, targets: Targets) -> FittedGenerator:
-        with torch.no_grad():
-            weights, shares = matcher.mixture()
+    def fitted(ensemble: MixtureEnsemble, targets: Targets) -> FittedGenerator:
         return fitted_mixture(
             codec,
             settings.model_dump(),
-            (weights, torch.cat(shares, dim=1)),
+            ensemble.mixture(),
             known.scales,
             follows=determined(targets.counted, known.scales, design.condition),
             sums=known.sums,
@@ -70,13 +80,14 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
         draft = None
         if design.larger:
             title = "Draft (touches no private data)"
-            draft = train_on(targets, "draft", title, settings.draft_steps)
+            draft = train_on(targets, "draft", title, settings.draft_steps).members[0]
             stuck = known.stuck(draft)
         targets = known.focused(targets, draft)
         emitter.send(StoodOut(sets=known.stood_out))
     title = "Training (touches no private data)"
-    matcher = train_on(targets, "training", title, settings.steps, stuck)
-    return fitted(matcher, targets)
+    members = max(1, settings.members)  # plans of earlier versions know of one
+    ensemble = train_on(targets, "training", title, settings.steps, members, stuck)
+    return fitted(ensemble, targets)
 
 
 def load(folder: Path) -> FittedGenerator:
@@ -95,7 +106,7 @@ def _matcher(
     apart: frozenset[int],
     *,
     steps: int,
-    device: str,
+    member: int,
 ) -> MixtureMatcher:
     """A mixture that starts at the released shares; its latents follow from the seed.
 
@@ -105,9 +116,9 @@ def _matcher(
       settings: of the model.
       apart: columns in which components start apart, besides those of larger sets.
       steps: of this training.
-      device: where tensors live.
+      member: which of the ensemble, from 0.
     """
-    seed = known.checkpoint.seed
+    seed = known.checkpoint.seed + 3 * member  # each draws latents, weights and pairs of its own
     random = torch.Generator().manual_seed(seed)
     latents = torch.randn((settings.components, settings.latent), generator=random)
     shares = [torch.from_numpy(share) for share in known.shares]
@@ -132,5 +143,5 @@ def _matcher(
         steps=steps,
         rate=settings.rate,
         seed=seed + 2,
-        device=device,
+        device=known.device,
     )
