@@ -29,6 +29,7 @@ from core.runs.accounts.purchases import PurchaseRecord, purchases_used
 from core.runs.execution.attempts import Attempts, fit_attempts
 from core.runs.execution.job import Job
 from core.runs.execution.privacy_certificate import conditions, make_privacy_certificate
+from core.runs.execution.training_rows import Load, TrainingRows, check_disk, training_records
 from core.runs.storage.artefacts import (
     BASELINE_TABLE,
     MODELLED_TABLE,
@@ -38,9 +39,7 @@ from core.runs.storage.artefacts import (
 )
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import shift_key
-from core.table.codec import Codes
 from core.table.layout.layout import Layout
-from core.table.person_rows import PersonRows, encoded_records
 from core.table.schema import SchemaError
 from core.table.surrogates import check_room
 
@@ -89,7 +88,7 @@ def choose_device(asked: str) -> str:
 
 def execute(
     job: Job,
-    load: Callable[[Sequence[str]], pd.DataFrame],
+    rows: TrainingRows | Load,
     *,
     store: RunStore,
     observe: Observe,
@@ -100,7 +99,8 @@ def execute(
 
     Args:
       job: see `Job`.
-      load: rows of the named columns that are trained on; called once, after the debit.
+      rows: that are trained on; read once, after the debit. A function gives all of the named
+        columns at once.
       store: holds the ledger that pays and the secret that shifts.
       observe: hears of each phase and brings the wish back.
       find: the synthesizer of a model id.
@@ -120,7 +120,9 @@ def execute(
     entry = _debit(job, store)
     debited(entry)
     _phase(observe, "read", "Reading and encoding the table")
-    records = _records(job, layout, load)
+    records = training_records(
+        rows, layout, job.plan, job.schema.person, folder=job.folder, observe=observe
+    )
     attempts = fit_attempts(job, model, layout, *records, shift_key=key, observe=observe)
     claim = _with_purchases(_claim(job, attempts), bought)
     _phase(observe, "sample", "Making the synthetic table", pausable=False)
@@ -160,16 +162,7 @@ def _check(job: Job, layout: Layout) -> None:
             "The plan and the schema say otherwise whose rows are protected together. Nothing was "
             "spent. Make a new plan."
         )
-
-
-def _records(
-    job: Job, layout: Layout, load: Callable[[Sequence[str]], pd.DataFrame]
-) -> tuple[Codes, PersonRows | None]:
-    """The rows as models see them; whose they are is read beside them, and stays here."""
-    person = job.schema.person
-    who = () if person is None else person.columns
-    rows = load(list(dict.fromkeys((*layout.reads, *who))))
-    return encoded_records(rows, layout, person)
+    check_disk(job.plan, layout, job.schema.person, job.folder)
 
 
 def _debit(job: Job, store: RunStore) -> Entry:
