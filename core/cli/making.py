@@ -143,6 +143,7 @@ def make(
             )
             if options.save is not None:
                 save_run(options.save, job, outcome, synthesis.certificate)
+            outcome.tables.load()  # the folder they lie in goes
         return synthesis
 
 

@@ -35,6 +35,7 @@ def build_report(
     seed: int = 0,
     alpha: float = 0.05,
     before: pd.DataFrame | None = None,
+    rows: tuple[int, int] | None = None,
 ) -> Report:
     """Compare a synthetic table with the real one.
 
@@ -49,6 +50,8 @@ def build_report(
       seed: of subsamples and learners.
       alpha: level of the tests of tagged columns, in (0, 1/2).
       before: what the synthesizer would have released before boosting, to stand beside.
+      rows: how many the real and the synthetic table have, where `real` and `synthetic` are samples
+        of them; the report says so.
 
     Raises:
       ValueError: a table has no rows, or no column can be compared.
@@ -58,7 +61,7 @@ def build_report(
     if max(len(real), len(synthetic)) > FIRST_LOOK_ROWS and save is not None:
         look = _first_look(real, synthetic, schema, seed=seed)
         if look is not None:
-            save(look)
+            save(_sampled_of(look, real, synthetic, rows))
     observe, save = observe or _ignore, save or _ignore
     observe("Reading both tables", 0.0)
     tables = Comparison.open(
@@ -69,7 +72,7 @@ def build_report(
     known = families()
     applied = [family for family in known if family.applies(tables)]
     whole, done = READING_COST + sum(family.cost for family in applied), READING_COST
-    report = _empty(tables)
+    report = _sampled_of(_empty(tables), real, synthetic, rows)
     for family in known:
         if family not in applied:
             report = _with(report, notes=[*report.notes, *filter(None, [family.otherwise])])
@@ -103,6 +106,20 @@ def _empty(tables: Comparison) -> Report:
         target=target if target and tables.schema[target].modelled else None,
         notes=list(tables.notes),
     )
+
+
+def _sampled_of(
+    report: Report, real: pd.DataFrame, synthetic: pd.DataFrame, rows: tuple[int, int] | None
+) -> Report:
+    """The report with the tables' own numbers of rows, and a word on how many were looked at."""
+    if rows is None:
+        return report
+    note = (
+        f"Compared on {len(real):,} of {rows[0]:,} real rows and {len(synthetic):,} of "
+        f"{rows[1]:,} synthetic ones, chosen by their place alone."
+    )
+    notes = [note, *report.notes]
+    return _with(report, rows_real=rows[0], rows_synthetic=rows[1], notes=notes)
 
 
 def _with(report: Report, **parts: Any) -> Report:

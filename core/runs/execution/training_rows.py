@@ -18,7 +18,7 @@ import pandas as pd
 from core.models.events import Emitter, Observe
 from core.privacy.plan import Plan
 from core.runs.storage.errors import RunStoreError
-from core.runs.storage.row_batches import ROWS
+from core.runs.storage.row_batches import BATCH_ROWS
 from core.runs.storage.store import RunStore
 from core.table.codec import Codec, Codes
 from core.table.holdout import training_batches
@@ -87,8 +87,8 @@ class FrameRows:
 
     def batches(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
         """See `TrainingRows`."""
-        for start in range(0, len(self.frame), ROWS):
-            yield self.frame[list(names)].iloc[start : start + ROWS].reset_index(drop=True)
+        for start in range(0, len(self.frame), BATCH_ROWS):
+            yield self.frame[list(names)].iloc[start : start + BATCH_ROWS].reset_index(drop=True)
 
 
 def check_disk(plan: Plan, layout: Layout, person: Person | None, folder: Path) -> None:
