@@ -140,6 +140,7 @@ def line(options: argparse.Namespace, file: Path, home: Path) -> dict[str, Any]:
         "peak_memory_mb": round(peak),
         "load": round(os.getloadavg()[1], 1),
         "stages": {name: round(seconds, 1) for name, seconds in watch.seconds.items()},
+        "stages_cpu": {name: round(seconds, 1) for name, seconds in watch.cpu.items()},
         "peaks": {name: round(mb) for name, mb in watch.peaks.items()},
     }
 
@@ -150,16 +151,18 @@ class _Watch:
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self.peaks: dict[str, float] = {}
+        self.cpu: dict[str, float] = {}
         self._now: str | None = None
-        self._since = time.monotonic()
+        self._since, self._used = time.monotonic(), time.process_time()
 
     def enter(self, stage: str | None) -> None:
         """The stage before ends, this one begins."""
-        now = time.monotonic()
+        now, used = time.monotonic(), time.process_time()
         if self._now is not None:
+            self.cpu[self._now] = self.cpu.get(self._now, 0.0) + used - self._used
             self.seconds[self._now] = self.seconds.get(self._now, 0.0) + now - self._since
             self.peaks[self._now] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MIB
-        self._now, self._since = stage, now
+        self._now, self._since, self._used = stage, now, used
 
     def __call__(self, event: Any) -> Any:
         from core.models.events import Wish
@@ -249,7 +252,7 @@ def main() -> None:
         result = measured(options)
         for name in ("rows", "columns", "seconds", "cpu_seconds", "peak_memory_mb", "load"):
             print(f"{name}: {result[name]}")
-        print(", ".join(f"{name} {s} s" for name, s in result["stages"].items()))
+        print(", ".join(f"{name} {s} s" for name, s in result["stages_cpu"].items()))
         if options.json:
             print(json.dumps(result))
 

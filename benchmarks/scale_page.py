@@ -42,9 +42,9 @@ def write_page(lines: Sequence[dict[str, Any]]) -> None:
 
 
 def _marginal(one: dict[str, Any]) -> float:
-    """Seconds of the stages that grow with rows, for each row."""
+    """Processor seconds of the stages that grow with rows, for each row."""
     steady = ("plan", "training", "debit")
-    grown = sum(s for name, s in one["stages"].items() if name not in steady)
+    grown = sum(s for name, s in one["stages_cpu"].items() if name not in steady)
     return float(grown) / float(one["rows"])
 
 

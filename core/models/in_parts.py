@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
+from contextlib import closing
 
 import numpy as np
 import pandas as pd
 
 from core.models.synthesizer import Fitted
+from core.privacy.summation import in_threads
 from core.table.schema import Domain
 from core.table.surrogates import surrogate
 
@@ -38,11 +40,17 @@ def sample_parts(fitted: Fitted, rows: int, seed: int | None = None) -> Iterator
         yield fitted.sample(rows, seed)
         return
     root = secrets.randbits(63) if seed is None else seed
-    keys = _Keys(fitted.domain, rows)
-    for number, start in enumerate(range(0, rows, PART_ROWS)):
+    starts = range(0, rows, PART_ROWS)
+
+    def draw(number: int) -> pd.DataFrame:
         own = np.random.SeedSequence((root, number)).generate_state(1, np.uint64)[0]
-        count = min(PART_ROWS, rows - start)
-        yield keys.renewed(fitted.sample(count, int(own >> np.uint64(1))), start)
+        count = min(PART_ROWS, rows - starts[number])
+        return fitted.sample(count, int(own >> np.uint64(1)))
+
+    keys = _Keys(fitted.domain, rows)
+    with closing(in_threads(draw, len(starts))) as parts:
+        for start, part in zip(starts, parts, strict=True):
+            yield keys.renewed(part, start)
 
 
 def sampled(fitted: Fitted, rows: int, seed: int | None = None) -> pd.DataFrame:

@@ -21,6 +21,7 @@ from core.models.synthesizer import FitContext, Fitted, Synthesizer
 from core.privacy.guarded import PrivateTable, UnplannedReleaseError
 from core.privacy.meter import Meter
 from core.privacy.plan import Phase
+from core.privacy.summation import InThreads
 from core.runs.execution.job import Job, LmdpResult
 from core.runs.execution.noisy_scores import release_cells
 from core.runs.execution.review_histograms import release_histograms
@@ -158,7 +159,14 @@ class _Attempt:
             return results
         from core.runs.execution.lmdp_certificate import shifted  # torch, after `limit_threads`
 
-        table = PrivateTable(codes, self._codec.domain, job.plan, people=people, meter=self.meter)
+        table = PrivateTable(
+            codes,
+            self._codec.domain,
+            job.plan,
+            people=people,
+            meter=self.meter,
+            summation=InThreads() if job.device == "cpu" else None,
+        )
         context = FitContext(
             observe=observe,
             folder=self._folder,
