@@ -162,6 +162,8 @@ class _Watch:
             self.cpu[self._now] = self.cpu.get(self._now, 0.0) + used - self._used
             self.seconds[self._now] = self.seconds.get(self._now, 0.0) + now - self._since
             self.peaks[self._now] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MIB
+            told = f"{self._now}: {now - self._since:.0f} s, of them {used - self._used:.0f} s of"
+            print(f"{told} a processor; peak {self.peaks[self._now]:.0f} MB", file=sys.stderr)
         self._now, self._since, self._used = stage, now, used
 
     def __call__(self, event: Any) -> Any:
