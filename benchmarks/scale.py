@@ -114,13 +114,14 @@ def line(options: argparse.Namespace, file: Path, home: Path) -> dict[str, Any]:
         run = store.create_run(
             table.id, plan, schema=schema, rows=options.rows, seed=1, device="cpu"
         )
-        job = Job(
-            table="scale", table_id=table.id, plan=plan, schema=schema, rows=options.rows, seed=1,
-            device="cpu", artefacts=store.artefacts(run.id), people=table.people,
-            debit_key=run.debit_key, allow_non_private=False, shift_words="",
-        )  # fmt: skip
         rows = StoredRows(store, table.id, schema)
-        execute(job, rows, store=store, observe=watch, find=synthesizer)
+        with store.artefacts(run.id).working() as workplace:
+            job = Job(
+                table="scale", table_id=table.id, plan=plan, schema=schema, rows=options.rows,
+                seed=1, device="cpu", artefacts=workplace, people=table.people,
+                debit_key=run.debit_key, allow_non_private=False, shift_words="",
+            )  # fmt: skip
+            execute(job, rows, store=store, observe=watch, find=synthesizer)
         if not options.no_csv:
             watch.enter("csv")
             reviewed_file(store, run, format="csv")
@@ -180,12 +181,14 @@ def _take_in(store: Any, file: Path, schema: Schema, rows: int) -> Any:
     table = store.add_table(
         head, name="scale", schema=schema, profile={"n": rows}, source="generated", people="scale"
     )
-    shutil.copyfile(file, table.path)
     from sqlalchemy import update
     from sqlalchemy.orm import Session
 
+    from core.runs.storage.artefacts import ROWS
     from core.runs.storage.database import TableRow
 
+    with store.table_artefacts(table.id).filling(ROWS) as place:
+        shutil.copyfile(file, place)
     with Session(store.engine) as session, session.begin():
         session.execute(update(TableRow).where(TableRow.id == table.id).values(n=rows))
     store.attest(table.id)

@@ -54,7 +54,11 @@ def sample_parts(fitted: Fitted, rows: int, seed: int | None = None) -> Iterator
 
 
 def sampled(fitted: Fitted, rows: int, seed: int | None = None) -> pd.DataFrame:
-    """The rows of `sample_parts` as one frame; see there."""
+    """The rows of `sample_parts` as one frame.
+
+    Args:
+      fitted, rows, seed: see there.
+    """
     parts = list(sample_parts(fitted, rows, seed))
     return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
 

@@ -19,6 +19,7 @@ from core.models.events import FitCancelled, FitEvent, Wish
 from core.quality.report.build_report import build_report
 from core.runs.execution import report_rows, training_rows, worker
 from core.runs.execution.training_rows import FrameRows, StoredRows, training_records
+from core.runs.storage.artefacts import ROWS
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.records import TableRecord
@@ -46,6 +47,11 @@ def small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report_rows, "MOST_CELLS", 6)
 
 
+def keep(store: RunStore, table: TableRecord, frame: pd.DataFrame) -> None:
+    with store.table_artefacts(table.id).replacing(ROWS) as file:
+        frame.to_parquet(file, index=False)
+
+
 def go_on(event: FitEvent) -> Wish:
     return Wish.GO_ON
 
@@ -57,7 +63,7 @@ def test_codes_on_disk_are_those_in_memory_holdout_and_rules_included(
     end = start.model_copy(update={"name": "end"})
     schema = Schema(columns=(start, end), rules=(parse_rule("start <= end"),), holdout=0.25)
     frame = pd.DataFrame({"start": range(40), "end": [x * 2 for x in range(40)]})
-    frame.to_parquet(table.path, index=False)
+    keep(store, table, frame)
     plan = toy_plan(table).model_copy(update={"n": 30})
     layout = Layout(schema.domain())
 
@@ -70,7 +76,7 @@ def test_codes_on_disk_are_those_in_memory_holdout_and_rules_included(
     in_memory = records(lambda names: at_once[list(names)])
     assert isinstance(in_memory, Codes)
     for rows in (StoredRows(store, table.id, schema), FrameRows(at_once)):
-        monkeypatch.setattr(training_rows, "ROWS", 7)
+        monkeypatch.setattr(training_rows, "BATCH_ROWS", 7)
         on_disk = records(rows)
         assert isinstance(on_disk, StoredCodes)
         expected = in_memory.take(public_order(30)).to("cpu")
@@ -155,7 +161,7 @@ def test_which_rows_are_compared_depends_on_their_number_alone(
     real, kept_out = report_rows.real_sides(store, run, ["age"])
     assert (real.of, kept_out.of, len(kept_out.rows)) == (40, 0, 0)
     reverse = frame.iloc[::-1].reset_index(drop=True)
-    reverse.to_parquet(table.path, index=False)
+    keep(store, table, reverse)
     other, _ = report_rows.real_sides(store, run, ["age"])
     assert (other.rows["age"] == 39 - real.rows["age"]).all()
 

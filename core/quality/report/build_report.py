@@ -58,11 +58,10 @@ def build_report(
     """
     if not len(real) or not len(synthetic):
         raise ValueError("A report needs at least one real and one synthetic row.")
-    if max(len(real), len(synthetic)) > FIRST_LOOK_ROWS and save is not None:
-        look = _first_look(real, synthetic, schema, seed=seed)
-        if look is not None:
-            save(_sampled_of(look, real, synthetic, rows))
     observe, save = observe or _ignore, save or _ignore
+    look = None if save is _ignore else _first_look(real, synthetic, schema, seed=seed)
+    if look is not None:
+        save(_sampled_of(look, real, synthetic, rows))
     observe("Reading both tables", 0.0)
     tables = Comparison.open(
         real, synthetic, schema, test=test, before=before, seed=seed, alpha=alpha
@@ -131,6 +130,8 @@ def _first_look(
     real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *, seed: int
 ) -> Report | None:
     """Pictures of single columns from a few rows, while all rows are being read; None for none."""
+    if max(len(real), len(synthetic)) <= FIRST_LOOK_ROWS:
+        return None
     rng = np.random.default_rng(seed)
     few = [frame.iloc[sample_rows(len(frame), FIRST_LOOK_ROWS, rng)] for frame in (real, synthetic)]
     tables = Comparison.open(few[0], few[1], schema, seed=seed)
