@@ -28,6 +28,7 @@ from core.runs.execution.job import Job
 from core.runs.execution.noisy_scores import NOISY_CELLS, count_synthetic
 from core.runs.execution.pipeline import Outcome, choose_device, execute
 from core.runs.execution.threads import limit_threads
+from core.runs.execution.training_rows import FrameRows
 from core.runs.storage.artefacts import LocalArtefacts, load_json
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
@@ -130,7 +131,7 @@ def make(
             plan = plan_for(options, schema, n, split)
         with tempfile.TemporaryDirectory(prefix="synth-", dir=store.workspace.home) as folder:
             job = _job(options, schema, plan, device=device, people=people, folder=Path(folder))
-            outcome = execute(job, lambda names: trained[list(names)], store=store, observe=observe)
+            outcome = execute(job, FrameRows(trained), store=store, observe=observe)
             synthesis = Synthesis(
                 plan=plan,
                 schema=schema,
@@ -142,6 +143,7 @@ def make(
             )
             if options.save is not None:
                 save_run(options.save, job, outcome, synthesis.certificate)
+            outcome.tables.load()  # the folder they lie in goes
         return synthesis
 
 

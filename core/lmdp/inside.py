@@ -26,6 +26,7 @@ from core.lmdp.discrepancy import TestResult, median_bandwidth
 from core.lmdp.kernel_points import KernelPoints
 from core.lmdp.two_sample import two_sample_test
 from core.table.codec import Codec, Codes
+from core.table.stored_codes import StoredCodes
 
 __all__ = ["InsideCheck", "fitted_stein_test", "inside_check"]
 
@@ -60,7 +61,7 @@ def inside_check(
     codec: Codec,
     names: Sequence[str],
     *,
-    real: Codes,
+    real: Codes | StoredCodes,
     released: Codes,
     seed: int = 0,
     records: int = RECORDS,
@@ -71,7 +72,7 @@ def inside_check(
     Args:
       codec: of the whole domain.
       names: the group's columns.
-      real, released: NumPy codes of whole records, at least 8 each.
+      real, released: codes of whole records, NumPy ones or on disk, at least 8 each.
       seed: of subsamples and permutations.
       records: most real records looked at; fewer where a table is short.
       permutations: of the two-sample test.

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from core.models.filling import complete_rows, fill_gaps
+from core.models.in_parts import sampled
 from core.models.synthesizer import Fitted
 from core.table.conditions import ConditionError, parse_conditions, parse_shares
 from core.table.layout.steps import rewritten
@@ -142,7 +143,7 @@ def draw_shaped(fitted: Fitted, rows: int, shape: Shape, seed: int | None = None
         how many fit.
     """
     if shape.plain:
-        table = fitted.sample(rows, seed)
+        table = sampled(fitted, rows, seed)
         return ShapedTable(table, ShapeFacts(rows=rows, seed=seed, drawn=rows))
     check_room(fitted.domain.columns, rows)
     selection = _Selection(fitted.domain, rows, shape)

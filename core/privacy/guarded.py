@@ -26,7 +26,9 @@ from core.privacy.meter import Meter, UnplannedReleaseError
 from core.privacy.plan import Plan
 from core.privacy.summation import ChunkedStatistic, InOneProcess, Records, Summation
 from core.table.person_rows import PersonRows
+from core.table.public_order import public_order
 from core.table.schema import Domain
+from core.table.stored_codes import StoredCodes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,7 +39,6 @@ __all__ = ["PrivateTable", "UnplannedReleaseError"]
 
 CHUNK_ROWS = 8192
 EXPAND_AT_ONCE = 2**26  # numbers of a table that are laid out once instead of batch by batch
-_ORDER_KEY = 0x5EED  # public: the order of rows may depend on n and on nothing else
 
 
 class PrivateTable:
@@ -47,7 +48,8 @@ class PrivateTable:
     pairs chosen without looking at the data, and the same order comes back after a resume.
 
     Args:
-      codes: the encoded rows; n of them, as the plan says, or those of n people.
+      codes: the encoded rows; n of them, as the plan says, or those of n people. Of many, they are
+        `core.table.stored_codes.StoredCodes`, which do not lie in memory.
       plan: what may be released.
       people: where each person's rows lie in `codes`; needed where the plan puts together more than
         one row, None elsewhere.
@@ -56,7 +58,8 @@ class PrivateTable:
       present: bool [n] in the order of `codes`, False where a record is ⊥: it keeps its place, and
         no statistic and no batch sees it. None when all records are there. The claim compares a
         table with one where a record is ⊥; audits and tests make that one here.
-      shuffle: False keeps the file's order (only for statistics that do not pair rows up).
+      shuffle: False keeps the order in which codes lie (only for statistics that do not pair rows
+        up); `StoredCodes` lie in the public order anyway.
       noise_source: for tests; a source that is not private voids every claim of the meter.
       meter: the counts of a checkpoint, when a fit goes on.
       summation: who computes statistics over all rows; this process when None. It is handed the
@@ -101,14 +104,15 @@ class PrivateTable:
         silent = [p.name for p in plan.phases if p.mechanism != "zcdp" and not p.noise_multiplier]
         if plan.budget.private and silent:
             raise ValueError(f"A private plan holds phases without noise: {', '.join(silent)}.")
-        order = np.random.Generator(np.random.Philox(key=_ORDER_KEY)).permutation(plan.n)
-        if people is None:
-            self.__codes = codes.take(order) if shuffle else codes
-        else:
-            index, people = people.reordered(order if shuffle else np.arange(plan.n))
-            self.__codes = codes.take(index)
-        self.__people = people
-        self.__present = present[order] if shuffle and present is not None else present
+        if shuffle and not (isinstance(codes, StoredCodes) and present is None):
+            order = public_order(plan.n)
+            present = None if present is None else present[order]
+            if people is not None:
+                index, people = people.reordered(order)
+                codes = codes.take(index)
+            elif not isinstance(codes, StoredCodes):  # which lie in that order already
+                codes = codes.take(order)
+        self.__codes, self.__people, self.__present = codes, people, present
         self.__domain = domain
         self.__plan = plan
         self.__chunk_rows = chunk_rows
@@ -341,6 +345,8 @@ class PrivateTable:
 
 def _check_records(codes: Rows, plan: Plan, people: PersonRows | None) -> None:
     """Refuse rows that are not what the plan is for; see `PrivateTable`."""
+    if people is not None and isinstance(codes, StoredCodes):
+        raise ValueError("Rows of people are read in memory. Nothing was released.")
     if people is None and plan.most_rows > 1:
         raise ValueError("The plan puts rows together by person. Nothing was released.")
     if people is not None and people.counts.max() > plan.most_rows:

@@ -12,11 +12,12 @@ summation", 2013, §I.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,10 +37,12 @@ __all__ = [
     "Statistic",
     "Summation",
     "added",
+    "in_threads",
 ]
 
 BLOCK_CHUNKS = 32  # another number rounds sums of more than so many chunks another way
 
+Result = TypeVar("Result")
 Tick = Callable[[int], None]  # told how many records were read
 
 
@@ -171,35 +174,48 @@ class InOneProcess:
 
 @dataclass(frozen=True)
 class InThreads:
-    """Blocks shared by threads, each of which computes on one processor.
+    """Blocks shared by as many threads as torch computes on, each on one processor.
 
-    Attributes:
-      threads: ≥ 1; no more than these blocks are in memory at a time.
+    Threads that meet only at the end of a block wait for each other less than those of one matrix
+    product do.
     """
-
-    threads: int
 
     def total(self, work: ChunkedStatistic, tick: Tick) -> Tensor:
         """See `Summation`."""
-        with ThreadPoolExecutor(self.threads) as pool:
-            blocks = iter(range(work.blocks))
-            waiting = [pool.submit(work.block, block) for block in islice(blocks, self.threads)]
+        if work.blocks == 1:
+            return InOneProcess().total(work, tick)
 
-            def sums() -> Iterator[Tensor]:
-                done = 0
-                while waiting:
-                    total = waiting.pop(0).result()
-                    for block in islice(blocks, 1):
-                        waiting.append(pool.submit(work.block, block))
-                    *_, (_, stop) = work.chunks(done)
-                    done += 1
+        def sums() -> Iterator[Tensor]:
+            with closing(in_threads(work.block, work.blocks)) as parts:
+                for block, part in enumerate(parts):
+                    *_, (_, stop) = work.chunks(block)
                     tick(stop)
-                    yield total
+                    yield part
 
-            try:
-                return added(sums())
-            finally:
-                _cancel(waiting)
+        return added(sums())
+
+
+def in_threads(work: Callable[[int], Result], count: int) -> Generator[Result, None, None]:
+    """Results of work(0) … work(count - 1), in this order, computed by several threads.
+
+    There are as many threads as torch computes on, and no more results wait than there are threads.
+    """
+    import torch  # pages import this module, and compute nothing
+
+    threads = torch.get_num_threads()
+    # a thread of its own where there is one, so that results are those of one processor
+    with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        waiting: deque[Future[Result]] = deque()
+        try:
+            for number in range(count):
+                waiting.append(pool.submit(work, number))
+                if len(waiting) > threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
 
 
 def added(parts: Iterable[Tensor]) -> Tensor:
@@ -213,8 +229,3 @@ def added(parts: Iterable[Tensor]) -> Tensor:
     if total is None:
         raise ValueError("There is nothing to add.")
     return total
-
-
-def _cancel(waiting: list[Future[Tensor]]) -> None:
-    for future in waiting:
-        future.cancel()

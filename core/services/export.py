@@ -20,11 +20,12 @@ from core.runs.execution.privacy_certificate import declared, origin
 from core.runs.storage.artefacts import MODEL, SYNTHETIC_TABLE
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.records import RunRecord
+from core.runs.storage.row_batches import row_batches
 from core.runs.storage.store import RunStore
 from core.services.shaping import DrawnTable, asked_words, certificate_of, table_name
 from core.table.column import Column
 from core.table.grid import example
-from core.table.io.write import csv_text, write_csv, write_parquet
+from core.table.io.write import csv_text, write_csv_parts, write_parquet_parts
 from core.table.schema import Domain
 
 __all__ = [
@@ -84,13 +85,12 @@ def reviewed_file(
     exports = artefacts.within("exports")
     name = f"reviewed{'-escaped' if escape_formulas else ''}.{format}"
     if not exports.exists(name) or exports.modified(name) < artefacts.modified(SYNTHETIC_TABLE):
-        with artefacts.open(SYNTHETIC_TABLE) as file:
-            reviewed = pd.read_parquet(file)
-        with exports.filling(name) as out:
+        with artefacts.readable(SYNTHETIC_TABLE) as file, exports.filling(name) as out:
+            parts = row_batches(file)
             if format == "parquet":
-                write_parquet(reviewed, out, schema=run.schema)
+                write_parquet_parts(parts, out, schema=run.schema)
             else:
-                write_csv(reviewed, out, schema=run.schema, escape_formulas=escape_formulas)
+                write_csv_parts(parts, out, schema=run.schema, escape_formulas=escape_formulas)
     return exports.local(name)
 
 

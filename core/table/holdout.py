@@ -11,6 +11,8 @@ out is then the share on average; the number of those trained on is what is publ
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -18,7 +20,14 @@ from numpy.typing import NDArray
 from core.table.person import Person
 from core.table.person_rows import number_people
 
-__all__ = ["SHARES", "held_out", "people_trained_on", "split_rows", "training_count"]
+__all__ = [
+    "SHARES",
+    "held_out",
+    "people_trained_on",
+    "split_rows",
+    "training_batches",
+    "training_count",
+]
 
 SHARES = (0.0, 0.1, 0.2, 0.25)
 _KEY = 0xFAC5  # public: the same split in every workspace
@@ -67,6 +76,23 @@ def people_trained_on(keys: pd.DataFrame, share: float) -> int:
     """
     _, hashes = number_people(keys)
     return int((~_people_held_out(hashes, share)).sum())
+
+
+def training_batches(
+    batches: Iterable[pd.DataFrame], n: int, share: float
+) -> Iterator[pd.DataFrame]:
+    """The rows that are trained on, some at a time: those of `split_rows`, in the same order.
+
+    Args:
+      batches: all n rows in file order; rows of people that are put together are split otherwise.
+      n: number of records, public.
+      share: of the records kept out, in [0, ½].
+    """
+    out, start = held_out(n, share), 0
+    for batch in batches:
+        kept_out = out[start : start + len(batch)]
+        start += len(batch)
+        yield batch[~kept_out].reset_index(drop=True) if kept_out.any() else batch
 
 
 def split_rows(

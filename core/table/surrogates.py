@@ -88,24 +88,29 @@ def check_room(columns: Iterable[Column], rows: int) -> None:
             )
 
 
-def surrogate(column: Column, rows: int) -> pd.Series[Any]:
+def surrogate(
+    column: Column, rows: int, *, start: int = 0, of: int | None = None
+) -> pd.Series[Any]:
     """Fresh values of the column's type: in its pattern, or 1, 2, 3 … or "name-000001" ….
 
     Args:
       column: an identifier, whose values differ in every row, or text.
       rows: how many values, ≥ 0.
+      start: how many others came before, whose values these go on from.
+      of: how many there are in all; by default these and those before.
 
     Raises:
       SchemaError: an identifier's pattern has fewer values than that.
     """
+    of = start + rows if of is None else of
     if column.pattern is not None:
-        check_room([column], rows)
-        return from_labels(pd.Series(_patterned(column, rows), dtype="str"), column)
-    count = pd.Series(np.arange(1, rows + 1)).astype("str")
+        check_room([column], of)
+        return from_labels(pd.Series(_patterned(column, rows, start), dtype="str"), column)
+    count = pd.Series(np.arange(start + 1, start + rows + 1)).astype("str")
     if column.dtype.lower().startswith(("int", "uint", "float")):
         return from_labels(count, column)
     word = column.name if column.kind is Kind.IDENTIFIER else f"synthetic {column.name}"
-    return from_labels(f"{word}-" + count.str.zfill(max(6, len(str(rows)))), column)
+    return from_labels(f"{word}-" + count.str.zfill(max(6, len(str(of)))), column)
 
 
 def _alphabets(column: Column) -> list[str]:
@@ -116,7 +121,7 @@ def _alphabets(column: Column) -> list[str]:
     return alphabets
 
 
-def _patterned(column: Column, rows: int) -> list[str]:
+def _patterned(column: Column, rows: int, start: int) -> list[str]:
     """Different values as long as the pattern has some, in an order fixed by the column's name."""
     alphabets = _alphabets(column)
     sizes = [len(letters) for letters in alphabets]
@@ -129,8 +134,8 @@ def _patterned(column: Column, rows: int) -> list[str]:
     factor = max(1, round(counted * 0.6180339887))  # golden: neighbours end up far apart
     while math.gcd(factor, counted) > 1:
         factor += 1
-    number = (np.arange(rows, dtype=np.int64) * factor + key) % counted
-    scattered = np.random.default_rng(key)
+    number = (np.arange(start, start + rows, dtype=np.int64) * factor + key) % counted
+    scattered = np.random.default_rng((key, start) if start else key)
     places: list[NDArray[np.str_]] = []
     for at in range(len(sizes) - 1, -1, -1):
         if at >= first:

@@ -22,6 +22,7 @@ from core.privacy.summation import (
     Records,
     Summation,
     added,
+    in_threads,
 )
 from tests.privacy import toys
 
@@ -77,8 +78,19 @@ def total(of: Summation, ticks: list[int] | None = None) -> Tensor:
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 200])
-def test_the_sum_is_the_same_to_the_last_bit_whoever_computes_it(threads: int) -> None:
-    assert torch.equal(total(InOneProcess()), total(InThreads(threads)))
+def test_the_sum_is_the_same_to_the_last_bit_whoever_computes_it(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    assert torch.equal(total(InOneProcess()), total(InThreads()))
+
+
+def test_threads_leave_the_caller_its_own_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = torch.get_num_threads()
+    list(in_threads(lambda number: torch.ones(3) * number, 5))
+    assert torch.get_num_threads() == before
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    assert list(in_threads(lambda number: number, 20)) == list(range(20))
 
 
 def test_another_order_is_seen() -> None:
@@ -104,7 +116,7 @@ def test_every_record_is_in_one_chunk(n: int) -> None:
     assert [stop for _, stop in chunks] == [*range(STEP, n, STEP), n]
 
 
-@pytest.mark.parametrize("of", [InOneProcess(), InThreads(2)])
+@pytest.mark.parametrize("of", [InOneProcess(), InThreads()])
 def test_progress_is_told_in_order_and_may_stop_it(of: Summation) -> None:
     ticks: list[int] = []
     total(of, ticks)
@@ -118,7 +130,7 @@ def test_progress_is_told_in_order_and_may_stop_it(of: Summation) -> None:
         of.total(work(), stop)
 
 
-@pytest.mark.parametrize("of", [InOneProcess(), InThreads(2)])
+@pytest.mark.parametrize("of", [InOneProcess(), InThreads()])
 def test_a_statistic_that_is_no_sum_is_refused_by_all(of: Summation) -> None:
     @dataclass
     class Mean(toys.ClippedSum):
@@ -159,4 +171,4 @@ def test_a_release_is_the_same_whoever_sums() -> None:
         )
         return table.release("sum", toys.ClippedSum())
 
-    assert torch.equal(released(None), released(InThreads(3)))
+    assert torch.equal(released(None), released(InThreads()))

@@ -31,6 +31,15 @@ def domain() -> Domain:
     return Schema(columns=columns).domain()
 
 
+def wide_domain(width: int) -> Domain:
+    """Numbers in [0, 1], more of them than a toy table has."""
+    columns = tuple(
+        Column(name=f"x{i}", kind=Kind.NUMBER, low=0.0, high=1.0, dtype="float64")
+        for i in range(width)
+    )
+    return Schema(columns=columns).domain()
+
+
 def table(values: np.ndarray) -> Codes:
     """Codes holding these numbers, float [n, WIDTH]."""
     return Codes(np.zeros(values.shape, dtype=np.int32), np.asarray(values, dtype=np.float64))

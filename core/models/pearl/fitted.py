@@ -46,11 +46,13 @@ def fitted_pearl(
     def draw_chunk(rows: int, random: torch.Generator) -> Codes:
         device = next(generator.parameters()).device
         was_training = generator.training
-        generator.eval()  # batch norm by its running means
+        if was_training:  # a finished one is drawn from by several threads at once
+            generator.eval()  # batch norm by its running means
         y = torch.multinomial(shares, rows, replacement=True, generator=random)
         z = torch.randn((rows, generator.latent), generator=random)
         logits = generator(z.to(device), y.to(device))
-        generator.train(was_training)
+        if was_training:
+            generator.train()
         fixed = {} if block is None else {block.index: y}
         return draw_codes(codec, bins, logits, generator=random, fixed=fixed)
 

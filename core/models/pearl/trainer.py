@@ -52,7 +52,7 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
         preview=lambda: fitted_pearl(codec, settings, matcher.generator, shares).preview(),
         observe=context.observe,
     )
-    return fitted_pearl(codec, settings, matcher.generator.to("cpu"), shares)
+    return fitted_pearl(codec, settings, matcher.generator.to("cpu").eval(), shares)
 
 
 def load(folder: Path) -> FittedGenerator:
@@ -61,7 +61,7 @@ def load(folder: Path) -> FittedGenerator:
     settings = PearlSettings(**values["settings"])
     generator = new_generator(codec, settings)
     generator.load_state_dict(weights)
-    return fitted_pearl(codec, settings, generator, torch.tensor(values["shares"]))
+    return fitted_pearl(codec, settings, generator.eval(), torch.tensor(values["shares"]))
 
 
 def _matcher(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Lock
 
 import torch
 from safetensors.torch import load_file
@@ -45,6 +46,7 @@ class BoostedFitted(FittedModel):
         self.base, self.critics = base, critics
         self._state, self._settings = state, settings
         self._mixture = BoostedMixture(critics, state, rejection=bool(settings.rejection))
+        self._one_at_a_time = Lock()
 
     def variant(self, *, rejection: bool) -> BoostedFitted:
         """The same mixture with or without rejection sampling."""
@@ -58,7 +60,8 @@ class BoostedFitted(FittedModel):
 
     def draw(self, rows: int, random: torch.Generator) -> Codes:
         """Fresh records of all generators, each kept with its chance."""
-        one_hot = self._mixture.draw(rows, random)
+        with self._one_at_a_time:  # the generators are put into one network by turns
+            one_hot = self._mixture.draw(rows, random)
         return self.critics.ensemble.heads.to_codes(one_hot, generator=random)
 
     def save(self, folder: Path) -> None:

@@ -9,7 +9,7 @@ contributes nothing, and the number of records is public.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from core.privacy.mechanisms.noise import NoiseKind
 
@@ -41,15 +41,15 @@ class Rows(Protocol):
 
     def __len__(self) -> int: ...
 
-    def slice(self, start: int, stop: int) -> Self:
+    def slice(self, start: int, stop: int) -> Rows:
         """Rows start … stop - 1."""
         ...
 
-    def take(self, index: object) -> Self:
+    def take(self, index: object) -> Rows:
         """The rows at an integer array of positions."""
         ...
 
-    def to(self, device: str) -> Self:
+    def to(self, device: str) -> Rows:
         """The same rows as torch tensors on a device."""
         ...
 

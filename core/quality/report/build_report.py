@@ -35,6 +35,7 @@ def build_report(
     seed: int = 0,
     alpha: float = 0.05,
     before: pd.DataFrame | None = None,
+    rows: tuple[int, int] | None = None,
 ) -> Report:
     """Compare a synthetic table with the real one.
 
@@ -49,17 +50,18 @@ def build_report(
       seed: of subsamples and learners.
       alpha: level of the tests of tagged columns, in (0, 1/2).
       before: what the synthesizer would have released before boosting, to stand beside.
+      rows: how many the real and the synthetic table have, where `real` and `synthetic` are samples
+        of them; the report says so.
 
     Raises:
       ValueError: a table has no rows, or no column can be compared.
     """
     if not len(real) or not len(synthetic):
         raise ValueError("A report needs at least one real and one synthetic row.")
-    if max(len(real), len(synthetic)) > FIRST_LOOK_ROWS and save is not None:
-        look = _first_look(real, synthetic, schema, seed=seed)
-        if look is not None:
-            save(look)
     observe, save = observe or _ignore, save or _ignore
+    look = None if save is _ignore else _first_look(real, synthetic, schema, seed=seed)
+    if look is not None:
+        save(_sampled_of(look, real, synthetic, rows))
     observe("Reading both tables", 0.0)
     tables = Comparison.open(
         real, synthetic, schema, test=test, before=before, seed=seed, alpha=alpha
@@ -69,7 +71,7 @@ def build_report(
     known = families()
     applied = [family for family in known if family.applies(tables)]
     whole, done = READING_COST + sum(family.cost for family in applied), READING_COST
-    report = _empty(tables)
+    report = _sampled_of(_empty(tables), real, synthetic, rows)
     for family in known:
         if family not in applied:
             report = _with(report, notes=[*report.notes, *filter(None, [family.otherwise])])
@@ -105,6 +107,20 @@ def _empty(tables: Comparison) -> Report:
     )
 
 
+def _sampled_of(
+    report: Report, real: pd.DataFrame, synthetic: pd.DataFrame, rows: tuple[int, int] | None
+) -> Report:
+    """The report with the tables' own numbers of rows, and a word on how many were looked at."""
+    if rows is None:
+        return report
+    note = (
+        f"Compared on {len(real):,} of {rows[0]:,} real rows and {len(synthetic):,} of "
+        f"{rows[1]:,} synthetic ones, chosen by their place alone."
+    )
+    notes = [note, *report.notes]
+    return _with(report, rows_real=rows[0], rows_synthetic=rows[1], notes=notes)
+
+
 def _with(report: Report, **parts: Any) -> Report:
     """The report with these fields, validated."""
     return Report(**{**dict(report), **parts})
@@ -114,6 +130,8 @@ def _first_look(
     real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *, seed: int
 ) -> Report | None:
     """Pictures of single columns from a few rows, while all rows are being read; None for none."""
+    if max(len(real), len(synthetic)) <= FIRST_LOOK_ROWS:
+        return None
     rng = np.random.default_rng(seed)
     few = [frame.iloc[sample_rows(len(frame), FIRST_LOOK_ROWS, rng)] for frame in (real, synthetic)]
     tables = Comparison.open(few[0], few[1], schema, seed=seed)

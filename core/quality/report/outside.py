@@ -53,6 +53,7 @@ def outside_report(
     *,
     released: ReleasedHistograms | None = None,
     modelled: pd.DataFrame | None = None,
+    rows: int | None = None,
     seed: int = 0,
 ) -> Report:
     """The report for people outside.
@@ -63,6 +64,7 @@ def outside_report(
       released: what was released of real columns, if anything.
       modelled: synthetic rows in the columns that models see, of which the release counts; None
         where those are the table's.
+      rows: how many the synthetic table has, where `synthetic` is a sample of it.
       seed: of subsamples.
 
     Raises:
@@ -85,7 +87,7 @@ def outside_report(
         view="outside",
         complete=True,
         rows_real=0 if released is None else released.n,
-        rows_synthetic=len(synthetic),
+        rows_synthetic=len(synthetic) if rows is None else rows,
         scores=_scores(pictures, released),
         columns=pictures,
         pca=_projection(features, table, rng, seed),

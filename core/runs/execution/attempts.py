@@ -21,6 +21,7 @@ from core.models.synthesizer import FitContext, Fitted, Synthesizer
 from core.privacy.guarded import PrivateTable, UnplannedReleaseError
 from core.privacy.meter import Meter
 from core.privacy.plan import Phase
+from core.privacy.summation import InThreads
 from core.runs.execution.job import Job, LmdpResult
 from core.runs.execution.noisy_scores import release_cells
 from core.runs.execution.review_histograms import release_histograms
@@ -31,6 +32,7 @@ from core.table.codec import Codec, Codes
 from core.table.io.replacing import replacing
 from core.table.layout.layout import Layout
 from core.table.person_rows import PersonRows
+from core.table.stored_codes import StoredCodes
 
 __all__ = ["Attempts", "fit_attempts"]
 
@@ -60,7 +62,7 @@ def fit_attempts(
     job: Job,
     model: Synthesizer[Any],
     layout: Layout,
-    codes: Codes,
+    codes: Codes | StoredCodes,
     people: PersonRows | None,
     *,
     shift_key: bytes,
@@ -137,7 +139,9 @@ class _Attempt:
         self.meter = _meter(place / METER, job)
         self.fitted: Fitted | None = None
 
-    def run(self, codes: Codes, people: PersonRows | None, observe: Observe) -> list[LmdpResult]:
+    def run(
+        self, codes: Codes | StoredCodes, people: PersonRows | None, observe: Observe
+    ) -> list[LmdpResult]:
         """Fit, save the model, and say what was found of its tagged columns.
 
         The result of an attempt that ended before is read from disk. Its model is not: a later
@@ -155,7 +159,14 @@ class _Attempt:
             return results
         from core.runs.execution.lmdp_certificate import shifted  # torch, after `limit_threads`
 
-        table = PrivateTable(codes, self._codec.domain, job.plan, people=people, meter=self.meter)
+        table = PrivateTable(
+            codes,
+            self._codec.domain,
+            job.plan,
+            people=people,
+            meter=self.meter,
+            summation=InThreads() if job.device == "cpu" else None,
+        )
         context = FitContext(
             observe=observe,
             folder=self._folder,
@@ -180,7 +191,7 @@ class _Attempt:
         return results
 
     def _test(
-        self, table: PrivateTable, fitted: Fitted, codes: Codes, observe: Observe
+        self, table: PrivateTable, fitted: Fitted, codes: Codes | StoredCodes, observe: Observe
     ) -> list[LmdpResult]:
         # torch comes after `limit_threads`
         from core.runs.execution.lmdp_certificate import certify, check_inside

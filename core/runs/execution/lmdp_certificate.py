@@ -16,6 +16,7 @@ from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan, Protection, certificate_phase
 from core.runs.execution.job import LmdpResult
 from core.table.codec import Codec, Codes
+from core.table.stored_codes import StoredCodes
 
 __all__ = ["certify", "check_inside", "shifted"]
 
@@ -96,7 +97,9 @@ def _lost(group: str, names: tuple[str, ...], protection: Protection) -> LmdpRes
     }
 
 
-def check_inside(codec: Codec, plan: Plan, *, real: Codes, released: Codes) -> list[LmdpResult]:
+def check_inside(
+    codec: Codec, plan: Plan, *, real: Codes | StoredCodes, released: Codes
+) -> list[LmdpResult]:
     """Test each group directly; only where no differential privacy is claimed.
 
     Args:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -133,11 +133,13 @@ def release_cells(
     )
 
 
-def count_synthetic(synthetic: pd.DataFrame, domain: Domain, n: int) -> SyntheticCells | None:
+def count_synthetic(
+    synthetic: pd.DataFrame | Iterable[pd.DataFrame], domain: Domain, n: int
+) -> SyntheticCells | None:
     """The same counts of synthetic records, for the worker; None where no column may be compared.
 
     Args:
-      synthetic: ≥ 1 record, as models see them.
+      synthetic: ≥ 1 record, as models see them; all of them or some at a time.
       domain: of what models see.
       n: records the run was trained on.
     """
@@ -150,11 +152,15 @@ def count_synthetic(synthetic: pd.DataFrame, domain: Domain, n: int) -> Syntheti
 
     codec = Codec(domain)
     mechanism = Marginals.of(codec, names, domain.target)
-    each = votes(synthetic, domain.person)
-    counts = mechanism.statistic(codec.encode(synthetic), torch.from_numpy(each))
-    return SyntheticCells(
-        key=cells_key(domain, n), rows=round(each.sum()), counts=tuple(counts.tolist())
-    )
+    parts = [synthetic] if isinstance(synthetic, pd.DataFrame) else synthetic
+    if domain.person is not None and domain.person.grouped:
+        parts = [pd.concat(parts)]  # whose votes are whose is known only when all have been read
+    counts, rows = torch.zeros(sum(mechanism.sizes), dtype=torch.float64), 0.0
+    for part in parts:
+        each = votes(part, domain.person)
+        counts += mechanism.statistic(codec.encode(part), torch.from_numpy(each))
+        rows += float(each.sum())
+    return SyntheticCells(key=cells_key(domain, n), rows=round(rows), counts=tuple(counts.tolist()))
 
 
 def released_cells(store: RunStore, table_id: str, key: str) -> NoisyCells | None:

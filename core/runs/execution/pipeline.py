@@ -17,9 +17,8 @@ from typing import Any
 import pandas as pd
 
 from core.models.events import Emitter, Observe, Wish
-from core.models.laid_out import LaidOut
 from core.models.registry import synthesizer
-from core.models.synthesizer import Fitted, Synthesizer
+from core.models.synthesizer import Synthesizer
 from core.privacy.accounting.accountant import guarantee
 from core.privacy.ledger.ledger import Entry, Ledger
 from core.privacy.plan import Guarantee, Phase
@@ -29,18 +28,15 @@ from core.runs.accounts.purchases import PurchaseRecord, purchases_used
 from core.runs.execution.attempts import Attempts, fit_attempts
 from core.runs.execution.job import Job
 from core.runs.execution.privacy_certificate import conditions, make_privacy_certificate
+from core.runs.execution.training_rows import Load, TrainingRows, check_disk, training_records
+from core.runs.execution.written_tables import WrittenTables, write_tables
 from core.runs.storage.artefacts import (
-    BASELINE_TABLE,
-    MODELLED_TABLE,
     PRIVACY_CERTIFICATE,
-    SYNTHETIC_TABLE,
     ArtefactStore,
 )
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import shift_key
-from core.table.codec import Codes
 from core.table.layout.layout import Layout
-from core.table.person_rows import PersonRows, encoded_records
 from core.table.schema import SchemaError
 from core.table.surrogates import check_room
 
@@ -55,17 +51,25 @@ class DeviceError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What came out: the synthetic table [rows, columns], what ran, what may be claimed.
+    """What came out: synthetic tables on disk, what ran, what may be claimed."""
 
-    `modelled` holds as many synthetic rows in the columns that models see, which is what a plan's
-    bought counts are counts of.
-    """
-
-    synthetic: pd.DataFrame
-    modelled: pd.DataFrame
+    tables: WrittenTables
     executed: tuple[Phase, ...]
     guarantee: Guarantee
     privacy_certificate: dict[str, Any]
+
+    @property
+    def synthetic(self) -> pd.DataFrame:
+        """The synthetic table [rows, columns], in memory."""
+        return self.tables.synthetic
+
+    @property
+    def modelled(self) -> pd.DataFrame:
+        """As many synthetic rows in the columns that models see, in memory.
+
+        That is what a plan's bought counts are counts of.
+        """
+        return self.tables.modelled
 
 
 def choose_device(asked: str) -> str:
@@ -89,7 +93,7 @@ def choose_device(asked: str) -> str:
 
 def execute(
     job: Job,
-    load: Callable[[Sequence[str]], pd.DataFrame],
+    rows: TrainingRows | Load,
     *,
     store: RunStore,
     observe: Observe,
@@ -100,7 +104,8 @@ def execute(
 
     Args:
       job: see `Job`.
-      load: rows of the named columns that are trained on; called once, after the debit.
+      rows: that are trained on; read once, after the debit. A function gives all of the named
+        columns at once.
       store: holds the ledger that pays and the secret that shifts.
       observe: hears of each phase and brings the wish back.
       find: the synthesizer of a model id.
@@ -120,27 +125,27 @@ def execute(
     entry = _debit(job, store)
     debited(entry)
     _phase(observe, "read", "Reading and encoding the table")
-    records = _records(job, layout, load)
+    records = training_records(
+        rows, layout, job.plan, job.schema.person, folder=job.folder, observe=observe
+    )
     attempts = fit_attempts(job, model, layout, *records, shift_key=key, observe=observe)
     claim = _with_purchases(_claim(job, attempts), bought)
     _phase(observe, "sample", "Making the synthetic table", pausable=False)
-    synthetic = attempts.fitted.sample(job.rows, seed=job.seed)
+    tables = write_tables(attempts.fitted, job.rows, job.seed, job.artefacts, observe=observe)
     certificate = make_privacy_certificate(
         table=job.table,
         plan=job.plan,
         executed=attempts.executed,
         guarantee=claim,
-        rows=len(synthetic),
+        rows=job.rows,
         debit=entry,
         lmdp_results=attempts.lmdp_results,
         attempts=attempts.used,
         bought=bought,
     )
-    modelled = _write_tables(job, attempts.fitted, synthetic)
     _write_certificate(job.artefacts, certificate)
     return Outcome(
-        synthetic=synthetic,
-        modelled=modelled,
+        tables=tables,
         executed=attempts.executed,
         guarantee=claim,
         privacy_certificate=certificate,
@@ -160,16 +165,7 @@ def _check(job: Job, layout: Layout) -> None:
             "The plan and the schema say otherwise whose rows are protected together. Nothing was "
             "spent. Make a new plan."
         )
-
-
-def _records(
-    job: Job, layout: Layout, load: Callable[[Sequence[str]], pd.DataFrame]
-) -> tuple[Codes, PersonRows | None]:
-    """The rows as models see them; whose they are is read beside them, and stays here."""
-    person = job.schema.person
-    who = () if person is None else person.columns
-    rows = load(list(dict.fromkeys((*layout.reads, *who))))
-    return encoded_records(rows, layout, person)
+    check_disk(job.plan, layout, job.schema.person, job.folder)
 
 
 def _debit(job: Job, store: RunStore) -> Entry:
@@ -185,24 +181,6 @@ def _debit(job: Job, store: RunStore) -> Entry:
         allow_non_private=job.allow_non_private,
         shift_words=job.shift_words,
     )
-
-
-def _write_tables(job: Job, fitted: Fitted, synthetic: pd.DataFrame) -> pd.DataFrame:
-    """Keep the synthetic table and those beside it; gives the rows in what models see."""
-    if fitted.baseline is not None:
-        table = fitted.baseline.sample(job.rows, seed=job.seed)
-        _write_table(job.artefacts, BASELINE_TABLE, table)
-    modelled = synthetic
-    if isinstance(fitted, LaidOut):
-        modelled = fitted.inner.sample(job.rows, seed=job.seed)
-        _write_table(job.artefacts, MODELLED_TABLE, modelled)
-    _write_table(job.artefacts, SYNTHETIC_TABLE, synthetic)
-    return modelled
-
-
-def _write_table(artefacts: ArtefactStore, name: str, frame: pd.DataFrame) -> None:
-    with artefacts.replacing(name) as file:
-        frame.to_parquet(file, index=False)
 
 
 def _claim(job: Job, attempts: Attempts) -> Guarantee:

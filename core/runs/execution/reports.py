@@ -19,6 +19,7 @@ import pandas as pd
 from core.quality.report.types import ReleasedHistograms
 from core.runs.execution.noisy_scores import SYNTHETIC_CELLS, count_synthetic
 from core.runs.execution.privacy_certificate import product_version
+from core.runs.execution.report_rows import Side, real_sides, synthetic_side
 from core.runs.execution.review_histograms import HISTOGRAMS
 from core.runs.storage.artefacts import (
     BASELINE_TABLE,
@@ -32,6 +33,7 @@ from core.runs.storage.artefacts import (
     save_json,
 )
 from core.runs.storage.records import RunRecord
+from core.runs.storage.row_batches import row_batches
 from core.runs.storage.store import RunStore
 from core.table.layout.layout import Layout
 
@@ -64,13 +66,14 @@ def make_reports(
       compare: makes the inside report; `core.quality.report.build_report.build_report` when None.
     """
     artefacts = store.artefacts(run.id)
-    synthetic = _read_table(artefacts, SYNTHETIC_TABLE)
+    synthetic = synthetic_side(artefacts, SYNTHETIC_TABLE)
     if run.private:  # else the synthetic rows themselves may quote anyone: they have no outside
         seen = artefacts.exists(MODELLED_TABLE)
-        modelled = _read_table(artefacts, MODELLED_TABLE) if seen else None
+        modelled = synthetic_side(artefacts, MODELLED_TABLE).rows if seen else None
         _report_outside(artefacts, run, synthetic, modelled)
-        counted = synthetic if modelled is None else modelled
-        cells = count_synthetic(counted, Layout(run.schema.domain()).domain, run.plan.n)
+        with artefacts.readable(MODELLED_TABLE if seen else SYNTHETIC_TABLE) as file:
+            parts = row_batches(file)
+            cells = count_synthetic(parts, Layout(run.schema.domain()).domain, run.plan.n)
         if cells is not None:
             save_json(artefacts, SYNTHETIC_CELLS, cells)
     earlier = store.table_artefacts(run.table_id).within("reports")
@@ -80,22 +83,22 @@ def make_reports(
         observe("Measured before", 1.0)
         return
     columns = [column.name for column in run.schema.domain().columns]
-    real, holdout = store.load_split(
-        run.table_id, run.schema.holdout, columns=columns, person=run.schema.person
-    )
+    real, holdout = real_sides(store, run, columns)
     options: dict[str, Any] = {}
+    if real.of > len(real.rows) or synthetic.of > len(synthetic.rows):
+        options["rows"] = (real.of, synthetic.of)
     if run.plan.protection is not None:
         options["alpha"] = run.plan.protection.alpha
-    if len(holdout):
-        options["test"] = holdout
+    if len(holdout.rows):
+        options["test"] = holdout.rows
     if artefacts.exists(BASELINE_TABLE):
-        options["before"] = _read_table(artefacts, BASELINE_TABLE)
+        options["before"] = synthetic_side(artefacts, BASELINE_TABLE).rows
 
     def save(report: Report) -> None:
         save_json(artefacts, INSIDE_REPORT, report)
 
     compare = compare or _standard()
-    report = compare(real, synthetic, run.schema, observe=observe, save=save, **options)
+    report = compare(real.rows, synthetic.rows, run.schema, observe=observe, save=save, **options)
     save(report)
     save_json(earlier, name, report)
 
@@ -122,7 +125,7 @@ def _key(store: RunStore, run: RunRecord) -> str:
 def _report_outside(
     artefacts: ArtefactStore,
     run: RunRecord,
-    synthetic: pd.DataFrame,
+    synthetic: Side,
     modelled: pd.DataFrame | None,
 ) -> None:
     """Write the report for people outside; opens no real row."""
@@ -130,13 +133,10 @@ def _report_outside(
     from core.quality.report.outside import outside_report
 
     histograms = load_json(artefacts, HISTOGRAMS, ReleasedHistograms)
-    report = outside_report(synthetic, run.schema, released=histograms, modelled=modelled)
+    report = outside_report(
+        synthetic.rows, run.schema, released=histograms, modelled=modelled, rows=synthetic.of
+    )
     save_json(artefacts, OUTSIDE_REPORT, report)
-
-
-def _read_table(artefacts: ArtefactStore, name: str) -> pd.DataFrame:
-    with artefacts.open(name) as file:
-        return pd.read_parquet(file)
 
 
 def _copy(source: ArtefactStore, name: str, target: ArtefactStore) -> None:

@@ -17,15 +17,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from core.models.in_parts import sample_parts
 from core.models.registry import load_fitted
-from core.models.shaped_output import Shape, draw_shaped
+from core.models.shaped_output import Shape, ShapeFacts, draw_shaped
 from core.runs.execution.sampling_words import REFUSED, facts_name
 from core.runs.execution.threads import limit_threads
 from core.runs.storage.artefacts import MODEL, save_json
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.table.column import SchemaError
-from core.table.io.write import write_csv, write_parquet
+from core.table.io.write import write_csv_parts, write_parquet_parts
+from core.table.surrogates import check_room
 
 __all__ = ["main"]
 
@@ -54,18 +56,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where=tuple(options.where), share=options.share, fill_missing=options.fill_missing
     )
     try:
-        drawn = draw_shaped(model, options.rows, shape, options.seed)
+        if shape.plain:  # as many as are wanted, some at a time
+            check_room(model.domain.columns, options.rows)
+            facts = ShapeFacts(rows=options.rows, seed=options.seed, drawn=options.rows)
+            parts = sample_parts(model, options.rows, options.seed)
+        else:
+            drawn = draw_shaped(model, options.rows, shape, options.seed)
+            facts, parts = drawn.facts, iter([drawn.table])
     except SchemaError as error:
         print(error)
         return REFUSED
-    frame = drawn.table
     exports = artefacts.within("exports")
-    save_json(exports, facts_name(options.name), drawn.facts)
+    save_json(exports, facts_name(options.name), facts)
     with exports.filling(options.name) as out:
         if options.format == "parquet":
-            write_parquet(frame, out, schema=run.schema)
+            write_parquet_parts(parts, out, schema=run.schema)
         else:
-            write_csv(frame, out, schema=run.schema, escape_formulas=options.escape_formulas)
+            escaped = options.escape_formulas
+            write_csv_parts(parts, out, schema=run.schema, escape_formulas=escaped)
     return 0
 
 

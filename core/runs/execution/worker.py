@@ -26,6 +26,7 @@ from core.runs.execution.pipeline import DeviceError, Find, choose_device, execu
 from core.runs.execution.reporter import Heartbeat, Reporter, ignore_hangup, peak_memory_mb
 from core.runs.execution.reports import Compare, make_reports
 from core.runs.execution.threads import limit_threads
+from core.runs.execution.training_rows import StoredRows
 from core.runs.storage.artefacts import CHECKPOINT, METER, Workplace
 from core.runs.storage.errors import RunStoreError, storage_trouble
 from core.runs.storage.events import State
@@ -143,9 +144,7 @@ class _Work:
         )
         outcome = execute(
             job,
-            lambda names: store.load_split(
-                run.table_id, run.schema.holdout, columns=names, person=run.schema.person
-            )[0],
+            StoredRows(store, run.table_id, run.schema),
             store=store,
             observe=self.reporter,
             find=self.find,

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from core.runs.storage.artefacts import Readable
 
-__all__ = ["BATCH_ROWS", "arrow_batches", "row_batches"]
+__all__ = ["BATCH_ROWS", "arrow_batches", "row_batches", "row_count"]
 
 BATCH_ROWS = 131_072  # of a batch; 50 columns of numbers are then 50 MB
 
@@ -61,6 +61,12 @@ def arrow_batches(
         groups, waiting = [*groups, group], waiting + size
     if groups:
         yield from file.iter_batches(rows, row_groups=groups, columns=list(names))
+
+
+def row_count(file: Readable) -> tuple[int, int]:
+    """How many rows and columns a Parquet file has."""
+    told = pq.read_metadata(file)
+    return told.num_rows, told.num_columns
 
 
 def _dtypes(file: pq.ParquetFile, names: Sequence[str]) -> dict[str, Any]:

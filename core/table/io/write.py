@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.table.column import Column, Kind
@@ -17,7 +18,16 @@ from core.table.io.replacing import replacing
 from core.table.labels import to_labels
 from core.table.schema import Schema
 
-__all__ = ["as_written", "csv_text", "escape_formulas", "write_csv", "write_parquet"]
+__all__ = [
+    "as_written",
+    "csv_text",
+    "escape_formulas",
+    "write_csv",
+    "write_csv_parts",
+    "write_parquet",
+    "write_parquet_parts",
+    "write_row_groups",
+]
 
 Series: TypeAlias = "pd.Series[Any]"
 
@@ -43,17 +53,35 @@ def write_csv(
       escape_formulas: put an apostrophe before text a spreadsheet would run as a formula; the
         file then no longer reads back as it was.
     """
-    shown = _escaped(frame) if escape_formulas else frame
-    if schema is not None:
-        shown = as_written(shown, schema, headers=list(frame.columns))
+    write_csv_parts([frame], path, schema=schema, escape_formulas=escape_formulas)
+
+
+def write_csv_parts(
+    parts: Iterable[pd.DataFrame],
+    path: Path,
+    *,
+    schema: Schema | None = None,
+    escape_formulas: bool = False,
+) -> None:
+    """Write rows that come some at a time, as `write_csv` does.
+
+    Args:
+      parts: of one table, one at least.
+      path, schema, escape_formulas: see `write_csv`.
+    """
     with replacing(path) as file:
-        shown.to_csv(
-            file,
-            sep="," if schema is None else schema.delimiter,
-            index=False,
-            encoding="utf-8",
-            lineterminator="\n",
-        )
+        for number, part in enumerate(parts):
+            shown = _escaped(part) if escape_formulas else part
+            if schema is not None:
+                shown = as_written(shown, schema, headers=list(part.columns))
+            shown.to_csv(
+                file,
+                sep="," if schema is None else schema.delimiter,
+                index=False,
+                header=number == 0,
+                encoding="utf-8",
+                lineterminator="\n",
+            )
 
 
 def as_written(frame: pd.DataFrame, schema: Schema, headers: Sequence[str] = ()) -> pd.DataFrame:
@@ -104,11 +132,48 @@ def write_parquet(frame: pd.DataFrame, path: Path, *, schema: Schema | None = No
       schema: gives columns real types, see `core.table.io.arrow_types`; without one they have
         those of pandas.
     """
+    write_parquet_parts([frame], path, schema=schema)
+
+
+def write_parquet_parts(
+    parts: Iterable[pd.DataFrame], path: Path, *, schema: Schema | None = None
+) -> None:
+    """Write rows that come some at a time, as `write_parquet` does, a part a group of rows.
+
+    Args:
+      parts: of one table, one at least.
+      path, schema: see `write_parquet`.
+    """
     with replacing(path) as file:
-        if schema is None:
-            frame.to_parquet(file, index=False)
-        else:
-            pq.write_table(arrow_table(frame, schema.columns), file)
+        write_row_groups(parts, file, schema=schema)
+
+
+def write_row_groups(
+    parts: Iterable[pd.DataFrame], file: BinaryIO, *, schema: Schema | None = None
+) -> int:
+    """Write Parquet to an open file, a part a group of rows; how many rows there are.
+
+    Args:
+      parts: of one table, one at least; the first one's types are those of all.
+      file: for writing.
+      schema: see `write_parquet`.
+    """
+    writer, rows = None, 0
+    try:
+        for part in parts:
+            kinds = None if writer is None else writer.schema
+            if schema is not None:
+                table = arrow_table(part, schema.columns)
+                table = table if kinds is None else table.cast(kinds)
+            else:
+                table = pa.Table.from_pandas(part, kinds, preserve_index=False)
+            writer = pq.ParquetWriter(file, table.schema) if writer is None else writer
+            writer.write_table(table)
+            rows += len(part)
+    finally:
+        if writer is not None:
+            writer.close()
+    return rows
 
 
 def escape_formulas(text: Series) -> Series:

@@ -1,0 +1,107 @@
+"""Synthetic rows some at a time, so that how many are wanted is no matter of memory.
+
+Up to `PART_ROWS` rows are one part, and the model's own for the seed. Of more, each part is drawn
+with a seed of its own that follows from the given one and the part's place, so that the same rows
+come again whoever asks for them. Made-up values of identifiers and text go on from part to part. A
+person's rows lie in one part; the last person of a part may be cut, as the last of a table may.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import closing
+
+import numpy as np
+import pandas as pd
+
+from core.models.synthesizer import Fitted
+from core.privacy.summation import in_threads
+from core.table.schema import Domain
+from core.table.surrogates import surrogate
+
+__all__ = ["PART_ROWS", "sample_parts", "sampled"]
+
+PART_ROWS = 2**18  # another number draws other rows where more are wanted
+
+
+def sample_parts(fitted: Fitted, rows: int, seed: int | None = None) -> Iterator[pd.DataFrame]:
+    """Draw rows of a model.
+
+    Args:
+      fitted: a trained model.
+      rows: wanted, ≥ 1.
+      seed: of what is drawn; None draws one.
+
+    Yields:
+      Frames in the domain's columns and dtypes, together `rows` rows, each numbered from 0.
+    """
+    if rows <= PART_ROWS:
+        yield fitted.sample(rows, seed)
+        return
+    root = secrets.randbits(63) if seed is None else seed
+    starts = range(0, rows, PART_ROWS)
+
+    def draw(number: int) -> pd.DataFrame:
+        own = np.random.SeedSequence((root, number)).generate_state(1, np.uint64)[0]
+        count = min(PART_ROWS, rows - starts[number])
+        return fitted.sample(count, int(own >> np.uint64(1)))
+
+    keys = _Keys(fitted.domain, rows)
+    with closing(in_threads(draw, len(starts))) as parts:
+        for start, part in zip(starts, parts, strict=True):
+            yield keys.renewed(part, start)
+
+
+def sampled(fitted: Fitted, rows: int, seed: int | None = None) -> pd.DataFrame:
+    """The rows of `sample_parts` as one frame.
+
+    Args:
+      fitted, rows, seed: see there.
+    """
+    parts = list(sample_parts(fitted, rows, seed))
+    return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
+
+
+class _Keys:
+    """Made-up values that go on where those of the part before ended.
+
+    Args:
+      domain: of the table.
+      rows: of all parts.
+    """
+
+    def __init__(self, domain: Domain, rows: int):
+        person = domain.person
+        made_up = () if person is None else person.columns
+        self._columns = [c for c in domain.columns if not c.modelled or c.name in made_up]
+        self._rows = rows
+        self._people = 0  # so far
+        self._keys: list[str] = []
+        self._of_person: set[str] = set()
+        if person is not None and person.grouped and person.rows > 1:
+            self._keys, self._of_person = list(made_up), {*made_up, *person.constant}
+
+    def renewed(self, part: pd.DataFrame, start: int) -> pd.DataFrame:
+        """A part with values of its own.
+
+        Args:
+          part: as the model drew it.
+          start: rows of all parts before.
+        """
+        if not self._columns:
+            return part
+        who = None
+        if self._keys:
+            who = part.groupby(self._keys, sort=False, dropna=False).ngroup().to_numpy()
+        own = {}
+        for column in self._columns:
+            if who is not None and column.name in self._of_person:
+                people = int(who.max()) + 1
+                values = surrogate(column, people, start=self._people, of=self._rows)
+                own[column.name] = values.iloc[who].reset_index(drop=True)
+            else:
+                own[column.name] = surrogate(column, len(part), start=start, of=self._rows)
+        if who is not None:
+            self._people += int(who.max()) + 1
+        return part.assign(**own)

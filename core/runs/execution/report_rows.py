@@ -1,0 +1,104 @@
+"""Rows of two tables to be compared: all of them, or a sample by public index where they are many.
+
+Which rows are looked at depends on how many there are and on nothing in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from core.quality.comparison import TABLE_ROWS
+from core.runs.storage.artefacts import ArtefactStore
+from core.runs.storage.records import RunRecord
+from core.runs.storage.row_batches import row_batches, row_count
+from core.runs.storage.store import RunStore
+from core.table.holdout import held_out
+
+__all__ = ["Side", "most_rows", "real_sides", "synthetic_side"]
+
+MOST_CELLS = 2**25  # of a table that is compared: half a million rows of 64 columns
+FEWEST_ROWS = 20_000  # that are compared of the widest table
+_KEY = 0xC0DE  # public: the same rows every time
+
+
+@dataclass(frozen=True)
+class Side:
+    """What is looked at of a table.
+
+    Attributes:
+      rows: of it.
+      of: how many rows the table has.
+    """
+
+    rows: pd.DataFrame
+    of: int
+
+
+def most_rows(columns: int) -> int:
+    """How many rows of a table of so many columns, ≥ 1, are compared at most."""
+    return max(FEWEST_ROWS, min(TABLE_ROWS, MOST_CELLS // columns))
+
+
+def synthetic_side(artefacts: ArtefactStore, name: str) -> Side:
+    """Rows of a table among a run's artefacts.
+
+    Args:
+      artefacts: of the run.
+      name: of the table.
+    """
+    with artefacts.readable(name) as file:
+        n, columns = row_count(file)
+        if n <= most_rows(columns):
+            return Side(pd.read_parquet(file), n)
+        return Side(_taken(row_batches(file), _sample(n, most_rows(columns))), n)
+
+
+def real_sides(store: RunStore, run: RunRecord, columns: Sequence[str]) -> tuple[Side, Side]:
+    """Rows that a run was trained on, and rows that were kept out of it.
+
+    Args:
+      store: where.
+      run: of a stored table.
+      columns: to be read.
+    """
+    schema, n = run.schema, store.table(run.table_id).n
+    most = most_rows(len(columns))
+    together = schema.person is not None and schema.person.grouped
+    if n <= most or together:  # whose rows are whose is known only when all have been read
+        split = store.load_split(
+            run.table_id, schema.holdout, columns=columns, person=schema.person
+        )
+        trained, kept_out = (Side(part, len(part)) for part in split)
+        return trained, kept_out
+    out = held_out(n, schema.holdout)
+    places = [np.flatnonzero(~out), np.flatnonzero(out)]
+    chosen = [place[_sample(len(place), most)] for place in places]
+    both = np.union1d(*chosen)
+    rows = _taken(store.batches(run.table_id, columns=columns), both)
+    kept = out[both]
+    return (
+        Side(rows[~kept].reset_index(drop=True), len(places[0])),
+        Side(rows[kept].reset_index(drop=True), len(places[1])),
+    )
+
+
+def _sample(n: int, most: int) -> NDArray[np.int64]:
+    """At most so many of n rows, ascending."""
+    if n <= most:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(_KEY).choice(n, most, replace=False))
+
+
+def _taken(batches: Iterable[pd.DataFrame], places: NDArray[np.int64]) -> pd.DataFrame:
+    """The rows at these places, ascending, of a table that comes some rows at a time."""
+    parts, start = [], 0
+    for batch in batches:
+        first, last = np.searchsorted(places, [start, start + len(batch)])
+        parts.append(batch.iloc[places[first:last] - start])
+        start += len(batch)
+    return pd.concat(parts, ignore_index=True)

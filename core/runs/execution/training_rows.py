@@ -1,0 +1,167 @@
+"""The rows that a run trains on, as models see them: in memory, or on disk where there are many.
+
+Which of the two is a matter of how many cells there are, a public number; what is released is the
+same. Rows that are put together by person are always read at once: who comes first among them is
+known only when all have been seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import disk_usage
+from typing import Protocol
+
+import pandas as pd
+
+from core.models.events import Emitter, Observe
+from core.privacy.plan import Plan
+from core.runs.storage.errors import RunStoreError
+from core.runs.storage.row_batches import BATCH_ROWS
+from core.runs.storage.store import RunStore
+from core.table.codec import Codec, Codes
+from core.table.holdout import training_batches
+from core.table.layout.layout import Layout
+from core.table.person import Person
+from core.table.person_rows import PersonRows, encoded_records
+from core.table.schema import Schema
+from core.table.stored_codes import StoredCodes, bytes_needed, store_codes
+
+__all__ = ["FrameRows", "Load", "StoredRows", "TrainingRows", "check_disk", "training_records"]
+
+MOST_IN_MEMORY = 2**24  # cells; a table of more is encoded some rows at a time
+SPARE_BYTES = 2**30  # of the disk, for what else a run writes
+
+Load = Callable[[Sequence[str]], pd.DataFrame]
+
+
+class TrainingRows(Protocol):
+    """Where rows come from that are trained on; nothing is read before it is asked for."""
+
+    def whole(self, names: Sequence[str]) -> pd.DataFrame:
+        """All of them, these columns."""
+
+    def batches(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """The same rows in the same order, some at a time; not where rows are put together."""
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """The training rows of a stored table.
+
+    Attributes:
+      store: where.
+      table_id: which table.
+      schema: says who is kept out.
+    """
+
+    store: RunStore
+    table_id: str
+    schema: Schema
+
+    def whole(self, names: Sequence[str]) -> pd.DataFrame:
+        """See `TrainingRows`."""
+        holdout, person = self.schema.holdout, self.schema.person
+        return self.store.load_split(self.table_id, holdout, columns=names, person=person)[0]
+
+    def batches(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """See `TrainingRows`."""
+        every = self.store.batches(self.table_id, columns=names)
+        return training_batches(every, self.store.table(self.table_id).n, self.schema.holdout)
+
+
+@dataclass(frozen=True)
+class FrameRows:
+    """Training rows that are in memory already.
+
+    Attributes:
+      frame: all of them.
+    """
+
+    frame: pd.DataFrame
+
+    def whole(self, names: Sequence[str]) -> pd.DataFrame:
+        """See `TrainingRows`."""
+        return self.frame[list(names)]
+
+    def batches(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """See `TrainingRows`."""
+        for start in range(0, len(self.frame), BATCH_ROWS):
+            yield self.frame[list(names)].iloc[start : start + BATCH_ROWS].reset_index(drop=True)
+
+
+def check_disk(plan: Plan, layout: Layout, person: Person | None, folder: Path) -> None:
+    """Refuse a fit that has no room on disk for its codes, before anything is spent.
+
+    Args:
+      plan: says how many records there are.
+      layout: of the table.
+      person: whose rows are protected together.
+      folder: where they will lie.
+
+    Raises:
+      RunStoreError: one plain line.
+    """
+    if not _on_disk(plan, layout, person):
+        return
+    needed = bytes_needed(Codec(layout.domain), plan.n) + SPARE_BYTES
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    free = disk_usage(there).free
+    if free < needed:
+        raise RunStoreError(
+            f"Training needs {needed / 1e9:.1f} GB of disk for its working copy of the rows and "
+            f"{free / 1e9:.1f} GB are free. Nothing was spent. Make room, or train on fewer rows."
+        )
+
+
+def training_records(
+    rows: TrainingRows | Load,
+    layout: Layout,
+    plan: Plan,
+    person: Person | None,
+    *,
+    folder: Path,
+    observe: Observe,
+) -> tuple[Codes | StoredCodes, PersonRows | None]:
+    """Read and encode.
+
+    Args:
+      rows: where from; a function that loads all of them is read at once.
+      layout: of the table.
+      plan: says how many records there are.
+      person: whose rows are protected together.
+      folder: of the run; what is too large for memory takes room there, see
+        `core.table.stored_codes`.
+      observe: told how far reading is, and brings the wish back.
+
+    Raises:
+      RunStoreError: there are other rows than the plan says, or no room on disk.
+    """
+    who = () if person is None else person.columns
+    names = list(dict.fromkeys((*layout.reads, *who)))
+    if callable(rows) or not _on_disk(plan, layout, person):
+        load = rows if callable(rows) else rows.whole
+        return encoded_records(load(names), layout, person)
+    tick, codec, n = Emitter(observe).rows("read"), Codec(layout.domain), plan.n
+    batches = rows.batches(names)
+
+    def parts() -> Iterator[Codes]:
+        done = 0
+        for batch in batches:
+            yield codec.encode(layout.to_model(batch))
+            done += len(batch)
+            tick(min(done, n), n)
+
+    codes = store_codes(parts(), codec, n, folder)
+    if codes is None:
+        raise RunStoreError(
+            f"The plan is for {n} records and the table has another number. Nothing was released, "
+            "what was paid stays spent; make a plan for this table."
+        )
+    return codes, None
+
+
+def _on_disk(plan: Plan, layout: Layout, person: Person | None) -> bool:
+    together = person is not None and person.grouped
+    return not together and plan.n * len(layout.domain.modelled) > MOST_IN_MEMORY

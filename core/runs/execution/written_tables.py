@@ -1,0 +1,111 @@
+"""The synthetic tables of a run: written some rows at a time, read again when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+from core.models.events import Emitter, Observe, Wish
+from core.models.in_parts import PART_ROWS, sample_parts
+from core.models.laid_out import LaidOut
+from core.models.synthesizer import Fitted
+from core.runs.storage.artefacts import (
+    BASELINE_TABLE,
+    MODELLED_TABLE,
+    SYNTHETIC_TABLE,
+    ArtefactStore,
+)
+from core.table.io.write import write_row_groups
+
+__all__ = ["WrittenTables", "write_tables"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrittenTables:
+    """Synthetic tables among a run's artefacts.
+
+    Attributes:
+      artefacts: of the run.
+      few: the synthetic table where it is of one part; None where it is larger.
+      modelled_few: the same rows as models see them.
+    """
+
+    artefacts: ArtefactStore
+    few: pd.DataFrame | None
+    modelled_few: pd.DataFrame | None
+
+    @cached_property
+    def synthetic(self) -> pd.DataFrame:
+        """The synthetic table, all of it in memory."""
+        return _read(self.artefacts, SYNTHETIC_TABLE) if self.few is None else self.few
+
+    @cached_property
+    def modelled(self) -> pd.DataFrame:
+        """As many synthetic rows in the columns that models see, all of them in memory."""
+        if self.modelled_few is not None:
+            return self.modelled_few
+        apart = self.artefacts.exists(MODELLED_TABLE)
+        return _read(self.artefacts, MODELLED_TABLE) if apart else self.synthetic
+
+    def load(self) -> None:
+        """Read the synthetic table into memory, where it stays when its file goes."""
+        _ = self.synthetic
+
+
+def write_tables(
+    fitted: Fitted,
+    rows: int,
+    seed: int | None,
+    artefacts: ArtefactStore,
+    *,
+    observe: Observe,
+) -> WrittenTables:
+    """Draw and keep the synthetic table and those beside it.
+
+    Args:
+      fitted: draws.
+      rows: of each table, ≥ 1.
+      seed: of what is drawn, see `sample_parts`.
+      artefacts: of the run; the synthetic table is the last that is written.
+      observe: told how far it is where there are many rows; may cancel.
+    """
+    tick = Emitter(observe, obeys=(Wish.CANCEL,)).rows("sample")
+
+    def write(source: Fitted, name: str, tick: Callable[[int, int], None]) -> pd.DataFrame | None:
+        few: list[pd.DataFrame] = []
+
+        def parts() -> Iterator[pd.DataFrame]:
+            done = 0
+            for part in sample_parts(source, rows, seed):
+                if rows <= PART_ROWS:
+                    few.append(part)
+                yield part
+                done += len(part)
+                if rows > PART_ROWS:
+                    tick(done, rows)
+
+        with artefacts.replacing(name) as file:
+            write_row_groups(parts(), file)
+        return few[0] if few else None
+
+    def quiet(done: int, total: int) -> None:
+        """Tables beside the one that is asked for."""
+
+    if fitted.baseline is not None:
+        write(fitted.baseline, BASELINE_TABLE, quiet)
+    modelled = None
+    if isinstance(fitted, LaidOut):
+        modelled = write(fitted.inner, MODELLED_TABLE, quiet)
+    synthetic = write(fitted, SYNTHETIC_TABLE, tick)
+    same = not isinstance(fitted, LaidOut)
+    return WrittenTables(
+        artefacts=artefacts, few=synthetic, modelled_few=synthetic if same else modelled
+    )
+
+
+def _read(artefacts: ArtefactStore, name: str) -> pd.DataFrame:
+    with artefacts.open(name) as file:
+        return pd.read_parquet(file)
