@@ -104,6 +104,7 @@ def line(options: argparse.Namespace, file: Path, home: Path) -> dict[str, Any]:
     from core.services.planning import PlanRequest, make_plan
 
     schema, watch = schema_of(options.columns), _Watch()
+    made = options.synthetic or options.rows
     with RunStore(Workspace(home)) as store:
         watch.enter("import")
         table = _take_in(store, file, schema, options.rows)
@@ -111,14 +112,12 @@ def line(options: argparse.Namespace, file: Path, home: Path) -> dict[str, Any]:
         settings = json.loads(options.settings)
         request = PlanRequest(model=options.model, epsilon=EPSILON, settings=settings)
         plan = make_plan(schema, table.training_n, request)
-        run = store.create_run(
-            table.id, plan, schema=schema, rows=options.rows, seed=1, device="cpu"
-        )
+        run = store.create_run(table.id, plan, schema=schema, rows=made, seed=1, device="cpu")
         rows = StoredRows(store, table.id, schema)
         with store.artefacts(run.id).working() as workplace:
             job = Job(
-                table="scale", table_id=table.id, plan=plan, schema=schema, rows=options.rows,
-                seed=1, device="cpu", artefacts=workplace, people=table.people,
+                table="scale", table_id=table.id, plan=plan, schema=schema, rows=made, seed=1,
+                device="cpu", artefacts=workplace, people=table.people,
                 debit_key=run.debit_key, allow_non_private=False, shift_words="",
             )  # fmt: skip
             execute(job, rows, store=store, observe=watch, find=synthesizer)
@@ -134,6 +133,7 @@ def line(options: argparse.Namespace, file: Path, home: Path) -> dict[str, Any]:
     return {
         "model": options.model,
         "rows": options.rows,
+        "synthetic": made,
         "columns": options.columns,
         "workers": options.workers,
         "seconds": round(sum(watch.seconds.values()), 1),
@@ -205,7 +205,8 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
         command = [
             sys.executable, __file__, "--rows", str(options.rows), "--columns",
             str(options.columns), "--model", options.model, "--workers", str(options.workers),
-            "--settings", options.settings, "--inside", str(folder),
+            "--settings", options.settings, "--synthetic", str(options.synthetic or options.rows),
+            "--inside", str(folder),
         ]  # fmt: skip
         command += ["--report"] * options.report + ["--no-csv"] * options.no_csv
         threads = {"OMP_NUM_THREADS": str(options.workers)}
@@ -239,6 +240,7 @@ def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int)
+    parser.add_argument("--synthetic", type=int, help="rows to make; as many by default")
     parser.add_argument("--columns", type=int, default=50)
     parser.add_argument("--model", choices=MODELS, default="pearl")
     parser.add_argument("--workers", type=int, default=2, help="processors that compute")

@@ -50,8 +50,7 @@ def build_report(
       seed: of subsamples and learners.
       alpha: level of the tests of tagged columns, in (0, 1/2).
       before: what the synthesizer would have released before boosting, to stand beside.
-      rows: how many the real and the synthetic table have, where `real` and `synthetic` are samples
-        of them; the report says so.
+      rows: of the whole tables, where `real` and `synthetic` are samples; the report says so.
 
     Raises:
       ValueError: a table has no rows, or no column can be compared.
@@ -59,8 +58,7 @@ def build_report(
     if not len(real) or not len(synthetic):
         raise ValueError("A report needs at least one real and one synthetic row.")
     observe, save = observe or _ignore, save or _ignore
-    look = None if save is _ignore else _first_look(real, synthetic, schema, seed=seed)
-    if look is not None:
+    if save is not _ignore and (look := _first_look(real, synthetic, schema, seed=seed)):
         save(_sampled_of(look, real, synthetic, rows))
     observe("Reading both tables", 0.0)
     tables = Comparison.open(
