@@ -4,7 +4,7 @@ import errno
 
 from sqlalchemy.exc import DBAPIError
 
-__all__ = ["NotFoundError", "RunStoreError", "storage_trouble"]
+__all__ = ["NotFoundError", "RunStoreError", "StorageError", "storage_trouble"]
 
 
 class RunStoreError(ValueError):
@@ -13,6 +13,10 @@ class RunStoreError(ValueError):
 
 class NotFoundError(RunStoreError):
     """No table, run or artefact of that name."""
+
+
+class StorageError(RunStoreError):
+    """The storage that holds tables and runs does not answer, or refuses."""
 
 
 _FULL = "The disk that holds the workspace is full. Make room on it and try again."
