@@ -59,8 +59,10 @@ def s3_server() -> Iterator[S3Server]:
             "AWS_ACCESS_KEY_ID": "test",
             "AWS_SECRET_ACCESS_KEY": "test",
             "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_MAX_ATTEMPTS": "1",  # the driver's own patience would make tests wait
         }.items():
             environment.setenv(name, value)
+        environment.setattr("s3fs.core.S3FileSystem.retries", 1)
         server = moto.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
         server.start()
         _, port = server.get_host_and_port()
