@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,8 @@ from sqlalchemy import func, select
 from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
-from core.runs.execution import worker
+from core.runs.execution import sampling_process, worker
+from core.runs.execution.sampling_words import REFUSED
 from core.runs.storage.artefacts import METER
 from core.runs.storage.database import SketchRow
 from core.runs.storage.errors import StorageError
@@ -140,6 +143,34 @@ def test_a_run_that_cannot_begin_spends_nothing(store, table, bucket, s3_server,
     assert (failed.state, failed.error) == (State.FAILED, AWAY)
     assert failed.message == "Stopped. Nothing was spent. Resuming spends nothing more."
     assert releases(store, table) == 0
+
+
+def test_a_report_that_loses_the_store_says_so(store, table, bucket, s3_server, monkeypatch):
+    monkeypatch.setattr(worker, "PATIENCE", 0.0)
+    run = queued(store, table, toy_plan(table))
+
+    def compare(*_: Any, **__: Any) -> toy.ToyReport:
+        s3_server.stop()
+        return toy.ToyReport(rows=5)
+
+    try:
+        assert store.claim(run.id, slots=1)
+        command = [run.id, "--home", str(store.workspace.home)]
+        worker.main(command, find=toy.find, compare=compare, command=toy.COMMAND)
+    finally:
+        s3_server.start()
+    done = store.run(run.id)
+    assert done.state is State.DONE and AWAY in done.message
+    assert "The synthetic table is kept" in done.message and store.has_result(run.id)
+
+
+def test_more_rows_are_refused_in_one_sentence(store, table, bucket, s3_server, monkeypatch):
+    run = work(store, queued(store, table, toy_plan(table)).id)
+    monkeypatch.setattr("core.runs.execution.sampling_process.load_fitted", None)
+    command = [run.id, "--home", str(store.workspace.home), "--rows", "5", "--name", "a.csv"]
+    with s3_server.away(), redirect_stdout(StringIO()) as said:
+        assert sampling_process.main(command) == REFUSED
+    assert said.getvalue().strip() == AWAY
 
 
 # -- the meter is there before the rows are read ------------------------------------------------

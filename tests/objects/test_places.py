@@ -12,7 +12,7 @@ import fsspec
 import pytest
 
 from core.runs.storage import places
-from core.runs.storage.artefacts import LocalArtefacts
+from core.runs.storage.artefacts import METER, LocalArtefacts
 from core.runs.storage.errors import RunStoreError, StorageError
 from core.runs.storage.objects.bucket import AWAY, REFUSED, Bucket
 from core.runs.storage.places import forget_logs, open_places
@@ -176,3 +176,42 @@ def test_a_large_object_is_read_in_parts():
         assert stream.read(9_000_000) == content[9_000_000:18_000_000]
         stream.seek(0)
         assert stream.read() == content
+
+
+KMS = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": "key-1"}
+
+
+def test_objects_are_encrypted_as_the_driver_is_told(tmp_path, bucket, s3_server, monkeypatch):
+    monkeypatch.setitem(fsspec.config.conf, "s3", {"s3_additional_kwargs": dict(KMS)})
+    home = Workspace(tmp_path / "home")
+    people_key(home)  # put where there was none
+    run = open_places(home).run("abcdef")
+    with run.working() as workplace:
+        (workplace.folder / METER).write_text("{}")
+        workplace.publish()
+    with run.replacing("large") as file:  # in several parts
+        file.write(bytes(120_000_000))
+    keys = s3_server.keys(bucket)
+    assert len(keys) == 3
+    heads = [s3_server.client.head_object(Bucket=bucket, Key=key) for key in keys]
+    for head in heads:
+        assert {name: head.get(name) for name in KMS} == KMS
+    assert max(head["ContentLength"] for head in heads) == 120_000_000
+
+
+def test_an_upload_that_fails_leaves_no_part(tmp_path, bucket, s3_server, monkeypatch):
+    run = open_places(Workspace(tmp_path / "home")).run("abcdef")
+    s3fs = pytest.importorskip("s3fs")
+    part, sent = s3fs.S3FileSystem._call_s3, []
+
+    async def breaks(self, method, *args, **kwargs):
+        if method == "upload_part":
+            sent.append(method)
+            if len(sent) > 1:
+                raise OSError(5, "the line is cut")
+        return await part(self, method, *args, **kwargs)
+
+    monkeypatch.setattr(s3fs.S3FileSystem, "_call_s3", breaks)
+    with pytest.raises(StorageError), run.replacing("large") as file:
+        file.write(bytes(120_000_000))
+    assert len(sent) > 1 and s3_server.keys(bucket) == []

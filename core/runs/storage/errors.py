@@ -51,10 +51,12 @@ _NUMBERS = {
 
 
 def storage_trouble(error: BaseException) -> str | None:
-    """What is wrong with disk, database or memory, and what to do; None where it is none of them.
+    """What is wrong with storage, database or memory, and what to do; None where it is no such.
 
     The words are fixed, so that no value and no path gets into them.
     """
+    if isinstance(error, StorageError):
+        return str(error)
     if isinstance(error, MemoryError):
         return _MEMORY
     if isinstance(error, DBAPIError):
