@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -29,8 +28,8 @@ with scratch.folder_for("run") as folder:
 """
 
 
-def holder(root: Path, how: str) -> tuple[subprocess.Popen[str], Path]:
-    process = subprocess.Popen(
+def holder_of(root: Path, how: str = "exit") -> subprocess.Popen[str]:
+    return subprocess.Popen(
         [sys.executable, "-c", HOLD, str(root), how],
         cwd=PROJECT_ROOT,
         stdin=subprocess.PIPE,
@@ -38,8 +37,16 @@ def holder(root: Path, how: str) -> tuple[subprocess.Popen[str], Path]:
         stderr=subprocess.DEVNULL,
         text=True,
     )
+
+
+def started(process: subprocess.Popen[str]) -> Path:
     assert process.stdout is not None
-    return process, Path(process.stdout.readline().strip())
+    return Path(process.stdout.readline().strip())
+
+
+def holder(root: Path, how: str) -> tuple[subprocess.Popen[str], Path]:
+    process = holder_of(root, how)
+    return process, started(process)
 
 
 @pytest.mark.parametrize("how", ["exit", "raise"])
@@ -56,21 +63,21 @@ def test_the_next_process_removes_what_a_killed_one_left_and_nothing_else(tmp_pa
     alive, held = holder(tmp_path, "exit")
     killed.send_signal(signal.SIGKILL)
     killed.communicate(timeout=60)
-    elsewhere = tmp_path / "another-machine_1_1.000"
     unknown = tmp_path / "notes"
-    for folder in (elsewhere, unknown):
-        folder.mkdir()
+    unknown.mkdir()
     assert (left / "rows").exists()
     Scratch(tmp_path)
     assert not left.parent.exists()
-    assert (held / "rows").exists() and elsewhere.exists() and unknown.exists()
+    assert (held / "rows").exists() and unknown.exists()
     alive.communicate("\n", timeout=60)
+    assert not held.parent.exists()
 
 
-def test_a_number_that_another_process_has_now_is_no_sign_of_life(tmp_path):
-    import os
-
-    recycled = tmp_path / f"{socket.gethostname()}_{os.getpid()}_0.001"
-    recycled.mkdir()
-    Scratch(tmp_path)
-    assert not recycled.exists()
+def test_many_that_start_at_once_keep_what_is_their_own(tmp_path):
+    """Each looks for leftovers while others make their folders."""
+    holders = [holder_of(tmp_path) for _ in range(6)]
+    folders = [started(process) for process in holders]
+    assert len(set(folders)) == 6 and all((folder / "rows").exists() for folder in folders)
+    for process in holders:
+        process.communicate("\n", timeout=60)
+    assert list(tmp_path.iterdir()) == []

@@ -1,27 +1,28 @@
 """Scratch: a private folder of this machine for what libraries need as files; it never stays.
 
 Each process has one of its own, removed when it ends. A process that was killed leaves its folder,
-which the next one that starts on this machine removes.
+which the next one that starts here removes: it knows by a lock that the kernel gives back with the
+process. (A process number would not do: in a container each has the same one, and another host.)
 """
 
 from __future__ import annotations
 
 import atexit
+import fcntl
+import os
+import secrets
 import shutil
-import socket
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
-from os import getpid
 from pathlib import Path
 
-import psutil
-
-from core.runs.storage.process import process_alive, started_since_boot
 from core.runs.storage.workspace import private_folder
 
 __all__ = ["Scratch"]
+
+LOCK = ".lock"  # ending of the file that lies beside a folder and is held while that is in use
 
 
 class Scratch:
@@ -33,7 +34,7 @@ class Scratch:
 
     def __init__(self, root: Path) -> None:
         remove_leftovers(private_folder(root))
-        self.folder = _own_folder(root, getpid())
+        self.folder = _own_folder(root, os.getpid())
 
     @contextmanager
     def folder_for(self, purpose: str) -> Iterator[Path]:
@@ -52,18 +53,46 @@ class Scratch:
 @cache
 def _own_folder(root: Path, pid: int) -> Path:
     """One folder a process, however many stores it opens."""
-    started = started_since_boot(psutil.Process(pid))
-    folder = private_folder(root / f"{socket.gethostname()}_{pid}_{started:.3f}")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    while True:
+        folder = root / secrets.token_hex(8)
+        lock = folder.with_suffix(LOCK)
+        held = _held(lock)
+        if held is not None:
+            break  # else another process took it for a leftover before it was held
+
+    def leave() -> None:
+        if os.getpid() == pid:  # a fork of this process has not ended it
+            _remove(folder)
+            os.close(held)
+
+    atexit.register(leave)
+    return private_folder(folder)
 
 
 def remove_leftovers(root: Path) -> None:
-    """Remove folders of processes of this machine that ended without doing so."""
-    for folder in root.iterdir():
-        host, _, rest = folder.name.rpartition("_")[0].rpartition("_")
-        started = folder.name.rpartition("_")[2]
-        with suppress(ValueError):  # not one of ours
-            mine = host == socket.gethostname()
-            if mine and not process_alive(int(rest), float(started)):
-                shutil.rmtree(folder, ignore_errors=True)
+    """Remove folders of processes that ended without doing so."""
+    for lock in root.glob(f"*{LOCK}"):
+        held = _held(lock)
+        if held is not None:
+            _remove(lock.with_suffix(""))
+            os.close(held)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder and, when that is gone, what says that there is one."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if not folder.exists():
+        folder.with_suffix(LOCK).unlink(missing_ok=True)
+
+
+def _held(lock: Path) -> int | None:
+    """The lock, held by this process; None when another one holds it or has removed it."""
+    handle = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if lock.exists() and os.path.samestat(os.fstat(handle), lock.stat()):
+            return handle
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    os.close(handle)
+    return None
