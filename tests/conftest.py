@@ -29,6 +29,7 @@ LEFT_OUT = {
     "runs/test_old_workspace.py": "runs of older versions, resumed",
     "runs/test_selection.py": "choosing among runs",
     "objects/test_whole_run.py": "a whole run in a bucket, on two machines",
+    "objects/test_deaths.py": "a machine that dies at every request to an object store",
     "objects/test_away.py": "an object store that goes away",
     "objects/test_page_away.py": "a page while it is away",
     "objects/test_scratch.py": "scratch folders of killed processes",

@@ -31,6 +31,7 @@ from core.table.schema import Schema
 
 __all__ = ["TableStore"]
 
+NOTHING_KEPT = "Nothing was kept of the table."
 STATEMENT = "attested.json"  # that the steward declared the schema public
 
 
@@ -97,7 +98,7 @@ class TableStore:
                 frame.to_parquet(file, index=False)
         except StorageError as error:
             self._forget_people(table_id)
-            raise StorageError(f"{error} Nothing was kept of the table.") from error
+            raise StorageError(f"{error} {NOTHING_KEPT}") from error
         row = TableRow(
             id=table_id,
             name=name,
