@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -123,6 +124,19 @@ def test_parquet_is_read_by_columns_and_row_groups(artefacts):
     with artefacts.readable("rows.parquet") as rows, pq.ParquetFile(rows) as parquet:
         third = parquet.read_row_group(2, columns=["a"]).to_pandas()
     assert third["a"].tolist() == list(range(2000, 3000))
+
+
+def test_many_may_read_a_model_and_a_file_at_once(artefacts):
+    with artefacts.filling(MODEL) as folder:
+        (private_folder(folder) / "w.safetensors").write_bytes(b"w" * LARGE)
+    put(artefacts, "a.csv", b"1" * LARGE)
+
+    def look(_: int) -> tuple[bytes, bytes]:
+        model = (artefacts.local(MODEL) / "w.safetensors").read_bytes()
+        return model, artefacts.local("a.csv").read_bytes()
+
+    with ThreadPoolExecutor(6) as pool:
+        assert set(pool.map(look, range(24))) == {(b"w" * LARGE, b"1" * LARGE)}
 
 
 def test_a_model_is_a_folder_with_folders(artefacts):

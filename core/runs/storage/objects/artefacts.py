@@ -30,6 +30,7 @@ from core.runs.storage.objects.published_folder import (
     top_names,
 )
 from core.runs.storage.objects.scratch import Scratch
+from core.runs.storage.workspace import private_folder
 
 __all__ = ["ObjectArtefacts"]
 
@@ -69,17 +70,18 @@ class ObjectArtefacts:
             yield stream
 
     def local(self, name: str) -> Path:
-        """See `ArtefactStore.local`; fetched again at each call, since it may have changed."""
-        copy = self.scratch.copies(self.bucket.prefix.strip("/")) / plain_name(name)
+        """See `ArtefactStore.local`; a file is fetched at each call, since it may have changed.
+
+        Others may read a copy while it is fetched again: a file takes the place of the one before
+        at once, and each model that was published has a folder of its own.
+        """
+        plain_name(name)
+        if name == MODEL:
+            return self._local_model()
+        copy = self._copies / name
         with self.scratch.folder_for("fetching") as fresh:
-            if name == MODEL:
-                if self._folder(name).fetch(fresh) is None:
-                    raise FileNotFoundError(name)
-                shutil.rmtree(copy, ignore_errors=True)
-                shutil.copytree(fresh, copy)
-            else:
-                self.bucket.download(name, fresh / "bytes")
-                (fresh / "bytes").replace(copy)
+            self.bucket.download(name, fresh / "bytes")
+            (fresh / "bytes").replace(copy)
         return copy
 
     @contextmanager
@@ -138,12 +140,32 @@ class ObjectArtefacts:
 
     def clear(self) -> None:
         """See `ArtefactStore.clear`; copies on this machine go too."""
-        shutil.rmtree(self.scratch.copies(self.bucket.prefix.strip("/")), ignore_errors=True)
+        shutil.rmtree(self._copies, ignore_errors=True)
         self.bucket.remove(self.bucket.keys())
 
     def within(self, folder: str) -> ObjectArtefacts:
         """See `ArtefactStore.within`."""
         return ObjectArtefacts(self.bucket.under(plain_name(folder)), self.scratch)
+
+    def _local_model(self) -> Path:
+        published = self._folder(MODEL)
+        manifest = published.manifest()
+        if manifest is None:
+            raise FileNotFoundError(MODEL)
+        copy = private_folder(self._copies / manifest.digest) / MODEL
+        if not copy.exists():
+            with self.scratch.folder_for("fetching") as fresh:
+                published.fetch(private_folder(fresh / MODEL))
+                try:
+                    (fresh / MODEL).rename(copy)
+                except OSError:
+                    if not copy.exists():  # else somebody was first: it is the same model
+                        raise
+        return copy
+
+    @property
+    def _copies(self) -> Path:
+        return self.scratch.copies(self.bucket.prefix.strip("/"))
 
     def _folder(self, name: str) -> PublishedFolder:
         return PublishedFolder(self.bucket, name)

@@ -11,6 +11,7 @@ older than what is read.
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import time
 from collections.abc import Iterable, Sequence
@@ -44,6 +45,11 @@ class Manifest(BaseModel):
     def names(self) -> list[str]:
         """Paths of all files in the folder."""
         return sorted([*self.parts, *self.texts])
+
+    @property
+    def digest(self) -> str:
+        """16 hex digits; a folder with other files, or published again, has another one."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
 
     def without(self, name: str) -> Manifest:
         """The same but for a file of that name, or a folder with all it holds."""
