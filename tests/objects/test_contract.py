@@ -190,6 +190,17 @@ def test_checkpoint_and_meter_are_deleted_alone(at_work):
         assert left == []
 
 
+def test_clearing_one_run_leaves_those_whose_ids_begin_alike(artefacts, tmp_path):
+    other = open_places(Workspace(tmp_path / "home")).run("abcdef12")
+    if isinstance(other, LocalArtefacts):
+        private_folder(other.folder)
+    for one in (artefacts, other):
+        put(one, "a.json", b"1")
+    artefacts.clear()
+    assert not artefacts.exists("a.json")
+    assert get(other, "a.json") == b"1"
+
+
 def test_clearing_leaves_nothing(at_work):
     put(at_work, "a.json", b"1")
     with at_work.filling(MODEL) as folder:

@@ -14,6 +14,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from core.cli.saved_runs import trained_model
+from core.models.registry import load_fitted
 from core.privacy.ledger.ledger import Ledger
 from core.runs.execution.launcher import SampleRequest
 from core.runs.execution.local_launcher import LocalLauncher
@@ -25,8 +27,8 @@ from core.services import export, planning, reviews, runs, tables
 from core.table.sample import SAMPLE_NAME, sample_table
 
 ROWS = 300
-SETTINGS = {"steps": 1500, "frequencies": 200, "batch": 64, "hidden": 16}
-PATIENCE = 180.0
+SETTINGS = {"steps": 800, "frequencies": 200, "batch": 64, "hidden": 16}
+PATIENCE = 300.0  # s; the whole takes about one minute of a processor
 
 
 def until(check: Callable[[], bool]) -> None:
@@ -112,6 +114,10 @@ def taken_along(store: RunStore, launcher: LocalLauncher, run_id: str) -> None:
     assert len(pd.read_csv(more)) == 33
     with zipfile.ZipFile(BytesIO(export.model_zip(store, run))) as archive:
         assert any(name.endswith(".safetensors") for name in archive.namelist())
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("FACSIMILE_HOME", str(store.workspace.home))
+        trained = trained_model(run_id)  # as the command `sample` finds it
+    assert len(load_fitted(trained.model, trained.folder).sample(7, seed=1)) == 7
     runs.compare_again(store, launcher, run_id)
     until(lambda: not store.run(run_id).state.live)
     assert store.run(run_id).message == "Done."

@@ -100,6 +100,7 @@ class _Work:
             except FitCancelled:
                 self._end(State.CANCELLED, f"Cancelled. {self._spent()}")
             except StorageError as error:
+                traceback.print_exc()  # the log has the driver's own words
                 self._end(State.FAILED, self._kept(away=True), error=str(error))
                 return 1
             except (SchemaError, DeviceError, RunStoreError, LedgerError, ShiftError) as error:
