@@ -35,6 +35,9 @@ ENVIRONMENT = {
     "FACSIMILE_HOME": "The workspace: tables, runs, ledger. `~/.facsimile` when not set.",
     "FACSIMILE_DATABASE": "SQLAlchemy URL of the database of runs and ledger, such as one on "
     "PostgreSQL. `facsimile.db` in the workspace when not set.",
+    "FACSIMILE_STORAGE": "Where tables, runs and secrets lie, as a URL of fsspec such as "
+    "`s3://bucket/prefix`, without credentials; the workspace when not set. "
+    "[How to set it up](deployment.md#object-storage).",
     "FACSIMILE_READ_MB": "The most memory that reading one file may take, in MB; 2048 when not "
     "set. A file that needs more is refused, and nothing else is harmed.",
     "FACSIMILE_READ_SECONDS": "The longest that reading one file may take; 300 when not set.",

@@ -19,6 +19,7 @@ from core.runs.execution.launcher import Launcher, SampleRequest
 from core.runs.storage.artefacts import MODEL
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import State
+from core.runs.storage.places import forget_logs
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
@@ -44,9 +45,11 @@ def open_store(home: Path | None = None) -> RunStore:
     """The run store of a workspace (FACSIMILE_HOME or ~/.facsimile when not named).
 
     Runs whose worker died while nobody looked are marked lost, where the database can be written.
+    Logs of runs that were deleted on another machine are removed from this one.
     """
     store = RunStore(Workspace(home) if home is not None else Workspace.default())
-    store.runs()
+    runs = store.runs()
+    forget_logs(store.workspace, [run.id for run in runs])
     return store
 
 

@@ -68,6 +68,7 @@ class Toy(Synthesizer[ToySettings]):
         else:
             table.meter.charge("sum")
             checkpoint.write_text('{"step": 0}')
+            table.meter.settle()  # as with every checkpoint: both outlive the machine together
         steps = int(plan.settings["steps"])
         emitter = Emitter(context.observe)
         emitter.phase("fit", "Fitting")
@@ -79,6 +80,7 @@ class Toy(Synthesizer[ToySettings]):
             half = checkpoint.with_suffix(".half")  # a kill leaves the old file or the new one
             half.write_text(json.dumps({"step": step}))
             half.replace(checkpoint)
+            table.meter.settle()
             emitter.send(Metrics(step=step, values={"loss": 1.0 / step}))
             emitter.send(Progress(step=step, steps=steps, phase="fit"))
         return ToyFitted(table.domain)

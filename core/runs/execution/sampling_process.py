@@ -5,8 +5,8 @@ python -m core.runs.execution.sampling_process RUN_ID --home HOME --rows N [--se
 
 The file goes to the run's `exports`.
 
-Beside the file lies another one that says what became of the request. Rows that cannot be had are
-one sentence on stdout and the exit status `REFUSED`.
+Beside the file lies another one that says what became of the request. Rows that cannot be had, and
+an object store that does not answer, are one sentence on stdout and the exit status `REFUSED`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from core.models.shaped_output import Shape, ShapeFacts, draw_shaped
 from core.runs.execution.sampling_words import REFUSED, facts_name
 from core.runs.execution.threads import limit_threads
 from core.runs.storage.artefacts import MODEL, save_json
+from core.runs.storage.errors import StorageError
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.table.column import SchemaError
@@ -48,6 +49,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     os.umask(0o077)
     limit_threads()
+    try:
+        _sample(options)
+    except (SchemaError, StorageError) as error:
+        print(error)
+        return REFUSED
+    return 0
+
+
+def _sample(options: argparse.Namespace) -> None:
     with RunStore(Workspace(options.home)) as store:
         run = store.run(options.run_id)
         artefacts = store.artefacts(run.id)
@@ -55,17 +65,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     shape = Shape(
         where=tuple(options.where), share=options.share, fill_missing=options.fill_missing
     )
-    try:
-        if shape.plain:  # as many as are wanted, some at a time
-            check_room(model.domain.columns, options.rows)
-            facts = ShapeFacts(rows=options.rows, seed=options.seed, drawn=options.rows)
-            parts = sample_parts(model, options.rows, options.seed)
-        else:
-            drawn = draw_shaped(model, options.rows, shape, options.seed)
-            facts, parts = drawn.facts, iter([drawn.table])
-    except SchemaError as error:
-        print(error)
-        return REFUSED
+    if shape.plain:  # as many as are wanted, some at a time
+        check_room(model.domain.columns, options.rows)
+        facts = ShapeFacts(rows=options.rows, seed=options.seed, drawn=options.rows)
+        parts = sample_parts(model, options.rows, options.seed)
+    else:
+        drawn = draw_shaped(model, options.rows, shape, options.seed)
+        facts, parts = drawn.facts, iter([drawn.table])
     exports = artefacts.within("exports")
     save_json(exports, facts_name(options.name), facts)
     with exports.filling(options.name) as out:
@@ -74,7 +80,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             escaped = options.escape_formulas
             write_csv_parts(parts, out, schema=run.schema, escape_formulas=escaped)
-    return 0
 
 
 if __name__ == "__main__":

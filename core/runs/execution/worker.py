@@ -28,7 +28,7 @@ from core.runs.execution.reports import Compare, make_reports
 from core.runs.execution.threads import limit_threads
 from core.runs.execution.training_rows import StoredRows
 from core.runs.storage.artefacts import CHECKPOINT, METER, Workplace
-from core.runs.storage.errors import RunStoreError, storage_trouble
+from core.runs.storage.errors import RunStoreError, StorageError, storage_trouble
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
@@ -38,6 +38,7 @@ from core.table.schema import SchemaError
 __all__ = ["main"]
 
 NOT_MINE = 3  # exit status when another process holds the run
+PATIENCE = 120.0  # s that an object store may keep silent before the run ends as failed
 
 
 def main(
@@ -63,7 +64,7 @@ def main(
     ignore_hangup()
     os.umask(0o077)
     limit_threads(options.slots)
-    with RunStore(Workspace(options.home)) as store:
+    with RunStore(Workspace(options.home), patience=PATIENCE) as store:
         if not store.adopt(options.run_id, os.getpid()):
             print("another process holds this run", file=sys.stderr)
             return NOT_MINE
@@ -83,6 +84,7 @@ class _Work:
         self.store = store
         self.record = run
         self.find = find
+        self.workplace: Workplace | None = None  # once the fit has begun
         self.reporter = Reporter(store, run.id)
         self.heart = Heartbeat(store, self.reporter, run.id)
 
@@ -97,6 +99,10 @@ class _Work:
                 self._end(State.PAUSED, f"Paused. {self._resuming()}")
             except FitCancelled:
                 self._end(State.CANCELLED, f"Cancelled. {self._spent()}")
+            except StorageError as error:
+                traceback.print_exc()  # the log has the driver's own words
+                self._end(State.FAILED, self._kept(away=True), error=str(error))
+                return 1
             except (SchemaError, DeviceError, RunStoreError, LedgerError, ShiftError) as error:
                 self._end(State.FAILED, self._kept(), error=str(error))
                 return 1
@@ -121,8 +127,8 @@ class _Work:
                 store.artefacts(run.id).delete(name)
         self.heart.device = choose_device(run.device)
         self._say("Going on from the checkpoint." if resume else "Fitting.")
-        with store.artefacts(run.id).working() as workplace:
-            self._execute(workplace, resume=resume)
+        with store.artefacts(run.id).working() as self.workplace:
+            self._execute(self.workplace, resume=resume)
         self._say("The synthetic table is ready; making the report.")
 
     def _execute(self, workplace: Workplace, *, resume: bool) -> None:
@@ -202,10 +208,21 @@ class _Work:
         spent = self.store.run(self.record.id).debit is not None
         return "What it spent stays spent." if spent else "Nothing was spent."
 
-    def _kept(self) -> str:
-        return f"Stopped. {self._spent()} {self._resuming()}"
+    def _kept(self, *, away: bool = False) -> str:
+        return f"Stopped. {self._spent()} {self._resuming(away=away)}"
 
-    def _resuming(self) -> str:
+    def _resuming(self, *, away: bool = False) -> str:
+        """What going on costs.
+
+        Args:
+          away: whether the storage does not answer; then what this process knows has to do.
+        """
+        unpaid = self.store.run(self.record.id).debit is None
+        published = self.workplace is not None and bool(self.workplace.names(CHECKPOINT))
+        if unpaid or published:
+            return "Resuming spends nothing more."
+        if away:
+            return "What going on costs is shown once the storage answers."
         if self.store.resumes_free(self.record.id):
             return "Resuming spends nothing more."
         return "There is no checkpoint: a new start spends its budget again."

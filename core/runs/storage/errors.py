@@ -4,7 +4,7 @@ import errno
 
 from sqlalchemy.exc import DBAPIError
 
-__all__ = ["NotFoundError", "RunStoreError", "storage_trouble"]
+__all__ = ["NotFoundError", "RunStoreError", "StorageError", "storage_trouble"]
 
 
 class RunStoreError(ValueError):
@@ -13,6 +13,10 @@ class RunStoreError(ValueError):
 
 class NotFoundError(RunStoreError):
     """No table, run or artefact of that name."""
+
+
+class StorageError(RunStoreError):
+    """The storage that holds tables and runs does not answer, or refuses."""
 
 
 _FULL = "The disk that holds the workspace is full. Make room on it and try again."
@@ -47,10 +51,12 @@ _NUMBERS = {
 
 
 def storage_trouble(error: BaseException) -> str | None:
-    """What is wrong with disk, database or memory, and what to do; None where it is none of them.
+    """What is wrong with storage, database or memory, and what to do; None where it is no such.
 
     The words are fixed, so that no value and no path gets into them.
     """
+    if isinstance(error, StorageError):
+        return str(error)
     if isinstance(error, MemoryError):
         return _MEMORY
     if isinstance(error, DBAPIError):

@@ -1,14 +1,27 @@
-"""Places: where the artefacts of a workspace's tables and runs lie."""
+"""Places: where the artefacts of a workspace's tables and runs lie, and its secrets.
+
+That is the workspace's folder, or an object store that FACSIMILE_STORAGE names.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
+import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
+from urllib.parse import urlsplit
 
 from core.runs.storage.artefacts import ArtefactStore, LocalArtefacts
+from core.runs.storage.errors import StorageError
+from core.runs.storage.secret_files import secret_file
 from core.runs.storage.workspace import Workspace, private_folder
 
-__all__ = ["LocalPlaces", "Places", "open_places"]
+__all__ = ["LocalPlaces", "Places", "forget_logs", "open_places"]
+
+STORAGE = "FACSIMILE_STORAGE"
+FRESH_SECONDS = 600.0
 
 
 class Places(Protocol):
@@ -19,6 +32,16 @@ class Places(Protocol):
 
     def run(self, run_id: str) -> ArtefactStore:
         """What a run keeps."""
+
+    def secret(self, name: str, length: int) -> bytes:
+        """A secret of the workspace; so many random bytes where there was none.
+
+        Every machine of the workspace gets the same ones.
+
+        Args:
+          name: of the secret.
+          length: of a new one, in bytes.
+        """
 
 
 @dataclass(frozen=True)
@@ -39,7 +62,45 @@ class LocalPlaces:
         """See `Places.run`."""
         return LocalArtefacts(self.workspace.runs_dir / run_id)
 
+    def secret(self, name: str, length: int) -> bytes:
+        """See `Places.secret`; in a file that its owner alone can read."""
+        return secret_file(self.workspace.home / name, length)
 
-def open_places(workspace: Workspace) -> Places:
-    """Where the artefacts of a workspace lie."""
-    return LocalPlaces(workspace)
+
+def forget_logs(workspace: Workspace, runs: Collection[str]) -> None:
+    """Remove what this machine still keeps of deleted runs whose artefacts lie elsewhere.
+
+    Args:
+      workspace: of this machine.
+      runs: ids of all runs there are.
+    """
+    if not os.environ.get(STORAGE):
+        return  # the folder that a run keeps is the artefacts themselves
+    fresh = time.time() - FRESH_SECONDS  # of a run that was made since its id was asked for
+    for folder in workspace.runs_dir.iterdir():
+        if folder.name not in runs and folder.stat().st_mtime < fresh:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def open_places(workspace: Workspace, *, patience: float = 0.0) -> Places:
+    """Where the artefacts of a workspace lie.
+
+    Args:
+      workspace: the folder; with FACSIMILE_STORAGE it keeps this machine's logs and scratch.
+      patience: seconds to go on trying when an object store does not answer, ≥ 0.
+
+    Raises:
+      StorageError: FACSIMILE_STORAGE names no storage that can be used; nothing was read.
+    """
+    url = os.environ.get(STORAGE)
+    if not url:
+        return LocalPlaces(workspace)
+    if urlsplit(url).password is not None:
+        raise StorageError(
+            "FACSIMILE_STORAGE holds a password, which does not belong there. Nothing was read. "
+            "Give credentials to the storage's driver by its own environment variables."
+        )
+    # needed with object storage alone: a workspace on this machine does not load its parts
+    from core.runs.storage.objects.places import object_places
+
+    return object_places(workspace, url, patience=patience)

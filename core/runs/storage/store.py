@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import shutil
 import socket
 import time
 from collections.abc import Collection
@@ -54,8 +55,8 @@ class RunStore(TableStore):
       journal: the events of all runs.
     """
 
-    def __init__(self, workspace: Workspace) -> None:
-        super().__init__(workspace)
+    def __init__(self, workspace: Workspace, *, patience: float = 0.0) -> None:
+        super().__init__(workspace, patience=patience)
         self.journal = Journal(self.engine)
 
     def artefacts(self, run_id: str) -> ArtefactStore:
@@ -135,6 +136,7 @@ class RunStore(TableStore):
             )
             if gone.rowcount:  # in one transaction: artefacts that cannot be removed keep the run
                 self.artefacts(run_id).clear()
+                shutil.rmtree(self.workspace.runs_dir / run_id, ignore_errors=True)  # its log
 
     def delete_table(self, table_id: str) -> None:
         """Remove a table's rows, its runs and their artefacts; the ledger stays.

@@ -19,7 +19,7 @@ from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
 from core.runs.storage.artefacts import ROWS, ArtefactStore, Readable
 from core.runs.storage.database import SketchRow, TableRow, create_tables, open_engine
-from core.runs.storage.errors import NotFoundError, RunStoreError
+from core.runs.storage.errors import NotFoundError, RunStoreError, StorageError
 from core.runs.storage.events import json_safe
 from core.runs.storage.places import open_places
 from core.runs.storage.records import PEOPLE, TableRecord, people_of_profile
@@ -31,6 +31,7 @@ from core.table.schema import Schema
 
 __all__ = ["TableStore"]
 
+NOTHING_KEPT = "Nothing was kept of the table."
 STATEMENT = "attested.json"  # that the steward declared the schema public
 
 
@@ -41,11 +42,14 @@ class TableStore:
       workspace: the folder.
       places: where rows and artefacts lie.
       engine: the database's engine, which the ledger shares.
+
+    Args:
+      patience: seconds to go on trying when an object store does not answer, ≥ 0.
     """
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, *, patience: float = 0.0) -> None:
         self.workspace = workspace
-        self.places = open_places(workspace)
+        self.places = open_places(workspace, patience=patience)
         self.engine: Engine = open_engine(workspace.database_url)
         create_tables(self.engine)
 
@@ -89,8 +93,12 @@ class TableStore:
         if tuple(frame.columns) != schema.names:
             raise RunStoreError("The schema's columns are not the table's. Nothing was kept.")
         table_id = table_id or secrets.token_hex(5)
-        with self.places.table(table_id).replacing(ROWS) as file:
-            frame.to_parquet(file, index=False)
+        try:
+            with self.places.table(table_id).replacing(ROWS) as file:
+                frame.to_parquet(file, index=False)
+        except StorageError as error:
+            self._forget_people(table_id)
+            raise StorageError(f"{error} {NOTHING_KEPT}") from error
         row = TableRow(
             id=table_id,
             name=name,
@@ -104,6 +112,11 @@ class TableStore:
         with Session(self.engine) as session, session.begin():
             session.add(row)
         return self.table(table_id)
+
+    def _forget_people(self, table_id: str) -> None:
+        """Keep nothing that the people of a table would be recognised by."""
+        with self.engine.begin() as connection:
+            connection.execute(delete(SketchRow).where(SketchRow.table_id == table_id))
 
     def tables(self) -> list[TableRecord]:
         """All tables, newest first."""

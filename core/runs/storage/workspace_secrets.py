@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
-import tempfile
-from pathlib import Path
 
 from core.runs.storage.errors import RunStoreError
+from core.runs.storage.places import open_places
 from core.runs.storage.workspace import Workspace
 
 __all__ = ["people_key", "shift_key"]
@@ -49,17 +46,12 @@ def people_key(workspace: Workspace) -> bytes:
 
 
 def _secret(workspace: Workspace, name: str) -> bytes:
-    """32 random bytes in a file that its owner alone can read; made when absent, whole at once.
-
-    A crash or a full disk while it is made leaves no file of that name.
+    """32 random bytes, made when absent, whole at once; the same on all machines of a workspace.
 
     Raises:
-      RunStoreError: the file that is there holds anything else; it is left as it is.
+      RunStoreError: what is there is anything else; it is left as it is.
     """
-    file = workspace.home / name
-    if not file.exists():
-        _make(file)
-    secret = file.read_bytes()
+    secret = open_places(workspace).secret(name, LENGTH)
     if len(secret) != LENGTH:
         raise RunStoreError(
             f"The workspace's secret file {name} holds {len(secret)} bytes instead of {LENGTH}, so "
@@ -67,22 +59,3 @@ def _secret(workspace: Workspace, name: str) -> bytes:
             f"workspace. {_WITHOUT_COPY[name]}"
         )
     return secret
-
-
-def _make(file: Path) -> None:
-    """Fresh bytes on disk first, then their name: whoever finds the name finds all of them."""
-    handle, fresh = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)  # mode 0600
-    try:
-        with os.fdopen(handle, "wb") as new:
-            new.write(os.urandom(LENGTH))
-            new.flush()
-            os.fsync(new.fileno())
-        with contextlib.suppress(FileExistsError):
-            os.link(fresh, file)  # fails when another process was first; its bytes are used
-    finally:
-        os.unlink(fresh)
-    folder = os.open(file.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)  # the name itself, or a power cut would give the next release another key
-    finally:
-        os.close(folder)

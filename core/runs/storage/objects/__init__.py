@@ -1,0 +1,1 @@
+"""Artefacts in an object store: tables, runs and secrets under one prefix of a bucket."""

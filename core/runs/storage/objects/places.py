@@ -1,0 +1,84 @@
+"""ObjectPlaces: tables, runs and secrets of a workspace under one prefix of a bucket."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import fsspec
+
+from core.runs.storage.errors import StorageError
+from core.runs.storage.objects.artefacts import ObjectArtefacts
+from core.runs.storage.objects.bucket import Bucket
+from core.runs.storage.objects.scratch import Scratch
+from core.runs.storage.workspace import Workspace
+
+__all__ = ["ObjectPlaces", "object_places"]
+
+FRESH = {"use_listings_cache": False}  # another machine may have written since the last look
+
+
+@dataclass(frozen=True)
+class ObjectPlaces:
+    """`core.runs.storage.places.Places` in an object store.
+
+    Attributes:
+      workspace: of this machine, for scratch.
+      bucket: with the workspace's prefix.
+      scratch: of this process.
+    """
+
+    workspace: Workspace
+    bucket: Bucket
+    scratch: Scratch
+
+    def table(self, table_id: str) -> ObjectArtefacts:
+        """See `Places.table`."""
+        return ObjectArtefacts(self.bucket.under(f"tables/{table_id}"), self.scratch)
+
+    def run(self, run_id: str) -> ObjectArtefacts:
+        """See `Places.run`."""
+        return ObjectArtefacts(self.bucket.under(f"runs/{run_id}"), self.scratch)
+
+    def secret(self, name: str, length: int) -> bytes:
+        """See `Places.secret`.
+
+        One that the workspace had before its artefacts moved to the store goes on: a second key
+        would show what the first one hides.
+        """
+        key = f"secrets/{name}"
+        try:
+            return self.bucket.read(key)
+        except FileNotFoundError:
+            here = self.workspace.home / name
+            self.bucket.create(key, here.read_bytes() if here.exists() else os.urandom(length))
+        return self.bucket.read(key)  # another machine may have been first; its bytes are used
+
+
+def object_places(workspace: Workspace, url: str, *, patience: float) -> ObjectPlaces:
+    """Places in the storage that a URL names.
+
+    Args:
+      workspace: of this machine.
+      url: one of fsspec's, such as s3://bucket/prefix.
+      patience: seconds to go on trying when the store does not answer, ≥ 0.
+
+    Raises:
+      StorageError: no driver for it is installed, or it names no bucket; nothing was read.
+    """
+    try:
+        files, prefix = fsspec.core.url_to_fs(url, **FRESH)
+    except ImportError:
+        raise StorageError(
+            "FACSIMILE_STORAGE names a storage whose driver is not installed here. Nothing was "
+            "read. Run: pip install -r requirements-cluster.txt"
+        ) from None
+    except ValueError:
+        prefix = ""
+    if not prefix.strip("/"):
+        raise StorageError(
+            "FACSIMILE_STORAGE names no storage. Nothing was read. Write it as "
+            "s3://bucket/prefix, or leave it out to keep everything on this machine."
+        )
+    bucket = Bucket(files, prefix.rstrip("/"), patience=patience)
+    return ObjectPlaces(workspace, bucket, Scratch(workspace.home / "scratch"))

@@ -1,0 +1,98 @@
+"""Scratch: a private folder of this machine for what libraries need as files; it never stays.
+
+Each process has one of its own, removed when it ends. A process that was killed leaves its folder,
+which the next one that starts here removes: it knows by a lock that the kernel gives back with the
+process. (A process number would not do: in a container each has the same one, and another host.)
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+from core.runs.storage.workspace import private_folder
+
+__all__ = ["Scratch"]
+
+LOCK = ".lock"  # ending of the file that lies beside a folder and is held while that is in use
+
+
+class Scratch:
+    """The scratch folder of this process.
+
+    Attributes:
+      folder: mode 0700.
+    """
+
+    def __init__(self, root: Path) -> None:
+        remove_leftovers(private_folder(root))
+        self.folder = _own_folder(root, os.getpid())
+
+    @contextmanager
+    def folder_for(self, purpose: str) -> Iterator[Path]:
+        """A fresh folder, removed when the block ends."""
+        folder = Path(tempfile.mkdtemp(prefix=f"{purpose}-", dir=private_folder(self.folder)))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def copies(self, place: str) -> Path:
+        """Where copies lie that go with this process, a folder for each place they come from."""
+        return private_folder(self.folder / "copies" / place)
+
+
+@cache
+def _own_folder(root: Path, pid: int) -> Path:
+    """One folder a process, however many stores it opens."""
+    while True:
+        folder = root / secrets.token_hex(8)
+        lock = folder.with_suffix(LOCK)
+        held = _held(lock)
+        if held is not None:
+            break  # else another process took it for a leftover before it was held
+
+    def leave() -> None:
+        if os.getpid() == pid:  # a fork of this process has not ended it
+            _remove(folder)
+            os.close(held)
+
+    atexit.register(leave)
+    return private_folder(folder)
+
+
+def remove_leftovers(root: Path) -> None:
+    """Remove folders of processes that ended without doing so."""
+    for lock in root.glob(f"*{LOCK}"):
+        held = _held(lock)
+        if held is not None:
+            _remove(lock.with_suffix(""))
+            os.close(held)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder and, when that is gone, what says that there is one."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if not folder.exists():
+        folder.with_suffix(LOCK).unlink(missing_ok=True)
+
+
+def _held(lock: Path) -> int | None:
+    """The lock, held by this process; None when another one holds it or has removed it."""
+    handle = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if lock.exists() and os.path.samestat(os.fstat(handle), lock.stat()):
+            return handle
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    os.close(handle)
+    return None
