@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.postgres_server import postgres_server, postgres_url
+from tests.postgres_server import database, postgres_server, postgres_url
 
-__all__ = ["postgres_server", "postgres_url"]  # fixtures of every room
+__all__ = ["database", "postgres_server", "postgres_url"]  # fixtures of every room
 
 # Test processes run side by side, one a core: threads of their own would wait for each other. What
 # tests start (servers, workers) inherits this.
@@ -71,6 +71,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         torch.manual_seed(0)
     if (numpy := sys.modules.get("numpy")) is not None:
         numpy.random.seed(0)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test on each database that its mark names."""
+    mark = metafunc.definition.get_closest_marker("databases")
+    if mark is not None and "database" in metafunc.fixturenames:
+        metafunc.parametrize("database", mark.args, indirect=True)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

@@ -2,7 +2,8 @@
 
 `postgres_server` is the server, `postgres_url` a fresh and empty database on it. Both skip where
 the server's programs or the driver are absent. Everybody who connects needs the password, so that
-a test can look for it where it must not be.
+a test can look for it where it must not be. `database` is SQLite, and one after
+the other for a test that `BOTH` stands above.
 """
 
 from __future__ import annotations
@@ -20,7 +21,17 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["PASSWORD", "PostgresServer", "postgres_server", "postgres_url", "why_not"]
+__all__ = [
+    "BOTH",
+    "PASSWORD",
+    "PostgresServer",
+    "database",
+    "postgres_server",
+    "postgres_url",
+    "why_not",
+]
+
+BOTH = pytest.mark.databases("sqlite", "postgresql")
 
 PASSWORD = "word-that-nobody-may-see"
 USER = "facsimile"
@@ -153,3 +164,19 @@ def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
     url = postgres_server.fresh()
     yield url
     postgres_server.drop(url)
+
+
+@pytest.fixture
+def database(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> str:
+    """The address of the database that a workspace in `tmp_path / "home"` uses; nothing is in it.
+
+    Workers that a test starts find it too.
+    """
+    if getattr(request, "param", "sqlite") == "sqlite":
+        monkeypatch.delenv("FACSIMILE_DATABASE", raising=False)
+        return f"sqlite:///{tmp_path / 'home' / 'facsimile.db'}"
+    url: str = request.getfixturevalue("postgres_url")
+    monkeypatch.setenv("FACSIMILE_DATABASE", url)
+    return url

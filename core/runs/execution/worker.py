@@ -36,6 +36,7 @@ from core.table.schema import SchemaError
 
 __all__ = ["main"]
 
+PATIENCE = 60.0  # seconds that a database server may take to start again
 NOT_MINE = 3  # exit status when another process holds the run
 
 
@@ -62,7 +63,7 @@ def main(
     ignore_hangup()
     os.umask(0o077)
     limit_threads(options.slots)
-    with RunStore(Workspace(options.home)) as store:
+    with RunStore(Workspace(options.home), patience=PATIENCE) as store:
         if not store.adopt(options.run_id, os.getpid()):
             print("another process holds this run", file=sys.stderr)
             return NOT_MINE
