@@ -30,6 +30,8 @@ LEFT_OUT = {
     "runs/test_real_model.py": "a whole run",
     "runs/test_purchases.py": "purchases of accounts",
     "runs/test_people.py": "accounts of people",
+    "runs/test_migrations.py": "databases of older versions, brought up to date",
+    "runs/test_racing_debits.py": "many processes that pay at once",
     "runs/test_old_workspace.py": "runs of older versions, resumed",
     "runs/test_selection.py": "choosing among runs",
     "audit/test_audit.py": "audits",

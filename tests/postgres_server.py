@@ -76,10 +76,10 @@ class PostgresServer:
         """SQLAlchemy's address of a database."""
         return f"postgresql+psycopg://{USER}:{password}@/{database}?host={self.folder}"
 
-    def fresh(self) -> str:
-        """The address of a new, empty database."""
+    def fresh(self, *options: str) -> str:
+        """The address of a new, empty database, made with options of `createdb`."""
         name = f"facsimile_{secrets.token_hex(5)}"
-        self.run("createdb", "-h", str(self.folder), "-U", USER, name)
+        self.run("createdb", "-h", str(self.folder), "-U", USER, *options, name)
         return self.url(name)
 
     def drop(self, url: str) -> None:

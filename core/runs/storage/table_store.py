@@ -49,7 +49,11 @@ class TableStore:
         self.workspace = workspace
         self.places = open_places(workspace)
         self.engine: Engine = open_engine(workspace.database_url, patience=patience)
-        bring_up_to_date(self.engine)
+        try:
+            bring_up_to_date(self.engine)
+        except BaseException:
+            self.engine.dispose()
+            raise
 
     def __enter__(self) -> Self:
         return self
