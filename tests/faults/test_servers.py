@@ -15,7 +15,7 @@ import pytest
 from core.privacy.ledger.ledger import Ledger
 from core.runs.accounts.account import pay, set_limit
 from core.runs.execution.local_launcher import LocalLauncher
-from core.runs.storage import database, process
+from core.runs.storage import engine, process
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.records import TableRecord
@@ -157,7 +157,7 @@ def test_two_servers_never_overspend_one_account(store, table) -> None:
 @pytest.mark.usefixtures("here")
 def test_a_worker_under_a_locked_database_goes_on_without_its_story(store, table, monkeypatch):
     """Points of its curves are missing, the run is not."""
-    monkeypatch.setattr(database, "BUSY_MS", 100)
+    monkeypatch.setattr(engine, "BUSY_MS", 100)
 
     class Locked(toy.Toy):
         def fit(self, table, plan, context):

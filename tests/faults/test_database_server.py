@@ -1,0 +1,118 @@
+"""The database server goes away in the middle: nothing is paid twice, nothing is forgotten."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+import pytest
+from sqlalchemy import event
+from sqlalchemy.exc import OperationalError
+
+from core.models.events import Progress
+from core.privacy.ledger.ledger import Ledger
+from core.runs.accounts.account import pay
+from core.runs.execution.reporter import Reporter
+from core.runs.storage.errors import storage_trouble
+from core.runs.storage.events import State
+from core.runs.storage.store import RunStore
+from tests.faults.ledger import paid_for
+from tests.postgres_server import PASSWORD
+from tests.runs.workers import ended, queued, stepping, toy_plan, until
+
+pytestmark = pytest.mark.databases("postgresql")
+
+
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_a_run_outlives_a_restart_of_the_server(store, launcher, table, postgres_server, mode):
+    """As good as a power cut in the middle of its steps; its story misses none of what was due."""
+    run = queued(store, table, toy_plan(table, steps=60, nap=0.1))
+    launcher.submit(run.id)
+    until(lambda: stepping(store, run.id))
+    postgres_server.stop(mode)
+    time.sleep(2.0)
+    postgres_server.start()
+    done = ended(store, run.id)
+    log = store.artefacts(run.id).path("worker.log").read_text()
+    assert (done.state, done.message) == (State.DONE, "Done."), log
+    assert PASSWORD not in log
+    paid_for(store, done)
+    story = store.journal.events(run.id)
+    assert [one.seq for one in story] == list(range(1, len(story) + 1))
+    steps = [e.data["step"] for e in story if e.kind == "progress" and e.data["phase"] == "fit"]
+    assert steps == sorted(steps) and steps[-1] == 60
+    phases = [e.data["name"] for e in story if e.kind == "phase"]
+    assert phases == ["debit", "read", "fit", "sample", "report"]
+
+
+def test_what_cannot_be_written_is_written_later(store, table, postgres_server, capsys):
+    run = queued(store, table, toy_plan(table))
+    reporter = Reporter(store, run.id)
+    reporter.phase("fit", "Fit")
+    postgres_server.stop()
+    try:
+        for step in (1, 2):
+            time.sleep(0.3)
+            reporter(Progress(step=step, steps=3, phase="fit"))
+    finally:
+        postgres_server.start()
+    reporter(Progress(step=3, steps=3, phase="fit"))
+    reporter.flush()
+    steps = [one.data["step"] for one in store.journal.events(run.id, kind="progress")]
+    assert steps == [1, 2, 3]
+    assert PASSWORD not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("counted", [False, True], ids=["before it counted", "after it counted"])
+def test_a_debit_whose_connection_breaks_pays_once(store, table, counted):
+    """At the end of the transaction: nobody told this process whether it was kept."""
+    breaks = iter([True])
+
+    def cut(connection: object, *_: object) -> None:
+        raw = connection.connection.dbapi_connection  # type: ignore[attr-defined]
+        if raw.info.transaction_status and next(breaks, False):
+            if counted:
+                raw.execute("COMMIT")
+            number = raw.info.backend_pid
+            with store.engine.connect() as other:
+                other.exec_driver_sql(f"SELECT pg_terminate_backend({number}, 5000)")
+
+    ledger = Ledger(store.engine)
+    domain = table.schema.domain()
+    written = []
+
+    def notice(connection, _cursor, statement, *_more) -> None:
+        if statement.startswith("INSERT INTO ledger") and "release" not in written:
+            written.append("release")
+
+    event.listen(store.engine, "before_cursor_execute", notice)
+    event.listen(store.engine, "commit", lambda connection: cut(connection) if written else None)
+    plan = toy_plan(table)
+    entry = pay(ledger, table.people, plan, "key", domain=domain, allow_non_private=False)
+    assert next(breaks, None) is None, "it was cut"
+    debits = [one for one in ledger.entries(table.people) if one.kind == "release"]
+    assert [one.id for one in debits] == [entry.id] and ledger.verify()
+
+
+def test_an_absent_server_is_one_plain_sentence(store, postgres_server, capsys):
+    home = store.workspace
+    postgres_server.stop()
+    try:
+        for look in (store.runs, lambda: RunStore(home)):
+            with pytest.raises(OperationalError) as caught:
+                look()
+            words = storage_trouble(caught.value)
+            assert words is not None and "server cannot be reached" in words
+            assert PASSWORD not in str(caught.value)
+    finally:
+        postgres_server.start()
+    assert store.runs() == [], "and is found again when it is there"
+
+
+def test_a_wrong_password_is_refused_without_quoting_it(store, postgres_server, monkeypatch):
+    wrong = "another-word"
+    monkeypatch.setenv("FACSIMILE_DATABASE", postgres_server.url(password=wrong))
+    with pytest.raises(OperationalError) as caught, contextlib.closing(RunStore(store.workspace)):
+        pass
+    assert "does not let this server in" in (storage_trouble(caught.value) or "")
+    assert wrong not in str(caught.value) and wrong not in repr(caught.value)
