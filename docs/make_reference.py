@@ -33,8 +33,10 @@ RANGES = (
 )
 ENVIRONMENT = {
     "FACSIMILE_HOME": "The workspace: tables, runs, ledger. `~/.facsimile` when not set.",
-    "FACSIMILE_DATABASE": "SQLAlchemy URL of the database of runs and ledger, such as one on "
-    "PostgreSQL. `facsimile.db` in the workspace when not set.",
+    "FACSIMILE_DATABASE": "The database of runs and ledger: "
+    "`postgresql://USER:PASSWORD@HOST/DATABASE` for several servers "
+    "([how](deployment.md#a-database-for-several-servers)), with any option of libpq behind a "
+    "question mark. `facsimile.db` in the workspace when not set.",
     "FACSIMILE_READ_MB": "The most memory that reading one file may take, in MB; 2048 when not "
     "set. A file that needs more is refused, and nothing else is harmed.",
     "FACSIMILE_READ_SECONDS": "The longest that reading one file may take; 300 when not set.",
