@@ -8,11 +8,16 @@ import time
 import pytest
 from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from core.models.events import Progress
+from core.privacy.ledger.entries import entries_table
 from core.privacy.ledger.ledger import Ledger
+from core.privacy.ledger.transaction import exclusive_transaction
 from core.runs.accounts.account import pay
 from core.runs.execution.reporter import Reporter
+from core.runs.storage import postgres
+from core.runs.storage.engine import open_engine
 from core.runs.storage.errors import storage_trouble
 from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
@@ -107,6 +112,26 @@ def test_an_absent_server_is_one_plain_sentence(store, postgres_server, capsys):
     finally:
         postgres_server.start()
     assert store.runs() == [], "and is found again when it is there"
+
+
+def test_a_lock_and_a_full_pool_are_waited_for_and_said(database, monkeypatch):
+    monkeypatch.setattr(postgres, "SESSION", "-c lock_timeout=300ms")
+    monkeypatch.setattr(postgres, "POOL_SECONDS", 0.3)
+    engine = open_engine(database)
+    ledger = Ledger(engine)
+    with exclusive_transaction(engine, entries_table.name):
+        with pytest.raises(OperationalError) as locked:
+            ledger.register("people", 1.0, 1e-6, n=10)
+        assert ledger.entries() == (), "readers go on"
+    assert "busy" in (storage_trouble(locked.value) or "")
+    ledger.register("people", 1.0, 1e-6, n=10)
+    with contextlib.ExitStack() as taken:
+        for _ in range(postgres.MOST):
+            taken.enter_context(engine.connect())
+        with pytest.raises(PoolTimeoutError) as full:
+            engine.connect()
+    assert "busy" in (storage_trouble(full.value) or "")
+    engine.dispose()
 
 
 def test_a_wrong_password_is_refused_without_quoting_it(store, postgres_server, monkeypatch):

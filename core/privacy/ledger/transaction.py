@@ -21,7 +21,7 @@ ENDED_BY_SERVER = "40"  # class of errors: a deadlock, or what could not be put 
 
 
 @contextmanager
-def exclusive_transaction(engine: Engine, table: str) -> Iterator[Connection]:
+def exclusive_transaction(engine: Engine, *tables: str) -> Iterator[Connection]:
     """A transaction that no other writer can be in, on disk when it ends.
 
     Looking and writing must be one step: with SQLite's lazy BEGIN two processes could both read,
@@ -32,13 +32,14 @@ def exclusive_transaction(engine: Engine, table: str) -> Iterator[Connection]:
     before has written. Readers go on meanwhile.
 
     Args:
-      engine: SQLite (the whole database is locked) or PostgreSQL (the table is).
-      table: its name.
+      engine: SQLite (the whole database is locked) or PostgreSQL (the tables are).
+      tables: names of all that must not change meanwhile, those that others hang on first, so that
+        no two transactions wait for each other.
     """
     if engine.dialect.name != "sqlite":
         with engine.begin() as connection:
             connection.exec_driver_sql("SET LOCAL synchronous_commit = on")
-            connection.exec_driver_sql(f"LOCK TABLE {table} IN EXCLUSIVE MODE")
+            connection.exec_driver_sql(f"LOCK TABLE {', '.join(tables)} IN EXCLUSIVE MODE")
             yield connection
         return
     with engine.connect() as connection:

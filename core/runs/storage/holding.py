@@ -29,7 +29,13 @@ def _signed(engine: Engine) -> dict[str, Any]:
 
 
 def to_claim(engine: Engine, run_id: str, slot: int) -> Update:
-    """Take a queued run, to start its worker in a slot."""
+    """Take a queued run, to start its worker in a slot.
+
+    Args:
+      engine: of the database.
+      run_id: of the run.
+      slot: the number of the slot; no other running run has it.
+    """
     now = time.time()
     return (
         update(RunRow)
@@ -63,7 +69,13 @@ def to_adopt(engine: Engine, run_id: str, *, pid: int, started: float) -> Update
 
 
 def to_beat(engine: Engine, run_id: str, pid: int) -> Update:
-    """Give a sign of life of the process that holds a run."""
+    """Give a sign of life of the process that holds a run.
+
+    Args:
+      engine: of the database.
+      run_id: of the run.
+      pid: of the process, on this machine.
+    """
     return (
         update(RunRow)
         .where(RunRow.id == run_id, RunRow.state == State.RUNNING, held_by(engine, pid))
