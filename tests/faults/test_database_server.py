@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 
 import pytest
@@ -16,6 +17,7 @@ from core.privacy.ledger.ledger import Ledger
 from core.privacy.ledger.transaction import exclusive_transaction
 from core.runs.accounts.account import pay
 from core.runs.execution.reporter import Reporter
+from core.runs.execution.worker import PATIENCE
 from core.runs.storage import postgres
 from core.runs.storage.engine import open_engine
 from core.runs.storage.errors import storage_trouble
@@ -50,6 +52,27 @@ def test_a_run_outlives_a_restart_of_the_server(store, launcher, table, postgres
     assert phases == ["debit", "read", "fit", "sample", "report"]
 
 
+def test_a_worker_that_starts_meanwhile_waits_for_the_server(store, postgres_server):
+    opened: list[object] = []
+
+    def work() -> None:
+        with RunStore(store.workspace, patience=PATIENCE) as patient:
+            opened.append(patient.runs())
+
+    postgres_server.stop()
+    try:
+        with pytest.raises(OperationalError):
+            RunStore(store.workspace)
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join(2.0)
+        assert thread.is_alive() and not opened
+    finally:
+        postgres_server.start()
+    thread.join(PATIENCE)
+    assert opened == [[]]
+
+
 def test_what_cannot_be_written_is_written_later(store, table, postgres_server, capsys):
     run = queued(store, table, toy_plan(table))
     reporter = Reporter(store, run.id)
@@ -78,6 +101,7 @@ def test_a_debit_whose_connection_breaks_pays_once(store, table, counted):
         if raw.info.transaction_status and next(breaks, False):
             if counted:
                 raw.execute("COMMIT")
+                raw.execute("BEGIN")  # whose end will not come through either
             number = raw.info.backend_pid
             with store.engine.connect() as other:
                 other.exec_driver_sql(f"SELECT pg_terminate_backend({number}, 5000)")
