@@ -33,8 +33,10 @@ RANGES = (
 )
 ENVIRONMENT = {
     "FACSIMILE_HOME": "The workspace: tables, runs, ledger. `~/.facsimile` when not set.",
-    "FACSIMILE_DATABASE": "SQLAlchemy URL of the database of runs and ledger, such as one on "
-    "PostgreSQL. `facsimile.db` in the workspace when not set.",
+    "FACSIMILE_DATABASE": "The database of runs and ledger: "
+    "`postgresql://USER:PASSWORD@HOST/DATABASE` for several servers "
+    "([how](deployment.md#a-database-for-several-servers)), with any option of libpq behind a "
+    "question mark. `facsimile.db` in the workspace when not set.",
     "FACSIMILE_STORAGE": "Where tables, runs and secrets lie, as a URL of fsspec such as "
     "`s3://bucket/prefix`, without credentials; the workspace when not set. "
     "[How to set it up](deployment.md#object-storage).",

@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.postgres_server import database, postgres_server, postgres_url
+
+__all__ = ["database", "postgres_server", "postgres_url"]  # fixtures of every room
+
 # Test processes run side by side, one a core: threads of their own would wait for each other. What
 # tests start (servers, workers) inherits this.
 for _library in ("OMP", "OPENBLAS", "MKL"):
@@ -26,6 +30,8 @@ LEFT_OUT = {
     "runs/test_real_model.py": "a whole run",
     "runs/test_purchases.py": "purchases of accounts",
     "runs/test_people.py": "accounts of people",
+    "runs/test_migrations.py": "databases of older versions, brought up to date",
+    "runs/test_racing_debits.py": "many processes that pay at once",
     "runs/test_old_workspace.py": "runs of older versions, resumed",
     "runs/test_selection.py": "choosing among runs",
     "objects/test_whole_run.py": "a whole run in a bucket, on two machines",
@@ -72,6 +78,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         torch.manual_seed(0)
     if (numpy := sys.modules.get("numpy")) is not None:
         numpy.random.seed(0)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test on each database that its mark names."""
+    mark = metafunc.definition.get_closest_marker("databases")
+    if mark is not None and "database" in metafunc.fixturenames:
+        metafunc.parametrize("database", mark.args, indirect=True)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 
-from core.runs.storage import database
+from core.runs.storage import engine as storage_engine
 
 WRITES = ("INSERT", "UPDATE", "DELETE", "COMMIT", "BEGIN")
 
@@ -26,7 +26,7 @@ class Disk:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.writes = self.first = self.last = 0
-        fsync, write_text, make = os.fsync, Path.write_text, database.create_engine
+        fsync, write_text, make = os.fsync, Path.write_text, storage_engine.create_engine
 
         def synced(handle: int) -> None:  # what is kept for good ends with one
             self.count_file()
@@ -48,7 +48,7 @@ class Disk:
 
         monkeypatch.setattr(os, "fsync", synced)
         monkeypatch.setattr(Path, "write_text", written)
-        monkeypatch.setattr(database, "create_engine", engine)
+        monkeypatch.setattr(storage_engine, "create_engine", engine)
 
     def fill(self, first: int, last: int) -> None:
         """From the `first` write from now on to the `last` there is no room."""

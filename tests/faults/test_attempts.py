@@ -24,7 +24,7 @@ from core.runs.storage.store import RunStore
 from core.services import reviews, runs
 from tests.faults.ledger import paid_for
 from tests.runs import toy
-from tests.runs.workers import queued, releases, work
+from tests.runs.workers import lose, queued, releases, work
 
 pytestmark = pytest.mark.usefixtures("here")
 GROUPS = {"ages": ("age",)}
@@ -170,7 +170,7 @@ def killed(store: RunStore, table: TableRecord, plan: Plan) -> RunRecord:
         raise Killed  # past its last step: a report that is kept already is not made again
     if store.run(run.id).state is State.DONE:
         return store.run(run.id)
-    store._lose(run.id, store.run(run.id).pid)
+    lose(store, run.id)
     return store.run(run.id)
 
 

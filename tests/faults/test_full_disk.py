@@ -14,7 +14,7 @@ from core.runs.storage.store import RunStore
 from tests.faults.disk import Disk
 from tests.faults.ledger import paid_for
 from tests.faults.test_attempts import TwoPart, go_on
-from tests.runs.workers import queued, toy_plan, work
+from tests.runs.workers import lose, queued, toy_plan, work
 
 pytestmark = pytest.mark.usefixtures("here")
 FOR_GOOD = sys.maxsize
@@ -36,7 +36,7 @@ def fill(store: RunStore, table: TableRecord, disk: Disk, first: int, last: int)
     disk.make_room()
     found = store.run(run.id)
     if found.state is State.RUNNING:  # in the name of this process, which goes on living
-        store._lose(run.id, found.pid)
+        lose(store, run.id)
     return store.run(run.id)
 
 

@@ -23,6 +23,7 @@ from core.table.sample import sample_table
 from tests.contract.test_contract import QUICK
 from tests.faults.ledger import cost, metered, paid_for
 from tests.faults.test_attempts import Queue
+from tests.runs.workers import lose
 
 N = 200
 MODELS = [card.id for card in cards()]
@@ -90,7 +91,7 @@ class Workers:
         found = self.store.run(run_id)
         if found.state is State.RUNNING and found.pid is None:
             # it died before it said who it is; a launcher would have, or waits for a minute
-            self.store._lose(run_id, None)
+            lose(self.store, run_id)
         return self.store.run(run_id)
 
     def go_on(self, run: RunRecord) -> RunRecord:

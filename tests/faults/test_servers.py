@@ -13,9 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from core.privacy.ledger.ledger import Ledger
+from core.runs.accounts import people
 from core.runs.accounts.account import pay, set_limit
 from core.runs.execution.local_launcher import LocalLauncher
-from core.runs.storage import database, process
+from core.runs.storage import engine, process
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.records import TableRecord
@@ -23,6 +24,7 @@ from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import PROJECT_ROOT
 from core.services import runs
 from tests.faults.ledger import paid_for
+from tests.postgres_server import BOTH
 from tests.runs import toy
 from tests.runs.workers import HereLauncher, ended, queued, releases, toy_plan, until
 
@@ -154,10 +156,33 @@ def test_two_servers_never_overspend_one_account(store, table) -> None:
     assert ledger.left(table.people).releases == 1 and ledger.verify()
 
 
+@BOTH
+def test_no_run_begins_while_its_table_changes_its_account(store, table, monkeypatch):
+    """Else it would pay from an account that its people no longer have."""
+    look, looks, waited = people._movable, [], []
+    late = threading.Thread(target=lambda: queued(store, table, toy_plan(table)))
+
+    def look_and_wait(*given: object) -> None:
+        look(*given)
+        looks.append(given)
+        if len(looks) == 2:  # the second one decides
+            late.start()
+            late.join(0.7)
+            waited.append(late.is_alive())
+
+    monkeypatch.setattr(people, "_movable", look_and_wait)
+    people.change_account(store, table.id, "others")
+    late.join()
+    assert waited == [True]
+    assert [run.people for run in store.runs()] == ["others"]
+
+
 @pytest.mark.usefixtures("here")
-def test_a_worker_under_a_locked_database_goes_on_without_its_story(store, table, monkeypatch):
-    """Points of its curves are missing, the run is not."""
-    monkeypatch.setattr(database, "BUSY_MS", 100)
+def test_a_worker_under_a_locked_database_goes_on_and_tells_its_story_later(
+    store, table, monkeypatch
+):
+    """Points of its curves wait, the run does not."""
+    monkeypatch.setattr(engine, "BUSY_MS", 100)
 
     class Locked(toy.Toy):
         def fit(self, table, plan, context):
@@ -173,5 +198,9 @@ def test_a_worker_under_a_locked_database_goes_on_without_its_story(store, table
     HereLauncher(store).submit(run.id)
     done = store.run(run.id)
     assert done.state is State.DONE, done.error
-    assert store.journal.events(run.id, kind="metrics") == []
+    story = store.journal.events(run.id)
+    steps = [event.data["step"] for event in story if event.kind == "metrics"]
+    assert steps == [1, 2, 3]
+    kinds = [event.kind for event in story if event.kind in ("metrics", "phase")]
+    assert kinds.index("metrics") == 3, "before the phase that came after them"
     paid_for(store, done)

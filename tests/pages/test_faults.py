@@ -18,7 +18,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.runs.accounts.account import set_limit
 from core.runs.execution.local_launcher import LocalLauncher
-from core.runs.storage import database
+from core.runs.storage import engine as storage_engine
 from core.runs.storage.errors import storage_trouble
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
@@ -121,7 +121,7 @@ def dead(store: RunStore, start) -> RunRecord:
 @pytest.fixture
 def locked(store: RunStore, dead: RunRecord, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Another process is writing and does not end."""
-    monkeypatch.setattr(database, "BUSY_MS", 300)
+    monkeypatch.setattr(storage_engine, "BUSY_MS", 300)
     monkeypatch.setattr(shared, "launcher", lambda: LocalLauncher(shared.store()))
     store.close()
     other = sqlite3.connect(store.workspace.home / "facsimile.db", isolation_level=None)
@@ -169,14 +169,14 @@ def full(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         if statement.split()[0] in ("INSERT", "UPDATE", "DELETE"):
             raise sqlite3.OperationalError("database or disk is full")
 
-    make = database.create_engine
+    make = storage_engine.create_engine
 
     def engine(*args, **more):
         made = make(*args, **more)
         event.listen(made, "do_execute", refuse)
         return made
 
-    monkeypatch.setattr(database, "create_engine", engine)
+    monkeypatch.setattr(storage_engine, "create_engine", engine)
     yield
 
 
@@ -197,7 +197,7 @@ def test_buttons_say_that_the_disk_is_full(dead, full, show):
 def test_a_home_that_cannot_be_made_is_one_plain_sentence(store, monkeypatch):
     store.close()
     (store.workspace.home / "facsimile.db").unlink()
-    monkeypatch.setattr(database.os, "open", broken(RAISED["read-only"][0]))
+    monkeypatch.setattr(storage_engine.os, "open", broken(RAISED["read-only"][0]))
     one_sentence(
         AppTest.from_file(str(ROOT / "pages/parts/front.py"), default_timeout=30).run(), "read-only"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,11 @@ from tests.privacy.toys import N
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Engine:
-    return create_engine(f"sqlite:///{tmp_path / 'ledger.db'}")
+def engine(tmp_path: Path, database: str) -> Iterator[Engine]:
+    (tmp_path / "home").mkdir()
+    opened = create_engine(database)
+    yield opened
+    opened.dispose()
 
 
 @pytest.fixture

@@ -8,11 +8,17 @@ from __future__ import annotations
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Barrier
 
-from sqlalchemy import create_engine
+from sqlalchemy import Engine, create_engine
 
 from core.privacy.ledger.ledger import HiddenError, Ledger, OverBudgetError
 from core.privacy.plan import Plan
 from core.table.schema import Domain
+
+
+def opened(url: str) -> Engine:
+    """An engine whose writers wait for each other; whoever has most to do waits long."""
+    patient = {"timeout": 60} if url.startswith("sqlite") else {}
+    return create_engine(url, connect_args=patient)
 
 
 def passes(ledger: Ledger, plan: Plan, people: str, key: str) -> bool:
@@ -31,7 +37,7 @@ def spend(
 
     Puts how many passed, and the shared entry's number: 0 when it was refused.
     """
-    ledger = Ledger(create_engine(url, connect_args={"timeout": 60}))
+    ledger = Ledger(opened(url))
     barrier.wait()
     passed = sum(passes(ledger, plan, "people", f"{name}-{i}") for i in range(20))
     try:
@@ -45,7 +51,7 @@ def settle(
     url: str, name: str, plan: Plan, domain: Domain, barrier: Barrier, results: Queue[bool]
 ) -> None:
     """Pay once for a plan that hides a distribution; puts whether it was admitted."""
-    ledger = Ledger(create_engine(url, connect_args={"timeout": 60}))
+    ledger = Ledger(opened(url))
     barrier.wait()
     try:
         ledger.debit("people", plan, name, domain=domain)

@@ -15,7 +15,7 @@ from core.privacy.accounting.groups import mixture_renyi, replaced_renyi
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Budget, Phase, Plan, for_group
 from core.privacy.planning import planned
-from core.runs.storage.database import create_tables, open_engine
+from core.runs.storage.engine import open_engine
 from core.table.person import Person
 from tests.privacy import toys
 
@@ -131,7 +131,6 @@ def test_a_plan_for_a_group_meets_its_budget_and_pays_for_all_of_it(tmp_path) ->
         wider = group.phase(phase.name).noise_multiplier / phase.noise_multiplier
         assert wider == pytest.approx(3.0)
     engine = open_engine(f"sqlite:///{tmp_path}/ledger.db")
-    create_tables(engine)
     ledger = Ledger(engine)
     for name, plan in (("a", alone), ("g", group)):
         entry = ledger.debit(name, plan, name, limit=(10.0, 2e-5))
@@ -143,7 +142,6 @@ def test_a_plan_for_a_group_meets_its_budget_and_pays_for_all_of_it(tmp_path) ->
 
 def test_an_account_of_rows_and_of_people_says_so(tmp_path) -> None:
     engine = open_engine(f"sqlite:///{tmp_path}/ledger.db")
-    create_tables(engine)
     ledger, people = Ledger(engine), plan_of(Person(columns=("who",), rows=3))
     for run, plan in (("1", people), ("2", people), ("3", plan_of(None)), ("4", people)):
         entry = ledger.debit("a", plan, run, limit=(10.0, 2e-5))

@@ -6,11 +6,12 @@ import math
 import multiprocessing
 
 import pytest
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import create_engine
 
 from core.privacy.accounting.accountant import calibrate, epsilon, renyi
 from core.privacy.ledger.ledger import Ledger, LedgerError, OverBudgetError
 from core.privacy.plan import Budget, Phase, Plan
+from tests.postgres_server import BOTH
 from tests.privacy import races, toys
 from tests.privacy.toys import N
 
@@ -43,6 +44,7 @@ def test_golden_number_of_releases(ledger: Ledger) -> None:
     assert admitted(ledger, toys.gaussian_plan(0.5), "others") == 28
 
 
+@BOTH
 def test_everything_admitted_together_stays_within_the_limit(ledger: Ledger) -> None:
     plans = [toys.gaussian_plan(wanted) for wanted in (1.2, 0.3, 0.9, 0.5, 0.2, 0.1, 0.6)]
     passed: list[Phase] = []
@@ -235,24 +237,28 @@ def test_an_entry_says_what_was_paid_for(ledger: Ledger) -> None:
     assert ledger.entries() == ledger.entries("people")
 
 
-def test_a_ledger_outlives_its_process(ledger: Ledger, engine: Engine) -> None:
+@BOTH
+def test_a_ledger_outlives_its_process(ledger: Ledger, database: str) -> None:
     ledger.debit("people", toys.gaussian_plan(1.0), "run-1")
-    again = Ledger(create_engine(engine.url))
+    engine = create_engine(database)
+    again = Ledger(engine)
     assert again.entries() == ledger.entries()
     assert again.left("people") == ledger.left("people")
     assert again.verify().head == ledger.verify().head
+    engine.dispose()
 
 
 # -- two at once ----------------------------------------------------------------------------------
 
 
-def test_two_processes_never_overspend(ledger: Ledger, engine: Engine) -> None:
+@BOTH
+def test_two_processes_never_overspend(ledger: Ledger, database: str) -> None:
     alone = 28  # what one process gets; see the golden test
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(2), context.Queue()
     plans = toys.gaussian_plan(0.5), toys.gaussian_plan(0.05)  # each one's own, and the common one
     people = [
-        context.Process(target=races.spend, args=(str(engine.url), name, *plans, barrier, results))
+        context.Process(target=races.spend, args=(database, name, *plans, barrier, results))
         for name in ("a", "b")
     ]
     for process in people:
@@ -269,6 +275,7 @@ def test_two_processes_never_overspend(ledger: Ledger, engine: Engine) -> None:
     assert left.spent <= left.capacity
 
 
+@BOTH
 def test_a_failure_inside_leaves_nothing_behind(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,10 @@ from sqlalchemy import Engine, delete, update
 
 from core.privacy.ledger.entries import entries_table
 from core.privacy.ledger.ledger import Ledger
+from tests.postgres_server import BOTH
 from tests.privacy import toys
+
+pytestmark = BOTH
 
 
 def filled(ledger: Ledger) -> None:

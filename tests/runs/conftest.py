@@ -20,7 +20,7 @@ ROWS = 40
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[RunStore]:
+def store(tmp_path: Path, database: str) -> Iterator[RunStore]:
     with RunStore(Workspace(tmp_path / "home")) as opened:
         yield opened
 

@@ -258,6 +258,7 @@ def test_a_workspace_of_an_older_version_opens(tmp_path: Path, visits: pd.DataFr
     engine = create_engine(home.database_url)
     with engine.begin() as connection:  # as it was before
         connection.exec_driver_sql("DROP TABLE sketches")
+        connection.exec_driver_sql("DROP TABLE alembic_version")
         connection.exec_driver_sql("ALTER TABLE runs DROP COLUMN shift_words")
     engine.dispose()
     with RunStore(home) as store:

@@ -23,6 +23,9 @@ from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.table.io.replacing import replacing
 from core.table.schema import Column, Kind, Schema
+from tests.postgres_server import BOTH
+
+pytestmark = BOTH
 
 
 def make_run(store: RunStore, table: TableRecord, plan: Plan) -> RunRecord:
@@ -64,6 +67,7 @@ def test_environment_names_the_workspace_and_the_database(
     assert workspace.database_url == "postgresql://db/f"
 
 
+@pytest.mark.databases("sqlite")
 def test_sqlite_is_in_wal_mode_with_foreign_keys(store: RunStore) -> None:
     with store.engine.connect() as connection:
         pragma = {
@@ -295,6 +299,7 @@ def test_a_reused_process_number_is_not_the_worker(
     assert store.run(run.id).resumable
 
 
+@pytest.mark.databases("sqlite")  # for the other see test_machines.py
 @pytest.mark.parametrize(("age", "state"), [(30.0, State.RUNNING), (61.0, State.LOST)])
 def test_a_worker_elsewhere_is_judged_by_its_heartbeat(
     store: RunStore, table: TableRecord, plan: Plan, age: float, state: State

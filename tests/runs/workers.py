@@ -6,6 +6,8 @@ from collections.abc import Callable
 from contextlib import redirect_stderr
 from typing import Any
 
+from sqlalchemy import select
+
 from core.models.planning import plan_fit
 from core.models.synthesizer import Synthesizer
 from core.privacy.ledger.ledger import Ledger
@@ -13,6 +15,8 @@ from core.privacy.plan import Budget, Plan
 from core.runs.execution import worker
 from core.runs.execution.launcher import Launcher
 from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.storage.database import RunRow
+from core.runs.storage.process import LostHold
 from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
 from core.services import runs
@@ -41,6 +45,14 @@ def ended(store: RunStore, run_id: str) -> RunRecord:
 def releases(store: RunStore, table: TableRecord) -> int:
     entries = Ledger(store.engine).entries(table.people)
     return sum(entry.kind == "release" for entry in entries)
+
+
+def lose(store: RunStore, run_id: str) -> None:
+    """Mark a run as one whose worker is gone, without waiting for a look."""
+    with store.engine.connect() as connection:
+        asked = select(RunRow.heartbeat).where(RunRow.id == run_id)
+        heartbeat = connection.execute(asked).scalar_one()
+    store._lose(LostHold(run_id, heartbeat))
 
 
 def stepping(store: RunStore, run_id: str) -> bool:

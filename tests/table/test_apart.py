@@ -120,3 +120,11 @@ def test_pages_and_command_line_never_read_a_file_themselves() -> None:
             names |= {one.name for one in getattr(node, "names", ()) if hasattr(one, "name")}
             readers += [path.name] if "read_table" in names else []
     assert readers == [] and len(sources) > 20
+
+
+def test_the_process_is_told_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it reads may be made to take it over, and the database's address holds a password."""
+    monkeypatch.setenv("FACSIMILE_DATABASE", f"postgresql://ann:{SECRET}@host/db")
+    monkeypatch.setenv("TZ", "UTC")
+    told = apart._environment()
+    assert told["TZ"] == "UTC" and SECRET not in "".join(told.values())

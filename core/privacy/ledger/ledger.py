@@ -29,7 +29,6 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from sqlalchemy import Connection, Engine, insert, select
-from sqlalchemy.schema import CreateTable
 
 from core.privacy.ledger.entries import (
     GENESIS,
@@ -46,7 +45,7 @@ from core.privacy.ledger.shift_consistency import (
     objection,
     statements,
 )
-from core.privacy.ledger.transaction import exclusive_transaction
+from core.privacy.ledger.transaction import exclusive_transaction, make_absent, repeatable
 from core.privacy.plan import Plan
 from core.table.schema import Domain
 
@@ -82,9 +81,9 @@ class Ledger:
 
     def __init__(self, engine: Engine):
         self._engine = engine
-        with engine.begin() as connection:
-            connection.execute(CreateTable(entries_table, if_not_exists=True))
+        make_absent(engine, entries_table)
 
+    @repeatable
     def register(self, people: str, epsilon: float, delta: float, *, n: int) -> Entry:
         """Open an account; doing it again with the same limit changes nothing.
 
@@ -110,6 +109,7 @@ class Ledger:
                 )
             return known
 
+    @repeatable
     def debit(
         self,
         people: str,
@@ -168,6 +168,7 @@ class Ledger:
                 **vars(scope),
             )
 
+    @repeatable
     def declare(self, people: str, words: str, *, key: str) -> Entry:
         """Keep what the steward declared about an account: that its people have no other one.
 

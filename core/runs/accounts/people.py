@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import pandas as pd
 from sqlalchemy import Connection, func, select, update
 
+from core.privacy.ledger.entries import entries_table
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.ledger.transaction import exclusive_transaction
 from core.runs.accounts.record_linkage import Comparison, LinkedAccount, add_sketch
@@ -36,6 +37,10 @@ __all__ = [
 ]
 
 NEW = "new"  # for `--people`: people that no earlier table is about
+# what a change of account looks at and changes: no run and no debit may come in between
+MOVED = (
+    TableRow.__tablename__, RunRow.__tablename__, SketchRow.__tablename__, entries_table.name,
+)  # fmt: skip
 MOST_NAME = 60  # characters of an account's name
 
 
@@ -188,10 +193,10 @@ def change_account(store: RunStore, table_id: str, people: str, words: str = "")
     if not answer.others:
         answer = AccountChoice(chosen, before.linked)
     if store.table(table_id).people != chosen:
-        with exclusive_transaction(store.engine, SketchRow.__tablename__) as connection:
+        with exclusive_transaction(store.engine, *MOVED) as connection:
             _movable(store, connection, table_id)
     _declare(store, answer, key=table_id)  # first: a declaration too many is no false claim
-    with exclusive_transaction(store.engine, SketchRow.__tablename__) as connection:
+    with exclusive_transaction(store.engine, *MOVED) as connection:
         if before.people != chosen:
             _movable(store, connection, table_id)
         values = {"people": chosen, "words": answer.words}

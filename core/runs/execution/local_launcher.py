@@ -14,7 +14,7 @@ from pathlib import Path
 
 from core.runs.execution.launcher import SampleRequest
 from core.runs.execution.sampling_words import REFUSED, arguments
-from core.runs.storage.database import can_write
+from core.runs.storage.engine import can_write
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.store import RunStore

@@ -14,9 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import InterfaceError, OperationalError
 
 from core.models.events import FitEvent, PhaseStarted, Preview, Wish
+from core.runs.storage.engine import is_shared
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import RunEvent
 from core.runs.storage.process import MIB, Readings
@@ -29,6 +30,9 @@ EVENTS_PER_LIFE = 2000  # a kind's pace falls so that a long run stays near so m
 WISH_SECONDS = 0.25
 BEAT_SECONDS = 2.0
 PREVIEW_ROWS = 20
+MOST_WAITING = 2000  # events that wait for a database which cannot be written
+SURE_SECONDS = 40.0  # without a sign of life for longer, other machines may take the run soon
+UNREACHABLE = (OperationalError, InterfaceError)
 BURST = 64  # metrics of a phase that pass at once: one that is over in a second leaves a curve too
 
 
@@ -94,6 +98,9 @@ class Reporter:
         self._private = False
         self._burst = BURST
         self._superseded = threading.Event()
+        self._waiting: list[FitEvent] = []
+        self._shared = is_shared(store.engine)
+        self._confirmed: float | None = None  # before the first sign of life
         self.watch = Stopwatch(store.run(run_id).seconds)
 
     def __call__(self, event: FitEvent) -> Wish:
@@ -126,8 +133,12 @@ class Reporter:
         """
         if self._superseded.is_set():
             return Wish.CANCEL
+        self._wait_until_sure()
+        if self._superseded.is_set():
+            return Wish.CANCEL
         if self._wish_pace.due():
-            self._wish = self._store.wish(self._run_id)
+            with _unless_busy():
+                self._wish = self._store.wish(self._run_id)
         if self._wish is Wish.PAUSE and self._private:
             return Wish.PAUSE if self._store.has_checkpoint(self._run_id) else Wish.GO_ON
         return self._wish
@@ -149,8 +160,31 @@ class Reporter:
         self._held.clear()
 
     def _append(self, event: FitEvent) -> None:
+        """Store an event after those that could not be stored yet."""
+        self._waiting.append(event)
+        del self._waiting[:-MOST_WAITING]
         with _unless_busy():
-            self._store.journal.append(self._run_id, event)
+            while self._waiting:
+                self._store.journal.append(self._run_id, self._waiting[0])
+                del self._waiting[0]
+
+    def confirm(self, since: float) -> None:
+        """Keep that the run was this process's own at that moment (`time.monotonic`)."""
+        self._confirmed = since
+
+    def _wait_until_sure(self) -> None:
+        """Wait while other machines may take this process for dead: two must not write one run.
+
+        On a SQLite file everybody sees the process itself.
+        """
+        if not self._shared or not self._unsure():
+            return
+        print("waiting for the database: whose run this is cannot be told", file=sys.stderr)
+        while self._unsure() and not self._superseded.wait(0.2):
+            pass
+
+    def _unsure(self) -> bool:
+        return self._confirmed is not None and time.monotonic() - self._confirmed > SURE_SECONDS
 
     def supersede(self) -> None:
         """Make the fit stop: the run is no longer this process's own."""
@@ -164,11 +198,11 @@ class Reporter:
 
 @contextmanager
 def _unless_busy() -> Iterator[None]:
-    """Do without a point of a curve rather than without the run, where nothing can be written."""
+    """Go on without a point of a curve, for now, where the database cannot be read or written."""
     try:
         yield
-    except OperationalError as error:
-        print(f"not kept of the run's story: {type(error.orig).__name__}", file=sys.stderr)
+    except UNREACHABLE as error:
+        print(f"the database does not answer: {type(error.orig).__name__}", file=sys.stderr)
 
 
 class Heartbeat:
@@ -201,12 +235,14 @@ class Heartbeat:
         while not self._stop.wait(BEAT_SECONDS):
             reading = self.readings.read(self.device)
             try:
+                now = time.monotonic()
                 if not self._store.beat(self._run_id):
                     self._reporter.supersede()
                     return
+                self._reporter.confirm(now)
                 if pace.due():
                     self._store.journal.append(self._run_id, RunEvent(kind="device", data=reading))
-            except (RunStoreError, OperationalError):
+            except (RunStoreError, *UNREACHABLE):
                 continue  # the database is busy: the next reading may do
 
 

@@ -3,6 +3,9 @@
 import errno
 
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from core.privacy.ledger.transaction import sqlstate
 
 __all__ = ["NotFoundError", "RunStoreError", "StorageError", "storage_trouble"]
 
@@ -29,6 +32,10 @@ _FAILING = (
     "The workspace's database cannot be read or written at the moment: the disk may be full or "
     "failing. Make room on it and try again, or ask whoever runs this server."
 )
+_AWAY = (
+    "The database server cannot be reached, or does not let this server in. Try again in a minute, "
+    "or ask whoever runs this server."
+)
 _MEMORY = "This machine has too little free memory for it. End something else and try again."
 # what a database driver says, in part, and what it means
 _DATABASE = {
@@ -39,6 +46,19 @@ _DATABASE = {
     "readonly": _CLOSED,
     "read-only": _CLOSED,
     "unable to open": _CLOSED,
+}
+# the same of PostgreSQL, by the head of the number that it gives an error, in any language
+_STATES = {
+    "08": _AWAY,  # the connection
+    "28": _AWAY,  # who may come in
+    "3D": _AWAY,  # no such database
+    "57P": _AWAY,  # it is shut down, or starting
+    "53300": _BUSY,  # too many connections
+    "55P03": _BUSY,  # the wait for a lock was too long
+    "40": _BUSY,  # deadlocks
+    "53100": _FULL,
+    "25006": _CLOSED,  # it may only be read
+    "42501": _CLOSED,  # this account may not write it
 }
 _NUMBERS = {
     errno.ENOSPC: _FULL,
@@ -59,9 +79,22 @@ def storage_trouble(error: BaseException) -> str | None:
         return str(error)
     if isinstance(error, MemoryError):
         return _MEMORY
+    if isinstance(error, PoolTimeoutError):
+        return _BUSY
     if isinstance(error, DBAPIError):
+        if (words := _of_server(error)) is not None:
+            return words
         said = str(error.orig).lower()
         return next((words for part, words in _DATABASE.items() if part in said), _FAILING)
     if isinstance(error, OSError) and error.errno is not None:
         return _NUMBERS.get(error.errno)
     return None
+
+
+def _of_server(error: DBAPIError) -> str | None:
+    """What a PostgreSQL server's trouble means; None for one that it has no number for."""
+    state = sqlstate(error.orig)
+    words = next((words for head, words in _STATES.items() if state.startswith(head)), None)
+    if words is None and type(error.orig).__module__.partition(".")[0] == "psycopg" and not state:
+        return _AWAY  # what goes wrong before the server answers has no number
+    return words

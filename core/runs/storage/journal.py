@@ -6,17 +6,20 @@ import time
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Engine, func, insert, literal, or_, select
+from sqlalchemy import Engine, Select, func, insert, literal, or_, select
 from sqlalchemy.exc import IntegrityError
 
 from core.models.events import FitEvent
-from core.runs.storage.database import EventRow
+from core.privacy.ledger.transaction import repeatable, sqlstate
+from core.runs.storage.database import EventRow, RunRow
+from core.runs.storage.engine import is_shared
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import EventKind, RunEvent, json_safe
 
 __all__ = ["Journal"]
 
 APPEND_TRIES = 20  # two writers that chose the same number: the second chooses again
+NO_SUCH_RUN = "23503"  # what PostgreSQL calls a broken foreign key, in any language
 
 
 class Journal:
@@ -41,12 +44,21 @@ class Journal:
             "data": json_safe(event.data),
         }
         statement = insert(EventRow).values(values).returning(EventRow.seq)
+
+        @repeatable
+        def insert_one() -> int:
+            with self._engine.begin() as connection:
+                if is_shared(
+                    self._engine
+                ):  # writers there do not wait for each other by themselves
+                    connection.execute(_hold_story(run_id))
+                return int(connection.execute(statement).scalar_one())
+
         for _ in range(APPEND_TRIES):
             try:
-                with self._engine.begin() as connection:
-                    return int(connection.execute(statement).scalar_one())
+                return insert_one()
             except IntegrityError as error:
-                if "foreign" in str(error.orig).lower():
+                if _names_no_run(error):
                     raise RunStoreError("The run was deleted; its event was not kept.") from None
         raise RunStoreError("The run's story is being written by too many processes at once.")
 
@@ -126,6 +138,15 @@ class Journal:
                 for seq, when, data in rows
             ]
         )
+
+
+def _hold_story(run_id: str) -> Select[str]:
+    """Wait for whoever adds to the run's story now; what belongs to the run may still be added."""
+    return select(RunRow.id).where(RunRow.id == run_id).with_for_update(key_share=True)
+
+
+def _names_no_run(error: IntegrityError) -> bool:
+    return sqlstate(error.orig) == NO_SUCH_RUN or "foreign key" in str(error.orig).lower()
 
 
 def _numbers(data: dict[str, Any]) -> dict[str, float]:

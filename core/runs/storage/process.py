@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-import socket
 import time
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import psutil
@@ -12,10 +12,13 @@ import pynvml
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
+from core.runs.storage.clock import SharedClock, machine_name, read_clock
 from core.runs.storage.database import RunRow
+from core.runs.storage.engine import is_shared
 from core.runs.storage.events import State
 
 __all__ = [
+    "LostHold",
     "Readings",
     "held_by_nobody",
     "holder_gone",
@@ -58,26 +61,46 @@ def process_alive(pid: int, started: float) -> bool:
         return False
 
 
-def holder_gone(run: RunRow) -> bool:
+def holder_gone(run: RunRow, machine: str, clock: SharedClock) -> bool:
     """Whether the worker that should hold a running run does not exist any more.
 
     On this machine the process tells, however long its last heartbeat is ago: a machine that slept
     wakes with its workers. On another machine only the heartbeat can tell.
+
+    Args:
+      run: a running one.
+      machine: `machine_name` of this one.
+      clock: of the database, read after the run was.
     """
-    now = time.time()
-    if run.host != socket.gethostname():
-        return run.heartbeat is None or now - run.heartbeat > STALE_SECONDS
+    if run.host != machine:
+        return clock.silence(run.heartbeat) > STALE_SECONDS
     if run.pid is None or run.pid_started is None:
         # either way: a clock that was set back must not let it hold its slot until it is made up
-        return run.claimed is None or abs(now - run.claimed) > START_SECONDS
+        return run.claimed is None or abs(time.time() - run.claimed) > START_SECONDS
     return not process_alive(run.pid, run.pid_started)
 
 
-def held_by_nobody(engine: Engine) -> list[tuple[str, int | None]]:
-    """Ids of running runs whose worker does not exist any more, with its process number."""
+@dataclass(frozen=True)
+class LostHold:
+    """A run whose worker is gone, as it was seen: a sign of life since then makes it untrue.
+
+    Attributes:
+      run_id: of the run.
+      heartbeat: its last one.
+    """
+
+    run_id: str
+    heartbeat: float | None
+
+
+def held_by_nobody(engine: Engine) -> list[LostHold]:
+    """Running runs whose worker does not exist any more."""
     query = select(RunRow).where(RunRow.state == State.RUNNING)
+    machine = machine_name(shared=is_shared(engine))
     with Session(engine) as session:
-        return [(row.id, row.pid) for row in session.scalars(query) if holder_gone(row)]
+        rows = session.scalars(query).all()
+    clock = read_clock(engine) if rows else SharedClock(0.0)
+    return [LostHold(row.id, row.heartbeat) for row in rows if holder_gone(row, machine, clock)]
 
 
 class Kept(Protocol):

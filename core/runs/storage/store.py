@@ -10,18 +10,17 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import shutil
-import socket
 import time
 from collections.abc import Collection
 from typing import Any
 
 import psutil
-from sqlalchemy import CursorResult, Update, delete, func, or_, select, update
+from sqlalchemy import CursorResult, Update, delete, select, update
 from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.orm import Session
 
 from core.models.events import Wish
+from core.privacy.ledger.transaction import repeatable
 from core.privacy.plan import Guarantee, Plan
 from core.runs.storage.artefacts import (
     CHECKPOINT,
@@ -30,11 +29,13 @@ from core.runs.storage.artefacts import (
     SYNTHETIC_TABLE,
     ArtefactStore,
 )
-from core.runs.storage.database import RunRow, TableRow, can_write
+from core.runs.storage.database import RunRow, TableRow
+from core.runs.storage.engine import can_write
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import RunEvent, State
+from core.runs.storage.holding import held_by, to_adopt, to_beat, to_claim
 from core.runs.storage.journal import Journal
-from core.runs.storage.process import held_by_nobody, lost_words, started_since_boot
+from core.runs.storage.process import LostHold, held_by_nobody, lost_words, started_since_boot
 from core.runs.storage.records import RESUMABLE, RunRecord
 from core.runs.storage.table_store import TableStore
 from core.runs.storage.workspace import Workspace, private_folder
@@ -228,6 +229,7 @@ class RunStore(TableStore):
         error: str | None = None,
         expect: Collection[State] | None = None,
         pid: int | None = None,
+        lost: LostHold | None = None,
     ) -> bool:
         """Change a run's state and tell its story; one winner among many processes.
 
@@ -237,7 +239,8 @@ class RunStore(TableStore):
           message: a plain sentence for people.
           error: one plain line when the state is failed.
           expect: change only when the state is one of these.
-          pid: change only when this process holds the run.
+          pid: change only when this process of this machine holds the run.
+          lost: change only when there was no sign of life since it was seen so.
 
         Returns:
           Whether the state was changed.
@@ -254,7 +257,9 @@ class RunStore(TableStore):
         if expect is not None:
             statement = statement.where(RunRow.state.in_(list(expect)))
         if pid is not None:
-            statement = statement.where(RunRow.pid == pid)
+            statement = statement.where(held_by(self.engine, pid))
+        if lost is not None:
+            statement = statement.where(RunRow.heartbeat.is_not_distinct_from(lost.heartbeat))
         changed = self._update(statement.values(**values))
         if changed:
             self._append_state(run_id, state, message)
@@ -278,23 +283,8 @@ class RunStore(TableStore):
                 taken = set(connection.execute(taken_query).scalars())
             if slot in taken:
                 continue
-            now = time.time()
-            statement = (
-                update(RunRow)
-                .where(RunRow.id == run_id, RunRow.state == State.QUEUED)
-                .values(
-                    state=State.RUNNING,
-                    slot=slot,
-                    claimed=now,
-                    started=func.coalesce(RunRow.started, now),
-                    message="Starting.",
-                    pid=None,
-                    host=socket.gethostname(),
-                    heartbeat=now,
-                )
-            )
             try:
-                claimed = self._update(statement)
+                claimed = self._update(to_claim(self.engine, run_id, slot))
             except IntegrityError:  # another process took this slot between the two statements
                 continue
             if claimed:
@@ -308,23 +298,11 @@ class RunStore(TableStore):
             started = started_since_boot(psutil.Process(pid))
         except psutil.NoSuchProcess:
             return False
-        return self._update(
-            update(RunRow)
-            .where(
-                RunRow.id == run_id,
-                RunRow.state == State.RUNNING,
-                or_(RunRow.pid.is_(None), RunRow.pid == pid),
-            )
-            .values(pid=pid, pid_started=started, host=socket.gethostname(), heartbeat=time.time())
-        )
+        return self._update(to_adopt(self.engine, run_id, pid=pid, started=started))
 
     def beat(self, run_id: str) -> bool:
         """A sign of life of this process; False when the run is no longer its own."""
-        return self._update(
-            update(RunRow)
-            .where(RunRow.id == run_id, RunRow.state == State.RUNNING, RunRow.pid == os.getpid())
-            .values(heartbeat=time.time())
-        )
+        return self._update(to_beat(self.engine, run_id, os.getpid()))
 
     def begin_again(self, run_id: str) -> RunRecord:
         """Count a start from the beginning: what was paid before pays for nothing more."""
@@ -358,7 +336,7 @@ class RunStore(TableStore):
 
     def reconcile(self) -> list[RunRecord]:
         """Mark runs whose worker is gone as lost and return them; cheap enough for every look."""
-        lost = [run_id for run_id, pid in held_by_nobody(self.engine) if self._lose(run_id, pid)]
+        lost = [seen.run_id for seen in held_by_nobody(self.engine) if self._lose(seen)]
         return [self._one(run_id) for run_id in lost]
 
     def _look(self) -> tuple[str, ...]:
@@ -369,21 +347,22 @@ class RunStore(TableStore):
         gone = held_by_nobody(self.engine)
         try:
             if gone and can_write(self.engine):
-                for run_id, pid in gone:
-                    self._lose(run_id, pid)
+                for seen in gone:
+                    self._lose(seen)
                 return ()
         except OperationalError:
             pass  # a look changes nothing that matters; the next one tries again
-        return tuple(run_id for run_id, _ in gone)
+        return tuple(seen.run_id for seen in gone)
 
-    def _lose(self, run_id: str, pid: int | None) -> bool:
-        message = lost_words(self, run_id)
-        return self.set_state(run_id, State.LOST, message, expect=(State.RUNNING,), pid=pid)
+    def _lose(self, seen: LostHold) -> bool:
+        message = lost_words(self, seen.run_id)
+        return self.set_state(seen.run_id, State.LOST, message, expect=(State.RUNNING,), lost=seen)
 
     def _append_state(self, run_id: str, state: State, message: str) -> None:
         event = RunEvent(kind="state", data={"state": state.value, "message": message})
         self.journal.append(run_id, event)
 
+    @repeatable
     def _update(self, statement: Update) -> bool:
         with self.engine.begin() as connection:
             result: CursorResult[Any] = connection.execute(statement)

@@ -18,9 +18,11 @@ from sqlalchemy.orm import Session
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
 from core.runs.storage.artefacts import ROWS, ArtefactStore, Readable
-from core.runs.storage.database import SketchRow, TableRow, create_tables, open_engine
+from core.runs.storage.database import SketchRow, TableRow
+from core.runs.storage.engine import open_engine
 from core.runs.storage.errors import NotFoundError, RunStoreError, StorageError
 from core.runs.storage.events import json_safe
+from core.runs.storage.migrations.current import bring_up_to_date
 from core.runs.storage.places import open_places
 from core.runs.storage.records import PEOPLE, TableRecord, people_of_profile
 from core.runs.storage.row_batches import BATCH_ROWS, row_batches
@@ -50,8 +52,12 @@ class TableStore:
     def __init__(self, workspace: Workspace, *, patience: float = 0.0) -> None:
         self.workspace = workspace
         self.places = open_places(workspace, patience=patience)
-        self.engine: Engine = open_engine(workspace.database_url)
-        create_tables(self.engine)
+        self.engine: Engine = open_engine(workspace.database_url, patience=patience)
+        try:
+            bring_up_to_date(self.engine)
+        except BaseException:
+            self.engine.dispose()
+            raise
 
     def __enter__(self) -> Self:
         return self

@@ -1,0 +1,103 @@
+"""A process that pays from accounts of a workspace, beside others that do the same.
+
+    python -m tests.runs.debtors HOME server|worker [--unlocked]
+
+Reads one line of JSON, [[people, plan, key], …], when it is told to begin; writes one line with
+what became of each key and the seconds it took. A server opens the accounts and looks at them
+between debits, as pages do; a worker only pays, as runs do. Unlocked, it is the broken twin:
+looking and writing are two steps.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import IntegrityError
+
+from core.privacy.accounting.accountant import epsilon as price  # imported before the race begins
+from core.privacy.ledger import ledger as book
+from core.privacy.ledger.ledger import Ledger, OverBudgetError
+from core.privacy.plan import Plan
+from core.runs.accounts.account import pay
+from core.runs.storage.store import RunStore
+from core.runs.storage.workspace import Workspace
+from core.table.schema import Column, Kind, Schema
+
+__all__ = ["DOMAIN", "LIMIT", "N", "main"]
+
+N = 1000  # records of every account
+LIMIT = (2.0, 1e-5)  # of the accounts that servers open
+DEFAULTED = "opened by a debit"
+COLUMN = Column(name="x", kind=Kind.NUMBER, low=0.0, high=1.0, dtype="float64")
+DOMAIN = Schema(columns=(COLUMN,)).domain()
+WINDOW = 0.02  # seconds between looking and writing, where nothing is locked
+
+
+@contextlib.contextmanager
+def unlocked(engine: Engine, table: str) -> Iterator[Connection]:
+    """What `exclusive_transaction` must not be: an ordinary transaction."""
+    with engine.begin() as connection:
+        yield connection
+
+
+def slowly(admit: Any) -> Any:
+    """The filter's decision, then a moment in which another process may write."""
+
+    def decide(*given: Any, **more: Any) -> Any:
+        decision = admit(*given, **more)
+        time.sleep(WINDOW)
+        return decision
+
+    return decide
+
+
+def attempt(ledger: Ledger, people: str, plan: Plan, key: str, *, opens: bool) -> str:
+    """Pay once; the entry's name, "" where the ledger refused."""
+    while True:
+        try:
+            if opens:
+                ledger.register(people, *LIMIT, n=N)
+            entry = pay(ledger, people, plan, key, domain=DOMAIN, allow_non_private=False)
+            return entry.id
+        except OverBudgetError:
+            return ""
+        except IntegrityError:
+            if book.exclusive_transaction is not unlocked:
+                raise  # nothing may take a number twice where it is locked
+
+
+def main() -> int:
+    """Pay as told on stdin."""
+    home, role, *flags = sys.argv[1:]
+    if flags:
+        vars(book).update(exclusive_transaction=unlocked, _admit=slowly(book._admit))
+    with RunStore(Workspace(Path(home))) as store:
+        ledger = Ledger(store.engine)
+        print("ready", flush=True)
+        debits = json.loads(sys.stdin.readline())
+        plans = {text: Plan.model_validate_json(text) for text in {plan for _, plan, _ in debits}}
+        for plan in plans.values():
+            price(plan.charged, plan.budget.delta)
+        began = time.monotonic()
+        told, seen = {}, set[str]()
+        for people, plan, key in debits:
+            opens = people != DEFAULTED and (role == "server" or people not in seen)
+            seen.add(people)
+            told[key] = attempt(ledger, people, plans[plan], key, opens=opens)
+            if role == "server":
+                store.runs()
+                left = ledger.left(people)
+                assert flags or left.spent <= left.capacity, people
+        print(json.dumps({"told": told, "seconds": time.monotonic() - began}), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
