@@ -35,59 +35,37 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
     known = Releases(table, plan, codec, design, checkpoint, emitter, context.device)
     targets = known.targets()
 
-    def train_on(
-        targets: Targets,
-        key: str,
-        title: str,
-        steps: int,
-        members: int = 1,
-        apart: frozenset[int] = frozenset(),
-    ) -> MixtureEnsemble:
-        ensemble = MixtureEnsemble(
-            [
-                _matcher(known, targets, settings, apart, steps=steps, member=member)
-                for member in range(members)
-            ]
-        )
-        if key in checkpoint.state:
-            ensemble.load_state_dict(checkpoint.state[key])
+    def train_on(phase: PhaseStarted, ensemble: MixtureEnsemble, steps: int) -> MixtureEnsemble:
+        if phase.name in checkpoint.state:
+            ensemble.load_state_dict(checkpoint.state[phase.name])
         with ensemble.side_by_side():
             train(
-                PhaseStarted(name=key, title=title),
+                phase,
                 ensemble,
                 steps=steps,
                 checkpoint=checkpoint,
-                key=key,
-                preview=lambda: fitted(ensemble, targets).preview(),
+                key=phase.name,
+                preview=lambda: _fitted(known, targets, settings, ensemble).preview(),
                 observe=context.observe,
             )
         return ensemble
-
-    def fitted(ensemble: MixtureEnsemble, targets: Targets) -> FittedGenerator:
-        return fitted_mixture(
-            codec,
-            settings.model_dump(),
-            ensemble.mixture(),
-            known.scales,
-            follows=determined(targets.counted, known.scales, design.condition),
-            sums=known.sums,
-            stood_out=known.stood_out,
-        )
 
     stuck: frozenset[int] = frozenset()
     if design.pairs:
         emitter.send(StoodOut(sets=known.stood_out))
         draft = None
         if design.larger:
-            title = "Draft (touches no private data)"
-            draft = train_on(targets, "draft", title, settings.draft_steps).members[0]
+            phase = PhaseStarted(name="draft", title="Draft (touches no private data)")
+            steps = settings.draft_steps
+            alone = _ensemble(known, targets, settings, stuck, steps=steps, members=1)
+            draft = train_on(phase, alone, steps).members[0]
             stuck = known.stuck(draft)
         targets = known.focused(targets, draft)
         emitter.send(StoodOut(sets=known.stood_out))
-    title = "Training (touches no private data)"
-    members = max(1, settings.members)  # plans of earlier versions know of one
-    ensemble = train_on(targets, "training", title, settings.steps, members, stuck)
-    return fitted(ensemble, targets)
+    phase = PhaseStarted(name="training", title="Training (touches no private data)")
+    steps, members = settings.steps, max(1, settings.members)  # earlier versions' plans name none
+    ensemble = _ensemble(known, targets, settings, stuck, steps=steps, members=members)
+    return _fitted(known, targets, settings, train_on(phase, ensemble, steps))
 
 
 def load(folder: Path) -> FittedGenerator:
@@ -97,6 +75,46 @@ def load(folder: Path) -> FittedGenerator:
     constants = {name: values[name] for name in names}
     constants["stood_out"] = values.get("stood_out", [])  # the first of these models told none
     return fitted_of(codec, values["settings"], weights, constants)
+
+
+def _fitted(
+    known: Releases, targets: Targets, settings: ScanFocusSettings, ensemble: MixtureEnsemble
+) -> FittedGenerator:
+    """The model of what has been trained so far.
+
+    Args:
+      known: what was released.
+      targets: of this training.
+      settings: of the model.
+      ensemble: trained on them.
+    """
+    return fitted_mixture(
+        known.codec,
+        settings.model_dump(),
+        ensemble.mixture(),
+        known.scales,
+        follows=determined(targets.counted, known.scales, known.design.condition),
+        sums=known.sums,
+        stood_out=known.stood_out,
+    )
+
+
+def _ensemble(
+    known: Releases,
+    targets: Targets,
+    settings: ScanFocusSettings,
+    apart: frozenset[int],
+    *,
+    steps: int,
+    members: int,
+) -> MixtureEnsemble:
+    """So many untrained mixtures; the other arguments are as for `_matcher`."""
+    return MixtureEnsemble(
+        [
+            _matcher(known, targets, settings, apart, steps=steps, member=member)
+            for member in range(members)
+        ]
+    )
 
 
 def _matcher(
