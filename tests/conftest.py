@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.postgres_server import postgres_server, postgres_url
+
+__all__ = ["postgres_server", "postgres_url"]  # fixtures of every room
+
 # Test processes run side by side, one a core: threads of their own would wait for each other. What
 # tests start (servers, workers) inherits this.
 for _library in ("OMP", "OPENBLAS", "MKL"):

@@ -146,7 +146,7 @@ def test_readme_commands_are_what_ci_runs():
 
 
 def test_every_requirement_is_pinned():
-    for name in ("requirements.txt", "requirements-dev.txt"):
+    for name in ("requirements.txt", "requirements-dev.txt", "requirements-cluster.txt"):
         for line in (ROOT / name).read_text(encoding="utf-8").splitlines():
             if line and not line.startswith(("#", "-r ")):
-                assert re.fullmatch(r"[A-Za-z0-9-]+==[0-9a-z.]+", line), line
+                assert re.fullmatch(r"[A-Za-z0-9-]+(\[[a-z]+\])?==[0-9a-z.]+", line), line
