@@ -24,6 +24,7 @@ from core.cli.common import out_path, read_file, with_rules, with_schema, with_t
 from core.cli.files import OUT_ENDINGS, mark_without_privacy, require_flag, write_table
 from core.cli.main import command_line
 from core.cli.making import check_amounts, check_options, make, plan_for, trained_on
+from core.cli.places import place
 from core.cli.saved_runs import trained_model
 from core.models.card import Card
 from core.models.events import FitEvent, Wish
@@ -111,13 +112,18 @@ class Drawn(_Rows):
     facts: ShapeFacts
 
 
-def read_table(path: str | Path) -> pd.DataFrame:
-    """The rows of a CSV, TSV, Parquet or Excel file, as every command reads them.
+def read_table(path: str | Path, *, query: str = "") -> pd.DataFrame:
+    """The rows of a table, as every command reads them, in memory.
 
     How the file is written goes along in `attrs`, so that what is made of the rows is written
     alike.
+
+    Args:
+      path: a CSV, TSV, Parquet or Excel file, a folder of Parquet files, or the address of a
+        database or an object store.
+      query: of a database, one SELECT.
     """
-    result = read_file(Path(path))
+    result = read_file(place(str(path)), query=query)
     result.frame.attrs[FORM] = result.form.model_dump(mode="json")
     return result.frame
 

@@ -10,6 +10,7 @@ import streamlit as st
 from core.figures.column_profile import profile_figure
 from core.runs.storage.records import TableRecord
 from core.services import tables as table_service
+from core.services.importing_process import import_apart
 from core.table.holdout import SHARES
 from core.table.io.apart import read_apart
 from core.table.io.read import ReadResult
@@ -20,6 +21,7 @@ from pages.parts import (
     domain_source,
     guard,
     lmdp_tags,
+    open_address,
     routes,
     schema_editor,
     schema_exchange,
@@ -95,6 +97,9 @@ def _choose() -> None:
                 lambda: read_apart(file, file.name),
                 None,
             )
+        asked = open_address.render()
+        if asked is not None:
+            _bring_in_address(asked)
     _stored()
 
 
@@ -132,14 +137,39 @@ def _bring_in(name: str, source: str, read: Callable[[], ReadResult], target: st
             doubts=result.warnings,
             form=result.form,
         )
-        table_access.keep_owner(record)
-        if target is not None and target in record.columns:
-            record = table_service.change_target(shared.store(), record, target)
-        if record.n >= ENOUGH_TO_SPARE:
-            record = table_service.change_holdout(shared.store(), record, SHARES[1])
+        record = _begun(record, target)
         status.update(label=say("{name} is in", name=plain(name)), state="complete")
     if record is not None:
         _open(record)
+
+
+def _bring_in_address(asked: open_address.Asked) -> None:
+    """Read from an address, in a process of its own; then show the table."""
+    record = None
+    with shared.plain_errors(), st.status(say("Opening the address …")) as status:
+        line = status.empty()
+        record = import_apart(
+            shared.store(),
+            asked.address,
+            query=asked.query,
+            password=asked.password,
+            signed_in=guard.configured(),
+            progress=lambda rows: line.write(say("{n:,} rows read", n=rows)),
+        )
+        record = _begun(record, None)
+        status.update(label=say("{name} is in", name=plain(record.name)), state="complete")
+    if record is not None:
+        _open(record)
+
+
+def _begun(record: TableRecord, target: str | None) -> TableRecord:
+    """A table that was just brought in: its bringer's, with a target and records to spare."""
+    table_access.keep_owner(record)
+    if target is not None and target in record.columns:
+        record = table_service.change_target(shared.store(), record, target)
+    if record.n >= ENOUGH_TO_SPARE:
+        record = table_service.change_holdout(shared.store(), record, SHARES[1])
+    return record
 
 
 def _open(table: TableRecord) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import sys
 from collections.abc import Sequence
 from itertools import chain
@@ -15,7 +16,9 @@ import pandas as pd
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from core.cli.places import PASSWORD, Url
 from core.privacy.plan import Guarantee
+from core.services.sources import is_large_parquet, read_address
 from core.table.form import FileForm
 from core.table.infer import infer_schema
 from core.table.io.apart import read_apart
@@ -87,7 +90,7 @@ def say_dangers(frame: pd.DataFrame, schema: Schema) -> None:
 
 def read_with_schema(options: argparse.Namespace) -> tuple[pd.DataFrame, Schema]:
     """The rows and their schema, with what the command line says of it."""
-    result = read_file(options.table)
+    result = read_file(options.table, query=options.query)
     return result.frame, with_schema(options, result.frame, result.form)
 
 
@@ -266,11 +269,20 @@ def read_frame(path: Path) -> pd.DataFrame:
     return read_file(path).frame
 
 
-def read_file(path: Path) -> ReadResult:
-    """The rows of a file and how it is written; what was decided in doubt goes to stderr."""
-    if not path.is_file():
+def read_file(path: Path | Url, *, query: str = "") -> ReadResult:
+    """The rows of a table and how it is written; what was decided in doubt goes to stderr.
+
+    Args:
+      path: a file, a folder of Parquet files, or an address.
+      query: of a database.
+    """
+    if isinstance(path, Path) and not path.exists():
         raise CommandError(f"there is no file {path}")
-    result = read_apart(path)
+    whole = isinstance(path, Path) and path.is_file() and not query and not is_large_parquet(path)
+    if whole and isinstance(path, Path):
+        result = read_apart(path)
+    else:
+        result = read_address(str(path), query=query, password=os.environ.get(PASSWORD, ""))
     for warning in result.warnings:
         print(f"note: {warning}", file=sys.stderr)
     return result

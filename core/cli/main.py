@@ -13,17 +13,20 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import re
 import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from core.cli.places import table_options
 from core.cli.sample_options import escape_and_flag, sample_options
 
 __all__ = ["EXIT_CODES", "command_line", "main"]
 
 FAILED = 2
+ADDRESS = re.compile(r"\S+://\S+")
 INTERRUPTED = 130
 EXIT_CODES = {
     0: "Done.",
@@ -42,7 +45,8 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
-        raise _UsageError(f"{message} (see: {self.prog} --help)")
+        hidden = ADDRESS.sub("ADDRESS", message)  # one in the wrong place may hold a password
+        raise _UsageError(f"{hidden} (see: {self.prog} --help)")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -162,7 +166,7 @@ def command_line() -> argparse.ArgumentParser:
 
 
 def _schema_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("table", type=Path, nargs="?", help="CSV, TSV, Parquet or Excel")
+    table_options(command, optional=True)
     command.add_argument("--target", help="the column that others should predict")
     _rule(command)
     command.add_argument(
@@ -282,7 +286,7 @@ def _buying(command: argparse.ArgumentParser) -> None:
 
 
 def _plan_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("table", type=Path, help="CSV, TSV, Parquet or Excel")
+    table_options(command)
     command.add_argument("--model", required=True, help="an id that `models` prints")
     command.add_argument("--epsilon", type=float, required=True, help="> 0, or inf for no privacy")
     command.add_argument("--delta", type=float, help="min(1e-6, 1/(10 n)) when left out")

@@ -18,6 +18,7 @@ from core.cli.common import (
     with_rules,
     with_target,
 )
+from core.cli.places import files
 from core.table.infer import infer_schema
 from core.table.io.replacing import replacing
 from core.table.schema import Schema
@@ -33,8 +34,8 @@ def schema(options: argparse.Namespace) -> int:
         return _json_schema(options)
     if options.table is None or options.out is None:
         raise CommandError("name a table and --out FILE.json, or ask for --json-schema")
-    out = out_path(options.out, endings=(".json",), inputs=[options.table])
-    result = read_file(options.table)
+    out = out_path(options.out, endings=(".json",), inputs=files(options.table))
+    result = read_file(options.table, query=options.query)
     frame, proposed = result.frame, infer_schema(result.frame, result.form)
     comparison = None
     if options.like is not None:

@@ -24,6 +24,7 @@ from core.cli.common import (
 from core.cli.files import OUT_ENDINGS, mark_without_privacy, write_table
 from core.cli.making import check_amounts, check_options, make, plan_for, settings_of, trained_on
 from core.cli.people import foresee
+from core.cli.places import files
 from core.models.events import FitEvent, Wish
 from core.privacy.plan import Plan
 from core.quality.metrics.noisy import NoisyScore
@@ -191,7 +192,7 @@ def _synthetic_path(options: argparse.Namespace) -> Path:
     path: Path = options.out
     if options.escape_formulas and path.suffix.lower() != ".csv":
         raise CommandError("--escape-formulas is for a .csv file; a .parquet file runs no formula")
-    return out_path(path, endings=OUT_ENDINGS, inputs=[options.table])
+    return out_path(path, endings=OUT_ENDINGS, inputs=files(options.table))
 
 
 def _score_lines(measured: NoisyScore | None) -> list[str]:

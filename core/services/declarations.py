@@ -15,7 +15,7 @@ from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.table.column import refusal
 from core.table.layout.layout import Layout
-from core.table.layout.violations import count_violations, declared_from_rows
+from core.table.layout.violations import count_violations, declared_from_batches
 from core.table.person import Person
 from core.table.rules import AnyRule, Combinations, Determines
 from core.table.schema import Schema
@@ -69,8 +69,7 @@ def declare_values(store: RunStore, table: TableRecord, rule: AnyRule) -> TableR
       table: whose rows are read.
       rule: one of the table's, unsettled.
     """
-    rows, _ = store.load_split(table.id, 0.0, columns=list(rule.columns))
-    settled = declared_from_rows(rule, rows)
+    settled = declared_from_batches(rule, store.batches(table.id, columns=list(rule.columns)))
     rules = tuple(settled if one == rule else one for one in table.schema.rules)
     return change_rules(store, table, rules)
 
@@ -113,7 +112,8 @@ def _keep(store: RunStore, table: TableRecord, schema: Schema) -> TableRecord:
     counts: dict[str, int] = {}
     if settled:
         named = dict.fromkeys(name for rule in settled for name in rule.columns)
-        rows, _ = store.load_split(table.id, 0.0, columns=list(named))
-        counts = count_violations(rows, domain)
+        for batch in store.batches(table.id, columns=list(named)):
+            for text, rows in count_violations(batch, domain).items():
+                counts[text] = counts.get(text, 0) + rows
     profile = {**table.profile, BROKEN: counts}
     return store.save_schema(table.id, schema, profile=profile)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pandas as pd
 from pydantic import ValidationError
@@ -16,16 +15,18 @@ from pydantic import ValidationError
 from core.runs.accounts.people import choose_account
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
-from core.table.categories import count_labels, merged_below
+from core.services.recounting import proposed_kind, recounted, tallies
+from core.table.categories import count_labels_of, merged_below
 from core.table.column import refusal
 from core.table.form import FileForm, Form
 from core.table.grid import as_kind, schema_of, with_categories, with_list
-from core.table.infer import infer_column, infer_schema
+from core.table.infer import infer_schema, infer_tally
 from core.table.misfits import misfit_words
 from core.table.profile import ColumnProfile, profile
 from core.table.rare import danger
 from core.table.schema import DomainSource, Kind, Provenance, Schema, SchemaColumn, SchemaError
 from core.table.surrogates import check_room
+from core.table.tally import Tally
 
 __all__ = [
     "change_categories",
@@ -56,6 +57,7 @@ def import_frame(
     people: str | None = None,
     doubts: Sequence[str] = (),
     form: FileForm | None = None,
+    table_id: str | None = None,
 ) -> TableRecord:
     """Keep a table with its proposed schema and its profile.
 
@@ -68,9 +70,10 @@ def import_frame(
         `core.runs.accounts.people`, or a fresh one.
       doubts: what the reader decided in doubt, kept and shown beside the columns.
       form: how the file is written, so that synthetic rows are written alike.
+      table_id: 10 hex digits; None draws them.
     """
     schema = infer_schema(frame, form)
-    table_id = secrets.token_hex(5)
+    table_id = table_id or secrets.token_hex(5)
     if len(frame):  # the store refuses an empty one, before anything is kept of it
         people = choose_account(store, frame, title=name, table_id=table_id, people=people).people
     return store.add_table(
@@ -92,8 +95,13 @@ def confirm_schema(store: RunStore, table_id: str, schema: Schema) -> TableRecor
       table_id: which table.
       schema: with the table's columns.
     """
-    reading = reading_doubts(store.table(table_id))
-    counted = profile(store.load_frame(table_id), schema, reading).model_dump(mode="json")
+    table = store.table(table_id)
+    if table.large:
+        old = {one.name for one in _pictures(table) if one.misfit is None}
+        return recounted(store, table, schema, also=old)
+    counted = profile(store.load_frame(table_id), schema, reading_doubts(table)).model_dump(
+        mode="json"
+    )
     return store.save_schema(table_id, schema, profile=counted)
 
 
@@ -122,12 +130,12 @@ def change_grid(
         if kind is not column.kind
     }
     if changed:
-        frame = store.load_frame(table.id)
+        cells = tallies(store, table, list(changed))
         schema = table.schema
         for name, kind in changed.items():
             before = (earlier or {}).get((name, kind))
             schema = schema.replace(
-                as_kind(frame[name], schema[name], kind)
+                proposed_kind(store, table, cells[name], schema[name], kind)
                 if before is None
                 else _as_before(before, schema[name])
             )
@@ -137,14 +145,14 @@ def change_grid(
         return table
     coded = [c.name for c in schema.columns if c.codes != table.schema[c.name].codes]
     if coded:
-        frame = store.load_frame(table.id)
+        cells = tallies(store, table, coded)
         for name in coded:
-            schema = schema.replace(_recoded(frame[name], schema[name], table.schema[name]))
+            schema = schema.replace(_recoded(cells[name], schema[name], table.schema[name]))
         return confirm_schema(store, table.id, _with_roles(schema))
     scales = [c.scale for c in schema.columns] != [c.scale for c in table.schema.columns]
     if scales:  # pictures are drawn on the column's scale
         return confirm_schema(store, table.id, schema)
-    return _recounted(store, table, schema)
+    return recounted(store, table, schema)
 
 
 def _as_before(before: SchemaColumn, now: SchemaColumn) -> SchemaColumn:
@@ -157,12 +165,12 @@ def _as_before(before: SchemaColumn, now: SchemaColumn) -> SchemaColumn:
     return before.model_copy(update=since)
 
 
-def _recoded(series: pd.Series[Any], column: SchemaColumn, before: SchemaColumn) -> SchemaColumn:
+def _recoded(tally: Tally, column: SchemaColumn, before: SchemaColumn) -> SchemaColumn:
     """A column whose codes for "missing" changed; bounds that were proposed are proposed anew."""
-    proposed = as_kind(series, column, column.kind)  # refuses what does not read as a number
+    proposed = as_kind(tally, column, column.kind)  # refuses what does not read as a number
     if before.provenance is not Provenance.PROPOSED:
         return column
-    anew = infer_column(series, column.name, column.form)
+    anew = infer_tally(tally, column.name, column.form)
     return anew if anew.kind is column.kind else proposed
 
 
@@ -176,8 +184,8 @@ def label_counts(store: RunStore, table: TableRecord, name: str) -> pd.DataFrame
     """
     person = table.schema.person
     people = () if person is None or name in person.columns else person.columns
-    rows, _ = store.load_split(table.id, 0.0, columns=list(dict.fromkeys((name, *people))))
-    return count_labels(rows, name, people)
+    columns = list(dict.fromkeys((name, *people)))
+    return count_labels_of(store.batches(table.id, columns=columns), name, people)
 
 
 def change_list(
@@ -194,7 +202,7 @@ def change_list(
     Raises:
       SchemaError: no label, or one twice; nothing was kept.
     """
-    return _recounted(store, table, table.schema.replace(with_list(table.schema[name], labels)))
+    return recounted(store, table, table.schema.replace(with_list(table.schema[name], labels)))
 
 
 def merge_rare(store: RunStore, table: TableRecord, name: str, fewer: int) -> TableRecord:
@@ -210,9 +218,7 @@ def merge_rare(store: RunStore, table: TableRecord, name: str, fewer: int) -> Ta
       SchemaError: more labels than a list may have; nothing was kept.
     """
     column = merged_below(table.schema[name], label_counts(store, table, name), fewer)
-    return _recounted(
-        store, table, table.schema.replace(with_list(column, column.categories or ()))
-    )
+    return recounted(store, table, table.schema.replace(with_list(column, column.categories or ())))
 
 
 def change_categories(store: RunStore, table: TableRecord, name: str, text: str) -> TableRecord:
@@ -225,7 +231,7 @@ def change_categories(store: RunStore, table: TableRecord, name: str, text: str)
       text: the categories, one a line.
     """
     column = with_categories(table.schema[name], text)
-    return _recounted(store, table, table.schema.replace(column))
+    return recounted(store, table, table.schema.replace(column))
 
 
 def change_pattern(store: RunStore, table: TableRecord, name: str, pattern: str) -> TableRecord:
@@ -247,20 +253,6 @@ def change_pattern(store: RunStore, table: TableRecord, name: str, pattern: str)
         raise refusal(error) from None
     check_room([column], table.n)
     return store.save_schema(table.id, table.schema.replace(column))
-
-
-def _recounted(store: RunStore, table: TableRecord, schema: Schema) -> TableRecord:
-    """Keep a schema, and count anew what the changed columns hold; reads those columns alone."""
-    changed = [
-        new for new, old in zip(schema.columns, table.schema.columns, strict=True) if new != old
-    ]
-    if not changed:
-        return store.save_schema(table.id, schema)
-    rows, _ = store.load_split(table.id, 0.0, columns=[column.name for column in changed])
-    counted = profile(rows, Schema(columns=tuple(changed)))
-    anew = {one.name: one.model_dump(mode="json") for one in counted.columns}
-    pictures = [anew.get(one["name"], one) for one in table.profile["columns"]]
-    return store.save_schema(table.id, schema, profile=table.profile | {"columns": pictures})
 
 
 def count_rare(store: RunStore, table: TableRecord) -> TableRecord:

@@ -5,7 +5,7 @@ Counts depend on rows. They are for the steward alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 import pandas as pd
@@ -14,7 +14,7 @@ from core.table.column import Column, SchemaColumn
 from core.table.labels import to_labels
 from core.table.rare import MERGED_NOTE, OTHER
 
-__all__ = ["count_labels", "falling", "labels_from", "merged_below"]
+__all__ = ["count_labels", "count_labels_of", "falling", "labels_from", "merged_below"]
 
 AnyColumn = TypeVar("AnyColumn", bound=Column)
 
@@ -30,12 +30,30 @@ def count_labels(frame: pd.DataFrame, name: str, people: Sequence[str] = ()) -> 
     Returns:
       One row a label: `label`, `rows` ≥ 1, `people` ≥ 1.
     """
-    labels = to_labels(frame[name]).rename("label")
-    counted = labels.value_counts(sort=False).rename("rows").to_frame()
-    counted["people"] = counted["rows"]
-    if people:
-        who = frame.groupby(list(people), dropna=False).ngroup()
-        counted["people"] = who.groupby(labels).nunique()
+    return count_labels_of([frame], name, people)
+
+
+def count_labels_of(
+    batches: Iterable[pd.DataFrame], name: str, people: Sequence[str] = ()
+) -> pd.DataFrame:
+    """See `count_labels`; the rows come in parts.
+
+    Args:
+      batches: rows.
+      name: of the column.
+      people: columns that say whose a row is; without them each row is a person.
+    """
+    rows = pd.Series(dtype="int64")
+    pairs = pd.DataFrame({"label": pd.Series(dtype="str"), "who": pd.Series(dtype="uint64")})
+    for batch in batches:
+        labels = to_labels(batch[name]).rename("label")
+        rows = rows.add(labels.value_counts(sort=False), fill_value=0)
+        if people:  # a person by the hash of their key: eight bytes
+            who = pd.util.hash_pandas_object(batch[list(people)], index=False)
+            more = pd.DataFrame({"label": labels, "who": who.to_numpy()}).dropna()
+            pairs = pd.concat([pairs, more]).drop_duplicates()
+    counted = rows.astype("int64").rename("rows").to_frame()
+    counted["people"] = pairs.groupby("label").size() if people else counted["rows"]
     counted = counted.sort_index().sort_values("rows", ascending=False, kind="stable")
     return counted.rename_axis("label").reset_index()
 

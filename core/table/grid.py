@@ -17,10 +17,11 @@ from pydantic import ValidationError
 
 from core.table.column import WHOLE_NUMBERS
 from core.table.form import Form
-from core.table.infer import EXACT, date_step
-from core.table.labels import code_places, date_text, to_labels, to_numbers
+from core.table.infer import EXACT
+from core.table.labels import code_places, date_text, to_numbers
 from core.table.magnitudes import FIRST_SECOND, LAST_SECOND
 from core.table.rare import MERGED_NOTE, OTHER, common_labels
+from core.table.resolution import date_step
 from core.table.rounding import round_bounds, whole_years
 from core.table.schema import (
     MAX_CATEGORIES,
@@ -32,6 +33,7 @@ from core.table.schema import (
     SchemaColumn,
     SchemaError,
 )
+from core.table.tally import Tally
 
 __all__ = ["GRID", "as_kind", "example", "grid_of", "schema_of", "with_categories", "with_list"]
 
@@ -173,17 +175,18 @@ def with_list(column: AnyColumn, labels: Sequence[str]) -> AnyColumn:
     return _changed(column, change)
 
 
-def as_kind(series: pd.Series[Any], column: Column, kind: Kind) -> SchemaColumn:
+def as_kind(cells: pd.Series[Any] | Tally, column: Column, kind: Kind) -> SchemaColumn:
     """The column as another kind, with a domain proposed from the rows as inference would.
 
     Args:
-      series: the column's cells.
+      cells: of the column, or its different values.
       column: as it is declared now.
       kind: what it should become.
 
     Raises:
       SchemaError: the cells do not fit that kind; nothing was changed.
     """
+    tally = cells if isinstance(cells, Tally) else Tally.of(cells)
     plain = SchemaColumn(**column.fields())
     bare: dict[str, object] = {
         "kind": kind, "low": None, "high": None, "step": 0.0, "scale": "linear", "spikes": (),
@@ -192,14 +195,14 @@ def as_kind(series: pd.Series[Any], column: Column, kind: Kind) -> SchemaColumn:
     if kind.surrogate:
         return _changed(plain, bare).as_proposed()
     if kind.listed:
-        return _changed(plain, {**bare, **_list_of(series, column.name, kind)}).as_proposed()
+        return _changed(plain, {**bare, **_list_of(tally, column.name, kind)}).as_proposed()
     try:
-        numbers = to_numbers(series, column.model_copy(update=bare))
+        numbers = to_numbers(tally.present(), column.model_copy(update=bare))
     except (ValueError, TypeError):
         raise _misfit(column, kind) from None
     absent = pd.isna(numbers)
-    coded = code_places(series, column.model_copy(update=bare)) >= 0
-    if (absent & ~coded & series.notna().to_numpy()).any():
+    coded = code_places(tally.present(), column.model_copy(update=bare)) >= 0
+    if (absent & ~coded).any():
         raise _misfit(column, kind)
     present = numbers[~absent]
     if column.dtype.lower().startswith(WHOLE_NUMBERS) and len(present):
@@ -213,7 +216,7 @@ def as_kind(series: pd.Series[Any], column: Column, kind: Kind) -> SchemaColumn:
         raise SchemaError(f"'{column.name}' has no value to take bounds from. Nothing was changed.")
     least, greatest = float(present.min()), float(present.max())
     if kind is Kind.DATETIME:
-        step = date_step(present)
+        step = date_step(present) if tally.step is None else tally.step
         low, high = whole_years(least, greatest, step=step, dtype=column.dtype)
     else:
         step = 1.0 if kind is Kind.INTEGER else 0.0
@@ -221,11 +224,11 @@ def as_kind(series: pd.Series[Any], column: Column, kind: Kind) -> SchemaColumn:
     return _changed(plain, {**bare, "low": low, "high": high, "step": step}).as_proposed()
 
 
-def _list_of(series: pd.Series[Any], name: str, kind: Kind) -> dict[str, object]:
+def _list_of(tally: Tally, name: str, kind: Kind) -> dict[str, object]:
     """Categories for a kind that has a list; rare ones are merged where no order would break."""
-    counts = to_labels(series).value_counts()
+    counts = tally.labels()
     labels = [str(label) for label in counts.index]
-    if kind is Kind.CATEGORY:
+    if kind is Kind.CATEGORY and tally.exact:
         common = common_labels(counts)
         if common is not None and len(common) < len(labels):
             named = _sorted([label for label in common if label != OTHER])
@@ -233,7 +236,7 @@ def _list_of(series: pd.Series[Any], name: str, kind: Kind) -> dict[str, object]
     if len(labels) > MAX_CATEGORIES or (kind is Kind.BOOLEAN and len(labels) > 2):
         most = 2 if kind is Kind.BOOLEAN else MAX_CATEGORIES
         raise SchemaError(
-            f"'{name}' has {len(labels)} different values; as {kind.value} it may have "
+            f"'{name}' has {tally.distinct} different values; as {kind.value} it may have "
             f"{most}. Nothing was changed."
         )
     return {"categories": _sorted(labels)}

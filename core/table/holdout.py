@@ -23,6 +23,7 @@ from core.table.person_rows import number_people
 __all__ = [
     "SHARES",
     "held_out",
+    "people_in_batches",
     "people_trained_on",
     "split_rows",
     "training_batches",
@@ -75,6 +76,19 @@ def people_trained_on(keys: pd.DataFrame, share: float) -> int:
       share: in [0, ½].
     """
     _, hashes = number_people(keys)
+    return int((~_people_held_out(hashes, share)).sum())
+
+
+def people_in_batches(batches: Iterable[pd.DataFrame], share: float) -> int:
+    """`people_trained_on` of keys that come in parts; holds eight bytes a person.
+
+    Args:
+      batches: the columns that say who a row is of.
+      share: in [0, ½].
+    """
+    hashes = np.zeros(0, dtype=np.uint64)
+    for keys in batches:
+        hashes = np.union1d(hashes, number_people(keys)[1])
     return int((~_people_held_out(hashes, share)).sum())
 
 

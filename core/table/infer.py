@@ -20,15 +20,17 @@ import pandas as pd
 
 from core.table.dates import DateGuess, date_form, guess_date_format
 from core.table.form import FileForm, Form
-from core.table.labels import code_places, dtype_of, snap, to_labels, to_numbers
+from core.table.labels import code_places, to_labels, to_numbers
 from core.table.magnitudes import LARGEST
 from core.table.rare import FEW_ROWS, OTHER, common_labels
+from core.table.resolution import date_step, number_step
 from core.table.rounding import round_bounds, whole_years
 from core.table.schema import MAX_CATEGORIES, DomainSource, Kind, Schema, SchemaColumn
 from core.table.sentinels import SENTINELS, code_note, sentinel_note, without_code
 from core.table.surrogates import shape_of
+from core.table.tally import Tally, quantile
 
-__all__ = ["BOOLEAN_PAIRS", "SENTINELS", "date_step", "infer_column", "infer_schema", "scale_order"]
+__all__ = ["BOOLEAN_PAIRS", "infer_column", "infer_schema", "infer_tally", "scale_order"]
 
 Series: TypeAlias = "pd.Series[Any]"
 Numbers: TypeAlias = npt.NDArray[np.float64]
@@ -46,7 +48,6 @@ FINE_GRID = 128  # with fewer grid points every value has its own bin and needs 
 TAIL_RATIO = 4.0  # (q95 - q50) / (q50 - q5); 1 when symmetric, 3.6 for an exponential
 REACH_RATIO = 10.0  # (max - q50) / (q95 - q50); about 3 for a normal
 EXACT = 2**53  # larger integers are not exact as floating-point numbers
-MAX_PLACES = 6  # decimals looked for when finding the step
 
 BOOLEAN_PAIRS = ({"0", "1"}, {"no", "yes"}, {"false", "true"}, {"f", "t"}, {"n", "y"})
 SCALES = tuple(
@@ -109,89 +110,100 @@ def infer_column(series: pd.Series[Any], name: str, form: Form | None = None) ->
       name: of the column.
       form: how they are written in the file, if that is known.
     """
-    coded = None if form is None or not form.codes else _coded(series, name, form)
-    column = _proposed(series, name) if coded is None else coded
+    return infer_tally(Tally.of(series), name, form)
+
+
+def infer_tally(tally: Tally, name: str, form: Form | None = None) -> SchemaColumn:
+    """Propose one column from its different values; see `infer_schema`.
+
+    Args:
+      tally: of n ≥ 1 cells.
+      name: of the column.
+      form: how they are written in the file, if that is known.
+    """
+    coded = None if form is None or not form.codes else _coded(tally, name, form)
+    column = _proposed(tally, name) if coded is None else coded
     if column.kind is Kind.IDENTIFIER and column.dtype == "str":
-        labels = [str(label) for label in series.dropna().unique()]
+        labels = [str(label) for label in tally.present()]
         if len(labels) >= FEW_ROWS:  # what fewer have in common may be one person's
-            column = column.model_copy(update={"pattern": shape_of(labels)})
+            column = column.model_copy(update={"pattern": shape_of(labels, tally.distinct)})
     if form is not None:
         known = {} if column.form is None else column.form.model_dump()
         column = column.model_copy(update={"form": Form(**{**form.model_dump(), **known})})
     return column.as_proposed()
 
 
-def _coded(series: Series, name: str, form: Form) -> SchemaColumn | None:
+def _coded(tally: Tally, name: str, form: Form) -> SchemaColumn | None:
     """Numbers or dates among which codes say that there is none; None where these are labels."""
-    column = SchemaColumn(name=name, kind=Kind.NUMBER, dtype=dtype_of(series), form=form)
-    rest = series.mask(code_places(series, column) >= 0)
-    if not rest.notna().any():
+    column = SchemaColumn(name=name, kind=Kind.NUMBER, dtype=tally.dtype, form=form)
+    rest = tally.taking((code_places(tally.values, column) < 0) & (tally.rows > 0))
+    if not len(rest.rows):
         return None
     if column.dtype == "str":
-        numbers = pd.to_numeric(rest, errors="coerce")
-        if numbers.notna().sum() == rest.notna().sum():
-            rest = numbers if rest.str.contains(r"[.eE]").any() else numbers.astype("Int64")
+        numbers = pd.to_numeric(rest.values, errors="coerce")
+        if numbers.notna().all():
+            broken = rest.values.str.contains(r"[.eE]").any()
+            everyone = np.ones(len(numbers), dtype=np.bool_)
+            rest = rest.taking(everyone, numbers if broken else numbers.astype("Int64"))
     proposed = _proposed(rest, name)
     if not proposed.kind.numeric:
         return None
-    missing = bool(series.isna().any())
-    return proposed.model_copy(update={"dtype": column.dtype, "missing": missing})
+    return proposed.model_copy(update={"dtype": column.dtype, "missing": tally.absent > 0})
 
 
-def _proposed(series: Series, name: str) -> SchemaColumn:
-    dtype = dtype_of(series)
+def _proposed(tally: Tally, name: str) -> SchemaColumn:
+    dtype = tally.dtype
     if dtype.lower().startswith("float"):
-        values = series.to_numpy(dtype=np.float64, na_value=np.nan)
-        series = series.mask(np.abs(values) > LARGEST)  # as reading does
-    missing = bool(series.isna().any())
+        values = tally.values.to_numpy(dtype=np.float64, na_value=np.nan)
+        tally = tally.taking(np.abs(values) <= LARGEST)  # as reading does
+    missing = tally.absent > 0
     base = SchemaColumn(name=name, kind=Kind.TEXT, missing=missing, dtype=dtype)
-    present = series.dropna()
-    if present.empty:
+    if not tally.known:
         note = "Every value is missing; the column is left out."
         dropped = {"missing": True, "source": DomainSource.DROP, "note": note}
         return base.model_copy(update=dropped)
-    if pd.api.types.is_datetime64_any_dtype(series.dtype):
-        return _dates(present, base, DateGuess(None, ""))
-    if isinstance(series.dtype, pd.CategoricalDtype) and series.dtype.ordered:
-        ranks = to_labels(pd.Series(series.dtype.categories))
+    known = tally.values
+    if pd.api.types.is_datetime64_any_dtype(known.dtype):
+        return _dates(known, base, DateGuess(None, ""), tally.step)
+    if isinstance(known.dtype, pd.CategoricalDtype) and known.dtype.ordered:
+        ranks = to_labels(pd.Series(known.dtype.categories))
         return _listed(base, Kind.ORDERED, [str(x) for x in ranks])
-    counts = present.value_counts(sort=False)
-    labels = [str(x) for x in to_labels(pd.Series(counts.index[:3]))]  # three are no pair
+    labels = [str(x) for x in to_labels(known[:3])]  # three are no pair
     if len(labels) == 1:
         return _listed(base, Kind.CATEGORY, labels, "Always the same value.")
     pair = len(labels) == 2 and {label.lower() for label in labels} in BOOLEAN_PAIRS
     if dtype.startswith("bool") or pair:
         return _listed(base, Kind.BOOLEAN, sorted(labels, key=str.lower))
     if dtype.lower().startswith(("int", "uint", "float")):
-        return _number(present, base)
-    return _worded(to_labels(present).value_counts(sort=False), base)
+        return _number(tally, base)
+    return _worded(tally, base)
 
 
 def _listed(base: SchemaColumn, kind: Kind, labels: list[str], note: str = "") -> SchemaColumn:
     return base.model_copy(update={"kind": kind, "categories": tuple(labels), "note": note})
 
 
-def _number(present: Series, base: SchemaColumn) -> SchemaColumn:
+def _number(tally: Tally, base: SchemaColumn) -> SchemaColumn:
     """A numeric column that varies: date, identifier, scale of few steps, integer or number."""
     whole = base.model_copy(update={"kind": Kind.NUMBER})
-    values = to_numbers(present, whole)
-    values = values[~np.isnan(values)]
-    distinct, counts = np.unique(values, return_counts=True)
-    integer = bool(np.all(distinct == np.rint(distinct)))
+    numbers = tally.numbers(lambda values: to_numbers(values, whole))
+    distinct, counts = numbers.values.to_numpy(np.float64), numbers.rows
+    step = number_step(distinct) if numbers.step is None else numbers.step
+    integer = step == 1.0
     if integer and base.dtype.lower().startswith(("int", "uint")):
-        special = _code(distinct, len(values), base)
+        special = _code(numbers, base)
         if special is not None:
             return special
-    few = len(distinct) <= FEW_NUMBERS and len(values) >= REPEATS * len(distinct)
+    few = len(distinct) <= FEW_NUMBERS and numbers.known >= REPEATS * len(distinct)
     if few and counts.min() >= FEW_ROWS:  # else a list would name what single rows hold
-        labels = to_labels(pd.Series(present.unique()))
+        labels = to_labels(tally.present())
         ordered = labels.iloc[np.argsort(labels.astype(float).to_numpy())]
         return _listed(base, Kind.ORDERED, list(ordered), "Few distinct numbers, taken as steps.")
-    step = 1.0 if integer else _step(distinct)
     code, distinct, counts = without_code(distinct, counts)
-    values = values[values >= distinct[0]]
+    if code:
+        numbers = numbers.taking(numbers.values.to_numpy() >= distinct[0])
     low, high = round_bounds(float(distinct[0]), float(distinct[-1]), step=step, dtype=base.dtype)
-    atoms = _spikes(distinct, counts, step)
+    atoms = _spikes(numbers, step)
     public = {0.0, low, high, *map(float, SENTINELS)}
     spikes = tuple(spike for spike in atoms if spike in public)
     notes = [
@@ -205,7 +217,7 @@ def _number(present: Series, base: SchemaColumn) -> SchemaColumn:
             "low": low,
             "high": high,
             "step": step,
-            "scale": "log" if _heavy(values, atoms) else "linear",
+            "scale": "log" if _heavy(numbers, atoms) else "linear",
             "spikes": spikes,
             "note": " ".join(note for note in notes if note),
             "form": Form(codes=(code,)) if code else None,
@@ -213,18 +225,20 @@ def _number(present: Series, base: SchemaColumn) -> SchemaColumn:
     )
 
 
-def _code(distinct: Numbers, n: int, base: SchemaColumn) -> SchemaColumn | None:
+def _code(numbers: Tally, base: SchemaColumn) -> SchemaColumn | None:
     """Integers that are no quantity: keys, serial numbers, dates written as 20240131."""
+    distinct = numbers.values.to_numpy(np.float64)
     if 19000101 <= distinct[0] and distinct[-1] <= 21001231:
         labels = pd.Series(distinct.astype(np.int64)).astype("str")
         guess = guess_date_format(labels)
         if guess is not None and guess.format == "%Y%m%d":
             return _dates(labels, base, guess)
-    unique = len(distinct) == n and n >= UNIQUE_ROWS
+    n = numbers.known
+    unique = numbers.unique and n >= UNIQUE_ROWS
     serial = unique and distinct[-1] - distinct[0] < 2 * n
     named = ID_NAME.search(base.name) or ID_NAME.search(base.name.lower())
-    if np.abs(distinct).max() > EXACT or serial or (named and len(distinct) > UNIQUE_ROWS):
-        return _identifier(base, Kind.IDENTIFIER, len(distinct), n)
+    if np.abs(distinct).max() > EXACT or serial or (named and numbers.distinct > UNIQUE_ROWS):
+        return _identifier(base, Kind.IDENTIFIER, numbers.distinct, n)
     return None
 
 
@@ -240,19 +254,13 @@ def _identifier(base: SchemaColumn, kind: Kind, distinct: int, n: int) -> Schema
     return base.model_copy(update={"kind": kind, "note": note})
 
 
-def _step(distinct: Numbers) -> float:
-    """The coarsest power of ten all values are multiples of, 0 when finer than 10⁻⁶."""
-    for places in range(1, MAX_PLACES + 1):
-        if np.array_equal(snap(distinct, 10.0**-places), distinct):
-            return float(10.0**-places)
-    return 0.0
-
-
-def _spikes(distinct: Numbers, counts: npt.NDArray[np.int64], step: float) -> tuple[float, ...]:
+def _spikes(numbers: Tally, step: float) -> tuple[float, ...]:
     """Values with an atom of their own: frequent, and far above everything near them."""
+    distinct = numbers.values.to_numpy(np.float64)
     low, high = distinct[0], distinct[-1]
     if step > 0 and (high - low) / step < FINE_GRID:
         return ()
+    counts = numbers.weights
     shares = counts / counts.sum()
     spikes = []
     for i in np.flatnonzero((shares > SPIKE_SHARE) & (counts >= SPIKE_COUNT)):
@@ -262,15 +270,16 @@ def _spikes(distinct: Numbers, counts: npt.NDArray[np.int64], step: float) -> tu
     return tuple(spikes)
 
 
-def _heavy(values: Numbers, spikes: tuple[float, ...]) -> bool:
+def _heavy(numbers: Tally, spikes: tuple[float, ...]) -> bool:
     """Whether most of the range is a thin tail, so that a linear grid would waste its bins."""
-    low, high = values.min(), values.max()
-    if low in spikes and np.mean(values == low) > 0.5:
+    distinct, counts = numbers.values.to_numpy(np.float64), numbers.weights
+    low, high = distinct[0], distinct[-1]
+    if low in spikes and counts[0] / counts.sum() > 0.5:
         return True  # zero-inflated: all the rest is tail
-    spread = values[~np.isin(values, spikes)]
-    if len(spread) == 0:
+    spread = numbers.taking(~np.isin(distinct, spikes))
+    if not len(spread.rows):
         return False
-    q5, q50, q95 = np.quantile(spread, (0.05, 0.5, 0.95))
+    q5, q50, q95 = (quantile(spread, share) for share in (0.05, 0.5, 0.95))
     upper, lower = q95 - q50, q50 - q5
     if upper <= 0:
         return bool(high > q50)
@@ -288,32 +297,32 @@ def _atom_note(atoms: list[float]) -> str:
     )
 
 
-def _dates(present: Series, base: SchemaColumn, guess: DateGuess) -> SchemaColumn:
-    """A date column, in whole days, hours, minutes, seconds or finer."""
-    form = None if guess.format is None else date_form(present, guess.format)
+def _dates(
+    values: Series, base: SchemaColumn, guess: DateGuess, step: float | None = None
+) -> SchemaColumn:
+    """A date column, in whole days, hours, minutes, seconds or finer.
+
+    Args:
+      values: different ones, none absent.
+      base: the column so far.
+      guess: how they are written.
+      step: of all dates, where these are not all.
+    """
+    form = None if guess.format is None else date_form(values, guess.format)
     column = base.model_copy(
         update={"kind": Kind.DATETIME, "date_format": guess.format, "form": form}
     )
-    seconds = np.unique(to_numbers(present, column))
-    step = date_step(seconds)
+    seconds = np.unique(to_numbers(values, column))
+    step = date_step(seconds) if step is None else step
     low, high = whole_years(float(seconds[0]), float(seconds[-1]), step=step, dtype=base.dtype)
     return column.model_copy(update={"low": low, "high": high, "step": step, "note": guess.note})
 
 
-def date_step(seconds: Numbers) -> float:
-    """The coarsest of day, hour, minute, second, 1 ms and 1 µs that keeps every date, in seconds.
-
-    Args:
-      seconds: dates as seconds since 1970-01-01, none absent.
-    """
-    steps = (86400.0, 3600.0, 60.0, 1.0, 0.001)
-    return next((s for s in steps if np.array_equal(snap(seconds, s), seconds)), 1e-6)
-
-
-def _worded(counts: pd.Series[Any], base: SchemaColumn) -> SchemaColumn:
+def _worded(tally: Tally, base: SchemaColumn) -> SchemaColumn:
     """A text column that varies: date, identifier, prose, ordered or plain categories."""
+    counts = tally.labels()
     labels = pd.Series(counts.index, dtype="str")
-    n, distinct = int(counts.sum()), len(counts)
+    n, distinct = tally.known, len(counts) if tally.exact else tally.distinct
     guess = guess_date_format(labels)
     if guess is not None and guess.format is not None:
         return _dates(labels, base, guess)

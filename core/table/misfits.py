@@ -14,8 +14,9 @@ import pandas as pd
 from core.table.codec import Line
 from core.table.labels import code_places, to_labels, to_numbers
 from core.table.schema import Column
+from core.table.tally import Tally
 
-__all__ = ["misfit_words", "misfits"]
+__all__ = ["misfit_words", "misfits", "misfits_of"]
 
 Series: TypeAlias = "pd.Series[Any]"
 GRID_SHARE = 1e-6  # of a step; nearer to the grid than this is on it
@@ -30,19 +31,29 @@ def misfits(series: Series, column: Column) -> int:
       series: n cells.
       column: its declaration; nothing is counted for one that is not modelled or not declared.
     """
+    return misfits_of(Tally.of(series), column)
+
+
+def misfits_of(tally: Tally, column: Column) -> int:
+    """How many cells do not fit, see `misfits`; of those whose values are here.
+
+    Args:
+      tally: of n cells.
+      column: its declaration.
+    """
     if not column.modelled or not column.declared:
         return 0
-    absent = series.isna().to_numpy()
+    values = tally.values
     if column.kind.listed:
-        fits = to_labels(series).isin(column.categories or ()).to_numpy()
+        fits = to_labels(values).isin(column.categories or ()).to_numpy()
     else:
-        numbers = to_numbers(series, column)
+        numbers = to_numbers(values, column)
         line = Line.of(column)
         filled = np.where(np.isnan(numbers), line.low, numbers)
         near = max(GRID_SHARE * column.step, 1e-12 * max(abs(line.low), abs(line.high)))
         fits = (np.abs(line.snap(filled) - filled) <= near) & ~np.isnan(numbers)
-        fits |= code_places(series, column) >= 0
-    return int(np.where(absent, not column.missing, ~fits).sum())
+        fits |= code_places(values, column) >= 0
+    return int(tally.rows[~fits].sum()) + (0 if column.missing else tally.absent)
 
 
 def misfit_words(column: Column, cells: int) -> str:

@@ -7,22 +7,24 @@ rows and belongs to the inside view: never export it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any, TypeAlias
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
-from core.table.labels import to_labels, to_numbers
-from core.table.misfits import misfits
-from core.table.rare import RareCounts, rare_counts
+from core.table.labels import to_numbers
+from core.table.misfits import misfits_of
+from core.table.rare import RareCounts, rare_counts_of
 from core.table.schema import Column, Kind, Schema
+from core.table.tally import Tally, median
 
-__all__ = ["ColumnProfile", "Profile", "profile"]
+__all__ = ["ColumnProfile", "Profile", "Recount", "picture", "preview", "profile"]
 
 Series: TypeAlias = "pd.Series[Any]"
+Floats: TypeAlias = npt.NDArray[np.float64]
 Json: TypeAlias = str | int | float | bool | None
 
 MAX_BINS = 24
@@ -105,7 +107,7 @@ def profile(frame: pd.DataFrame, schema: Schema, reading: Sequence[str] = ()) ->
     """
     return Profile(
         n=len(frame),
-        columns=tuple(_column(frame[c.name], c) for c in schema.columns),
+        columns=tuple(picture(Tally.of(frame[c.name]), c) for c in schema.columns),
         preview=preview(frame, PREVIEW_ROWS),
         reading=tuple(reading),
     )
@@ -131,27 +133,111 @@ def _json(value: Any) -> Json:
     return text if len(text) <= PREVIEW_TEXT else text[: PREVIEW_TEXT - 1] + "…"
 
 
-def _column(series: Series, column: Column) -> ColumnProfile:
-    """One column's picture."""
-    missing = float(series.isna().mean()) if len(series) else 0.0
-    rare = asdict(rare_counts(series, column))
+@dataclass
+class Recount:
+    """What is counted of every row once more, where a tally has not every value.
+
+    Attributes:
+      column: its declaration.
+      range: least and greatest number; None where there is none.
+      absent: cells without a number.
+      misfit: cells that do not fit.
+      bars: rows by bin, int64 [b].
+      listed: rows by listed label.
+    """
+
+    column: Column
+    range: tuple[float, float] | None
+    absent: int = 0
+    misfit: int = 0
+    bars: npt.NDArray[np.int64] = field(init=False)
+    listed: pd.Series[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.bars = np.zeros(max(0, len(self.edges) - 1), dtype=np.int64)
+        names = list(self.column.categories or ()) if self.column.kind.listed else []
+        self.listed = pd.Series(0, index=pd.Index(names, dtype="str"), dtype="int64")
+
+    @classmethod
+    def of(
+        cls, tally: Tally, column: Column, extent: tuple[float, float, float] | None = None
+    ) -> Self:
+        """Nothing counted yet.
+
+        Args:
+          tally: keeps both ends of the range, unless its values are text.
+          column: its declaration.
+          extent: the least and the greatest number, and their step, where they are text.
+        """
+        if not column.kind.numeric:
+            return cls(column, None)
+        if extent is not None:
+            return cls(column, extent[:2] if extent[0] <= extent[1] else None)
+        numbers = _numbers(tally, column)
+        return cls(column, _range(numbers) if len(numbers.rows) else None)
+
+    @property
+    def edges(self) -> Floats:
+        """Of the histogram."""
+        return np.zeros(0) if self.range is None else _edges(*self.range, self.column)
+
+    def add(self, series: Series) -> None:
+        """Count more rows."""
+        tally = Tally.of(series)
+        self.misfit += misfits_of(tally, self.column)
+        if self.column.kind.numeric:
+            numbers = _numbers(tally, self.column)
+            self.absent += numbers.absent
+            if self.range is not None:
+                self.bars += _bars(numbers, self.edges)
+        if len(self.listed):
+            self.listed += tally.labels().reindex(self.listed.index, fill_value=0)
+
+
+def picture(tally: Tally, column: Column, recount: Recount | None = None) -> ColumnProfile:
+    """One column's picture from its different values.
+
+    Args:
+      tally: of n cells.
+      column: its declaration.
+      recount: of all rows, where the tally has not every value.
+    """
+    labels = tally.labels() if column.kind.listed or column.kind.surrogate else None
+    named = labels if recount is None else recount.listed
+    listed = column.kind.listed and named is not None
+    rare = rare_counts_of(named, column) if listed and named is not None else RareCounts(0, 0, 0)
     bare = ColumnProfile(
         name=column.name,
         kind=column.kind,
-        missing=missing,
+        missing=tally.absent / tally.n if tally.n else 0.0,
         distinct=0,
-        misfit=misfits(series, column),
-        **rare,
+        misfit=misfits_of(tally, column) if recount is None else recount.misfit,
+        **asdict(rare),
     )
-    if column.kind.numeric:
-        return _numeric(to_numbers(series, column), column, bare)
-    counts = to_labels(series).value_counts()
-    bare = bare.model_copy(update={"distinct": len(counts)})
+    if labels is None:
+        return _numeric(_numbers(tally, column), column, bare, recount)
+    if not tally.exact:
+        labels = _estimated(tally, recount)
+    distinct = len(labels) if tally.exact else tally.distinct
+    return _bars_of_labels(labels, column, bare.model_copy(update={"distinct": distinct}))
+
+
+def _estimated(tally: Tally, recount: Recount | None) -> pd.Series[int]:
+    """Rows by label as far as they are here, those of the schema's list counted in full."""
+    labels = tally.labels()
+    if recount is None:
+        return labels
+    exact = recount.listed[recount.listed > 0]
+    return pd.concat([exact, labels[~labels.index.isin(exact.index)]])
+
+
+def _bars_of_labels(counts: pd.Series[int], column: Column, bare: ColumnProfile) -> ColumnProfile:
+    """Bars of a listed kind, or how many values of a surrogate's occur once."""
     if counts.empty:
         return bare
     if column.kind.surrogate:
-        once = int((counts == 1).sum())
-        labels, shown = ("appear once", "appear more often"), (once, len(counts) - once)
+        once = round(float((counts == 1).mean()) * bare.distinct)
+        labels, shown = ("appear once", "appear more often"), (once, bare.distinct - once)
         return bare.model_copy(update={"labels": labels, "counts": shown})
     order = [c for c in column.categories or () if c in counts.index]
     if column.kind is Kind.ORDERED and len(counts) <= MAX_BINS and len(order) == len(counts):
@@ -168,21 +254,46 @@ def _column(series: Series, column: Column) -> ColumnProfile:
     )
 
 
-def _numeric(values: npt.NDArray[np.float64], column: Column, bare: ColumnProfile) -> ColumnProfile:
-    """Histogram and quantiles of a numeric column."""
-    missing = float(np.isnan(values).mean()) if len(values) else 0.0
-    values = values[~np.isnan(values)]
+def _numbers(tally: Tally, column: Column) -> Tally:
+    return tally.numbers(lambda values: to_numbers(values, column))
+
+
+def _range(numbers: Tally) -> tuple[float, float]:
+    return float(numbers.values.iloc[0]), float(numbers.values.iloc[-1])
+
+
+def _bars(numbers: Tally, edges: Floats) -> npt.NDArray[np.int64]:
+    """Rows by bin; numpy adds weights as floats, which are exact far beyond any number of rows."""
+    values = numbers.values.to_numpy(np.float64)
+    counts, _ = np.histogram(values, bins=edges, weights=numbers.rows.astype(np.float64))
+    return np.asarray(np.rint(counts), dtype=np.int64)
+
+
+def _numeric(
+    numbers: Tally, column: Column, bare: ColumnProfile, recount: Recount | None
+) -> ColumnProfile:
+    """Histogram and quantiles of a numeric column.
+
+    Args:
+      numbers: ascending.
+      column: its declaration.
+      bare: its picture so far.
+      recount: of all rows, where these are not all.
+    """
+    absent = numbers.absent if recount is None else recount.absent
+    missing = absent / numbers.n if numbers.n else 0.0
     bare = bare.model_copy(update={"missing": missing})
-    if len(values) == 0:
+    if not len(numbers.rows):
         return bare
-    edges = _edges(float(values.min()), float(values.max()), column)
-    counts, _ = np.histogram(values, bins=edges)
+    low, high = _range(numbers) if recount is None or recount.range is None else recount.range
+    edges = _edges(low, high, column) if recount is None else recount.edges
+    counts = _bars(numbers, edges) if recount is None else recount.bars
     return bare.model_copy(
         update={
-            "distinct": len(pd.unique(values)),
-            "low": float(values.min()),
-            "median": float(np.median(values)),
-            "high": float(values.max()),
+            "distinct": len(numbers.rows) if numbers.exact else numbers.distinct,
+            "low": low,
+            "median": median(numbers),
+            "high": high,
             "edges": tuple(float(edge) for edge in edges),
             "counts": tuple(int(count) for count in counts),
         }

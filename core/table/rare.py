@@ -23,6 +23,7 @@ __all__ = [
     "common_labels",
     "danger",
     "rare_counts",
+    "rare_counts_of",
 ]
 
 Series: TypeAlias = "pd.Series[Any]"
@@ -51,10 +52,20 @@ class RareCounts:
 
 def rare_counts(series: Series, column: Column) -> RareCounts:
     """Count the categories that few rows hold; zeros for kinds without a list."""
+    return rare_counts_of(to_labels(series).value_counts(), column)
+
+
+def rare_counts_of(labels: pd.Series[int], column: Column) -> RareCounts:
+    """Count the categories that few rows hold, see `rare_counts`.
+
+    Args:
+      labels: rows by label.
+      column: its declaration.
+    """
     if not column.kind.listed or not column.categories:
         return RareCounts(0, 0, 0)
     names = [name for name in column.categories if name != column.other]
-    rows = to_labels(series).value_counts().reindex(names, fill_value=0)
+    rows = labels.reindex(names, fill_value=0)
     rare = int(((rows > 0) & (rows < FEW_ROWS)).sum())
     return RareCounts(len(names), rare, int((rows == 1).sum()))
 

@@ -30,6 +30,7 @@ __all__ = [
     "HashedColumn",
     "HashedTable",
     "RecordSample",
+    "sample_of_drawn",
     "sample_records",
     "table_digest",
 ]
@@ -147,17 +148,34 @@ def sample_records(frame: pd.DataFrame, key: bytes) -> RecordSample:
       key: secret bytes of the workspace; they also fix which rows are drawn.
     """
     n = len(frame)
-    most = min(ROWS, max(FEWEST, CELLS // max(1, frame.shape[1])))
+    most = _most(frame.shape[1])
     drawn = frame
     if n > most:
         seed = int.from_bytes(hashlib.sha256(key + b"rows").digest()[:8], "big")
         drawn = frame.iloc[np.random.default_rng(seed).choice(n, most, replace=False)]
+    return sample_of_drawn(drawn, n, key)
+
+
+def sample_of_drawn(drawn: pd.DataFrame, n: int, key: bytes) -> RecordSample:
+    """Hash rows that were drawn, or as many of them as a sample may have.
+
+    Args:
+      drawn: a random part of the table in random order, or all of it.
+      n: rows of the table.
+      key: secret bytes of the workspace.
+    """
+    drawn = drawn.iloc[: _most(drawn.shape[1])]
     hashed = HashedTable.of(drawn, key)
     if n > len(drawn):  # numbers that were drawn lie further apart than they did
         scale = n / len(drawn)
         columns = (replace(c, density=min(1.0, c.density * scale)) for c in hashed.columns)
         hashed = HashedTable(hashed.n, tuple(columns))
     return RecordSample(n, hashed)
+
+
+def _most(columns: int) -> int:
+    """Rows of a sample of so many columns."""
+    return min(ROWS, max(FEWEST, CELLS // max(1, columns)))
 
 
 def table_digest(hashed: HashedTable, key: bytes) -> str:

@@ -43,7 +43,7 @@ def room(column: Column) -> float:
     return float(math.prod(len(letters) for letters in _alphabets(column)))
 
 
-def shape_of(labels: Sequence[str]) -> str | None:
+def shape_of(labels: Sequence[str], most: int = 0) -> str | None:
     """The pattern that all values have; None where they differ in it, or it has little room.
 
     A digit stands for any digit, a letter for any of its kind, unless it is the same capital in
@@ -51,6 +51,7 @@ def shape_of(labels: Sequence[str]) -> str | None:
 
     Args:
       labels: of an identifier, k ≥ 1.
+      most: how many different ones there are, if these are not all.
 
     >>> shape_of(["P-004711", "P-000815"]), shape_of(["4711", "12"])
     ('P-######', None)
@@ -67,7 +68,7 @@ def shape_of(labels: Sequence[str]) -> str | None:
             return None
         shape.append(slot)
     sizes = [len(SLOTS.get(slot, slot)) for slot in shape]
-    return "".join(shape) if math.prod(sizes) >= AMPLE * len(labels) else None
+    return "".join(shape) if math.prod(sizes) >= AMPLE * max(most, len(labels)) else None
 
 
 def check_room(columns: Iterable[Column], rows: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ import pandas as pd
 from core.privacy.ledger.ledger import Entry, Ledger, LedgerError, Left
 from core.privacy.plan import Plan
 from core.runs.storage.store import RunStore
+from core.table.record_stream import row_digests
 from core.table.schema import Domain
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "limited",
     "pay",
     "people_of",
+    "people_of_batches",
     "set_limit",
     "table_account",
 ]
@@ -60,12 +63,14 @@ def people_of(frame: pd.DataFrame) -> str:
     Returns:
       20 hex digits.
     """
-    plain = frame.copy(deep=False)
-    for name in plain.columns:
-        if plain[name].dtype == object:
-            plain[name] = plain[name].astype(str)
-    hashes = np.sort(pd.util.hash_pandas_object(plain, index=False).to_numpy())  # uint64 [n]
-    digest = hashlib.sha256("\x1f".join(map(str, frame.columns)).encode())
+    return people_of_batches([frame])
+
+
+def people_of_batches(batches: Iterable[pd.DataFrame]) -> str:
+    """`people_of` of a table in parts; holds eight bytes a row."""
+    parts = [(tuple(map(str, batch.columns)), row_digests(batch)) for batch in batches]
+    hashes = np.sort(np.concatenate([hashes for _, hashes in parts]))  # uint64 [n]
+    digest = hashlib.sha256("\x1f".join(parts[0][0]).encode())
     digest.update(hashes.astype("<u8").tobytes())
     return digest.hexdigest()[:20]
 

@@ -19,7 +19,7 @@ from sqlalchemy import Connection, func, select, update
 from core.privacy.ledger.entries import entries_table
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.ledger.transaction import exclusive_transaction
-from core.runs.accounts.record_linkage import Comparison, LinkedAccount, add_sketch
+from core.runs.accounts.record_linkage import Compared, Comparison, LinkedAccount, add_sketch
 from core.runs.storage.database import RunRow, SketchRow, TableRow
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.store import RunStore
@@ -95,14 +95,14 @@ def account_names(store: RunStore, *, without: str | None = None) -> dict[str, s
     }
 
 
-def linked_accounts(store: RunStore, frame: pd.DataFrame) -> tuple[LinkedAccount, ...]:
+def linked_accounts(store: RunStore, frame: pd.DataFrame | Compared) -> tuple[LinkedAccount, ...]:
     """The accounts that share rows with a table, the likeliest first; stores nothing."""
     return Comparison(store, frame).linked()
 
 
 def choose_account(
     store: RunStore,
-    frame: pd.DataFrame,
+    frame: pd.DataFrame | Compared,
     *,
     title: str,
     table_id: str | None = None,
@@ -113,7 +113,8 @@ def choose_account(
 
     Args:
       store: where.
-      frame: all rows of the table, n ≥ 1, those kept out of training too.
+      frame: all rows of the table, n ≥ 1, those kept out of training too; or what is compared of
+        a table that is larger than memory.
       title: of the table, for people.
       table_id: of the table that will be stored; None for one that is not.
       people: an account's name; one that is not there is opened, and `NEW` opens a fresh one. None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -17,16 +17,16 @@ from sqlalchemy import Connection, insert, select
 
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.ledger.transaction import exclusive_transaction
-from core.runs.accounts.account import people_of
+from core.runs.accounts.account import people_of, people_of_batches
 from core.runs.storage.database import SketchRow
+from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import people_key
 from core.table.record_hashes import HashedTable, RecordSample, sample_records, table_digest
 from core.table.record_overlap import Overlap, estimate_overlap
+from core.table.record_stream import COMPARED, PassingRows
 
-__all__ = ["Comparison", "LinkedAccount", "add_sketch"]
-
-COMPARED = 200_000  # rows of a table that are compared with earlier ones, at most
+__all__ = ["Comparison", "Compared", "LinkedAccount", "add_sketch"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,55 @@ class LinkedAccount:
     strength: float
 
 
+@dataclass(frozen=True)
+class Compared:
+    """What of a table is compared with others, and kept of it.
+
+    Attributes:
+      n: its rows.
+      hashed: of all of them, or of a random part.
+      exact: a digest that equal tables share.
+      sample: what is kept.
+      older_name: the account that older versions would have given it; asked for where one lives.
+    """
+
+    n: int
+    hashed: HashedTable
+    exact: str
+    sample: RecordSample
+    older_name: Callable[[], str]
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, key: bytes) -> Compared:
+        """All rows of a table.
+
+        Of a large one a random part is enough to meet others, and equal ones are told by their
+        exact rows and names.
+        """
+        if len(frame) <= COMPARED:
+            hashed = HashedTable.of(frame, key)
+            exact = table_digest(hashed, key)
+        else:
+            drawn = frame.sample(COMPARED, random_state=int.from_bytes(key[:4], "big"))
+            hashed = HashedTable.of(drawn, key)
+            told = people_of(frame).encode()
+            exact = hashlib.blake2b(told, key=key, digest_size=32).hexdigest()
+        sample = sample_records(frame, key)
+        return cls(len(frame), hashed, exact, sample, lambda: people_of(frame))
+
+    @classmethod
+    def passing(cls, rows: PassingRows, reread: Callable[[], Iterable[pd.DataFrame]]) -> Compared:
+        """A table that is larger than memory, whose rows have passed by.
+
+        Args:
+          rows: all of them.
+          reread: reads them again.
+        """
+        return cls(
+            rows.n, rows.hashed(), rows.digest(), rows.sample(), lambda: people_of_batches(reread())
+        )
+
+
 class Comparison:
     """One table against all that were seen, also those that appear meanwhile.
 
@@ -51,11 +100,10 @@ class Comparison:
       seen: number of the newest sketch that was compared, 0 before any.
     """
 
-    def __init__(self, store: RunStore, frame: pd.DataFrame) -> None:
+    def __init__(self, store: RunStore, table: pd.DataFrame | Compared) -> None:
         self.seen = 0
-        self._store, self._frame = store, frame
-        self._key = people_key(store.workspace)
-        self._hashed, self._exact = _hashed(frame, self._key)
+        self._store, self._key = store, people_key(store.workspace)
+        self._table = table if isinstance(table, Compared) else Compared.of(table, self._key)
         self._linked: dict[str, LinkedAccount] = {}
 
     def linked(self) -> tuple[LinkedAccount, ...]:
@@ -63,10 +111,9 @@ class Comparison:
         _catch_up(self._store, self._key)
         for row in _later(self._store, self.seen):
             self.seen = row.id
-            overlap = estimate_overlap(
-                self._hashed, RecordSample.from_bytes(row.body), n=len(self._frame)
-            )
-            exact = row.exact == self._exact
+            earlier = RecordSample.from_bytes(row.body)
+            overlap = estimate_overlap(self._table.hashed, earlier, n=self._table.n)
+            exact = row.exact == self._table.exact
             if exact or (overlap is not None and overlap.same_people):
                 self._add(row.people, _evidence(row, None if exact else overlap))
         self._older()
@@ -95,8 +142,8 @@ class Comparison:
             "people": people,
             "title": title,
             "created": time.time(),
-            "exact": self._exact,
-            "body": sample_records(self._frame, self._key).to_bytes(),
+            "exact": self._table.exact,
+            "body": self._table.sample.to_bytes(),
             "alike": [asdict(one) for one in linked],
             "words": words,
         }
@@ -107,7 +154,7 @@ class Comparison:
         with self._store.engine.connect() as connection:
             sketched = set(connection.scalars(select(SketchRow.people).distinct()))
         if accounts - sketched:
-            people = people_of(self._frame)
+            people = self._table.older_name()
             if people in accounts - sketched:
                 self._add(people, ("All rows of this table were in an earlier one.", 1.0))
 
@@ -117,20 +164,6 @@ class Comparison:
             self._linked[people] = LinkedAccount(people, *evidence)
 
 
-def _hashed(frame: pd.DataFrame, key: bytes) -> tuple[HashedTable, str]:
-    """Rows to compare with, and a digest that equal tables share.
-
-    Of a large table a random part is enough to meet others, and equal ones are told by their exact
-    rows and names.
-    """
-    if len(frame) <= COMPARED:
-        hashed = HashedTable.of(frame, key)
-        return hashed, table_digest(hashed, key)
-    drawn = frame.sample(COMPARED, random_state=int.from_bytes(key[:4], "big"))
-    digest = hashlib.blake2b(people_of(frame).encode(), key=key, digest_size=32)
-    return HashedTable.of(drawn, key), digest.hexdigest()
-
-
 def _catch_up(store: RunStore, key: bytes) -> None:
     """Sample the records of stored tables that have no sample: older versions kept none."""
     with store.engine.connect() as connection:
@@ -138,19 +171,29 @@ def _catch_up(store: RunStore, key: bytes) -> None:
     for table in store.tables():
         if table.id in there:
             continue
-        frame = store.load_frame(table.id)
+        known = _stored(store, table, key)
         row = {
             "table_id": table.id,
             "people": table.people,
             "title": table.name,
             "created": table.created.timestamp(),
-            "exact": _hashed(frame, key)[1],
-            "body": sample_records(frame, key).to_bytes(),
+            "exact": known.exact,
+            "body": known.sample.to_bytes(),
             "alike": [],
             "words": "",
         }
         with exclusive_transaction(store.engine, SketchRow.__tablename__) as connection:
             add_sketch(connection, row)
+
+
+def _stored(store: RunStore, table: TableRecord, key: bytes) -> Compared:
+    """A stored table, read at once unless it is large."""
+    if not table.large:
+        return Compared.of(store.load_frame(table.id), key)
+    rows = PassingRows(key)
+    for batch in store.batches(table.id):
+        rows.add(batch)
+    return Compared.passing(rows, lambda: store.batches(table.id))
 
 
 def _later(store: RunStore, seen: int) -> Iterator[SketchRow]:

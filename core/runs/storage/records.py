@@ -12,11 +12,29 @@ from core.runs.storage.events import State
 from core.table.holdout import training_count
 from core.table.schema import Schema
 
-__all__ = ["PEOPLE", "RESUMABLE", "RunRecord", "TableRecord", "people_of_profile"]
+__all__ = [
+    "PEOPLE",
+    "RESUMABLE",
+    "RunRecord",
+    "TableRecord",
+    "is_large",
+    "people_of_profile",
+]
 
 PEOPLE = "people"  # of a profile: how many people are trained on, and for which key and share
+MOST_ROWS, MOST_CELLS = 2_000_000, 50_000_000  # of a table that is read at once
 
 RESUMABLE = (State.PAUSED, State.LOST, State.FAILED)  # states that a run may go on from
+
+
+def is_large(rows: int, columns: int) -> bool:
+    """Whether a table is read in batches, never at once.
+
+    Args:
+      rows: ≥ 0.
+      columns: ≥ 1.
+    """
+    return rows > MOST_ROWS or rows * columns > MOST_CELLS
 
 
 def _utc(seconds: float | None) -> datetime | None:
@@ -73,6 +91,11 @@ class TableRecord:
         """
         people = people_of_profile(self.profile, self.schema)
         return training_count(self.n, self.schema.holdout) if people is None else people
+
+    @property
+    def large(self) -> bool:
+        """Whether the rows are read in batches, never at once."""
+        return is_large(self.n, len(self.columns))
 
     @property
     def records(self) -> str:

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.runs.storage.artefacts import Readable
+from core.table.io.row_groups import arrow_batches, columns_with_gaps
 
-__all__ = ["BATCH_ROWS", "arrow_batches", "row_batches", "row_count"]
+__all__ = ["BATCH_ROWS", "row_batches", "row_count"]
 
 BATCH_ROWS = 131_072  # of a batch; 50 columns of numbers are then 50 MB
 
@@ -38,31 +39,6 @@ def row_batches(
             yield frame.astype(odd) if odd else frame
 
 
-def arrow_batches(
-    file: pq.ParquetFile, names: Sequence[str], rows: int
-) -> Iterator[pa.RecordBatch]:
-    """The rows of some columns, at most so many at a time.
-
-    A reader keeps memory of every group of rows that it has passed until it ends, so each few
-    groups get a reader of their own.
-
-    Args:
-      file: opened.
-      names: of columns.
-      rows: of a batch at most, ≥ 1.
-    """
-    groups: list[int] = []
-    waiting = 0
-    for group in range(file.num_row_groups):
-        size = file.metadata.row_group(group).num_rows
-        if groups and waiting + size > rows:
-            yield from file.iter_batches(rows, row_groups=groups, columns=list(names))
-            groups, waiting = [], 0
-        groups, waiting = [*groups, group], waiting + size
-    if groups:
-        yield from file.iter_batches(rows, row_groups=groups, columns=list(names))
-
-
 def row_count(file: Readable) -> tuple[int, int]:
     """How many rows and columns a Parquet file has."""
     told = pq.read_metadata(file)
@@ -71,7 +47,7 @@ def row_count(file: Readable) -> tuple[int, int]:
 
 def _dtypes(file: pq.ParquetFile, names: Sequence[str]) -> dict[str, Any]:
     """The dtype that each column has when all rows are read at once."""
-    gaps, kinds = _with_gaps(file), {}
+    gaps, kinds = columns_with_gaps(file.metadata), {}
     for name in names:
         field = file.schema_arrow.field(name)
         if pa.types.is_dictionary(field.type):
@@ -91,16 +67,3 @@ def _categories(file: pq.ParquetFile, field: pa.Field) -> pd.CategoricalDtype:
             seen |= dict.fromkeys(chunk.dictionary.to_pylist())
     values = pa.array(list(seen), field.type.value_type).to_pandas()
     return pd.CategoricalDtype(values, ordered=field.type.ordered)
-
-
-def _with_gaps(file: pq.ParquetFile) -> set[str]:
-    """Columns that have absent cells, as the file's own statistics say."""
-    gaps = set()
-    meta = file.metadata
-    for group in range(meta.num_row_groups):
-        for place in range(meta.num_columns):
-            chunk = meta.row_group(group).column(place)
-            told = chunk.statistics
-            if told is None or not told.has_null_count or told.null_count:
-                gaps.add(chunk.path_in_schema)
-    return gaps

@@ -6,8 +6,8 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from typing import Any, Self
 
@@ -27,7 +27,7 @@ from core.runs.storage.places import open_places
 from core.runs.storage.records import PEOPLE, TableRecord, people_of_profile
 from core.runs.storage.row_batches import BATCH_ROWS, row_batches
 from core.runs.storage.workspace import Workspace
-from core.table.holdout import people_trained_on, split_rows
+from core.table.holdout import people_in_batches, split_rows
 from core.table.person import Person
 from core.table.schema import Schema
 
@@ -99,21 +99,67 @@ class TableStore:
         if tuple(frame.columns) != schema.names:
             raise RunStoreError("The schema's columns are not the table's. Nothing was kept.")
         table_id = table_id or secrets.token_hex(5)
+        with self.bringing_in(table_id) as artefacts, artefacts.replacing(ROWS) as file:
+            frame.to_parquet(file, index=False)
+        return self.add_written(
+            table_id,
+            name=name,
+            schema=schema,
+            profile=_with_people(profile, schema, lambda names: [frame[names]]),
+            n=len(frame),
+            source=source,
+            people=people,
+        )
+
+    @contextmanager
+    def bringing_in(self, table_id: str) -> Iterator[ArtefactStore]:
+        """Where the rows of a new table are written, in batches; nothing stays if the block fails.
+
+        Args:
+          table_id: of the table, 10 hex digits; `add_written` makes it one.
+        """
+        artefacts = self.places.table(table_id)
         try:
-            with self.places.table(table_id).replacing(ROWS) as file:
-                frame.to_parquet(file, index=False)
-        except StorageError as error:
+            yield artefacts
+        except BaseException as error:
+            with suppress(StorageError):  # a store that is away cannot be cleared
+                artefacts.clear()
             self._forget_people(table_id)
-            raise StorageError(f"{error} {NOTHING_KEPT}") from error
+            if isinstance(error, StorageError):
+                raise StorageError(f"{error} {NOTHING_KEPT}") from error
+            raise
+
+    def add_written(
+        self,
+        table_id: str,
+        *,
+        name: str,
+        schema: Schema,
+        profile: dict[str, Any],
+        n: int,
+        source: str,
+        people: str,
+    ) -> TableRecord:
+        """Keep a table whose rows are in their place; see `add_table`.
+
+        Args:
+          table_id: 10 hex digits.
+          name: for people.
+          schema: proposed or confirmed.
+          profile: `core.table.profile.Profile` as a dict.
+          n: how many rows there are.
+          source: where the table came from, in words.
+          people: the ledger account.
+        """
         row = TableRow(
             id=table_id,
             name=name,
-            n=len(frame),
+            n=n,
             source=source,
             created=time.time(),
             people=people,
             schema=schema.model_dump_json(),
-            profile=json_safe(_with_people(profile, schema, frame.__getitem__)),
+            profile=json_safe(profile),
         )
         with Session(self.engine) as session, session.begin():
             session.add(row)
@@ -244,12 +290,12 @@ class TableStore:
         with self.rows(table_id) as rows:
             return pd.read_parquet(rows, columns=columns)
 
-    def _columns_of(self, table_id: str) -> Callable[[list[str]], pd.DataFrame]:
+    def _columns_of(self, table_id: str) -> Callable[[list[str]], Iterable[pd.DataFrame]]:
         """Reads columns of a table's rows; whether the table is known is not looked up again."""
 
-        def read(columns: list[str]) -> pd.DataFrame:
+        def read(columns: list[str]) -> Iterator[pd.DataFrame]:
             with self.places.table(table_id).readable(ROWS) as rows:
-                return pd.read_parquet(rows, columns=columns)
+                yield from row_batches(rows, columns=columns)
 
         return read
 
@@ -297,14 +343,17 @@ class TableStore:
 
 
 def _with_people(
-    profile: dict[str, Any], schema: Schema, columns_of: Callable[[list[str]], pd.DataFrame]
+    profile: dict[str, Any],
+    schema: Schema,
+    columns_of: Callable[[list[str]], Iterable[pd.DataFrame]],
 ) -> dict[str, Any]:
     """The profile with the number of people who are trained on, where rows are put together.
 
     Args:
       profile: as it is; a count that holds already is kept.
       schema: says who and how many are kept out.
-      columns_of: the table's columns of these names; asked only when somebody has to count.
+      columns_of: the table's columns of these names, in batches; asked only when somebody has to
+        count.
     """
     person, rest = schema.person, {k: v for k, v in profile.items() if k != PEOPLE}
     if person is None or not person.grouped:
@@ -312,7 +361,7 @@ def _with_people(
     if people_of_profile(profile, schema) is not None:
         return profile
     who = list(person.columns)
-    n = people_trained_on(columns_of(who), schema.holdout)
+    n = people_in_batches(columns_of(who), schema.holdout)
     return {**rest, PEOPLE: {"columns": who, "holdout": schema.holdout, "n": n}}
 
 

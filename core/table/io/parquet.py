@@ -25,7 +25,7 @@ from core.table.io.cells import (
 from core.table.io.delimited import check_header
 from core.table.magnitudes import FIRST_SECOND, LAST_SECOND
 
-__all__ = ["PARQUET_MAGIC", "read_parquet"]
+__all__ = ["PARQUET_MAGIC", "check_kind", "read_column", "read_parquet"]
 
 Series: TypeAlias = "pd.Series[Any]"
 
@@ -64,7 +64,7 @@ def read_parquet(
         raise TableReadError("The Parquet file has no columns. Choose one with columns and rows.")
     header = check_header(names, limits)
     for name, stored in zip(header, names, strict=True):
-        _check_kind(file.schema_arrow.field(stored).type, name)
+        check_kind(file.schema_arrow.field(stored).type, name)
     rows = file.metadata.num_rows
     size = sum(_width(file.schema_arrow.field(name).type) * rows for name in names)
     columns: dict[str, Series] = {}
@@ -79,7 +79,7 @@ def read_parquet(
             size += letters
             if size > limits.max_bytes:
                 raise too_big(limits)
-            columns[name], doubts = _column(column, name)
+            columns[name], doubts = read_column(column, name)
             forms[name] = Form(arrow=stored_type(stored_schema.field(stored).type))
         except TableReadError:  # a ValueError, which damage raises too
             raise
@@ -121,8 +121,12 @@ def _is_text(kind: pa.DataType) -> bool:
     )
 
 
-def _check_kind(kind: pa.DataType, name: str) -> None:
-    """Refuse a column that holds no plain values."""
+def check_kind(kind: pa.DataType, name: str) -> None:
+    """Refuse a column that holds no plain values.
+
+    Raises:
+      TableReadError: lists, records or binary data.
+    """
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     checks = (
@@ -159,8 +163,16 @@ def _letters(column: pa.ChunkedArray) -> int:
     return total
 
 
-def _column(column: pa.ChunkedArray, name: str) -> tuple[Series, list[str]]:
-    """One arrow column in the dtypes the product knows."""
+def read_column(
+    column: pa.ChunkedArray, name: str, *, gaps: bool = False
+) -> tuple[Series, list[str]]:
+    """One arrow column in the dtypes the product knows, and doubts in words.
+
+    Args:
+      column: n cells, of a kind that `check_kind` lets pass.
+      name: header.
+      gaps: whether other parts of the column have absent cells, so that it has room for them.
+    """
     kind, warnings = column.type, []
     if pa.types.is_dictionary(kind):
         kind = pa.large_string() if _is_text(kind.value_type) else kind.value_type
@@ -179,7 +191,7 @@ def _column(column: pa.ChunkedArray, name: str) -> tuple[Series, list[str]]:
         return pd.Series(seconds / ticks, name=name), warnings
     elif pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         column, warnings = _dates(column, name)
-    series = _with_nulls(column).rename(name)
+    series = _with_nulls(column, gaps).rename(name)
     if pd.api.types.is_float_dtype(series.dtype):
         series, doubts = without_giants(series, name)
         warnings += doubts
@@ -217,10 +229,10 @@ def _dates(column: pa.ChunkedArray, name: str) -> tuple[pa.ChunkedArray, list[st
     return column, warnings
 
 
-def _with_nulls(column: pa.ChunkedArray) -> Series:
+def _with_nulls(column: pa.ChunkedArray, gaps: bool) -> Series:
     """Pandas column whose nulls do not turn integers into floats or booleans into objects."""
     kind = column.type
-    if column.null_count and (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+    if (gaps or column.null_count) and (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
         bare = str(kind).replace("bool", "boolean").replace("int", "Int").replace("uI", "UI")
         dtype: Any = pd.api.types.pandas_dtype(bare)
         return pd.Series(dtype.__from_arrow__(column))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from core.table.layout.relations import DAY
 from core.table.rules import AtMost, Combinations, Determines, MissingTogether, Rule
 from core.table.schema import Domain
 
-__all__ = ["count_violations", "declared_from_rows"]
+__all__ = ["count_violations", "declared_from_batches", "declared_from_rows"]
 
 NEAR = 1e-9  # relative: sums of decimals differ in their last digit
 
@@ -41,17 +42,33 @@ def declared_from_rows(rule: Rule, frame: pd.DataFrame) -> Rule:
       rule: itself where it says nothing of values or has it declared.
       frame: rows with the columns that it names.
     """
-    cells = pd.DataFrame({str(i): labels_of(frame[name]) for i, name in enumerate(rule.columns)})
-    if isinstance(rule, Determines) and rule.mapping is None:
-        pairs = cells.value_counts(sort=False).reset_index(name="rows")
+    return declared_from_batches(rule, [frame])
+
+
+def declared_from_batches(rule: Rule, batches: Iterable[pd.DataFrame]) -> Rule:
+    """See `declared_from_rows`; the rows come in parts.
+
+    Args:
+      rule: itself where it says nothing of values or has it declared.
+      batches: rows with the columns that it names.
+    """
+    mapped = isinstance(rule, Determines) and rule.mapping is None
+    listed = isinstance(rule, Combinations) and rule.allowed is None
+    if not mapped and not listed:
+        return rule
+    counts = pd.Series(dtype="int64")
+    for batch in batches:
+        cells = {str(i): labels_of(batch[name]) for i, name in enumerate(rule.columns)}
+        more = pd.DataFrame(cells).value_counts(sort=False)
+        together = pd.concat([counts, more]) if len(counts) else more
+        counts = together.groupby(level=list(cells), sort=False).sum()
+    pairs = counts.rename("rows").reset_index()
+    if isinstance(rule, Determines):
         pairs = pairs.sort_values(["0", "rows", "1"], ascending=[True, False, True])
         first = pairs.drop_duplicates("0")
         return rule.model_copy(update={"mapping": dict(zip(first["0"], first["1"], strict=True))})
-    if isinstance(rule, Combinations) and rule.allowed is None:
-        occurring = cells.drop_duplicates().sort_values(list(cells.columns))
-        allowed = tuple(occurring.itertuples(index=False, name=None))
-        return rule.model_copy(update={"allowed": allowed})
-    return rule
+    occurring = pairs.drop(columns="rows").sort_values([str(i) for i in range(len(rule.columns))])
+    return rule.model_copy(update={"allowed": tuple(occurring.itertuples(index=False, name=None))})
 
 
 def _violates(

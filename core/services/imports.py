@@ -1,0 +1,108 @@
+"""Bringing in tables that may be larger than memory: rows pass by in batches and are counted.
+
+A table that turns out not to be large is brought in as any other, so that where it comes from
+changes nothing about it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import pandas as pd
+
+from core.runs.accounts.people import choose_account
+from core.runs.accounts.record_linkage import Compared
+from core.runs.storage.artefacts import ROWS
+from core.runs.storage.records import TableRecord, is_large
+from core.runs.storage.row_batches import row_batches
+from core.runs.storage.rows_writer import alike, write_rows
+from core.runs.storage.store import RunStore
+from core.runs.storage.workspace_secrets import people_key
+from core.services.tables import import_frame
+from core.table.counting import TableCounts, profile_counted, propose
+from core.table.io.sources import Source
+from core.table.record_stream import PassingRows
+from core.table.tally import VALUES
+
+__all__ = ["Progress", "import_source"]
+
+Progress: TypeAlias = Callable[[int], None]  # hears how many rows have passed
+
+
+def import_source(
+    store: RunStore,
+    source: Source,
+    *,
+    name: str,
+    people: str | None = None,
+    progress: Progress = lambda rows: None,
+) -> TableRecord:
+    """Keep a table with its proposed schema and its profile; see `import_frame`.
+
+    Args:
+      store: where.
+      source: of the rows.
+      name: for people.
+      people: ledger account of the people in it; found by the rows when None.
+      progress: hears how many rows have passed.
+
+    Raises:
+      TableReadError, RunStoreError: one plain line; nothing was kept.
+    """
+    table_id = secrets.token_hex(5)
+    with (
+        store.bringing_in(table_id) as artefacts,
+        tempfile.TemporaryDirectory(prefix="source-", dir=store.workspace.home) as fetched,
+    ):
+        source.prepare(Path(fetched))
+        counts, rows = TableCounts(VALUES), PassingRows(people_key(store.workspace))
+        passing = rows.watching(counts.watching(alike(_heard(source.batches(), progress))))
+        write_rows(artefacts, passing)
+        if not is_large(counts.n, len(counts.head.columns)):
+            with artefacts.readable(ROWS) as file:
+                frame = pd.read_parquet(file)
+            return import_frame(
+                store,
+                frame,
+                name=name,
+                source=source.words,
+                people=people,
+                doubts=source.doubts,
+                form=source.form,
+                table_id=table_id,
+            )
+
+        def reread(columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+            with artefacts.readable(ROWS) as file:
+                yield from row_batches(file, columns=columns)
+
+        schema = propose(counts.tallies(), reread, source.form)
+        profile = profile_counted(counts, schema, reread, source.doubts)
+        chosen = choose_account(
+            store,
+            Compared.passing(rows, reread),
+            title=name,
+            table_id=table_id,
+            people=people,
+        )
+        return store.add_written(
+            table_id,
+            name=name,
+            schema=schema,
+            profile=profile.model_dump(mode="json"),
+            n=counts.n,
+            source=source.words,
+            people=chosen.people,
+        )
+
+
+def _heard(batches: Iterable[pd.DataFrame], progress: Progress) -> Iterator[pd.DataFrame]:
+    rows = 0
+    for batch in batches:
+        yield batch
+        rows += len(batch)
+        progress(rows)

@@ -1,0 +1,85 @@
+"""Sources: where a table's rows come from, some at a time.
+
+What is said of a source is stored and shown, so it holds no password, no token and no query.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+import pandas as pd
+
+from core.table.form import FileForm
+from core.table.io.cells import cells_counted
+
+__all__ = ["BATCH_ROWS", "BATCH_CELLS", "Doubts", "Source", "batch_rows"]
+
+BATCH_ROWS, BATCH_CELLS = 131_072, 8_000_000  # rows of a batch, fewer where there are many columns
+_CELLS = re.compile(r" \(([\d,]+) cells?\)")
+
+
+class Source(Protocol):
+    """A table's rows, in batches of one dtype a column."""
+
+    @property
+    def words(self) -> str:
+        """Where the table comes from, for people; without anything secret."""
+
+    @property
+    def form(self) -> FileForm:
+        """How it is written, so that synthetic rows can be written alike."""
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What was decided in doubt, a sentence each, once the rows were read."""
+
+    def prepare(self, folder: Path) -> None:
+        """Fetch what can be read only once, before the first batch.
+
+        Args:
+          folder: private, for files that may lie there until the rows were read.
+
+        Raises:
+          TableReadError: one plain line that quotes no value.
+        """
+
+    def batches(self) -> Iterator[pd.DataFrame]:
+        """The rows in order, from the beginning each time.
+
+        Raises:
+          TableReadError: one plain line that quotes no value.
+        """
+
+
+def batch_rows(columns: int) -> int:
+    """Rows of a batch of so many columns, ≥ 1.
+
+    >>> batch_rows(10), batch_rows(2000)
+    (131072, 4000)
+    """
+    return max(1, min(BATCH_ROWS, BATCH_CELLS // max(1, columns)))
+
+
+class Doubts:
+    """Doubts of many batches as those of one table: the same sentence once, its cells summed."""
+
+    def __init__(self) -> None:
+        self._cells: Counter[str] = Counter()
+
+    def add(self, sentences: Iterable[str]) -> None:
+        """What was said of one more batch."""
+        for sentence in sentences:
+            told = _CELLS.search(sentence)
+            counted = int(told[1].replace(",", "")) if told else 0
+            self._cells[_CELLS.sub(" (#)", sentence)] += counted
+
+    def words(self) -> tuple[str, ...]:
+        """Each sentence once."""
+        return tuple(
+            sentence.replace("(#)", f"({cells_counted(cells)})")
+            for sentence, cells in self._cells.items()
+        )

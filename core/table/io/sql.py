@@ -1,0 +1,236 @@
+"""Rows of a database query, some at a time, over a cursor that stays on the server.
+
+The query is run to read: in a transaction that is read-only and never kept, and in SQLite by a
+connection that may neither write nor attach other files. What a database says of a failure may
+quote rows, the query and the password, so none of its words are repeated.
+
+The rows are fetched once and lie in a folder of the table until it is brought in. A new part begins
+where a value is of another type than those before, and `ParquetParts` settles what type all have.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from fsspec.implementations.local import LocalFileSystem
+from sqlalchemy import URL, Connection, CursorResult, Engine, create_engine, text
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from core.table.form import FileForm
+from core.table.io.cells import ReadLimits, TableReadError
+from core.table.io.delimited import check_header
+from core.table.io.parquet import check_kind
+from core.table.io.parquet_parts import ParquetParts
+from core.table.io.sources import batch_rows
+
+__all__ = ["EXTRAS", "SqlQuery"]
+
+CONNECT_SECONDS = 20
+EXTRAS = "pip install -r requirements-cluster.txt"
+FAILURES = (SQLAlchemyError, sqlite3.Error, OSError)
+_READING = (
+    sqlite3.SQLITE_SELECT,
+    sqlite3.SQLITE_READ,
+    sqlite3.SQLITE_FUNCTION,
+    sqlite3.SQLITE_RECURSIVE,
+    sqlite3.SQLITE_TRANSACTION,
+)
+
+
+@dataclass
+class SqlQuery:
+    """A `Source`: the rows of one query.
+
+    Attributes:
+      url: of the database, with its password.
+      query: one SELECT, or whatever gives rows.
+      words: which database, for people; without user, password and query.
+      limits: columns allowed; rows and bytes are not held, so not limited.
+    """
+
+    url: URL = field(repr=False)
+    query: str = field(repr=False)
+    words: str
+    limits: ReadLimits = field(default_factory=ReadLimits)
+
+    def __post_init__(self) -> None:
+        self._parts: ParquetParts | None = None
+        self._decimals: set[str] = set()
+
+    @property
+    def form(self) -> FileForm:
+        """See `Source.form`."""
+        return FileForm()
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """See `Source.doubts`."""
+        exact = tuple(
+            f"'{name}' holds exact decimals; they are read as floating-point numbers."
+            for name in sorted(self._decimals)
+        )
+        return exact if self._parts is None else (*exact, *self._parts.doubts)
+
+    def prepare(self, folder: Path) -> None:
+        """See `Source.prepare`."""
+        with self._rows() as (names, batches):
+            written = _write_parts(folder, self._tables(names, batches))
+        if not written:
+            raise TableReadError("The query gives no rows. Nothing was kept. Change the query.")
+        self._parts = ParquetParts(written, LocalFileSystem(), self.words, self.limits)
+
+    def batches(self) -> Iterator[pd.DataFrame]:
+        """See `Source.batches`."""
+        assert self._parts is not None, "prepare() comes first"
+        return self._parts.batches()
+
+    @contextmanager
+    def _rows(self) -> Iterator[tuple[list[str], Iterator[Sequence[Any]]]]:
+        """The columns' names, and the rows in batches."""
+        with _connected(self.url) as connection:
+            try:
+                # a colon would name a parameter, and there is none
+                result = connection.execute(text(self.query.replace(":", r"\:")))
+                if not result.returns_rows:
+                    raise TableReadError(
+                        "The query gives no rows. Nothing was kept. Write a SELECT."
+                    )
+                names = check_header([str(name) for name in result.keys()], self.limits)
+                yield names, _partitions(result, batch_rows(len(names)))
+            except TableReadError:
+                raise
+            except FAILURES as error:
+                raise TableReadError(
+                    f"The database did not carry out the query ({type(error).__name__}). Nothing "
+                    "was kept. Try the query in the database's own program first."
+                ) from None
+
+    def _tables(self, names: Sequence[str], batches: Iterator[Sequence[Any]]) -> Iterator[pa.Table]:
+        for rows in batches:
+            columns = {}
+            for name, cells in zip(names, zip(*rows, strict=True), strict=True):
+                column = _column(list(cells), name)
+                if pa.types.is_decimal(column.type):
+                    self._decimals.add(name)
+                    column = column.cast(pa.float64())
+                columns[name] = column
+            yield pa.table(columns)
+
+
+def _partitions(result: CursorResult[Any], size: int) -> Iterator[Sequence[Any]]:
+    yield from result.partitions(size)
+
+
+def _column(cells: list[Any], name: str) -> pa.Array:
+    """Values as the database gives them, in the narrowest type that holds all."""
+    try:
+        column = pa.array(cells)
+    except (pa.ArrowException, OverflowError, ValueError, TypeError):
+        column = _as_text(cells, name)
+    if isinstance(column.type, pa.BaseExtensionType):  # such as a key of 128 bits
+        column = _as_text(cells, name)
+    check_kind(column.type, name)
+    return column
+
+
+def _as_text(cells: list[Any], name: str) -> pa.Array:
+    """Values of one type that only the database has, such as addresses and keys, as text."""
+    types = {type(cell) for cell in cells if cell is not None}
+    plain = types & {int, float, bool, str, bytes}
+    if len(types) != 1 or (plain and plain != {int}):
+        raise TableReadError(
+            f"The column '{name}' holds values of different types. Nothing was kept. Turn them "
+            "into one type in the query, with CAST."
+        )
+    return pa.array([None if cell is None else str(cell) for cell in cells], pa.string())
+
+
+def _write_parts(folder: Path, tables: Iterator[pa.Table]) -> list[str]:
+    """Write tables one after the other, a new file where types change; the files."""
+    files: list[str] = []
+    with ExitStack() as last:
+        writer: pq.ParquetWriter | None = None
+        for table in tables:
+            fitted = None if writer is None else _fitted(table, writer.schema)
+            if writer is None or fitted is None:
+                last.close()
+                files.append(str(folder / f"part-{len(files):05d}.parquet"))
+                writer = last.enter_context(pq.ParquetWriter(files[-1], table.schema))
+                fitted = table
+            writer.write_table(fitted)
+    return files
+
+
+def _fitted(table: pa.Table, schema: pa.Schema) -> pa.Table | None:
+    """The table in the types of those before it; None where it needs others."""
+    columns = []
+    for kind, column in zip(schema.types, table.columns, strict=True):
+        if column.type != kind and not pa.types.is_null(column.type):
+            return None
+        columns.append(column.cast(kind))
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+@contextmanager
+def _connected(url: URL) -> Iterator[Connection]:
+    """A connection for reading; whatever was done is undone.
+
+    Raises:
+      TableReadError: no driver, or no connection.
+    """
+    engine = _engine(url)
+    try:
+        try:
+            connection = engine.connect()
+        except FAILURES:
+            raise TableReadError(
+                "The database could not be reached, or does not let this user in. Nothing was "
+                "read. Check the address, the user and the password."
+            ) from None
+        with connection:
+            options: dict[str, Any] = {"stream_results": True}
+            if url.get_backend_name() == "postgresql":
+                options["postgresql_readonly"] = True
+            else:
+                raw: Any = connection.connection.driver_connection
+                raw.set_authorizer(_judge)
+            yield connection.execution_options(**options)
+            connection.rollback()
+    finally:
+        engine.dispose()
+
+
+def _engine(url: URL) -> Engine:
+    if url.get_backend_name() == "sqlite":
+        file = Path(url.database or "")
+        return create_engine("sqlite://", creator=lambda: _look(file), poolclass=NullPool)
+    try:
+        return create_engine(
+            url.set(drivername="postgresql+psycopg"),
+            poolclass=NullPool,
+            connect_args={"connect_timeout": CONNECT_SECONDS},
+        )
+    except ModuleNotFoundError:
+        raise TableReadError(
+            f"Reading PostgreSQL needs its driver. Nothing was read. Install it with `{EXTRAS}`."
+        ) from None
+
+
+def _look(file: Path) -> sqlite3.Connection:
+    """A connection that cannot write."""
+    return sqlite3.connect(f"file:{quote(str(file))}?mode=ro", uri=True)
+
+
+def _judge(action: int, *_names: str | None) -> int:
+    """What a query may do in SQLite: read, and no more."""
+    return sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY

@@ -1,0 +1,54 @@
+"""Tables page: opening from a path or a database; the password is gone with the request."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from pages.parts import guard
+from tests.pages.screen import button, whole, words
+
+SECRET = "word-that-nobody-may-see"
+
+
+def fill(at, address: str, *, query: str = "", password: str = ""):
+    """Type into the fields and send them."""
+    fields = {field.label: field for field in at.text_input}
+    fields["Address"].set_value(address)
+    fields["Password, if one is needed"].set_value(password)
+    at.text_area[0].set_value(query)
+    return whole(button(at, "Open the table").click().run())
+
+
+def test_a_folder_becomes_a_table(store, show, tmp_path):
+    folder = tmp_path / "visits"
+    folder.mkdir()
+    pd.DataFrame({"age": range(60)}).to_parquet(folder / "0.parquet", index=False)
+    at = fill(show("tables"), str(folder))
+    assert not at.error
+    (table,) = store.tables()
+    assert (table.n, table.name, table.source) == (60, "visits", f"path {folder}")
+
+
+def test_a_refusal_is_one_sentence_and_keeps_no_password(store, show):
+    address = f"postgresql://me:{SECRET}@/none?host=/nowhere"
+    at = fill(show("tables"), address, query="SELECT 1", password=SECRET)
+    (error,) = at.error
+    assert "Nothing was read" in error.value and SECRET not in words(at).replace(address, "")
+    assert store.tables() == []
+    state = at.session_state._state
+    kept = {**state._old_state, **state._new_session_state}
+    assert kept
+    for key, value in kept.items():
+        assert "source_address" in key or SECRET not in repr(value), key
+
+
+def test_where_people_sign_in_paths_are_closed(store, show, tmp_path, monkeypatch):
+    pd.DataFrame({"age": range(60)}).to_parquet(tmp_path / "a.parquet", index=False)
+    at = show("tables")
+    monkeypatch.setattr(guard, "configured", lambda: True)
+    monkeypatch.setattr(guard, "sign_in", lambda: None)
+    monkeypatch.setattr(guard, "roles", lambda: set(guard.ROLES))
+    monkeypatch.setattr(guard, "address", lambda: "")
+    monkeypatch.setattr(guard, "who_is_here", lambda: None)
+    at = fill(at, str(tmp_path / "a.parquet"))
+    assert "does not let this address be opened" in at.error[0].value and store.tables() == []

@@ -1,0 +1,234 @@
+"""Tables from a path, a folder, a database or an object store: the same rows, or one plain line."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import fsspec
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sqlalchemy import create_engine, text
+
+from core.table.io.address import Address, Allowed
+from core.table.io.cells import TableReadError
+from core.table.io.opening import open_address
+from core.table.io.sources import Doubts
+from tests.postgres_server import postgres_server as postgres_server
+from tests.postgres_server import postgres_url as postgres_url
+
+N = 300
+FRAME = pd.DataFrame(
+    {
+        "age": np.arange(N) % 90,
+        "cost": np.arange(N) / 8,
+        "ward": ["a", "b", None] * (N // 3),
+        "gone": pd.Series(range(N), dtype="Int64").mask(np.arange(N) > N - 9),
+        "day": pd.date_range("2024-01-01", periods=N).as_unit("us"),
+    }
+).astype({"ward": "str"})
+SECRET = "word-that-nobody-may-see"
+
+
+def anything(tmp_path: Path) -> Allowed:
+    """What a single person at this machine may open."""
+    return Allowed(None, tmp_path / "workspace")
+
+
+def read(tmp_path: Path, address: str, query: str = "", password: str = "") -> pd.DataFrame:
+    """All rows at an address."""
+    source = open_address(Address.of(address, query=query, password=password), anything(tmp_path))
+    folder = tmp_path / "fetched"
+    folder.mkdir(exist_ok=True)
+    source.prepare(folder)
+    return pd.concat(list(source.batches()), ignore_index=True)
+
+
+@pytest.fixture
+def memory() -> Iterator[str]:
+    """A prefix of an object store that lives in this process."""
+    system = fsspec.filesystem("memory")
+    yield "memory://bucket/visits"
+    system.rm("/bucket", recursive=True)
+
+
+# -- the same rows, wherever they lie --------------------------------------------------------------
+
+
+def halves(folder: Path) -> Path:
+    """The table as a folder of two parts, and things that are none."""
+    folder.mkdir()
+    FRAME.iloc[:100].to_parquet(folder / "part-0.parquet", index=False)
+    FRAME.iloc[100:].to_parquet(folder / "part-1.parquet", index=False, row_group_size=64)
+    FRAME.iloc[:0].to_parquet(folder / "part-2.parquet", index=False)
+    (folder / "_SUCCESS").write_text("")
+    FRAME.to_parquet(folder / "_tmp.parquet", index=False)
+    return folder
+
+
+def test_files_and_folders(tmp_path: Path) -> None:
+    whole = tmp_path / "rows.parquet"
+    FRAME.to_parquet(whole, index=False)
+    for where in (whole, halves(tmp_path / "parts"), f"file://{whole}"):
+        pd.testing.assert_frame_equal(read(tmp_path, str(where)), FRAME)
+    FRAME[["age"]].to_csv(tmp_path / "rows.csv", index=False)
+    pd.testing.assert_frame_equal(read(tmp_path, str(tmp_path / "rows.csv")), FRAME[["age"]])
+
+
+def test_an_object_store(tmp_path: Path, memory: str) -> None:
+    system = fsspec.filesystem("memory")
+    for part in sorted(halves(tmp_path / "parts").glob("*.parquet")):
+        system.pipe(f"/bucket/visits/{part.name}", part.read_bytes())
+    pd.testing.assert_frame_equal(read(tmp_path, memory), FRAME)
+    assert read(tmp_path, f"{memory}/part-0.parquet")["age"].tolist() == [*range(90), *range(10)]
+    system.pipe("/bucket/visits/rows.csv", b"age\n1\n2\n")
+    assert read(tmp_path, f"{memory}/rows.csv")["age"].tolist() == [1, 2]
+
+
+def sqlite(tmp_path: Path) -> str:
+    """The table in an SQLite database; its address."""
+    file = tmp_path / "shop.db"
+    with sqlite3.connect(file) as connection:
+        plain = FRAME.assign(day=FRAME["day"].dt.strftime("%Y-%m-%d"))
+        plain.to_sql("visits", connection, index=False)
+    connection.close()
+    return f"sqlite:///{file}"
+
+
+def test_sqlite(tmp_path: Path) -> None:
+    address = sqlite(tmp_path)
+    rows = read(tmp_path, address, "SELECT age, cost, ward, gone FROM visits ORDER BY rowid;")
+    pd.testing.assert_frame_equal(rows, FRAME[["age", "cost", "ward", "gone"]])
+    some = read(tmp_path, address, "SELECT age FROM visits WHERE ward LIKE 'a%' AND ward <> ':x'")
+    assert len(some) == N // 3
+
+
+def test_types_that_change_between_rows_are_settled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.table.io.sources.BATCH_ROWS", 10)
+    file = tmp_path / "mixed.db"
+    with sqlite3.connect(file) as connection:
+        connection.execute("CREATE TABLE t (a, b, c)")
+        rows = [(i, None if i < 25 else i, i) for i in range(30)]
+        rows += [(0.5, None, 0), (7, 1, 0), (8, 2, "text")]
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
+    connection.close()
+    address = f"sqlite:///{file}"
+    frame = read(tmp_path, address, "SELECT a, b FROM t ORDER BY rowid")
+    assert frame["a"].tolist() == [*map(float, range(30)), 0.5, 7.0, 8.0]
+    assert frame["b"].dtype == "Int64" and frame["b"].isna().sum() == 26
+    with pytest.raises(TableReadError, match="'c' holds values of different types"):
+        read(tmp_path, address, "SELECT c FROM t ORDER BY rowid")
+
+
+def test_sqlite_is_only_looked_at(tmp_path: Path) -> None:
+    address, other = sqlite(tmp_path), tmp_path / "other.db"
+    sqlite3.connect(other).close()
+    before = (tmp_path / "shop.db").read_bytes()
+    for query in (
+        "DELETE FROM visits",
+        "DROP TABLE visits",
+        f"ATTACH DATABASE '{other}' AS o",
+        "PRAGMA journal_mode = DELETE",
+        "SELECT load_extension('x')",
+        "SELECT 1; DROP TABLE visits",
+    ):
+        with pytest.raises(TableReadError, match="Nothing was kept"):
+            read(tmp_path, address, query)
+    assert (tmp_path / "shop.db").read_bytes() == before
+    with pytest.raises(TableReadError, match="no such database"):
+        read(tmp_path, f"sqlite:///{tmp_path / 'none.db'}", "SELECT 1")
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_postgresql(tmp_path: Path, postgres_url: str) -> None:
+    engine = create_engine(postgres_url)
+    with engine.begin() as connection:
+        FRAME.to_sql("visits", connection, index=False)
+        connection.execute(text("ALTER TABLE visits ADD price numeric, ADD key uuid"))
+        connection.execute(text("UPDATE visits SET price = cost, key = gen_random_uuid()"))
+        connection.execute(text("CREATE TABLE log (x int)"))
+    engine.dispose()
+    query = "SELECT * FROM visits WHERE ward IS NULL OR ward LIKE '%' ORDER BY day::timestamp"
+    rows = read(tmp_path, postgres_url, query)
+    pd.testing.assert_frame_equal(rows[list(FRAME.columns)], FRAME)
+    assert rows["price"].tolist() == FRAME["cost"].tolist() and rows["key"].nunique() == N
+    for query in ("INSERT INTO log VALUES (1) RETURNING x", "SELECT nothing FROM visits"):
+        with pytest.raises(TableReadError, match="did not carry out"):
+            read(tmp_path, postgres_url, query)
+    with pytest.raises(TableReadError, match="could not be reached") as refused:
+        read(tmp_path, postgres_url, "SELECT 1", password="wrong-" + SECRET)
+    assert SECRET not in str(refused.value)
+
+
+# -- parts that do not fit together ----------------------------------------------------------------
+
+
+def parts_of(folder: Path, *tables: pa.Table) -> str:
+    folder.mkdir()
+    for i, table in enumerate(tables):
+        pq.write_table(table, folder / f"{i}.parquet")
+    return str(folder)
+
+
+def test_whole_numbers_and_fractions_are_numbers(tmp_path: Path) -> None:
+    where = parts_of(
+        tmp_path / "p",
+        pa.table({"a": pa.array([1, 2], pa.int32()), "b": pa.array([None, None])}),
+        pa.table({"a": pa.array([0.5]), "b": pa.array(["x"]).dictionary_encode()}),
+        pa.table({"b": pa.array(["y"]), "a": pa.array([7], pa.int64())}),
+    )
+    frame = read(tmp_path, where)
+    assert frame["a"].tolist() == [1.0, 2.0, 0.5, 7.0]
+    assert frame["b"].isna().tolist() == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (pa.table({"a": pa.array(["x"])}), "'a' holds values of different types"),
+        (pa.table({"b": pa.array([1])}), "is in some parts and not in others"),
+        (pa.table({"a": pa.array([[1]])}), "different types|lists, records or binary"),
+    ],
+)
+def test_parts_that_differ_are_refused(tmp_path: Path, other: pa.Table, words: str) -> None:
+    where = parts_of(tmp_path / "p", pa.table({"a": pa.array([1, 2])}), other)
+    with pytest.raises(TableReadError, match=words):
+        read(tmp_path, where)
+
+
+def test_gaps_in_a_later_part_leave_room_in_the_first(tmp_path: Path) -> None:
+    gap = pa.table({"a": pa.array([None], pa.int64())})
+    where = parts_of(tmp_path / "p", pa.table({"a": pa.array([1])}), gap)
+    source = open_address(Address.of(where), anything(tmp_path))
+    assert [str(part["a"].dtype) for part in source.batches()] == ["Int64", "Int64"]
+
+
+def test_nothing_to_read_is_said(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "year=2024").mkdir()
+    FRAME.to_parquet(tmp_path / "year=2024" / "a.parquet")
+    FRAME.iloc[:0].to_parquet(tmp_path / "none.parquet", index=False)
+    (tmp_path / "cut.parquet").write_bytes((tmp_path / "year=2024/a.parquet").read_bytes()[:-99])
+    for where, words in (
+        ("empty", "no Parquet file"),
+        ("absent", "no such file"),
+        ("none.parquet", "no rows"),
+        ("cut.parquet", "damaged"),
+        (".", "named after values"),
+    ):
+        with pytest.raises(TableReadError, match=words):
+            read(tmp_path, str(tmp_path / where))
+
+
+def test_the_same_doubt_of_many_batches_is_said_once() -> None:
+    doubts = Doubts()
+    doubts.add(["'x' has infinite values; they are treated as missing (2 cells).", "Once."])
+    doubts.add(["'x' has infinite values; they are treated as missing (1 cell).", "Once."])
+    assert doubts.words() == (
+        "'x' has infinite values; they are treated as missing (3 cells).",
+        "Once.",
+    )
