@@ -44,8 +44,8 @@ ENVIRONMENT = {
     "set. A file that needs more is refused, and nothing else is harmed.",
     "FACSIMILE_READ_SECONDS": "The longest that reading one file may take; 300 when not set.",
     "FACSIMILE_SOURCES": "Folders and beginnings of addresses, separated by commas, that tables "
-    "may be opened from, such as `/srv/tables, s3://research/, postgresql://db.example.org/`. When not "
-    "set: nothing where people sign in, else whatever this account may read.",
+    "may be opened from, such as `/srv/tables, s3://research/, postgresql://db.example.org/`. "
+    "When not set: nothing where people sign in, else whatever this account may read.",
     "FACSIMILE_SOURCE_PASSWORD": "The password of the database or store that a command reads from, "
     "so that it need not stand in the address.",
     "FACSIMILE_DATA": "Only for tests: the folder of real tables. Tests that need one are skipped "
