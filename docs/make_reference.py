@@ -43,6 +43,10 @@ ENVIRONMENT = {
     "FACSIMILE_READ_MB": "The most memory that reading one file may take, in MB; 2048 when not "
     "set. A file that needs more is refused, and nothing else is harmed.",
     "FACSIMILE_READ_SECONDS": "The longest that reading one file may take; 300 when not set.",
+    "FACSIMILE_LOG": "Log operations as JSON lines, without any value of a table: `json` for the "
+    "console, a path for a file that all processes of a workspace append to. Nothing when not set.",
+    "FACSIMILE_METRICS_TOKEN": "Opens `/metrics` to who sends it as `Authorization: Bearer …`; at "
+    "least 16 characters. Nobody gets metrics when not set.",
     "FACSIMILE_DATA": "Only for tests: the folder of real tables. Tests that need one are skipped "
     "when not set.",
 }
