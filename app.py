@@ -2,7 +2,12 @@
 
 import streamlit as st
 
-from pages.parts import doorway
+from pages.parts import doorway, endpoints
 
 # beside `front.py` lies no folder of pages, so the server lists and runs none by itself
-app = st.App("pages/parts/front.py", middleware=doorway.MIDDLEWARE)
+app = st.App(
+    "pages/parts/front.py",
+    middleware=doorway.MIDDLEWARE,
+    routes=endpoints.ROUTES,
+    lifespan=endpoints.lifespan,
+)

@@ -30,7 +30,7 @@ FOLDER = ROOT / "core" / "language"
 COMPOSED = FOLDER / "composed.txt"
 PAGES = [ROOT / "app.py", *sorted(ROOT.glob("pages/**/*.py"))]
 # what pages never show
-SILENT = {"cli", "audit", "language", "api.py"}
+SILENT = {"cli", "audit", "language", "operations", "api.py"}
 CORE = sorted(
     path
     for path in ROOT.glob("core/**/*.py")

@@ -48,6 +48,15 @@ ENVIRONMENT = {
     "When not set: nothing where people sign in, else whatever this account may read.",
     "FACSIMILE_SOURCE_PASSWORD": "The password of the database or store that a command reads from, "
     "so that it need not stand in the address.",
+    "FACSIMILE_LOG": "Log operations as JSON lines, without any value of a table: `json` for the "
+    "console, a path for a file that all processes of a workspace append to. Nothing when not set.",
+    "FACSIMILE_METRICS_TOKEN": "Opens `/metrics` to who sends it as `Authorization: Bearer …`; at "
+    "least 16 characters. Nobody gets metrics when not set.",
+    "FACSIMILE_SECRETS": "Only for compose.yaml: the secrets file, readable by user 10001. Nobody "
+    "signs in when not set, and the proxy does not start.",
+    "FACSIMILE_NAME": "Only for the proxy: the server's name, as browsers call it.",
+    "FACSIMILE_TLS_DIR": "Only for the proxy: the folder of `cert.pem` and `key.pem`.",
+    "FACSIMILE_UPSTREAM": "Only for the proxy: host and port of the server behind it.",
     "FACSIMILE_DATA": "Only for tests: the folder of real tables. Tests that need one are skipped "
     "when not set.",
 }

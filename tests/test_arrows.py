@@ -26,6 +26,7 @@ MAY_IMPORT = {
     "runs.execution": {"runs.storage", "runs.accounts"} | _MIDDLE,
     "audit": {"runs.execution", "models", "lmdp"} | _LOW,
     "services": {"runs.storage", "runs.accounts", "runs.execution"} | _MIDDLE,
+    "operations": {"runs.storage", "runs.accounts", "runs.execution", "models"} | _LOW,
     "language": set(),
     "figures": {"quality"} | _LOW,
     "export": {"figures", "language", "quality"} | _LOW,

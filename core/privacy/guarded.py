@@ -218,15 +218,19 @@ class PrivateTable:
                 "Nothing was released."
             )
         meter, codes = self.__meter, self.__codes
+        most = [EXPAND_AT_ONCE]
         laid_out: list[Tensor] = []  # all rows, once the first run is charged and if they are few
 
         def gather(chosen: NDArray[np.int64]) -> Tensor:
             if not laid_out:
                 rows = view(codes.take(chosen).to(device))
-                if len(codes) * rows.shape[1] <= EXPAND_AT_ONCE:
+                if len(codes) * rows.shape[1] <= most[0]:
                     starts = range(0, len(codes), CHUNK_ROWS)
-                    parts = [view(codes.slice(i, i + CHUNK_ROWS).to(device)) for i in starts]
-                    laid_out.append(torch.cat(parts))
+                    try:
+                        parts = [view(codes.slice(i, i + CHUNK_ROWS).to(device)) for i in starts]
+                        laid_out.append(torch.cat(parts))
+                    except torch.OutOfMemoryError:
+                        most[0] = 0  # a full graphics card takes them batch by batch
                 return rows
             index = torch.from_numpy(chosen).to(device, non_blocking=True)
             return laid_out[0].index_select(0, index)

@@ -4,7 +4,8 @@ Addition of floating-point numbers depends on the order in which it is done. So 
 by public numbers alone: records are read in chunks, `BLOCK_CHUNKS` chunks are added one after the
 other to the sum of a block, and blocks are added one after the other. Processes, threads or
 machines that share the blocks therefore come to the same statistic, to the last bit, as one process
-alone. A table of one block is summed as if there were none.
+alone. A table of one block is summed as if there were none. Only a graphics card that runs out of
+memory adds in another order: see `ChunkedStatistic`.
 
 Source: fixed reduction trees, as in Demmel and Nguyen, "Fast reproducible floating-point
 summation", 2013, §I.
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from core.privacy.mechanisms.additive import Rows, check_parts
+from core.privacy.mechanisms.additive import Rows, check_parts, group_size_of
 from core.table.person_rows import PersonRows
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ __all__ = [
     "in_threads",
 ]
 
+LEAST_ROWS = 256  # fewer records at once are not worth a graphics card
 BLOCK_CHUNKS = 32  # another number rounds sums of more than so many chunks another way
 
 Result = TypeVar("Result")
@@ -139,15 +141,41 @@ class ChunkedStatistic:
 
         def parts() -> Iterator[Tensor]:
             for start, stop in self.chunks(block):
-                codes, weights = self.records.part(start, stop, together=self.together)
-                rows, mask = codes.to(self.device), torch.from_numpy(weights).to(self.device)
-                if start == 0:
-                    check_parts(self.statistic, rows, mask)
-                yield self.statistic.statistic(rows, mask).detach().to("cpu", torch.float64)
+                yield self._sum(start, stop, self.device)
                 tick(stop)
 
         with torch.no_grad():
             return added(parts())
+
+    def _sum(self, start: int, stop: int, device: str) -> Tensor:
+        """Over some records at once; in halves where a graphics card has no memory for them all.
+
+        Few records that still have no room are summed on the processor. How many records a card
+        takes at once is no secret: it depends on their number and width alone. Nothing was released
+        yet, so nothing is charged again; the sum is the same but for rounding.
+
+        Args:
+          start, stop: of records.
+          device: where.
+        """
+        import torch  # pages import this module, and compute nothing
+
+        try:
+            codes, weights = self.records.part(start, stop, together=self.together)
+            rows, mask = codes.to(device), torch.from_numpy(weights).to(device)
+            if start == 0:
+                check_parts(self.statistic, rows, mask)
+            return self.statistic.statistic(rows, mask).detach().to("cpu", torch.float64)
+        except torch.OutOfMemoryError:
+            if device == "cpu":
+                raise
+        torch.cuda.empty_cache()  # here, where nothing of the attempt is held any more
+        size = group_size_of(self.statistic)
+        half = (stop - start) // 2 // size * size
+        if half < LEAST_ROWS:
+            return self._sum(start, stop, "cpu")
+        middle = start + half
+        return self._sum(start, middle, device) + self._sum(middle, stop, device)
 
 
 class Summation(Protocol):

@@ -15,7 +15,7 @@ from starlette.middleware import Middleware
 from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from streamlit import config, runtime
+from streamlit import config, net_util, runtime
 from streamlit.auth_util import get_cookie_with_chunks
 from streamlit.runtime.media_file_storage import MediaFileKind
 from streamlit.web.server.server_util import get_cookie_secret
@@ -179,6 +179,18 @@ MIDDLEWARE = [Middleware(Headers), Middleware(Addresses), Middleware(Downloads)]
 
 
 # -- where Streamlit has no public door; tests watch that these are there --------------------------
+
+
+def ask_nobody() -> None:
+    """Keep the server from asking a service on the internet for its own address.
+
+    Streamlit does so before it refuses a foreign origin, and to print it where a server listens on
+    all addresses.
+    """
+    net_util.get_external_ip = lambda: None
+
+
+ask_nobody()
 
 
 def made_by_a_button(name: str) -> bytes | None:

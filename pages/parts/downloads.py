@@ -12,6 +12,7 @@ from typing import Literal
 
 import streamlit as st
 
+from core.runs.storage import operations_log
 from pages.parts import guard, handover, shared, visible
 
 Data = bytes | str
@@ -47,7 +48,7 @@ def offer(
     address = guard.address()
     st.download_button(
         label,
-        data=partial(_made, make, address, partial(_allowed, address, role, table_id)),
+        data=partial(_made, make, address, table_id, role),
         file_name=file_name,
         mime=mime,
         icon=icon,
@@ -64,15 +65,23 @@ def _allowed(address: str, role: guard.Role, table_id: str) -> bool:
     return may and table_id not in visible.hidden(shared.store(), address)
 
 
-def _made(make: Callable[[], Data], address: str, allowed: Callable[[], bool]) -> bytes:
+def _made(make: Callable[[], Data], address: str, table_id: str, role: guard.Role) -> bytes:
     """The file's bytes, entered for whoever pressed the button.
+
+    Args:
+      make: what the file holds.
+      address: who pressed.
+      table_id: the table it was made from.
+      role: that the person must have.
 
     Raises:
       PermissionError: the person may not have it any more; nothing was made.
     """
+    allowed = partial(_allowed, address, role, table_id)
     if not allowed():
         raise PermissionError("This account may not take this file any more. Nothing was made.")
     data = make()
     body = data.encode() if isinstance(data, str) else data
     handover.enter(body, address, allowed)
+    operations_log.record("download", table=table_id, bytes=len(body))
     return body

@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args
 import streamlit as st
 from streamlit import config
 
+from core.runs.storage import operations_log
 from pages.parts.language import said, say, to_say
 from pages.parts.plain import plain
 
@@ -131,6 +132,7 @@ def sign_in() -> None:
     _, problem = _read()
     if problem:
         _log.error("Sign-in: %s", problem)
+        operations_log.record("sign_in_broken")
         st.error(
             say(
                 "Nobody can sign in here: this server's sign-in is set up wrongly. Nothing was "
@@ -181,6 +183,7 @@ def require(*any_of: Role) -> None:
     sign_in()
     if roles() & set(any_of):
         return
+    operations_log.record("role_refused", roles=",".join(sorted(roles())) or "none")
     st.error(
         say(
             "Your account may not open this page. Nothing was shown or changed. Ask whoever runs "

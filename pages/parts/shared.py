@@ -64,7 +64,7 @@ STATE_BADGES = {
 NOT_PRIVATE = Badge(to_say("No differential privacy"), ":material/warning:", "red")
 
 
-@st.cache_resource
+@st.cache_resource(show_spinner=False)
 def _store(home: str) -> RunStore:
     return open_store()
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 
 import pytest
+from streamlit import net_util
+from streamlit.web.server import server_util
 
 from pages.parts import doorway, routes
 
@@ -63,3 +66,21 @@ def test_the_way_back_leads_to_where_the_server_lies(monkeypatch):
 def test_answers_are_in_the_language_that_the_browser_asks_for_first(header, code):
     scope = {"type": "http", "headers": [(b"accept-language", header.encode())]}
     assert doorway.asked_for(scope).code == code
+
+
+def test_no_origin_makes_the_server_ask_for_its_own_address(monkeypatch):
+    """Streamlit asks a service on the internet before it refuses; see `doorway.ask_nobody`."""
+    asked = []
+    monkeypatch.setattr(net_util, "_make_blocking_http_get", lambda url, **_: asked.append(url))
+    assert not server_util.is_url_from_allowed_origins("https://elsewhere.invalid")
+    assert asked == []
+
+
+def test_streamlit_as_it_is_would_ask(monkeypatch):
+    asked, found = [], importlib.util.find_spec("streamlit.net_util")
+    untouched = importlib.util.module_from_spec(found)
+    found.loader.exec_module(untouched)
+    monkeypatch.setattr(untouched, "_make_blocking_http_get", lambda url, **_: asked.append(url))
+    monkeypatch.setattr(net_util, "get_external_ip", untouched.get_external_ip)
+    assert not server_util.is_url_from_allowed_origins("https://elsewhere.invalid")
+    assert asked

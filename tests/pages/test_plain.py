@@ -107,9 +107,7 @@ def test_nothing_is_made_for_who_may_not_have_it(now, monkeypatch, store, table)
     monkeypatch.setattr(guard, "roles_of", lambda address: {"reviewer"})
     made = []
     with pytest.raises(PermissionError, match="Nothing was made"):
-        downloads._made(
-            lambda: made.append(1) or "x", "", lambda: downloads._allowed("", "steward", table.id)
-        )
+        downloads._made(lambda: made.append(1) or "x", "", table.id, "steward")
     assert made == [] and downloads._allowed("", "reviewer", table.id)
     set_access(store, table.id, owner="ann@x.org")
     assert not downloads._allowed("bob@x.org", "reviewer", table.id)

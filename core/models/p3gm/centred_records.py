@@ -52,4 +52,6 @@ class CentredRecords:
 
     def __call__(self, expanded: Tensor) -> Tensor:
         """Float32 [b, width] in [0, 1] → [b, width], every norm ≤ radius."""
-        return (expanded - self._centre) * self._stretch
+        # few rows of a full graphics card come on the processor
+        where = expanded.device
+        return (expanded - self._centre.to(where)) * self._stretch.to(where)

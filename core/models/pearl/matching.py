@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from core.models.pearl.characteristic_function import Frequencies, Target
 from core.models.pearl.mixture_generator import MixtureGenerator
+from core.models.shared.draws import normals, permutation
 
 __all__ = ["EmbeddingMatcher", "FrequencyCritic", "MatchingConfig"]
 
@@ -140,7 +141,7 @@ class EmbeddingMatcher:
         self.upper = torch.triu_indices(columns, columns, offset=1, device=device)
         self.total_groups = frequencies.groups
         self.critic = FrequencyCritic(public, config.critic_strength).to(device)
-        self.random = torch.Generator(device=device).manual_seed(config.seed)
+        self.random = torch.Generator().manual_seed(config.seed)
         self.optimiser = torch.optim.Adam(self.generator.parameters(), config.rate, fused=True)
         self.schedule = torch.optim.lr_scheduler.OneCycleLR(
             self.optimiser,
@@ -159,7 +160,7 @@ class EmbeddingMatcher:
 
     def step(self) -> None:
         """One descent step, and one ascent step of the critic."""
-        groups = torch.randperm(self.total_groups, generator=self.random, device=self.device)
+        groups = permutation(self.total_groups, self.random, self.device)
         groups = groups[: self.config.groups]
         ones, pairs = self._moments(groups)
         one = (ones - self.target.ones[:, groups]).abs().square()  # [C, g, m]
@@ -204,7 +205,7 @@ class EmbeddingMatcher:
         classes = self.generator.classes
         each = max(1, self.config.batch // classes)
         y = torch.arange(classes, device=self.device).repeat_interleave(each)
-        z = torch.randn((len(y), self.generator.latent), generator=self.random, device=self.device)
+        z = normals((len(y), self.generator.latent), self.random, self.device)
         logits = torch.split(self.generator(z, y), self.counts, dim=1)
         parts = []
         for logit, table in zip(logits, self.tables, strict=True):
@@ -239,4 +240,4 @@ class EmbeddingMatcher:
         self.optimiser.load_state_dict(state["optimiser"])
         self.critic_optimiser.load_state_dict(state["critic_optimiser"])
         self.schedule.load_state_dict(state["schedule"])
-        self.random.set_state(state["random"].cpu())
+        self.random.set_state(state["random"])

@@ -18,6 +18,7 @@ from core.models.ppem.energy import Energy, lipschitz
 from core.models.ppem.plan import CRITICAL, STATISTIC
 from core.models.ppem.stein_penalty import SteinPenalty
 from core.models.shared.adversarial import AdversarialConfig, AdversarialTrainer
+from core.models.shared.draws import normals
 from core.models.shared.heads import Heads
 from core.privacy.dpsgd.dense import Dense, GradFactor
 from core.privacy.dpsgd.gradient import ClippedGradient, SampledRelease
@@ -123,8 +124,7 @@ class EnergyGanTrainer(AdversarialTrainer):
         self.energies, self.penalties = tuple(energies), tuple(penalties)
         self._heads, self._split, self._given = heads, split, given
         # metrics come by the clock, so they draw from a stream of their own
-        device = networks.flat.device
-        self._metrics_random = torch.Generator(device).manual_seed(config.seed + 1)
+        self._metrics_random = torch.Generator().manual_seed(config.seed + 1)
         self._expected_batch = release.expected_batch
         super().__init__(generator, networks, release, config=config, fakes_apart=given is None)
 
@@ -185,7 +185,7 @@ class EnergyGanTrainer(AdversarialTrainer):
 
     def _latents(self, count: int, random: torch.Generator) -> Tensor:
         shape = (count, self.generator.latent)
-        return torch.randn(shape, generator=random, device=self._device)
+        return normals(shape, random, self._device)
 
     @torch.no_grad()
     def _sample(self, count: int, random: torch.Generator) -> Tensor:

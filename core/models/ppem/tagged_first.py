@@ -14,6 +14,7 @@ from core.models.ppem.plan import CONDITIONAL, MARGINAL, Ppem, column_groups
 from core.models.ppem.settings import PpemSettings
 from core.models.ppem.stein_penalty import SteinPenalty
 from core.models.shared.adversarial import seeded
+from core.models.shared.draws import normals
 from core.models.shared.fitted import FittedGenerator
 from core.models.shared.heads import CERTAIN, Heads
 from core.models.shared.snapshot_ensemble import SnapshotEnsemble
@@ -111,7 +112,7 @@ class TaggedFirst:
 
         @torch.no_grad()
         def given(count: int, random: torch.Generator) -> Tensor:
-            z = torch.randn((count, marginal.latent), generator=random, device=self._device)
+            z = normals((count, marginal.latent), random, self._device)
             return tagged.heads.sample_critic_input(marginal(z), generator=random)
 
         def view(codes: Codes) -> Tensor:

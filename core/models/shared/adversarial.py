@@ -94,7 +94,7 @@ class AdversarialTrainer(ABC):
         self.critic = critic
         self.done = 0
         self.snapshots = Snapshots(config.snapshots, config.steps)
-        self._random = torch.Generator(self._device).manual_seed(config.seed)
+        self._random = torch.Generator().manual_seed(config.seed)
         bound = config.box * critic.init_bounds() if config.box else None
         if bound is not None:
             with torch.no_grad():
@@ -189,7 +189,7 @@ class AdversarialTrainer(ABC):
         self.generator.load_state_dict(state["generator"])
         self.averaged = [p.to(self._device) for p in state["averaged"]]
         self._generator_optimizer.load_state_dict(state["optimiser"])
-        self._random.set_state(state["random"].cpu())
+        self._random.set_state(state["random"])
         self.snapshots.pairs = list(state["snapshots"])
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from core.models.shared.adversarial import AdversarialConfig, AdversarialTrainer
+from core.models.shared.draws import normals
 from core.models.shared.fitted import FittedGenerator
 from core.models.shared.heads import Heads
 from core.models.shared.phases import CRITIC
@@ -127,7 +128,7 @@ class GanTrainer(AdversarialTrainer):
 
     def _records(self) -> Tensor:
         shape = (self.config.fakes, self._latent)
-        latents = torch.randn(shape, generator=self._random, device=self._device)
+        latents = normals(shape, self._random, self._device)
         return self._render(self.generator(latents), self._random)
 
     def _grad_factors(self, x: Tensor, sign: float) -> list[GradFactor]:

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from core.models.shared.column_bins import ColumnBins, column_bins, draw_codes
+from core.models.shared.draws import uniforms
 from core.table.codec import Codec, Codes
 
 __all__ = ["Heads"]
@@ -110,12 +111,12 @@ class Heads:
         Args:
           logits: float32 [b, S].
           temperature: > 0, of the soft one.
-          generator: data-free randomness on the logits' device.
+          generator: data-free randomness on the CPU.
 
         Returns:
           float32 [b, critic_width], laid out as `critic_view` does.
         """
-        uniform = torch.rand(logits.shape, generator=generator, device=logits.device)
+        uniform = uniforms(logits.shape, generator, logits.device)
         noisy = self._with_gumbel(logits, uniform)
         parts = []
         for part in torch.split(noisy, self.counts, dim=1):
@@ -142,7 +143,7 @@ class Heads:
 
     def sample_critic_input(self, logits: Tensor, *, generator: torch.Generator) -> Tensor:
         """Drawn records as critics see them, [b, critic_width]; see `sample_one_hot`."""
-        uniform = torch.rand(logits.shape, generator=generator, device=logits.device)
+        uniform = uniforms(logits.shape, generator, logits.device)
         return self.critic_input(self.sample_one_hot(logits, uniform=uniform))
 
     def critic_input(self, one_hot: Tensor) -> Tensor:

@@ -52,6 +52,7 @@ __all__ = [
 
 COUNT_WEIGHT = 0.1  # of the clip norm: what being clipped adds to the last coordinate
 ROWS_AT_ONCE = 16_384  # a larger batch is summed in parts
+LEAST_AT_ONCE = 16  # records; a graphics card without room for so few has none for training
 _ROUNDING = 1e-5, 1e-7  # extra noise for float32 sums: a share, and a share per record of a batch
 # a person's rows may pull against each other as far as `clipping.CANCELLING` allows
 _ROUNDING_OF_PEOPLE = _ROUNDING[0] * CANCELLING**-0.5, _ROUNDING[1] * CANCELLING**-0.5
@@ -205,6 +206,7 @@ class SampledRelease:
     __slots__ = (
         "__charge",
         "__gather",
+        "_at_once",
         "_buffer",
         "_checked",
         "_most_rows",
@@ -237,6 +239,7 @@ class SampledRelease:
         self._present = present
         self._people, self._most_rows = people, most_rows
         self._checked = False
+        self._at_once = max(1, ROWS_AT_ONCE // most_rows)
         self._stream = SecretStream(source, device=device)
         self._ones = torch.ones(ROWS_AT_ONCE, device=device)
         self._buffer = torch.zeros(0, device=device)
@@ -264,7 +267,7 @@ class SampledRelease:
         self._stream.add_normals(total, std)
         total /= self.expected_batch
         weight = COUNT_WEIGHT * mechanism.clip_norm
-        clipped = total[-1] / weight if math.isfinite(weight) else torch.zeros(())
+        clipped = total[-1] / weight if math.isfinite(weight) else torch.zeros_like(total[-1])
         return NoisyGradient(total[:-1], clipped, std / self.expected_batch)
 
     def _std(self, mechanism: GradientMechanism) -> float:
@@ -278,10 +281,25 @@ class SampledRelease:
         return self._noise * widened
 
     def _sum(self, mechanism: GradientMechanism, chosen: NDArray[np.int64]) -> Tensor:
+        """Σ over the batch; in smaller parts from here on where a graphics card has no more memory.
+
+        Nothing of a batch is released before all of it is summed, so a second try costs nothing.
+        """
+        while True:
+            try:
+                return self._in_parts(mechanism, chosen)
+            except torch.OutOfMemoryError:
+                fewer = min(self._at_once, len(chosen)) // 2
+                if fewer < LEAST_AT_ONCE:
+                    raise
+                self._at_once = fewer
+            torch.cuda.empty_cache()  # here, where nothing of the attempt is held any more
+
+    def _in_parts(self, mechanism: GradientMechanism, chosen: NDArray[np.int64]) -> Tensor:
         """Σ over the batch, in the buffer; a batch too large for one pass is summed in parts."""
         if len(self._buffer) != mechanism.size + 1:
             self._buffer = torch.zeros(mechanism.size + 1, device=self._ones.device)
-        at_once = max(1, ROWS_AT_ONCE // self._most_rows)
+        at_once = self._at_once
         rows, mask = self._batch(mechanism, chosen[:at_once])
         if not self._checked and self._noise:
             self._checked = check_parts(mechanism, rows, mask)

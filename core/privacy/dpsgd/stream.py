@@ -1,15 +1,14 @@
 """Streams of secret randomness for thousands of small releases: batches, noise, records' draws.
 
-On the CPU both come from AES-128 in counter mode with a key from the operating system, drawn anew
-for every fit and never kept. Normals are made by Box–Muller from 32-bit words; the rare words that
-make large radii are given 53 bits more, so that tails are neither cut nor coarse.
+All come from AES-128 in counter mode with a key from the operating system, drawn anew for every fit
+and never kept. They are drawn on the processor wherever gradients are computed and then moved: a
+graphics card's own generator is not a cryptographic one. Normals are made by Box–Muller from 32-bit
+words; the rare words that make large radii are given 53 bits more, so that tails are neither cut
+nor coarse.
 
 Some statistics draw for each record (a latent point, a place between two records). Such draws come
 from a stream of their own, keyed anew for every batch: who knows the user's seed cannot foretell
 them, no checkpoint holds them, and how many a batch needs moves no other stream.
-
-On a GPU noise comes from the device's own Philox generator, seeded by the operating system: it is
-not a cryptographic generator. The privacy statement says so.
 
 Unlike `core.privacy.mechanisms.noise.add`, sums here are float32 and lie on no public grid: an
 attacker who saw single noisy gradients to their last bit could in theory learn from those bits.
@@ -57,25 +56,21 @@ class SecretStream:
 
     Args:
       source: a source that is not private makes the stream repeatable (for tests).
-      device: where normals are wanted; batches are always drawn on the CPU.
+      device: where draws are wanted; all are made on the CPU.
     """
 
     def __init__(self, source: NoiseSource, *, device: str = "cpu"):
         if source.private:
+            self._repeatable: int | None = None
             self._bits = AESCounter(key=secrets.randbits(128))
-            seed = secrets.randbits(63)
         else:
-            seed = int(source.generator().integers(2**62))
-            self._bits = AESCounter(key=seed)
+            self._repeatable = int(source.generator().integers(2**62))
+            self._bits = AESCounter(key=self._repeatable)
         self._generator = np.random.Generator(self._bits)
-        self._repeatable = None if source.private else seed
         self._batches = 0
         self._device = device
         self._radius = self._angle = np.empty(0, dtype=np.float32)
         self._pairs = np.empty((2, 0), dtype=np.float32)
-        self._philox: torch.Generator | None = None
-        if device != "cpu":
-            self._philox = torch.Generator(device).manual_seed(seed)
 
     def batch(self, n: int, rate: float) -> NDArray[np.int64]:
         """Each of n records independently with probability `rate`: their positions, ascending.
@@ -122,18 +117,12 @@ class SecretStream:
             repeated = (hashes >> np.uint64(11)) * 2.0**-53
             repeated[:, :normals] = ndtri(repeated[:, :normals] + 2.0**-54)
             return torch.from_numpy(repeated).to(self._device, torch.float32)
-        if self._device != "cpu":
-            fresh = torch.Generator(self._device).manual_seed(secrets.randbits(63))
-            both = torch.empty((len(chosen), normals + uniforms), device=self._device)
-            both[:, :normals].normal_(generator=fresh)
-            both[:, normals:].uniform_(generator=fresh)
-            return both
         keyed = np.random.Generator(AESCounter(key=secrets.randbits(128)))
         parts = [
             keyed.standard_normal((len(chosen), normals), dtype=np.float32),
             keyed.random((len(chosen), uniforms), dtype=np.float32),
         ]
-        return torch.from_numpy(np.hstack(parts))
+        return torch.from_numpy(np.hstack(parts)).to(self._device)
 
     def _gaps(self, rate: float, count: int) -> NDArray[np.int64]:
         gaps: NDArray[np.int64] = self._generator.geometric(rate, size=count)
@@ -143,10 +132,8 @@ class SecretStream:
         """Add independent normals of that standard deviation ≥ 0 to a flat float32 tensor."""
         if std == 0.0:
             return out
-        if self._philox is not None:
-            draws = torch.empty_like(out).normal_(generator=self._philox)
-            return out.add_(draws, alpha=std)
-        return out.add_(torch.from_numpy(self._normals(len(out))), alpha=std)
+        draws = torch.from_numpy(self._normals(len(out)))
+        return out.add_(draws.to(out.device), alpha=std)
 
     def _normals(self, count: int) -> NDArray[np.float32]:
         """Standard normals, float32 [count], two from each radius and angle; overwritten later."""

@@ -61,10 +61,12 @@ class Mixture:
 
     def log_joint(self, z: Tensor) -> Tensor:
         """log(weight_k N(z | k)), float64 [b, K], for z [b, d]."""
-        z = z.to(self.means)
-        gap = (z.unsqueeze(1) - self.means).square() / self.variances  # [b, K, d]
-        scale = (2.0 * math.pi * self.variances).log().sum(dim=1)
-        return self.weights.log() - 0.5 * (gap.sum(dim=2) + scale)
+        weights, means, variances = (
+            x.to(z.device) for x in (self.weights, self.means, self.variances)
+        )
+        gap = (z.to(means).unsqueeze(1) - means).square() / variances  # [b, K, d]
+        scale = (2.0 * math.pi * variances).log().sum(dim=1)
+        return weights.log() - 0.5 * (gap.sum(dim=2) + scale)
 
     def responsibilities(self, z: Tensor) -> Tensor:
         """P(k | z), float64 [b, K], rows sum to 1."""

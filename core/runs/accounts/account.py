@@ -11,6 +11,7 @@ import pandas as pd
 
 from core.privacy.ledger.ledger import Entry, Ledger, LedgerError, Left
 from core.privacy.plan import Plan
+from core.runs.storage import operations_log
 from core.runs.storage.store import RunStore
 from core.table.record_stream import row_digests
 from core.table.schema import Domain
@@ -104,7 +105,7 @@ def pay(
     Raises:
       LedgerError: as `Ledger.debit`; nothing was spent.
     """
-    return ledger.debit(
+    entry = ledger.debit(
         people,
         plan,
         key,
@@ -113,6 +114,10 @@ def pay(
         words=shift_words,
         limit=default_limit(plan.n),
     )
+    operations_log.record(
+        "debit", entry=entry.id, model=entry.model, epsilon=entry.epsilon, delta=entry.delta
+    )
+    return entry
 
 
 def limited(account: Entry) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +118,12 @@ _LOST = (
 )
 
 
+_NO_ROOM = (
+    "The graphics card has too little free memory for this run. It goes on with the processor, "
+    "from its checkpoint. Nothing is spent twice."
+)
+
+
 class _Attempt:
     """One attempt, kept in a folder of its own.
 
@@ -174,7 +180,7 @@ class _Attempt:
             device=job.device,
             resume=job.resume,
         )
-        fitted = self._model.fit(table, job.plan, context)
+        fitted = self._fit(table, context)
         fitted = shifted(fitted, job.plan, self._shift_key, observe=observe)
         if self._number == 1:
             release_histograms(table, self._codec, job.artefacts, observe=observe)
@@ -189,6 +195,22 @@ class _Attempt:
             file.write(json.dumps(results).encode())
         job.artefacts.publish()
         return results
+
+    def _fit(self, table: PrivateTable, context: FitContext) -> Fitted:
+        """Fit; on the processor from the checkpoint on where a graphics card runs out of memory.
+
+        As after a crash: what was charged stays charged and is not charged again.
+        """
+        plan = self._job.plan
+        try:
+            return self._model.fit(table, plan, context)
+        except RuntimeError as error:
+            # by its name: models without torch must not load it
+            if type(error).__name__ != "OutOfMemoryError" or context.device == "cpu":
+                raise
+        self.meter.settle()
+        context.observe(Note(text=_NO_ROOM))
+        return self._model.fit(table, plan, replace(context, device="cpu", resume=True))
 
     def _test(
         self, table: PrivateTable, fitted: Fitted, codes: Codes | StoredCodes, observe: Observe

@@ -52,6 +52,9 @@ class Launcher(Protocol):
         Cheap when there is nothing to do, and safe when several processes call it at once.
         """
 
+    def reachable(self) -> bool:
+        """Whether a worker could be started now, as far as this process can see; starts none."""
+
     def sample(self, run_id: str, name: str, request: SampleRequest) -> None:
         """Draw records from a run's saved model into a file of its `exports`; waits for it.
 

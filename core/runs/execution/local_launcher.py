@@ -7,6 +7,7 @@ multiprocessing child would run the page's script again.)
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -84,6 +85,10 @@ class LocalLauncher:
                 self._start(run_id)
                 started.append(run_id)
         return started
+
+    def reachable(self) -> bool:
+        """See `Launcher.reachable`: the interpreter and the code that workers run are there."""
+        return os.access(sys.executable, os.X_OK) and os.access(PROJECT_ROOT / "core", os.R_OK)
 
     def sample(self, run_id: str, name: str, request: SampleRequest) -> None:
         """See `Launcher.sample`; in a process of its own, since models need torch."""

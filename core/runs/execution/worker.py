@@ -27,6 +27,7 @@ from core.runs.execution.reporter import Heartbeat, Reporter, ignore_hangup, pea
 from core.runs.execution.reports import Compare, make_reports
 from core.runs.execution.threads import limit_threads
 from core.runs.execution.training_rows import StoredRows
+from core.runs.storage import operations_log
 from core.runs.storage.artefacts import CHECKPOINT, METER, Workplace
 from core.runs.storage.errors import RunStoreError, StorageError, storage_trouble
 from core.runs.storage.events import State
@@ -65,6 +66,7 @@ def main(
     ignore_hangup()
     os.umask(0o077)
     limit_threads(options.slots)
+    operations_log.configure(run=options.run_id)
     with RunStore(Workspace(options.home), patience=PATIENCE) as store:
         if not store.adopt(options.run_id, os.getpid()):
             print("another process holds this run", file=sys.stderr)

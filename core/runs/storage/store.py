@@ -23,6 +23,7 @@ from sqlalchemy.orm import Session
 from core.models.events import Wish
 from core.privacy.ledger.transaction import repeatable
 from core.privacy.plan import Guarantee, Plan
+from core.runs.storage import operations_log
 from core.runs.storage.artefacts import (
     CHECKPOINT,
     METER,
@@ -362,6 +363,7 @@ class RunStore(TableStore):
     def _append_state(self, run_id: str, state: State, message: str) -> None:
         event = RunEvent(kind="state", data={"state": state.value, "message": message})
         self.journal.append(run_id, event)
+        operations_log.record("run_state", run=run_id, state=state.value)
 
     @repeatable
     def _update(self, statement: Update) -> bool:

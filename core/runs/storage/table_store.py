@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
+from core.runs.storage import operations_log
 from core.runs.storage.artefacts import ROWS, ArtefactStore, Readable
 from core.runs.storage.database import SketchRow, TableRow
 from core.runs.storage.engine import open_engine
@@ -163,6 +164,8 @@ class TableStore:
         )
         with Session(self.engine) as session, session.begin():
             session.add(row)
+        size = {"rows": len(frame), "columns": len(frame.columns)}
+        operations_log.record("import", table=table_id, **size)
         return self.table(table_id)
 
     def _forget_people(self, table_id: str) -> None:

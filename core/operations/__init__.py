@@ -1,0 +1,1 @@
+"""Operations: what machines ask of a server; nothing here is shown to people."""

@@ -1,0 +1,103 @@
+"""Readiness and metrics as machines see them: who may ask, and what the answer gives away."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import streamlit as st
+from starlette.applications import Starlette
+
+from core.operations import readiness as checks
+from core.runs.storage.workspace import Workspace
+from pages.parts import doorway, endpoints, shared
+
+TOKEN = "0123456789abcdef"
+Ask = Callable[..., httpx.Response]
+
+
+@pytest.fixture
+def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ask]:
+    monkeypatch.setenv("FACSIMILE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("FACSIMILE_METRICS_TOKEN", TOKEN)
+    st.cache_resource.clear()
+    app = Starlette(routes=endpoints.ROUTES, middleware=doorway.MIDDLEWARE)
+    transport = httpx.ASGITransport(app)
+
+    async def get(path: str, authorization: str | None) -> httpx.Response:
+        sent = {} if authorization is None else {b"authorization": authorization.encode()}
+        async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
+            return await client.get(path, headers=sent)
+
+    yield lambda path, authorization=None: asyncio.run(get(path, authorization))
+    st.cache_resource.clear()
+
+
+def test_a_sound_server_is_ready(ask: Ask) -> None:
+    answer = ask("/readyz")
+    assert answer.status_code == 200 and answer.headers["cache-control"] == "no-store"
+    parts = {"workspace": True, "database": True, "launcher": True}
+    assert answer.json() == {"ready": True} | parts
+    assert answer.headers["x-frame-options"] == "DENY"
+
+
+def broken(*_: object) -> None:
+    raise OSError("/home/anna: no space left on device")
+
+
+@pytest.mark.parametrize(
+    ("part", "owner", "name"),
+    [
+        ("workspace", checks.tempfile, "TemporaryFile"),
+        ("database", shared, "store"),
+        ("launcher", shared, "launcher"),
+    ],
+)
+def test_what_fails_is_named_and_nothing_else(ask, monkeypatch, part, owner, name) -> None:
+    shared.store()  # else making it would be what fails
+    monkeypatch.setattr(owner, name, broken)
+    answer = ask("/readyz")
+    assert answer.status_code == 503 and "anna" not in answer.text
+    parts = answer.json()
+    # a launcher stands on the store
+    assert not parts[part] and not parts["ready"]
+    others = {"workspace", "database", "launcher"} - {part}
+    assert all(parts[one] for one in others - {"launcher"})
+
+
+def test_a_workspace_that_cannot_be_written_is_not_ready(ask, monkeypatch) -> None:
+    monkeypatch.setattr(
+        Workspace, "default", classmethod(lambda cls: Path("/proc/nowhere"))
+    )  # as root every right is there
+    assert not ask("/readyz").json()["workspace"]
+
+
+def test_a_disk_that_does_not_answer_is_not_waited_for(ask, monkeypatch) -> None:
+    monkeypatch.setattr(endpoints, "PATIENCE", 0.1)
+    monkeypatch.setattr(endpoints, "_parts", lambda: time.sleep(0.5))
+    answer = ask("/readyz")
+    assert answer.status_code == 503 and answer.json() == {"ready": False}
+
+
+@pytest.mark.parametrize("sent", ["", "Bearer ", f"Bearer {TOKEN}x", TOKEN, "Bearer ü"])
+def test_metrics_are_not_there_for_who_has_no_token(ask: Ask, sent: str) -> None:
+    answer = ask("/metrics", sent)
+    assert answer.status_code == 404 and answer.text == ""
+
+
+@pytest.mark.parametrize("token", ["", "short"])
+def test_metrics_are_shut_without_a_long_token(ask, monkeypatch, token) -> None:
+    monkeypatch.setenv("FACSIMILE_METRICS_TOKEN", token)
+    assert ask("/metrics", f"Bearer {token}").status_code == 404
+
+
+def test_metrics_are_there_for_who_sends_the_token(ask: Ask) -> None:
+    answer = ask("/metrics", f"Bearer {TOKEN}")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert "facsimile_queue_length 0.0" in answer.text
+    assert "process_resident_memory_bytes" in answer.text
