@@ -96,7 +96,7 @@ def metrics_text(store: RunStore) -> bytes:
 
 def _runs(store: RunStore) -> Iterator[Metric]:
     """States, the queue, and what failed."""
-    gone = {run_id for run_id, _ in held_by_nobody(store.engine)}
+    gone = {lost.run_id for lost in held_by_nobody(store.engine)}
     columns = (RunRow.id, RunRow.state, RunRow.queued, RunRow.error)
     with store.engine.connect() as connection:
         rows = connection.execute(select(*columns)).all()

@@ -164,7 +164,7 @@ class TableStore:
         )
         with Session(self.engine) as session, session.begin():
             session.add(row)
-        size = {"rows": len(frame), "columns": len(frame.columns)}
+        size = {"rows": n, "columns": len(schema.names)}
         operations_log.record("import", table=table_id, **size)
         return self.table(table_id)
 
