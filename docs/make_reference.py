@@ -40,6 +40,9 @@ ENVIRONMENT = {
     "FACSIMILE_STORAGE": "Where tables, runs and secrets lie, as a URL of fsspec such as "
     "`s3://bucket/prefix`, without credentials; the workspace when not set. "
     "[How to set it up](deployment.md#object-storage).",
+    "FACSIMILE_LAUNCHER": "Who works runs off. `local`, as when not set: this machine, one at a "
+    "time. `ray:auto`, `ray:HOST:PORT` or `ray://HOST:10001`: a Ray cluster, of which a run takes "
+    "`?cpus=1&gpus=…&memory_gb=…&restarts=3&tasks=0`; [how](deployment.md#a-cluster).",
     "FACSIMILE_READ_MB": "The most memory that reading one file may take, in MB; 2048 when not "
     "set. A file that needs more is refused, and nothing else is harmed.",
     "FACSIMILE_READ_SECONDS": "The longest that reading one file may take; 300 when not set.",

@@ -7,6 +7,8 @@ import streamlit as st
 
 from core.figures import interactions
 from core.models.card import Chart
+from core.runs.execution.cluster import configured_cluster
+from core.runs.execution.ray_words import WAITS
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from core.services import reviews, runs
@@ -173,7 +175,7 @@ def _buttons(run: RunRecord) -> None:
 
 def _pause(run: RunRecord) -> None:
     _ask(None)
-    runs.pause(shared.store(), run.id)
+    runs.pause(shared.store(), run.id, shared.launcher())
     st.toast(say("Pausing at the next safe point."))
 
 
@@ -196,7 +198,7 @@ def _really(run: RunRecord) -> None:
                 st.rerun(scope="app")
             if st.button(say("End it for good"), icon=":material/cancel:"):
                 _ask(None)
-                runs.cancel(shared.store(), run.id)
+                runs.cancel(shared.store(), run.id, shared.launcher())
                 st.toast(say("Ending the run. What was spent stays spent."))
                 st.rerun(scope="app")
             st.button(say("Leave it as it is"), on_click=_ask, args=(None,))
@@ -238,12 +240,7 @@ def _resume(run: RunRecord) -> None:
 def _ending(run: RunRecord) -> None:
     """What happened, what was kept, what to do."""
     if run.state is State.QUEUED:
-        ahead = [r for r in visible.runs(shared.store()) if r.state is State.RUNNING]
-        queued = say("This run is in the queue.")
-        if ahead:
-            first = plain(shared.run_title(ahead[0]))
-            queued += " " + say("It waits for “{run}”.", run=first)
-        st.info(queued, icon=":material/schedule:")
+        st.info(_queued(run), icon=":material/schedule:")
     elif run.state is State.DONE:
         took = shared.duration(sum(run.seconds.values()))
         ready = say("The synthetic table is ready. It took {time}.", time=took)
@@ -252,15 +249,43 @@ def _ending(run: RunRecord) -> None:
         st.info(plain(said(run.message or KEPT[run.state])), icon=":material/cancel:")
     elif run.state in KEPT:
         cause = run.error or run.message
-        way = say("There is no checkpoint to go on from.")
-        if run.resumable and run.debit is None:
-            way = say("Nothing was spent yet. Resume starts it from the beginning.")
-        elif run.resumable and "spends nothing more" in cause:
-            way = ""  # said already
-        elif run.resumable:
-            way = say("Resume goes on from what was saved and spends nothing more.")
         show = st.error if run.state in (State.FAILED, State.LOST) else st.info
-        show(f"{plain(said(cause))} {said(KEPT[run.state])} {way}")
+        show(f"{plain(said(cause))} {said(KEPT[run.state])} {_way_on(run, cause)}")
+
+
+def _queued(run: RunRecord) -> str:
+    """What a run waits for."""
+    if run.message in WAITS:
+        return said(run.message)
+    ahead = [r for r in visible.runs(shared.store()) if r.state is State.RUNNING]
+    queued = say("This run is in the queue.")
+    if not ahead:
+        return queued
+    first = plain(shared.run_title(ahead[0]))
+    return f"{queued} {say('It waits for “{run}”.', run=first)}"
+
+
+def _way_on(run: RunRecord, cause: str) -> str:
+    """How a run that stands still can go on, unless its cause said so already."""
+    if not run.resumable:
+        return say("There is no checkpoint to go on from.")
+    if run.state is State.LOST and _by_itself():
+        return say(
+            "The cluster goes on with it on another machine within minutes, up to {n} times; then "
+            "Resume does.",
+            n=_by_itself(),
+        )
+    if run.debit is None:
+        return say("Nothing was spent yet. Resume starts it from the beginning.")
+    if "spends nothing more" in cause:
+        return ""
+    return say("Resume goes on from what was saved and spends nothing more.")
+
+
+def _by_itself() -> int:
+    """How often a cluster goes on with a run of itself; 0 where there is none."""
+    cluster = configured_cluster()
+    return 0 if cluster is None else cluster.restarts
 
 
 def _charts(run: RunRecord) -> None:

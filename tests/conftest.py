@@ -94,14 +94,15 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what is quick, and leave the long forms out unless somebody asks for them.
+    """Mark what is quick, and leave long forms and clusters out unless somebody asks for them.
 
     What takes long comes first, so that no process is left with it when the others are done.
     """
-    long = [item for item in items if item.get_closest_marker("long")]
-    if long and "long" not in config.option.markexpr:
-        config.hook.pytest_deselected(items=long)
-        items[:] = [item for item in items if item not in long]
+    for mark in ("long", "cluster"):
+        marked = [item for item in items if item.get_closest_marker(mark)]
+        if marked and mark not in config.option.markexpr:
+            config.hook.pytest_deselected(items=marked)
+            items[:] = [item for item in items if item not in marked]
     for item in items:
         if not left_out(item.path):
             item.add_marker("quick")

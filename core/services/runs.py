@@ -158,28 +158,45 @@ def compare_again(store: RunStore, launcher: Launcher, run_id: str) -> RunRecord
     message = "Waiting for a free slot, to finish the comparison."
     if not store.set_state(run_id, State.QUEUED, message, expect=(State.DONE,)):
         raise RunStoreError("This run is at work already.")
-    launcher.pump()
+    launcher.submit(run_id)
     return store.run(run_id)
 
 
-def pause(store: RunStore, run_id: str) -> RunRecord:
-    """Ask a run to stop at its next checkpoint; one that waits is taken out of the queue."""
+def pause(store: RunStore, run_id: str, launcher: Launcher | None = None) -> RunRecord:
+    """Ask a run to stop at its next checkpoint; one that waits is taken out of the queue.
+
+    Args:
+      store: where.
+      run_id: which run.
+      launcher: where it may wait; without one its place there is given up when its turn comes.
+    """
     message = "Paused before it started. Nothing was spent."
     if not store.set_state(run_id, State.PAUSED, message, expect=(State.QUEUED,)):
         _ask(store, run_id, Wish.PAUSE)
+    elif launcher is not None:
+        launcher.withdraw(run_id)
     return store.run(run_id)
 
 
-def cancel(store: RunStore, run_id: str) -> RunRecord:
-    """End a run for good; what it had spent stays spent."""
+def cancel(store: RunStore, run_id: str, launcher: Launcher | None = None) -> RunRecord:
+    """End a run for good; what it had spent stays spent.
+
+    Args:
+      store: where.
+      run_id: which run.
+      launcher: where it may wait; without one its place there is given up when its turn comes.
+    """
     run = store.run(run_id)
     spent = "What it spent stays spent." if run.debit else "Nothing was spent."
     waiting = (State.QUEUED, State.PAUSED, State.LOST, State.FAILED)
     if store.has_result(run_id):  # only its comparison waited
-        if store.set_state(run_id, State.DONE, "Done. Its comparison was stopped.", expect=waiting):
-            return store.run(run_id)
-    if not store.set_state(run_id, State.CANCELLED, f"Cancelled. {spent}", expect=waiting):
+        ended, message = State.DONE, "Done. Its comparison was stopped."
+    else:
+        ended, message = State.CANCELLED, f"Cancelled. {spent}"
+    if not store.set_state(run_id, ended, message, expect=waiting):
         _ask(store, run_id, Wish.CANCEL)
+    elif launcher is not None:
+        launcher.withdraw(run_id)
     return store.run(run_id)
 
 

@@ -20,7 +20,8 @@ from core.language.figure_texts import say_figure
 from core.models.card import Card
 from core.models.registry import cards
 from core.privacy.plan import Plan
-from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.execution.launcher import Launcher
+from core.runs.execution.launchers import configured_launcher
 from core.runs.storage.errors import NotFoundError
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord, TableRecord
@@ -74,9 +75,9 @@ def store() -> RunStore:
     return _store(str(Workspace.default().home))
 
 
-def launcher() -> LocalLauncher:
-    """Starts workers on this machine, one at a time."""
-    return LocalLauncher(store())
+def launcher() -> Launcher:
+    """Starts workers on this machine, one at a time, or on the cluster that is configured."""
+    return configured_launcher(store())
 
 
 @contextmanager

@@ -31,6 +31,9 @@ class IdleLauncher:
     def resume(self, run_id: str) -> None:
         """Nothing starts."""
 
+    def withdraw(self, run_id: str) -> None:
+        """There is no other queue."""
+
     def pump(self) -> list[str]:
         """Nothing starts."""
         return []

@@ -8,6 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.models.events import Metrics, PhaseStarted, Preview, Progress, Wish
+from core.runs.execution.ray_words import WAITS
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import RunEvent, State
 from core.services import runs
@@ -298,3 +299,25 @@ def test_spending_grows_with_stages_and_ends_at_the_plan(store, start):
 
 def test_nothing_is_counted_where_nothing_is_claimed(store, start):
     assert runs.epsilon_so_far(store, start(math.inf).id) is None
+
+
+@pytest.mark.parametrize("message", WAITS)
+def test_a_run_that_waits_for_a_cluster_says_what_for(store, start, show, message):
+    run, other = start(), start()
+    store.set_state(other.id, State.RUNNING)
+    store.set_state(run.id, State.QUEUED, message)
+    at = whole(show("training", run=run.id))
+    assert at.info[0].value == message and "It waits for" not in words(at)
+
+
+@pytest.mark.parametrize(("launcher", "times"), [("ray:auto?restarts=2", 2), ("local", 0)])
+def test_a_lost_run_goes_on_by_itself_on_a_cluster(
+    store, start, show, monkeypatch, launcher, times
+):
+    monkeypatch.setenv("FACSIMILE_LAUNCHER", launcher)
+    run = start()
+    spent(store, run, checkpoint=True)
+    store.set_state(run.id, State.LOST, "What happened.")
+    at = whole(show("training", run=run.id))
+    assert ("on another machine within minutes, up to 2 times" in words(at)) is (times == 2)
+    assert ("Resume goes on from what was saved" in words(at)) is (times == 0)

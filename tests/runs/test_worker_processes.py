@@ -211,5 +211,6 @@ def test_a_failure_is_one_plain_line_without_values(
     assert "RuntimeError" in run.error and "\n" not in run.error
     told = json.dumps([e.data for e in store.journal.events(run.id)]) + run.error + run.message
     assert toy.SECRET not in told
-    assert toy.SECRET in store.artefacts(run.id).path("worker.log").read_text()
+    log = store.artefacts(run.id).path("worker.log")
+    until(lambda: toy.SECRET in log.read_text())  # it is written when the process ends
     assert run.resumable and run.message.endswith("Resuming spends nothing more.")

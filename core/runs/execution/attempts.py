@@ -24,6 +24,7 @@ from core.privacy.plan import Phase
 from core.privacy.summation import InThreads
 from core.runs.execution.job import Job, LmdpResult
 from core.runs.execution.noisy_scores import release_cells
+from core.runs.execution.ray_summation import configured_summation
 from core.runs.execution.review_histograms import release_histograms
 from core.runs.storage.artefacts import CHECKPOINT, METER, MODEL
 from core.runs.storage.errors import RunStoreError
@@ -171,7 +172,7 @@ class _Attempt:
             job.plan,
             people=people,
             meter=self.meter,
-            summation=InThreads() if job.device == "cpu" else None,
+            summation=configured_summation() or (InThreads() if job.device == "cpu" else None),
         )
         context = FitContext(
             observe=observe,

@@ -55,6 +55,12 @@ class Launcher(Protocol):
     def reachable(self) -> bool:
         """Whether a worker could be started now, as far as this process can see; starts none."""
 
+    def withdraw(self, run_id: str) -> None:
+        """Give up a place that a run has in a queue of the launcher's own, if it has one.
+
+        To be called when the run was paused or cancelled before it started.
+        """
+
     def sample(self, run_id: str, name: str, request: SampleRequest) -> None:
         """Draw records from a run's saved model into a file of its `exports`; waits for it.
 

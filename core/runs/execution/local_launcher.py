@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from core.runs.execution import children
 from core.runs.execution.launcher import SampleRequest
 from core.runs.execution.sampling_words import REFUSED, arguments
 from core.runs.storage.engine import can_write
@@ -26,13 +27,6 @@ __all__ = ["LocalLauncher"]
 LOG = "worker.log"
 SAMPLING = ("-m", "core.runs.execution.sampling_process")
 SAMPLING_SECONDS = 1800  # sampling takes seconds; a process that needs longer hangs
-
-# Children of this process, kept so that those that ended are collected and never stay zombies.
-_children: list[subprocess.Popen[bytes]] = []
-
-
-def _collect() -> None:
-    _children[:] = [child for child in _children if child.poll() is None]
 
 
 class LocalLauncher:
@@ -73,7 +67,7 @@ class LocalLauncher:
 
     def pump(self) -> list[str]:
         """See `Launcher.pump`."""
-        _collect()
+        children.collect()
         started: list[str] = []
         queue = self.store.queue()
         if queue and not can_write(self.store.engine):
@@ -89,6 +83,9 @@ class LocalLauncher:
     def reachable(self) -> bool:
         """See `Launcher.reachable`: the interpreter and the code that workers run are there."""
         return os.access(sys.executable, os.X_OK) and os.access(PROJECT_ROOT / "core", os.R_OK)
+
+    def withdraw(self, run_id: str) -> None:
+        """See `Launcher.withdraw`; the queue is the store's own."""
 
     def sample(self, run_id: str, name: str, request: SampleRequest) -> None:
         """See `Launcher.sample`; in a process of its own, since models need torch."""
@@ -137,5 +134,5 @@ class LocalLauncher:
             message = "The worker process could not be started. Nothing was spent."
             self.store.set_state(run_id, State.FAILED, message, error=f"{message} ({error})")
             return
-        _children.append(child)
+        children.keep(child)
         self.store.adopt(run_id, child.pid)

@@ -1,10 +1,11 @@
 """The worker process: one run from debit to report.
 
-    python -m core.runs.execution.worker RUN_ID --home HOME [--slots N]
+    python -m core.runs.execution.worker RUN_ID --home HOME [--slots N | --supervisor PID]
 
 It holds its run through a process number and a heartbeat, outlives whoever started it, and starts
-the next queued run when it ends. What goes wrong becomes one plain line in the run; the traceback
-goes to worker.log in the run's folder and nowhere else.
+the next queued run when it ends. With a supervisor, which a cluster started where it had room, it
+takes its run itself, ends with the supervisor, and starts no other. What goes wrong becomes one
+plain line in the run; the traceback goes to worker.log in the run's folder and nowhere else.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from core.lmdp.errors import ShiftError
 from core.models.events import Emitter, FitCancelled, FitPaused, Progress, Wish
 from core.models.registry import synthesizer
 from core.privacy.ledger.ledger import LedgerError
+from core.runs.execution import takeover
 from core.runs.execution.job import Job
 from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.execution.pipeline import DeviceError, Find, choose_device, execute
@@ -62,19 +64,25 @@ def main(
     parser.add_argument("run_id")
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--slots", type=int, default=1)
+    parser.add_argument("--supervisor", type=int)
     options = parser.parse_args(arguments)
     ignore_hangup()
     os.umask(0o077)
     limit_threads(options.slots)
     operations_log.configure(run=options.run_id)
+    supervised = options.supervisor is not None
+    if supervised:
+        takeover.end_with(options.supervisor)
     with RunStore(Workspace(options.home), patience=PATIENCE) as store:
-        if not store.adopt(options.run_id, os.getpid()):
+        taken = not supervised or takeover.take(store, options.run_id)
+        if not taken or not store.adopt(options.run_id, os.getpid()):
             print("another process holds this run", file=sys.stderr)
             return NOT_MINE
         try:
             return _Work(store, store.run(options.run_id), find, compare).run()
         finally:
-            LocalLauncher(store, options.slots, command=command).pump()
+            if not supervised:
+                LocalLauncher(store, options.slots, command=command).pump()
 
 
 class _Work:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import Engine, Update, and_, func, or_, update
@@ -28,20 +29,22 @@ def _signed(engine: Engine) -> dict[str, Any]:
     return {"host": machine_name(shared=is_shared(engine)), "heartbeat": moment(engine)}
 
 
-def to_claim(engine: Engine, run_id: str, slot: int) -> Update:
-    """Take a queued run, to start its worker in a slot.
+def to_claim(engine: Engine, run_id: str, slot: int | None, states: Collection[State]) -> Update:
+    """Take a run, to start its worker in a slot.
 
     Args:
       engine: of the database.
       run_id: of the run.
-      slot: the number of the slot; no other running run has it.
+      slot: the number of the slot, no other running run has it; None where others keep the queue.
+      states: in which it may be.
     """
     now = time.time()
     return (
         update(RunRow)
-        .where(RunRow.id == run_id, RunRow.state == State.QUEUED)
+        .where(RunRow.id == run_id, RunRow.state.in_(list(states)))
         .values(
             state=State.RUNNING,
+            ended=None,
             slot=slot,
             claimed=now,
             started=func.coalesce(RunRow.started, now),

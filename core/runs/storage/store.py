@@ -273,20 +273,26 @@ class RunStore(TableStore):
         with self.engine.connect() as connection:
             return list(connection.execute(query).scalars())
 
-    def claim(self, run_id: str, *, slots: int) -> bool:
-        """Take a queued run to start its worker: False when all slots are taken or it is gone.
+    def claim(
+        self, run_id: str, *, slots: int | None, states: Collection[State] = (State.QUEUED,)
+    ) -> bool:
+        """Take a run to start its worker: False when all slots are taken or it is gone.
 
-        The slot's number is unique in the database, so that of two processes that take the last
-        slot one fails, on any database.
+        Of two processes that take the last slot one fails, on any database: its number is unique.
+
+        Args:
+          run_id: which run.
+          slots: how many there are; None takes none, where others keep the queue.
+          states: in which it may be.
         """
         taken_query = select(RunRow.slot).where(RunRow.slot.is_not(None))
-        for slot in range(slots):
+        for slot in (None,) if slots is None else range(slots):
             with self.engine.connect() as connection:
                 taken = set(connection.execute(taken_query).scalars())
             if slot in taken:
                 continue
             try:
-                claimed = self._update(to_claim(self.engine, run_id, slot))
+                claimed = self._update(to_claim(self.engine, run_id, slot, states))
             except IntegrityError:  # another process took this slot between the two statements
                 continue
             if claimed:

@@ -1,0 +1,89 @@
+"""Which cluster runs are worked off on, and what each of them is given there."""
+
+from __future__ import annotations
+
+import math
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, urlsplit
+
+from core.runs.storage.errors import RunStoreError
+
+__all__ = ["VARIABLE", "Cluster", "LauncherError", "configured_cluster"]
+
+VARIABLE = "FACSIMILE_LAUNCHER"
+PROBE_SECONDS = 5.0
+
+
+class LauncherError(RunStoreError):
+    """Nobody knows where runs are to be worked off."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """A Ray cluster and what one run takes of it.
+
+    Attributes:
+      address: "auto", HOST:PORT of its head, or ray://HOST:PORT of its client server.
+      cpus: processors of a run, > 0.
+      gpus: graphics cards of a run, ≥ 0. None gives one to runs that ask for CUDA, and to those
+        that take what there is where the cluster has any.
+      memory_gb: of a run, in 10⁹ bytes; None leaves it to chance.
+      restarts: how often a run whose machine was lost goes on elsewhere by itself, ≥ 0.
+      tasks: how many tasks share a statistic over all records, ≥ 0; none of them when 0.
+    """
+
+    address: str
+    cpus: float = 1.0
+    gpus: float | None = None
+    memory_gb: float | None = None
+    restarts: int = 3
+    tasks: int = 0
+
+    def probe(self) -> None:
+        """Raise OSError within seconds where nobody listens: Ray itself would try for minutes."""
+        place = urlsplit(self.address if "//" in self.address else f"//{self.address}")
+        if place.hostname and place.port:
+            socket.create_connection((place.hostname, place.port), timeout=PROBE_SECONDS).close()
+
+    @classmethod
+    def parse(cls, text: str) -> Cluster:
+        """What is written behind `FACSIMILE_LAUNCHER`.
+
+        >>> Cluster.parse("ray:auto?cpus=4&gpus=1").cpus
+        4.0
+        >>> Cluster.parse("ray://head:10001").address, Cluster.parse("ray:head:6379").address
+        ('ray://head:10001', 'head:6379')
+
+        Raises:
+          LauncherError: it is no address of a cluster, or asks for what there is not.
+        """
+        parts = urlsplit(text)
+        address = f"ray://{parts.netloc}" if parts.netloc else parts.path
+        if parts.scheme != "ray" or not address:
+            raise LauncherError(
+                f"{VARIABLE} is neither local nor an address of a Ray cluster, such as ray:auto or "
+                "ray://HOST:10001. Nothing was started."
+            )
+        numbers = {"cpus": float, "gpus": float, "memory_gb": float, "restarts": int, "tasks": int}
+        asked = dict(parse_qsl(parts.query, keep_blank_values=True))
+        try:
+            chosen = {name: numbers[name](value) for name, value in asked.items()}
+            if not all(0 <= value < math.inf for value in chosen.values()) or not chosen.get(
+                "cpus", 1
+            ):
+                raise ValueError
+        except (KeyError, ValueError):
+            raise LauncherError(
+                f"{VARIABLE} takes {', '.join(numbers)} behind its question mark, each with a "
+                "number that is not negative. Nothing was started."
+            ) from None
+        return cls(address=address, **chosen)
+
+
+def configured_cluster(environment: Mapping[str, str] = os.environ) -> Cluster | None:
+    """The cluster that the environment names; None where runs are worked off on this machine."""
+    text = environment.get(VARIABLE, "").strip()
+    return None if text in ("", "local") else Cluster.parse(text)

@@ -1,0 +1,109 @@
+"""RayLauncher: runs are handed to a Ray cluster, which queues them and starts their workers.
+
+What talks to Ray is a process of its own (`core.runs.execution.ray_queue`), started for seconds
+whenever something changed: a server that is no part of the cluster cannot fall with it, needs not
+wait for it, and never holds Ray in its memory.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+from core.runs.execution import children
+from core.runs.execution.cluster import Cluster
+from core.runs.execution.launcher import SampleRequest
+from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.execution.ray_words import HANDING_OVER
+from core.runs.storage.errors import RunStoreError
+from core.runs.storage.events import State
+from core.runs.storage.store import RunStore
+from core.runs.storage.workspace import PROJECT_ROOT
+
+__all__ = ["RayLauncher"]
+
+LOG = "cluster.log"  # in the workspace: what the last talk with the cluster said, for stewards
+LOOK_SECONDS = 60.0  # between two looks after runs that wait
+_looked: dict[str, float] = {}  # by workspace: launchers are made anew for each click
+
+
+class RayLauncher:
+    """A `Launcher` on a Ray cluster; any number of them may share one store.
+
+    Attributes:
+      store: the run store, which all machines of the cluster reach.
+      cluster: where, and what a run takes of it.
+      command: of the process that talks to the cluster, after the interpreter.
+    """
+
+    def __init__(
+        self,
+        store: RunStore,
+        cluster: Cluster,
+        *,
+        command: Sequence[str] = ("-m", "core.runs.execution.ray_queue"),
+    ) -> None:
+        self.store = store
+        self.cluster = cluster
+        self.command = tuple(command)
+
+    def submit(self, run_id: str) -> None:
+        """See `Launcher.submit`; the cluster has it some seconds later, and decides when."""
+        self.store.run(run_id)
+        self.store.set_state(run_id, State.QUEUED, HANDING_OVER, expect=(State.QUEUED,))
+        self._settle()
+
+    def resume(self, run_id: str) -> None:
+        """See `Launcher.resume`."""
+        expect = (State.PAUSED, State.LOST, State.FAILED)
+        if not self.store.set_state(run_id, State.QUEUED, HANDING_OVER, expect=expect):
+            state = self.store.run(run_id).state
+            raise RunStoreError(f"A run that is {state.value} cannot be resumed.")
+        self._settle()
+
+    def pump(self) -> list[str]:
+        """See `Launcher.pump`; looks now and then whether the cluster has all runs that wait."""
+        children.collect()
+        looked = _looked.get(self._home, -LOOK_SECONDS)
+        if self.store.queue() and time.monotonic() - looked >= LOOK_SECONDS:
+            self._settle()
+        return []  # the cluster starts them
+
+    def reachable(self) -> bool:
+        """See `Launcher.reachable`: somebody listens where the cluster should be."""
+        with suppress(OSError):
+            self.cluster.probe()
+            return True
+        return False
+
+    def withdraw(self, run_id: str) -> None:
+        """See `Launcher.withdraw`."""
+        self._settle()
+
+    def sample(self, run_id: str, name: str, request: SampleRequest) -> None:
+        """See `Launcher.sample`; here, since a download of seconds must not queue behind fits."""
+        LocalLauncher(self.store).sample(run_id, name, request)
+
+    @property
+    def _home(self) -> str:
+        return str(self.store.workspace.home)
+
+    def _settle(self) -> None:
+        _looked[self._home] = time.monotonic()
+        children.collect()
+        path = self.store.workspace.home / LOG
+        command = [sys.executable, *self.command, "--home", self._home]
+        with path.open("wb") as log:
+            path.chmod(0o600)
+            child = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=PROJECT_ROOT,
+                start_new_session=True,
+            )
+        children.keep(child)

@@ -1,0 +1,63 @@
+"""Statistics whose sums show the order in which they were added, and broken ways to add them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from core.privacy.mechanisms import noise
+from core.privacy.mechanisms.additive import Rows
+from core.privacy.summation import ChunkedStatistic, Statistic
+from core.runs.execution import ray_summation
+from core.table.codec import Codes
+from tests.privacy import toys
+
+
+def table(n: int) -> Codes:
+    """Numbers of very different size; the first of a record is its place, from 0 to 1."""
+    values = np.random.default_rng(3).normal(scale=2.0, size=(n, toys.WIDTH))
+    values[:, 0] = np.arange(n) / n
+    return toys.table(values)
+
+
+@dataclass
+class Uneven(toys.ClippedSum):
+    """Each order of addition rounds another way; the earlier a record, the longer it may take."""
+
+    slow: float = 0.0  # seconds of a chunk at the beginning
+
+    def statistic(self, rows: Rows, mask: Tensor) -> Tensor:
+        x = toys.values_of(rows) * mask.double()[:, None]
+        time.sleep(self.slow * (1.0 - float(x[0, 0])))
+        return torch.cat([x.sum(dim=0), (x.exp() * x * 1e3).sum(dim=0)])
+
+
+def noisy_block(statistic: Statistic, part: ChunkedStatistic) -> NDArray[np.float64]:
+    """A broken task: adds noise of its own."""
+    total = replace(part, statistic=statistic).block(0).numpy()
+    return np.asarray(total + noise.gaussian(total.shape, 1.0))
+
+
+class AsTheyCome(ray_summation._Shared):
+    """Broken: adds each sum as it comes."""
+
+    def sums(self, tick: Any) -> Iterator[Tensor]:
+        parts = [ray_summation.part_of(self.work, block) for block in range(self.work.blocks)]
+        left = [self.block_of.remote(self.statistic, part) for part in parts]
+        while left:
+            (first, *_), left = self.ray.wait(left)
+            yield torch.from_numpy(np.array(self.ray.get(first)))
+
+
+class Mean(toys.ClippedSum):
+    """No sum over records."""
+
+    def statistic(self, rows: Rows, mask: Tensor) -> Tensor:
+        return super().statistic(rows, mask) / mask.sum() * 1e3

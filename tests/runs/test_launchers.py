@@ -1,0 +1,181 @@
+"""Which launcher the environment names, and what a run says that a cluster cannot be asked for."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from core.runs.execution import children, ray_launcher, ray_queue
+from core.runs.execution.cluster import VARIABLE, Cluster, LauncherError
+from core.runs.execution.launchers import configured_launcher
+from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.execution.ray_launcher import RayLauncher
+from core.runs.execution.ray_words import ABSENT, HANDING_OVER, UNREACHABLE
+from core.runs.storage.events import State
+from core.runs.storage.records import TableRecord
+from core.runs.storage.store import RunStore
+from core.services import runs
+from tests.runs.workers import queued, releases, start, toy_plan, until
+
+
+@pytest.mark.parametrize("text", ["", "local"])
+def test_runs_stay_on_this_machine_unless_a_cluster_is_named(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv(VARIABLE, text)
+    launcher = configured_launcher(store)
+    assert isinstance(launcher, LocalLauncher) and launcher.slots == 1
+
+
+def test_a_cluster_is_named_with_what_a_run_takes_of_it(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "ray://head:10001?cpus=2&gpus=0.5&memory_gb=8&restarts=1&tasks=6")
+    launcher = configured_launcher(store)
+    assert isinstance(launcher, RayLauncher)
+    assert launcher.cluster == Cluster(
+        address="ray://head:10001", cpus=2.0, gpus=0.5, memory_gb=8.0, restarts=1, tasks=6
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["slurm", "ray", "ray:", "http://x", "ray:auto?cpus=0", "ray:auto?cpus=-1", "ray:auto?cpus=a",
+     "ray:auto?cores=2", "ray:auto?cpus=nan", "ray:auto?memory_gb=inf", "ray:auto?tasks=1.5"],
+)  # fmt: skip
+def test_anything_else_is_refused_in_one_line(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv(VARIABLE, text)
+    with pytest.raises(LauncherError, match="Nothing was started") as refused:
+        configured_launcher(store)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_run_waits_where_ray_is_not_installed(
+    store: RunStore, table: TableRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    genuine = builtins.__import__
+
+    def without_ray(name: str, *more: Any) -> Any:
+        if name.split(".")[0] == "ray":
+            raise ImportError(name)
+        return genuine(name, *more)
+
+    monkeypatch.setattr(builtins, "__import__", without_ray)
+    monkeypatch.setenv(VARIABLE, "ray:auto")
+    run = queued(store, table, toy_plan(table))
+    assert ray_queue.main(["--home", str(store.workspace.home)]) == 1
+    waiting = store.run(run.id)
+    assert (waiting.state, waiting.message) == (State.QUEUED, ABSENT)
+    assert "requirements-cluster.txt" in ABSENT and releases(store, table) == 0
+    told = len(store.journal.events(run.id))
+    ray_queue.main(["--home", str(store.workspace.home)])
+    assert len(store.journal.events(run.id)) == told, "it says so once"
+
+
+def test_a_run_waits_where_the_cluster_cannot_be_reached(
+    store: RunStore, table: TableRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", object())
+    monkeypatch.setenv(VARIABLE, "ray://127.0.0.1:1")
+    run = queued(store, table, toy_plan(table))
+    assert ray_queue.main(["--home", str(store.workspace.home)]) == 1
+    assert store.run(run.id).message == UNREACHABLE and store.run(run.id).state is State.QUEUED
+    assert releases(store, table) == 0
+
+
+def test_the_cluster_is_asked_when_something_changes_and_now_and_then(
+    store: RunStore, table: TableRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[RayLauncher] = []
+    monkeypatch.setattr(ray_launcher, "_looked", {})
+    genuine = RayLauncher._settle
+
+    def settle(launcher: RayLauncher) -> None:
+        asked.append(launcher)
+        genuine(launcher)
+
+    monkeypatch.setattr(RayLauncher, "_settle", settle)
+    launcher = RayLauncher(store, Cluster(address="auto"), command=("-c", "pass"))
+    assert launcher.pump() == [] and not asked, "nothing waits"
+    run = start(store, launcher, toy_plan(table))
+    assert (run.state, run.message, len(asked)) == (State.QUEUED, HANDING_OVER, 1)
+    launcher.pump()
+    assert len(asked) == 1, "it was asked a moment ago"
+    monkeypatch.setattr(ray_launcher, "_looked", {})
+    launcher.pump()
+    assert len(asked) == 2
+    runs.pause(store, run.id, launcher)
+    assert len(asked) == 3 and runs.resume(store, launcher, run.id).state is State.QUEUED
+    runs.cancel(store, run.id, launcher)
+    assert len(asked) == 5
+
+    def over() -> bool:
+        children.collect()
+        return not children._children
+
+    until(over)
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("sqlite:////shared/facsimile.db", True),
+        ("postgresql://database/runs", True),
+        ("postgresql://ann:secret@database/runs", False),
+        ("postgresql://database/runs?password=secret", False),
+        ("secret", False),
+    ],
+)
+def test_workers_are_told_what_cannot_be_a_secret(value: str, told: bool) -> None:
+    server = {"FACSIMILE_DATABASE": value, VARIABLE: "ray:auto", "FACSIMILE_HOME": "/x"}
+    known, needed = ray_queue.environment_of_workers(server)
+    assert known.pop(VARIABLE) == "ray:auto"
+    assert (known, needed) == (
+        ({"FACSIMILE_DATABASE": value}, []) if told else ({}, ["FACSIMILE_DATABASE"])
+    )
+
+
+class Fake:
+    """A cluster with so many graphics cards."""
+
+    cloudpickle = SimpleNamespace(register_pickle_by_value=lambda module: None)
+
+    def __init__(self, cards: float) -> None:
+        self.cards = cards
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": 4.0} | ({"GPU": self.cards} if self.cards else {})
+
+
+@pytest.mark.parametrize(
+    ("device", "asked", "cards", "given"),
+    [
+        ("cpu", None, 2.0, 0.0),
+        ("cpu", 1.0, 2.0, 0.0),
+        ("auto", None, 0.0, 0.0),
+        ("auto", None, 2.0, 1.0),
+        ("auto", 0.5, 2.0, 0.5),
+        ("cuda", None, 0.0, 1.0),  # it waits until a machine with a card joins
+        ("cuda", 2.0, 2.0, 2.0),
+    ],
+)
+def test_a_run_takes_the_cards_that_it_can_use(
+    store: RunStore,
+    table: TableRecord,
+    device: str,
+    asked: float | None,
+    cards: float,
+    given: float,
+) -> None:
+    run = store.create_run(
+        table.id, toy_plan(table), schema=table.schema, rows=5, seed=0, device=device
+    )
+    cluster = Cluster(address="auto", gpus=asked)
+    queue = ray_queue._Queue(Fake(cards), store, cluster, worker=())
+    assert queue._gpus(run.id) == given

@@ -1,0 +1,115 @@
+"""Who may take a run over from a machine that seems lost."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+from sqlalchemy import update
+
+from core.privacy.plan import Plan
+from core.runs.execution import takeover
+from core.runs.storage.artefacts import METER
+from core.runs.storage.database import RunRow
+from core.runs.storage.events import State
+from core.runs.storage.records import TableRecord
+from core.runs.storage.store import RunStore
+from core.runs.storage.workspace import PROJECT_ROOT
+from tests.runs.workers import queued, until
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(takeover, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(takeover, "PATIENCE", 1.0)
+    monkeypatch.setattr("core.runs.storage.process.STALE_SECONDS", 0.4)
+
+
+@pytest.fixture
+def run_id(store: RunStore, table: TableRecord, plan: Plan) -> str:
+    return queued(store, table, plan).id
+
+
+def held(store: RunStore, run_id: str, host: str, heartbeat: float, **more: object) -> None:
+    """As if a worker with this process's number held the run on that machine."""
+    assert store.claim(run_id, slots=None)
+    values = {"host": host, "heartbeat": heartbeat, "pid": os.getpid(), "pid_started": 1.0}
+    with store.engine.begin() as connection:
+        connection.execute(update(RunRow).where(RunRow.id == run_id).values(**values, **more))
+
+
+def test_a_run_that_waits_takes_no_slot(store: RunStore, run_id: str) -> None:
+    assert takeover.take(store, run_id) and store.run(run_id).state is State.RUNNING
+    with store.engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT slot FROM runs").scalar() is None
+
+
+@pytest.mark.parametrize("state", [State.PAUSED, State.CANCELLED, State.DONE, State.FAILED])
+def test_a_run_that_does_not_wait_is_left_alone(store: RunStore, run_id: str, state: State) -> None:
+    store.set_state(run_id, state)
+    assert not takeover.take(store, run_id) and store.run(run_id).state is state
+    assert not takeover.take(store, "0123456789")
+
+
+def test_a_run_is_taken_from_a_machine_without_heartbeats_and_from_no_other(
+    store: RunStore, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held(store, run_id, "elsewhere", time.time() + 3600)  # alive for as long as this test lasts
+    assert not takeover.take(store, run_id) and store.run(run_id).host == "elsewhere"
+    with store.engine.begin() as connection:
+        connection.execute(update(RunRow).values(heartbeat=time.time()))
+    began = time.monotonic()
+    assert takeover.take(store, run_id)
+    assert time.monotonic() - began >= 0.35, "its heartbeats were missing for too short a time"
+    assert store.run(run_id).host == socket.gethostname()
+
+
+def test_a_lost_run_that_would_pay_again_waits_for_people(store: RunStore, run_id: str) -> None:
+    held(store, run_id, "elsewhere", 0.0, debit="entry")
+    with store.artefacts(run_id).replacing(METER) as file:
+        file.write(b"{}")  # a private access was counted, and there is no checkpoint
+    assert store.run(run_id).state is State.LOST and not store.run(run_id).resumable
+    assert not takeover.take(store, run_id)
+    assert store.run(run_id).state is State.LOST
+    store.artefacts(run_id).within("checkpoint").path("step.json").write_text("{}")
+    assert takeover.take(store, run_id), "with a checkpoint it spends nothing"
+
+
+CHILD = """
+import sys, time
+from core.runs.execution import takeover
+takeover.end_with(int(sys.argv[1]))
+print("stands", flush=True)
+time.sleep(60)
+"""
+PARENT = """
+import os, subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", sys.argv[1], str(os.getpid())])
+print(child.pid, flush=True)
+child.wait()
+"""
+
+
+def test_a_worker_ends_with_what_the_cluster_started() -> None:
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT, CHILD], cwd=PROJECT_ROOT, stdout=subprocess.PIPE, text=True
+    )
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    assert parent.stdout.readline() == "stands\n"
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+
+    def gone() -> bool:
+        try:
+            return psutil.Process(child).status() == psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return True
+
+    until(gone)
