@@ -18,10 +18,11 @@ from torch import Tensor
 
 from core.table.codec import Block, Codec, Codes
 
-__all__ = ["ColumnBins", "column_bins", "draw_codes"]
+__all__ = ["ColumnBins", "column_bins", "draw_codes", "one_of_each"]
 
 LONGEST_GRID = 128  # values of a step grid that get a bin each
 CELLS = 64  # equal-width cells otherwise
+BELOW_ONE = 1.0 - 2.0**-23  # a uniform float32 times this, times a total, is below the total
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ def draw_codes(
     parts = torch.split(logits.float().cpu(), [column.count for column in bins], dim=1)
     for column, part in zip(bins, parts, strict=True):
         p = torch.softmax(part, dim=1)  # [b, count]
-        index = torch.multinomial(p, 1, generator=generator)[:, 0].numpy()
+        index = one_of_each(p, generator).numpy()
         block = column.block
         if block.number is None:
             states[:, block.index] = index
@@ -112,3 +113,19 @@ def draw_codes(
         place = column.centres[np.minimum(index, column.cells - 1)] + column.width * jitter
         values[:, block.number] = np.where(on_line, np.clip(place, 0.0, 1.0), 0.0)
     return Codes(states, values)
+
+
+def one_of_each(shares: Tensor, generator: torch.Generator) -> Tensor:
+    """An index for each row, drawn by its shares: int64 [b].
+
+    By inversion, with one random number a row; torch.multinomial draws one for each share. An index
+    whose share is 0 never comes up.
+
+    Args:
+      shares: float32 [b, k], not negative, some positive in each row.
+      generator: data-free randomness on the CPU.
+    """
+    cumulative = shares.cumsum(dim=1)
+    uniform = torch.rand((len(shares), 1), generator=generator) * BELOW_ONE
+    goal = uniform * cumulative[:, -1:]
+    return torch.searchsorted(cumulative, goal, right=True)[:, 0]
