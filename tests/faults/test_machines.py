@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 
@@ -13,6 +14,7 @@ import pytest
 from sqlalchemy import update
 
 from core.models.events import Wish
+from core.runs.execution import reporter as reporting
 from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.execution.reporter import Reporter
 from core.runs.storage import clock, process
@@ -129,14 +131,23 @@ def test_who_cannot_say_whose_run_it_is_waits(store, held):
     assert reporter.wish() is Wish.GO_ON
     reporter.confirm(time.monotonic() - 50.0)
     began = time.monotonic()
-    timer = __import__("threading").Timer(1.0, lambda: reporter.confirm(time.monotonic()))
+    timer = threading.Timer(1.0, lambda: reporter.confirm(time.monotonic()))
     timer.start()
     assert reporter.wish() is Wish.GO_ON and time.monotonic() - began > 0.9
     reporter.confirm(time.monotonic() - 50.0)
-    timer = __import__("threading").Timer(0.5, reporter.supersede)
+    timer = threading.Timer(0.5, reporter.supersede)
     timer.start()
     assert reporter.wish() is Wish.CANCEL
     timer.join()
+
+
+def test_who_waits_for_a_database_that_is_gone_for_good_gives_up(store, held, monkeypatch):
+    monkeypatch.setattr(reporting, "GIVE_UP_SECONDS", 51.0)
+    reporter = Reporter(store, held.id)
+    reporter.confirm(time.monotonic() - 50.0)
+    began = time.monotonic()
+    assert reporter.wish() is Wish.CANCEL and reporter.superseded
+    assert 0.9 < time.monotonic() - began < 20.0
 
 
 def apart_or_skip() -> None:

@@ -32,6 +32,7 @@ BEAT_SECONDS = 2.0
 PREVIEW_ROWS = 20
 MOST_WAITING = 2000  # events that wait for a database which cannot be written
 SURE_SECONDS = 40.0  # without a sign of life for longer, other machines may take the run soon
+GIVE_UP_SECONDS = 6 * 3600.0  # without one for so long: the database may be gone for good
 UNREACHABLE = (OperationalError, InterfaceError)
 BURST = 64  # metrics of a phase that pass at once: one that is over in a second leaves a curve too
 
@@ -175,16 +176,18 @@ class Reporter:
     def _wait_until_sure(self) -> None:
         """Wait while other machines may take this process for dead: two must not write one run.
 
-        On a SQLite file everybody sees the process itself.
+        On a SQLite file everybody sees the process itself. Where nothing is heard for very long the
+        run is given up; it goes on from its checkpoint once somebody resumes it.
         """
         if not self._shared or not self._unsure():
             return
         print("waiting for the database: whose run this is cannot be told", file=sys.stderr)
         while self._unsure() and not self._superseded.wait(0.2):
-            pass
+            if self._unsure(GIVE_UP_SECONDS):
+                self.supersede()
 
-    def _unsure(self) -> bool:
-        return self._confirmed is not None and time.monotonic() - self._confirmed > SURE_SECONDS
+    def _unsure(self, seconds: float = SURE_SECONDS) -> bool:
+        return self._confirmed is not None and time.monotonic() - self._confirmed > seconds
 
     def supersede(self) -> None:
         """Make the fit stop: the run is no longer this process's own."""
