@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,7 +17,7 @@ import pandas as pd
 
 from core.runs.accounts.people import choose_account
 from core.runs.accounts.record_linkage import Compared
-from core.runs.storage.artefacts import ROWS
+from core.runs.storage.artefacts import ROWS, ArtefactStore
 from core.runs.storage.records import TableRecord, is_large
 from core.runs.storage.row_batches import row_batches
 from core.runs.storage.rows_writer import alike, write_rows
@@ -62,42 +63,80 @@ def import_source(
         counts, rows = TableCounts(VALUES), PassingRows(people_key(store.workspace))
         passing = rows.watching(counts.watching(alike(_heard(source.batches(), progress))))
         write_rows(artefacts, passing)
-        if not is_large(counts.n, len(counts.head.columns)):
-            with artefacts.readable(ROWS) as file:
-                frame = pd.read_parquet(file)
-            return import_frame(
-                store,
-                frame,
-                name=name,
-                source=source.words,
-                people=people,
-                doubts=source.doubts,
-                form=source.form,
-                table_id=table_id,
-            )
-
-        def reread(columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
-            with artefacts.readable(ROWS) as file:
-                yield from row_batches(file, columns=columns)
-
-        schema = propose(counts.tallies(), reread, source.form)
-        profile = profile_counted(counts, schema, reread, source.doubts)
-        chosen = choose_account(
+        if is_large(counts.n, len(counts.head.columns)):
+            written = _Written(artefacts, counts, rows)
+            return _keep(store, source, written, name=name, people=people, table_id=table_id)
+        with artefacts.readable(ROWS) as file:
+            frame = pd.read_parquet(file)
+        return import_frame(
             store,
-            Compared.passing(rows, reread),
-            title=name,
-            table_id=table_id,
-            people=people,
-        )
-        return store.add_written(
-            table_id,
+            frame,
             name=name,
-            schema=schema,
-            profile=profile.model_dump(mode="json"),
-            n=counts.n,
             source=source.words,
-            people=chosen.people,
+            people=people,
+            doubts=source.doubts,
+            form=source.form,
+            table_id=table_id,
         )
+
+
+@dataclass(frozen=True)
+class _Written:
+    """Rows that have passed by.
+
+    Attributes:
+      artefacts: hold them.
+      counts: of every column.
+      rows: what their people are recognised by.
+    """
+
+    artefacts: ArtefactStore
+    counts: TableCounts
+    rows: PassingRows
+
+    def reread(self, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+        """Some columns of all rows, in batches."""
+        with self.artefacts.readable(ROWS) as file:
+            yield from row_batches(file, columns=columns)
+
+
+def _keep(
+    store: RunStore,
+    source: Source,
+    written: _Written,
+    *,
+    name: str,
+    people: str | None,
+    table_id: str,
+) -> TableRecord:
+    """The record of a table that is never read at once; see `import_source`.
+
+    Args:
+      store: where.
+      source: of the rows.
+      written: what is known of them.
+      name: for people.
+      people: ledger account, or None.
+      table_id: of the table.
+    """
+    schema = propose(written.counts.tallies(), written.reread, source.form)
+    profile = profile_counted(written.counts, schema, written.reread, source.doubts)
+    chosen = choose_account(
+        store,
+        Compared.passing(written.rows, written.reread),
+        title=name,
+        table_id=table_id,
+        people=people,
+    )
+    return store.add_written(
+        table_id,
+        name=name,
+        schema=schema,
+        profile=profile.model_dump(mode="json"),
+        n=written.counts.n,
+        source=source.words,
+        people=chosen.people,
+    )
 
 
 def _heard(batches: Iterable[pd.DataFrame], progress: Progress) -> Iterator[pd.DataFrame]:
