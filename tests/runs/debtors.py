@@ -37,7 +37,7 @@ LIMIT = (2.0, 1e-5)  # of the accounts that servers open
 DEFAULTED = "opened by a debit"
 COLUMN = Column(name="x", kind=Kind.NUMBER, low=0.0, high=1.0, dtype="float64")
 DOMAIN = Schema(columns=(COLUMN,)).domain()
-WINDOW = 0.02  # seconds between looking and writing, where nothing is locked
+WINDOW = 0.2  # seconds between looking and writing, where nothing is locked
 
 
 @contextlib.contextmanager

@@ -266,6 +266,22 @@ with RunStore(Workspace(Path(sys.argv[1]))) as store:
 """
 
 
+def test_a_database_that_another_process_makes_between_two_looks(
+    engine: Engine, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, look = open_engine(database), current.inspect
+
+    def late(connection: object) -> object:
+        monkeypatch.setattr(current, "inspect", look)
+        bring_up_to_date(other)
+        return look(connection)
+
+    monkeypatch.setattr(current, "inspect", late)
+    bring_up_to_date(engine)
+    other.dispose()
+    assert form(engine)["at"] == HEAD
+
+
 @pytest.mark.parametrize("state", ["empty", "first"])
 def test_processes_that_open_it_at_once_all_find_it_done(
     engine: Engine, tmp_path: Path, state: str

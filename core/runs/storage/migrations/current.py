@@ -90,9 +90,9 @@ def _seen(engine: Engine) -> str | None:
             return _read(connection)
         except DBAPIError:
             connection.rollback()
-            if inspect(connection).has_table(_mark.name):
-                raise
-            return None
+            if not inspect(connection).has_table(_mark.name):
+                return None
+        return _read(connection)  # another process made it just now, or this raises again
 
 
 def _read(connection: Connection) -> str | None:
