@@ -83,6 +83,7 @@ class Nodes:
 def _cluster() -> Iterator[Nodes]:
     pytest.importorskip("ray", reason="needs Ray: pip install -r requirements-cluster.txt")
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ["RAY_worker_niceness"] = "0"  # else what else this machine does comes first, by far
     os.environ["PYTHONPATH"] = str(PROJECT_ROOT)
     nodes = Nodes()
     yield nodes

@@ -28,6 +28,7 @@ from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.meter import Meter
 from core.privacy.plan import Plan
+from core.privacy.summation import Summation
 from core.runs.execution import attempts, worker
 from core.runs.execution.reporter import Pace
 from core.runs.storage.events import State
@@ -102,11 +103,20 @@ class Released:
         self._codes: Codes = Codec(domain).encode(people())
 
     def __call__(
-        self, codes: Codes, domain: Domain, plan: Plan, *, people: object, meter: Meter
+        self,
+        codes: Codes,
+        domain: Domain,
+        plan: Plan,
+        *,
+        people: object,
+        meter: Meter,
+        summation: Summation | None,
     ) -> PrivateTable:
         assert len(codes) == len(self._codes) and people is None
         noise = DeterministicNoise(5)
-        return PrivateTable(self._codes, domain, plan, noise_source=noise, meter=meter)
+        return PrivateTable(
+            self._codes, domain, plan, noise_source=noise, meter=meter, summation=summation
+        )
 
 
 def leaving(

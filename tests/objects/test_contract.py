@@ -126,7 +126,9 @@ def test_parquet_is_read_by_columns_and_row_groups(artefacts):
     assert third["a"].tolist() == list(range(2000, 3000))
 
 
+@pytest.mark.parametrize("artefacts", ["local", "s3"], indirect=True)
 def test_many_may_read_a_model_and_a_file_at_once(artefacts):
+    """Not from fsspec's memory: two who open a file there read from one place in it."""
     with artefacts.filling(MODEL) as folder:
         (private_folder(folder) / "w.safetensors").write_bytes(b"w" * LARGE)
     put(artefacts, "a.csv", b"1" * LARGE)

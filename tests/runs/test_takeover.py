@@ -59,8 +59,10 @@ def test_a_run_that_does_not_wait_is_left_alone(store: RunStore, run_id: str, st
 def test_a_run_is_taken_from_a_machine_without_heartbeats_and_from_no_other(
     store: RunStore, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held(store, run_id, "elsewhere", time.time() + 3600)  # alive for as long as this test lasts
-    assert not takeover.take(store, run_id) and store.run(run_id).host == "elsewhere"
+    with monkeypatch.context() as patience:
+        patience.setattr("core.runs.storage.process.STALE_SECONDS", 60.0)
+        held(store, run_id, "elsewhere", time.time())  # alive for as long as somebody waits
+        assert not takeover.take(store, run_id) and store.run(run_id).host == "elsewhere"
     with store.engine.begin() as connection:
         connection.execute(update(RunRow).values(heartbeat=time.time()))
     began = time.monotonic()
