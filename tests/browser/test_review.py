@@ -91,7 +91,8 @@ def test_review_comment_verdict_and_export(app, browser, page, home, tmp_path):
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("Tab")
-    page.keyboard.type("Close enough.")
+    page.keyboard.type("Close enough.", delay=30)  # ms: as fast as hands are, not faster
+    page.wait_for_timeout(300)
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.get_by_text("Approved").first.wait_for()
