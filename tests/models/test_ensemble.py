@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from pathlib import Path
 
 import pytest
@@ -133,3 +134,13 @@ def test_a_plan_of_an_earlier_version_is_for_one_mixture(tmp_path):
     table = PrivateTable(codes, codec.domain, plan, noise_source=DeterministicNoise(1))
     fitted = model.fit(table, plan, FitContext(observe=Watcher(), folder=tmp_path, seed=1))
     assert components_of(fitted, tmp_path) == 16
+
+
+@pytest.mark.parametrize(
+    ("n", "epsilon", "steps"), [(40_000, 1.0, 1200), (400, 1.0, 600), (40_000, math.inf, 1200)]
+)
+def test_where_noise_is_strong_there_are_fewer_steps(n, epsilon, steps):
+    codec, _ = coded(4)
+    budget = Budget(epsilon=epsilon, delta=1e-6)
+    plan = plan_fit(synthesizer("scan_focus"), codec.domain, n, budget, {})
+    assert plan.settings["steps"] == steps

@@ -38,6 +38,8 @@ __all__ = ["ScanFocus"]
 STEPS = 1200  # of tables of up to `NARROW` columns; of wider ones fewer, by the root
 MEMBERS = 4  # likewise
 NARROW = 100
+CLEAR = 3000.0  # records a unit of noise; where there are fewer, steps go down by the root
+LEAST = 0.5  # of the steps, however strong the noise
 
 _TITLES = {
     SCALES: "Fine counts of each column",
@@ -125,8 +127,15 @@ class ScanFocus(Synthesizer[ScanFocusSettings]):
         )
 
     def finish(self, domain: Domain, plan: Plan, settings: ScanFocusSettings) -> ScanFocusSettings:
-        """See `Synthesizer.finish`: wide tables get less of both, as they are slower."""
+        """See `Synthesizer.finish`.
+
+        Wide tables get fewer steps and mixtures, as they are slower. Where noise is strong there is
+        less to learn, and further steps would follow the noise.
+        """
         narrow = min(1.0, math.sqrt(NARROW / max(1, len(domain.modelled))))
-        steps = settings.steps or round(STEPS * narrow)
+        noises = {phase.name: phase.noise_multiplier for phase in plan.phases}
+        noise = noises.get(PAIRS, noises[COLUMNS])  # of what the mixture mostly follows
+        clear = min(1.0, math.sqrt(plan.n / (CLEAR * noise))) if noise else 1.0
+        steps = settings.steps or round(STEPS * narrow * max(LEAST, clear))
         members = settings.members or max(1, round(MEMBERS * narrow))
         return settings.model_copy(update={"steps": steps, "members": members})
