@@ -45,15 +45,14 @@ def noisy_block(statistic: Statistic, part: ChunkedStatistic) -> NDArray[np.floa
     return np.asarray(total + noise.gaussian(total.shape, 1.0))
 
 
-class AsTheyCome(ray_summation._Shared):
-    """Broken: adds each sum as it comes."""
+class LastFirst(ray_summation._Shared):
+    """Broken: adds sums as they come, and the last block's comes first."""
 
     def sums(self, tick: Any) -> Iterator[Tensor]:
         parts = [ray_summation.part_of(self.work, block) for block in range(self.work.blocks)]
-        left = [self.block_of.remote(self.statistic, part) for part in parts]
-        while left:
-            (first, *_), left = self.ray.wait(left)
-            yield torch.from_numpy(np.array(self.ray.get(first)))
+        answers = [self.block_of.remote(self.statistic, part) for part in reversed(parts)]
+        for answer in answers:
+            yield torch.from_numpy(np.array(self.ray.get(answer)))
 
 
 class Mean(toys.ClippedSum):

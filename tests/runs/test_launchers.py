@@ -81,7 +81,8 @@ def test_a_run_waits_where_ray_is_not_installed(
 def test_a_run_waits_where_the_cluster_cannot_be_reached(
     store: RunStore, table: TableRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "ray", object())
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(shutdown=lambda: None))
+    monkeypatch.setattr(ray_queue, "PAUSES", (0.0, 0.0))
     monkeypatch.setenv(VARIABLE, "ray://127.0.0.1:1")
     run = queued(store, table, toy_plan(table))
     assert ray_queue.main(["--home", str(store.workspace.home)]) == 1

@@ -41,6 +41,7 @@ __all__ = ["NAMESPACE", "environment_of_workers", "main"]
 
 NAMESPACE = "facsimile"
 SETTLE_SECONDS = 30.0  # that a start which fails at once has to say so
+PAUSES = (0.0, 10.0, 20.0)  # seconds before each try to reach the cluster: its head may be starting
 FOR_WORKERS = ("FACSIMILE_DATABASE", "FACSIMILE_STORAGE", VARIABLE)  # their home is told by itself
 ENDED = (State.DONE, State.CANCELLED, State.PAUSED, State.FAILED)
 
@@ -69,21 +70,18 @@ def main(
         except ImportError:
             _say(store, ABSENT)
             return 1
-        try:
-            cluster.probe()
-            ray.init(
-                address=cluster.address,
-                namespace=NAMESPACE,
-                log_to_driver=False,
-                logging_level="WARNING",
-            )
-            _Queue(ray, store, cluster, worker).settle()
-        except Exception:
-            # the edge to another system: people get one line, the log the rest
-            traceback.print_exc()
-            _say(store, UNREACHABLE)
-            return 1
-    return 0
+        for pause in PAUSES:
+            time.sleep(pause)
+            try:
+                _connect(ray, cluster)
+                _Queue(ray, store, cluster, worker).settle()
+                return 0
+            except Exception:
+                # the edge to another system: people get one line, the log the rest
+                traceback.print_exc()
+                _say(store, UNREACHABLE)
+                ray.shutdown()
+    return 1
 
 
 def _say(store: RunStore, words: str, runs: Sequence[str] | None = None) -> None:
@@ -91,6 +89,14 @@ def _say(store: RunStore, words: str, runs: Sequence[str] | None = None) -> None
     for run_id in store.queue() if runs is None else runs:
         if store.run(run_id).message != words:
             store.set_state(run_id, State.QUEUED, words, expect=(State.QUEUED,))
+
+
+def _connect(ray: Any, cluster: Cluster) -> None:
+    """Fails within seconds where nobody listens: Ray itself would try for minutes."""
+    cluster.probe()
+    ray.init(
+        address=cluster.address, namespace=NAMESPACE, log_to_driver=False, logging_level="WARNING"
+    )
 
 
 def environment_of_workers(server: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
