@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import pandas as pd
@@ -43,6 +44,8 @@ TABS = {
     "rows": to_say(":material/table_rows: Rows"),
 }
 BUILT_IN, UPLOAD = to_say("built-in sample"), "upload of "  # where tables come from, as stored
+# where any of these is set, rows or what is counted of them lie on other machines too
+ELSEWHERE = ("FACSIMILE_STORAGE", "FACSIMILE_DATABASE", "FACSIMILE_LAUNCHER")
 ENOUGH_TO_SPARE = 2_000  # rows from which a tenth is kept out unless the steward says otherwise
 
 
@@ -60,10 +63,12 @@ def render() -> None:
 
 
 def _choose() -> None:
-    shared.header(
-        say("Tables"),
-        say("Bring in a table, with one row or several per person. It stays on this machine."),
-    )
+    if any(os.environ.get(name) for name in ELSEWHERE):
+        kept = say("It stays in the storage and on the machines that this server was set up with.")
+    else:
+        kept = say("It stays on this machine.")
+    bring = say("Bring in a table, with one row or several per person.")
+    shared.header(say("Tables"), f"{bring} {kept}")
     left, right = st.columns([2, 3], gap="large")
     with left:
         st.subheader(say("Try it now"), anchor=False)
