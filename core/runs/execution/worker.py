@@ -40,9 +40,8 @@ from core.table.schema import SchemaError
 
 __all__ = ["main"]
 
-PATIENCE = 60.0  # seconds that a database server may take to start again
 NOT_MINE = 3  # exit status when another process holds the run
-PATIENCE = 120.0  # s that an object store may keep silent before the run ends as failed
+PATIENCE = 120.0  # seconds that a database server or an object store may keep silent
 
 
 def main(
