@@ -68,16 +68,17 @@ def import_source(
             return _keep(store, source, written, name=name, people=people, table_id=table_id)
         with artefacts.readable(ROWS) as file:
             frame = pd.read_parquet(file)
-        return import_frame(
-            store,
-            frame,
-            name=name,
-            source=source.words,
-            people=people,
-            doubts=source.doubts,
-            form=source.form,
-            table_id=table_id,
-        )
+        artefacts.clear()
+    return import_frame(
+        store,
+        frame,
+        name=name,
+        source=source.words,
+        people=people,
+        doubts=source.doubts,
+        form=source.form,
+        table_id=table_id,
+    )
 
 
 @dataclass(frozen=True)

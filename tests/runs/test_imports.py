@@ -11,9 +11,10 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 from core.runs.accounts.people import account_choice
-from core.runs.storage.errors import RunStoreError
+from core.runs.storage.errors import RunStoreError, StorageError
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
+from core.runs.storage.table_store import NOTHING_KEPT
 from core.services import declarations
 from core.services import tables as table_service
 from core.services.imports import import_source
@@ -118,6 +119,21 @@ def test_a_fault_after_the_rows_were_written_leaves_nothing(
     monkeypatch.setattr("core.services.imports.propose", broken)
     with pytest.raises(MemoryError):
         import_source(store, Batches(rows()), name="visits")
+    assert store.tables() == [] and left(store) == []
+
+
+@pytest.mark.parametrize("most_rows", [1_000, 10 * N], ids=["large", "small"])
+def test_a_store_that_goes_away_is_said_once(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch, most_rows: int
+) -> None:
+    def away(*_: object, **__: object) -> None:
+        raise StorageError("The store is away.")
+
+    monkeypatch.setattr("core.runs.storage.records.MOST_ROWS", most_rows)
+    monkeypatch.setattr(RunStore, "add_written", away)
+    with pytest.raises(StorageError) as refused:
+        import_source(store, Batches(rows()), name="visits")
+    assert str(refused.value) == f"The store is away. {NOTHING_KEPT}"
     assert store.tables() == [] and left(store) == []
 
 

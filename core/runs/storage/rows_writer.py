@@ -19,18 +19,18 @@ def write_rows(artefacts: ArtefactStore, batches: Iterable[pd.DataFrame]) -> int
 
     Args:
       artefacts: of the table.
-      batches: rows, all with the columns and dtypes of the first.
+      batches: rows, `alike`.
 
     Returns:
       The number of rows.
 
     Raises:
-      RunStoreError: no rows, or a batch with other columns or types; nothing was kept.
+      RunStoreError: no rows; nothing was kept.
     """
     rows, writer = 0, None
     with artefacts.replacing(ROWS) as file:
         try:
-            for batch in alike(batches):
+            for batch in batches:
                 if writer is None:
                     schema = pa.Schema.from_pandas(batch, preserve_index=False)
                     writer = pq.ParquetWriter(file, schema)

@@ -100,17 +100,19 @@ class TableStore:
         if tuple(frame.columns) != schema.names:
             raise RunStoreError("The schema's columns are not the table's. Nothing was kept.")
         table_id = table_id or secrets.token_hex(5)
-        with self.bringing_in(table_id) as artefacts, artefacts.replacing(ROWS) as file:
-            frame.to_parquet(file, index=False)
-        return self.add_written(
-            table_id,
-            name=name,
-            schema=schema,
-            profile=_with_people(profile, schema, lambda names: [frame[names]]),
-            n=len(frame),
-            source=source,
-            people=people,
-        )
+        profile = _with_people(profile, schema, lambda names: [frame[names]])
+        with self.bringing_in(table_id) as artefacts:
+            with artefacts.replacing(ROWS) as file:
+                frame.to_parquet(file, index=False)
+            return self.add_written(
+                table_id,
+                name=name,
+                schema=schema,
+                profile=profile,
+                n=len(frame),
+                source=source,
+                people=people,
+            )
 
     @contextmanager
     def bringing_in(self, table_id: str) -> Iterator[ArtefactStore]:
