@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.privacy.mechanisms.additive import Rows, check_parts, group_size_of
+from core.privacy.threads import threads_of_one_processor
 from core.table.person_rows import PersonRows
 
 if TYPE_CHECKING:
@@ -231,8 +232,7 @@ def in_threads(work: Callable[[int], Result], count: int) -> Generator[Result, N
     import torch  # pages import this module, and compute nothing
 
     threads = torch.get_num_threads()
-    # a thread of its own where there is one, so that results are those of one processor
-    with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+    with threads_of_one_processor(threads) as pool:  # where there is one, it is a thread too
         waiting: deque[Future[Result]] = deque()
         try:
             for number in range(count):

@@ -11,7 +11,7 @@ Estimation using Deep Ensembles", NeurIPS 2017 (members differ by their random b
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from core.models.scan_focus.matching import MixtureMatcher
+from core.privacy.threads import threads_of_one_processor
 
 __all__ = ["MixtureEnsemble"]
 
@@ -77,15 +78,12 @@ class MixtureEnsemble:
 
         The operations of one step are too small for several processors to share.
         """
-        threads = torch.get_num_threads()
-        if min(threads, len(self.members)) == 1 or self.members[0].device != "cpu":
+        threads = min(torch.get_num_threads(), len(self.members))
+        if threads == 1 or self.members[0].device != "cpu":
             yield
             return
-        with ThreadPoolExecutor(
-            min(threads, len(self.members)), initializer=torch.set_num_threads, initargs=(1,)
-        ) as self._pool:
+        with threads_of_one_processor(threads) as self._pool:
             try:
                 yield
             finally:
                 self._pool = None
-        torch.set_num_threads(threads)  # where it holds for the process, and not for a thread
