@@ -120,19 +120,9 @@ class LocalLauncher:
         path = self._log(run_id)
         command = [*self._command(self.command, run_id), "--slots", str(self.slots)]
         try:
-            with path.open("ab") as log:
-                path.chmod(0o600)
-                child = subprocess.Popen(
-                    command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    cwd=PROJECT_ROOT,
-                    start_new_session=True,
-                )
+            pid = children.start(command, path, mode="ab")
         except OSError as error:
             message = "The worker process could not be started. Nothing was spent."
             self.store.set_state(run_id, State.FAILED, message, error=f"{message} ({error})")
             return
-        children.keep(child)
-        self.store.adopt(run_id, child.pid)
+        self.store.adopt(run_id, pid)

@@ -7,7 +7,6 @@ wait for it, and never holds Ray in its memory.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -21,7 +20,6 @@ from core.runs.execution.ray_words import HANDING_OVER
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import PROJECT_ROOT
 
 __all__ = ["RayLauncher"]
 
@@ -94,16 +92,5 @@ class RayLauncher:
     def _settle(self) -> None:
         _looked[self._home] = time.monotonic()
         children.collect()
-        path = self.store.workspace.home / LOG
         command = [sys.executable, *self.command, "--home", self._home]
-        with path.open("wb") as log:
-            path.chmod(0o600)
-            child = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                cwd=PROJECT_ROOT,
-                start_new_session=True,
-            )
-        children.keep(child)
+        children.start(command, self.store.workspace.home / LOG, mode="wb")
