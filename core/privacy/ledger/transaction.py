@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine, Table, inspect
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import CreateTable
 
-__all__ = ["exclusive_transaction", "make_absent", "repeatable", "sqlstate"]
+__all__ = ["exclusive_transaction", "make_absent", "repeatable", "sqlstate", "writing_alone"]
 
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
@@ -44,14 +44,25 @@ def exclusive_transaction(engine: Engine, *tables: str) -> Iterator[Connection]:
         return
     with engine.connect() as connection:
         connection = connection.execution_options(isolation_level="AUTOCOMMIT")
-        connection.exec_driver_sql("PRAGMA synchronous = FULL")
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-        try:
+        with writing_alone(connection):
             yield connection
-        except BaseException:
-            connection.exec_driver_sql("ROLLBACK")
-            raise
-        connection.exec_driver_sql("COMMIT")
+
+
+@contextmanager
+def writing_alone(connection: Connection) -> Iterator[None]:
+    """A SQLite transaction that holds the lock of writers from its beginning; all of it or nothing.
+
+    Args:
+      connection: in autocommit, so that the driver begins no transaction of its own.
+    """
+    connection.exec_driver_sql("PRAGMA synchronous = FULL")
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        connection.exec_driver_sql("ROLLBACK")
+        raise
+    connection.exec_driver_sql("COMMIT")
 
 
 def make_absent(engine: Engine, table: Table) -> None:

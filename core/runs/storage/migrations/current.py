@@ -26,7 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError
 
 from core.privacy.ledger.entries import entries_table
-from core.privacy.ledger.transaction import repeatable
+from core.privacy.ledger.transaction import repeatable, writing_alone
 from core.runs.storage.database import Base
 from core.runs.storage.engine import is_shared
 from core.runs.storage.errors import RunStoreError
@@ -138,17 +138,11 @@ def migrating(engine: Engine) -> Iterator[Connection]:
         connection = connection.execution_options(isolation_level="AUTOCOMMIT")
         connection.exec_driver_sql("PRAGMA foreign_keys = OFF")
         try:
-            connection.exec_driver_sql("PRAGMA synchronous = FULL")
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-            try:
+            with writing_alone(connection):
                 yield connection
                 broken = connection.exec_driver_sql("PRAGMA foreign_key_check").first()
                 if broken is not None:
                     raise RuntimeError(f"rows of {broken[0]} lost what they belong to")
-            except BaseException:
-                connection.exec_driver_sql("ROLLBACK")
-                raise
-            connection.exec_driver_sql("COMMIT")
         finally:
             connection.exec_driver_sql("PRAGMA synchronous = NORMAL")
             connection.exec_driver_sql("PRAGMA foreign_keys = ON")
