@@ -107,7 +107,7 @@ def line(options: argparse.Namespace, file: Path, home: Path) -> dict[str, Any]:
     made = options.synthetic or options.rows
     with RunStore(Workspace(home)) as store:
         watch.enter("import")
-        table = _take_in(store, file, schema, options.rows)
+        table = _take_in(store, file, schema)
         watch.enter("plan")
         settings = json.loads(options.settings)
         request = PlanRequest(model=options.model, epsilon=EPSILON, settings=settings)
@@ -175,24 +175,19 @@ class _Watch:
         return Wish.GO_ON
 
 
-def _take_in(store: Any, file: Path, schema: Schema, rows: int) -> Any:
-    """The file as a table of the workspace."""
-    head = next(batches(min(rows, 1000), schema))
-    table = store.add_table(
-        head, name="scale", schema=schema, profile={"n": rows}, source="generated", people="scale"
-    )
-    from sqlalchemy import update
-    from sqlalchemy.orm import Session
+def _take_in(store: Any, file: Path, schema: Schema) -> Any:
+    """The file as a table of the workspace, as a steward brings it in and confirms it."""
+    from fsspec.implementations.local import LocalFileSystem
 
-    from core.runs.storage.artefacts import ROWS
-    from core.runs.storage.database import TableRow
+    from core.services.imports import import_source
+    from core.services.tables import confirm_schema
+    from core.table.io.parquet_parts import ParquetParts
 
-    with store.table_artefacts(table.id).filling(ROWS) as place:
-        shutil.copyfile(file, place)
-    with Session(store.engine) as session, session.begin():
-        session.execute(update(TableRow).where(TableRow.id == table.id).values(n=rows))
+    source = ParquetParts([str(file)], LocalFileSystem(), "generated")
+    table = import_source(store, source, name="scale", people="scale")
+    table = confirm_schema(store, table.id, schema)
     store.attest(table.id)
-    return store.table(table.id)
+    return table
 
 
 def measured(options: argparse.Namespace) -> dict[str, Any]:
