@@ -91,9 +91,8 @@ def main() -> None:
     memory_mb = ROOMY * ReadBounds.from_environment().memory_mb
     for kind, most in ((resource.RLIMIT_DATA, memory_mb * 1024**2), (resource.RLIMIT_CORE, 0)):
         resource.setrlimit(kind, (most, most))
-    with contextlib.suppress(
-        OSError
-    ):  # where memory runs out, this process goes and not the server
+    # where memory runs out, this process goes and not the server
+    with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     _say(**_answer(request, memory_mb))
 

@@ -48,9 +48,8 @@ class Journal:
         @repeatable
         def insert_one() -> int:
             with self._engine.begin() as connection:
-                if is_shared(
-                    self._engine
-                ):  # writers there do not wait for each other by themselves
+                if is_shared(self._engine):
+                    # writers there do not wait for each other by themselves
                     connection.execute(_hold_story(run_id))
                 return int(connection.execute(statement).scalar_one())
 
