@@ -7,10 +7,8 @@ changes nothing about it.
 from __future__ import annotations
 
 import secrets
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeAlias
 
 import pandas as pd
@@ -57,9 +55,9 @@ def import_source(
     table_id = secrets.token_hex(5)
     with (
         store.bringing_in(table_id) as artefacts,
-        tempfile.TemporaryDirectory(prefix="source-", dir=store.workspace.home) as fetched,
+        store.scratch("source") as fetched,
     ):
-        source.prepare(Path(fetched))
+        source.prepare(fetched)
         counts, rows = TableCounts(VALUES), PassingRows(people_key(store.workspace))
         passing = rows.watching(counts.watching(alike(_heard(source.batches(), progress))))
         write_rows(artefacts, passing)

@@ -45,11 +45,13 @@ def open_store(home: Path | None = None) -> RunStore:
     """The run store of a workspace (FACSIMILE_HOME or ~/.facsimile when not named).
 
     Runs whose worker died while nobody looked are marked lost, where the database can be written.
-    Logs of runs that were deleted on another machine are removed from this one.
+    Logs of runs that were deleted on another machine are removed from this one, and what killed
+    processes left of tables they were bringing in.
     """
     store = RunStore(Workspace(home) if home is not None else Workspace.default())
     runs = store.runs()
     forget_logs(store.workspace, [run.id for run in runs])
+    store.forget_unfinished()
     return store
 
 

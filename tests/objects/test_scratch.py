@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from core.runs.storage.objects.scratch import Scratch
+from core.runs.storage.scratch import Scratch
 from core.runs.storage.workspace import PROJECT_ROOT
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from core.runs.storage.objects.scratch import Scratch
+from core.runs.storage.scratch import Scratch
 scratch = Scratch(Path(sys.argv[1]))
 with scratch.folder_for("run") as folder:
     (folder / "rows").write_text("private")

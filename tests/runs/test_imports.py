@@ -1,5 +1,6 @@
 """Tables larger than memory: brought in, changed and recognised without holding their rows."""
 
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,9 +14,11 @@ from fsspec.implementations.local import LocalFileSystem
 from core.runs.accounts.people import account_choice
 from core.runs.storage.errors import RunStoreError, StorageError
 from core.runs.storage.records import TableRecord
+from core.runs.storage.scratch import LOCK
 from core.runs.storage.store import RunStore
 from core.runs.storage.table_store import NOTHING_KEPT
-from core.services import declarations
+from core.runs.storage.workspace import PROJECT_ROOT
+from core.services import declarations, runs
 from core.services import tables as table_service
 from core.services.imports import import_source
 from core.table.form import FileForm
@@ -83,7 +86,8 @@ def left(store: RunStore) -> list[Path]:
     """Whatever lies in the workspace beside its database."""
     files = store.workspace.home.rglob("*")
     own = ("facsimile", "people.key")
-    return [file for file in files if file.is_file() and not file.name.startswith(own)]
+    rest = [file for file in files if file.is_file() and not file.name.startswith(own)]
+    return [file for file in rest if file.suffix != LOCK]  # says that this process lives
 
 
 def test_in_batches_a_table_is_what_it_is_at_once(
@@ -107,7 +111,45 @@ def test_a_source_that_breaks_leaves_nothing(store: RunStore, breaks_at: int) ->
     with pytest.raises((TableReadError, RunStoreError), match="Nothing was kept"):
         import_source(store, Batches(rows(), breaks_at=breaks_at), name="visits")
     assert store.tables() == [] and left(store) == []
-    assert not any(store.workspace.home.glob("source-*"))
+
+
+KILLED = """
+import os, secrets, signal, sys
+from pathlib import Path
+from core.runs.storage.scratch import LOCK
+from core.runs.storage.store import RunStore
+from core.runs.storage.workspace import Workspace
+from core.services.imports import import_source
+from tests.runs.test_imports import Batches, rows
+secrets.token_hex = lambda length: "0123456789"
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+import core.services.imports as imports
+if sys.argv[2] == "written":
+    imports.propose = die
+if sys.argv[2] == "recorded":
+    written = RunStore.add_written
+    RunStore.add_written = lambda *a, **k: (written(*a, **k), die())
+progress = die if sys.argv[2] == "first batch" else lambda rows: None
+with RunStore(Workspace(Path(sys.argv[1]))) as store:
+    imports.is_large = lambda *_: True
+    import_source(store, Batches(rows()), name="visits", progress=progress)
+"""
+
+
+@pytest.mark.parametrize("killed", ["first batch", "written", "recorded"])
+def test_what_a_killed_import_left_goes_when_the_workspace_is_opened(
+    store: RunStore, killed: str
+) -> None:
+    home = store.workspace.home
+    command = [sys.executable, "-c", KILLED, str(home), killed]
+    assert subprocess.run(command, cwd=PROJECT_ROOT, check=False).returncode == -signal.SIGKILL
+    assert any(home.glob("importing/*/source*/fetched")) and any(home.glob("tables/*/*"))
+    with runs.open_store(home) as again:
+        assert [table.n for table in again.tables()] == ([N] if killed == "recorded" else [])
+    kept = ["rows.parquet"] if killed == "recorded" else []
+    assert [file.name for file in left(store)] == kept
+    assert list(home.glob("importing/*")) == []
 
 
 def test_a_fault_after_the_rows_were_written_leaves_nothing(

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Self
 
 import pandas as pd
@@ -27,6 +28,7 @@ from core.runs.storage.migrations.current import bring_up_to_date
 from core.runs.storage.places import open_places
 from core.runs.storage.records import PEOPLE, TableRecord, people_of_profile
 from core.runs.storage.row_batches import BATCH_ROWS, row_batches
+from core.runs.storage.scratch import Scratch, remove_leftovers
 from core.runs.storage.workspace import Workspace
 from core.table.holdout import people_in_batches, split_rows
 from core.table.person import Person
@@ -35,6 +37,7 @@ from core.table.schema import Schema
 __all__ = ["TableStore"]
 
 NOTHING_KEPT = "Nothing was kept of the table."
+BRINGING_IN = "table-"  # beginning of the name of the folder that marks a table not yet whole
 STATEMENT = "attested.json"  # that the steward declared the schema public
 
 
@@ -118,19 +121,52 @@ class TableStore:
     def bringing_in(self, table_id: str) -> Iterator[ArtefactStore]:
         """Where the rows of a new table are written, in batches; nothing stays if the block fails.
 
+        What a killed process leaves goes when the workspace is opened the next time on its machine.
+
         Args:
           table_id: of the table, 10 hex digits; `add_written` makes it one.
         """
-        artefacts = self.places.table(table_id)
-        try:
-            yield artefacts
-        except BaseException as error:
-            with suppress(StorageError):  # a store that is away cannot be cleared
-                artefacts.clear()
-            self._forget_people(table_id)
-            if isinstance(error, StorageError):
-                raise StorageError(f"{error} {NOTHING_KEPT}") from error
-            raise
+        with self.scratch(f"{BRINGING_IN}{table_id}"):
+            artefacts = self.places.table(table_id)
+            try:
+                yield artefacts
+            except BaseException as error:
+                with suppress(StorageError):  # a store that is away cannot be cleared
+                    artefacts.clear()
+                self._forget_people(table_id)
+                if isinstance(error, StorageError):
+                    raise StorageError(f"{error} {NOTHING_KEPT}") from error
+                raise
+
+    def scratch(self, purpose: str) -> AbstractContextManager[Path]:
+        """A fresh private folder on this machine that does not outlive its process for long.
+
+        Args:
+          purpose: how its name begins.
+        """
+        return Scratch(self._importing, undo=self._undo_imports).folder_for(purpose)
+
+    def forget_unfinished(self) -> None:
+        """Remove what killed processes of this machine left of tables they were bringing in."""
+        remove_leftovers(self._importing, undo=self._undo_imports)
+
+    @property
+    def _importing(self) -> Path:
+        return self.workspace.home / "importing"
+
+    def _undo_imports(self, folder: Path) -> None:
+        """Clear what was written of tables that never got a record.
+
+        Args:
+          folder: of a process that ended, with a folder for each table it was at.
+        """
+        for one in folder.glob(f"{BRINGING_IN}*"):
+            table_id = one.name.removeprefix(BRINGING_IN).partition("-")[0]
+            with Session(self.engine) as session:
+                known = session.get(TableRow, table_id) is not None
+            if not known:
+                self.places.table(table_id).clear()
+                self._forget_people(table_id)
 
     def add_written(
         self,

@@ -29,7 +29,7 @@ from core.runs.storage.objects.published_folder import (
     Publisher,
     top_names,
 )
-from core.runs.storage.objects.scratch import Scratch
+from core.runs.storage.scratch import Scratch
 from core.runs.storage.workspace import private_folder
 
 __all__ = ["ObjectArtefacts"]

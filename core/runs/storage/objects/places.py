@@ -10,7 +10,7 @@ import fsspec
 from core.runs.storage.errors import StorageError
 from core.runs.storage.objects.artefacts import ObjectArtefacts
 from core.runs.storage.objects.bucket import Bucket
-from core.runs.storage.objects.scratch import Scratch
+from core.runs.storage.scratch import Scratch
 from core.runs.storage.workspace import Workspace
 
 __all__ = ["ObjectPlaces", "object_places"]

@@ -13,14 +13,15 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
+from core.runs.storage.errors import StorageError
 from core.runs.storage.workspace import private_folder
 
-__all__ = ["Scratch"]
+__all__ = ["Scratch", "remove_leftovers"]
 
 LOCK = ".lock"  # ending of the file that lies beside a folder and is held while that is in use
 
@@ -30,10 +31,14 @@ class Scratch:
 
     Attributes:
       folder: mode 0700.
+
+    Args:
+      root: of all processes' folders; see `remove_leftovers`, which comes first.
+      undo: see there.
     """
 
-    def __init__(self, root: Path) -> None:
-        remove_leftovers(private_folder(root))
+    def __init__(self, root: Path, *, undo: Callable[[Path], None] = lambda folder: None) -> None:
+        remove_leftovers(private_folder(root), undo=undo)
         self.folder = _own_folder(root, os.getpid())
 
     @contextmanager
@@ -69,13 +74,24 @@ def _own_folder(root: Path, pid: int) -> Path:
     return private_folder(folder)
 
 
-def remove_leftovers(root: Path) -> None:
-    """Remove folders of processes that ended without doing so."""
+def remove_leftovers(root: Path, *, undo: Callable[[Path], None] = lambda folder: None) -> None:
+    """Remove folders of processes that ended without doing so.
+
+    Args:
+      root: of the folders; may be absent.
+      undo: told of each folder that is there still, before it goes; where a store is away for that,
+        the folder waits for the next time.
+    """
     for lock in root.glob(f"*{LOCK}"):
         held = _held(lock)
-        if held is not None:
-            _remove(lock.with_suffix(""))
-            os.close(held)
+        if held is None:
+            continue
+        folder = lock.with_suffix("")
+        with suppress(StorageError):
+            if folder.exists():
+                undo(folder)
+            _remove(folder)
+        os.close(held)
 
 
 def _remove(folder: Path) -> None:
