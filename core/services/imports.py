@@ -53,11 +53,8 @@ def import_source(
       TableReadError, RunStoreError: one plain line; nothing was kept.
     """
     table_id = secrets.token_hex(5)
-    with (
-        store.bringing_in(table_id) as artefacts,
-        store.scratch("source") as fetched,
-    ):
-        source.prepare(fetched)
+    with store.unfinished.begun(table_id) as (artefacts, scratch):
+        source.prepare(scratch)
         counts, rows = TableCounts(VALUES), PassingRows(people_key(store.workspace))
         passing = rows.watching(counts.watching(alike(_heard(source.batches(), progress))))
         write_rows(artefacts, passing)

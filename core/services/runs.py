@@ -51,7 +51,7 @@ def open_store(home: Path | None = None) -> RunStore:
     store = RunStore(Workspace(home) if home is not None else Workspace.default())
     runs = store.runs()
     forget_logs(store.workspace, [run.id for run in runs])
-    store.forget_unfinished()
+    store.unfinished.forget()
     return store
 
 

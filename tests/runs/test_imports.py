@@ -14,9 +14,8 @@ from fsspec.implementations.local import LocalFileSystem
 from core.runs.accounts.people import account_choice
 from core.runs.storage.errors import RunStoreError, StorageError
 from core.runs.storage.records import TableRecord
-from core.runs.storage.scratch import LOCK
 from core.runs.storage.store import RunStore
-from core.runs.storage.table_store import NOTHING_KEPT
+from core.runs.storage.unfinished import NOTHING_KEPT
 from core.runs.storage.workspace import PROJECT_ROOT
 from core.services import declarations, runs
 from core.services import tables as table_service
@@ -86,8 +85,7 @@ def left(store: RunStore) -> list[Path]:
     """Whatever lies in the workspace beside its database."""
     files = store.workspace.home.rglob("*")
     own = ("facsimile", "people.key")
-    rest = [file for file in files if file.is_file() and not file.name.startswith(own)]
-    return [file for file in rest if file.suffix != LOCK]  # says that this process lives
+    return [file for file in files if file.is_file() and not file.name.startswith(own)]
 
 
 def test_in_batches_a_table_is_what_it_is_at_once(
@@ -116,7 +114,6 @@ def test_a_source_that_breaks_leaves_nothing(store: RunStore, breaks_at: int) ->
 KILLED = """
 import os, secrets, signal, sys
 from pathlib import Path
-from core.runs.storage.scratch import LOCK
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.services.imports import import_source
@@ -144,7 +141,7 @@ def test_what_a_killed_import_left_goes_when_the_workspace_is_opened(
     home = store.workspace.home
     command = [sys.executable, "-c", KILLED, str(home), killed]
     assert subprocess.run(command, cwd=PROJECT_ROOT, check=False).returncode == -signal.SIGKILL
-    assert any(home.glob("importing/*/source*/fetched")) and any(home.glob("tables/*/*"))
+    assert any(home.glob("importing/*/*/fetched")) and any(home.glob("tables/*/*"))
     with runs.open_store(home) as again:
         assert [table.n for table in again.tables()] == ([N] if killed == "recorded" else [])
     kept = ["rows.parquet"] if killed == "recorded" else []

@@ -109,7 +109,7 @@ def test_deleting_a_table_removes_rows_runs_and_artefacts(
     store.artefacts(run.id).path("report.json").write_text("{}")
     store.delete_table(table.id)
     left = [p for p in store.workspace.home.rglob("*") if not p.name.startswith("facsimile.db")]
-    assert {p.name for p in left} == {"tables", "runs"}
+    assert {p.name for p in left} == {"tables", "runs", "importing"}
     assert store.runs() == [] and store.tables() == [] and store.journal.events(run.id) == []
 
 

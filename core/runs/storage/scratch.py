@@ -21,7 +21,7 @@ from pathlib import Path
 from core.runs.storage.errors import StorageError
 from core.runs.storage.workspace import private_folder
 
-__all__ = ["Scratch", "remove_leftovers"]
+__all__ = ["Scratch", "held_folder", "remove_leftovers"]
 
 LOCK = ".lock"  # ending of the file that lies beside a folder and is held while that is in use
 
@@ -31,14 +31,10 @@ class Scratch:
 
     Attributes:
       folder: mode 0700.
-
-    Args:
-      root: of all processes' folders; see `remove_leftovers`, which comes first.
-      undo: see there.
     """
 
-    def __init__(self, root: Path, *, undo: Callable[[Path], None] = lambda folder: None) -> None:
-        remove_leftovers(private_folder(root), undo=undo)
+    def __init__(self, root: Path) -> None:
+        remove_leftovers(private_folder(root))
         self.folder = _own_folder(root, os.getpid())
 
     @contextmanager
@@ -58,12 +54,7 @@ class Scratch:
 @cache
 def _own_folder(root: Path, pid: int) -> Path:
     """One folder a process, however many stores it opens."""
-    while True:
-        folder = root / secrets.token_hex(8)
-        lock = folder.with_suffix(LOCK)
-        held = _held(lock)
-        if held is not None:
-            break  # else another process took it for a leftover before it was held
+    folder, held = _new_folder(root)
 
     def leave() -> None:
         if os.getpid() == pid:  # a fork of this process has not ended it
@@ -71,7 +62,31 @@ def _own_folder(root: Path, pid: int) -> Path:
             os.close(held)
 
     atexit.register(leave)
-    return private_folder(folder)
+    return folder
+
+
+def _new_folder(root: Path) -> tuple[Path, int]:
+    """A folder, and what holds it until that is closed."""
+    while True:
+        folder = root / secrets.token_hex(8)
+        held = _held(folder.with_suffix(LOCK))
+        if held is not None:  # else another process took it for a leftover before it was held
+            return private_folder(folder), held
+
+
+@contextmanager
+def held_folder(root: Path) -> Iterator[Path]:
+    """A fresh folder, removed when the block ends; `remove_leftovers` does where it never ends.
+
+    Args:
+      root: where it is made; there, mode 0700.
+    """
+    folder, held = _new_folder(root)
+    try:
+        yield folder
+    finally:
+        _remove(folder)
+        os.close(held)
 
 
 def remove_leftovers(root: Path, *, undo: Callable[[Path], None] = lambda folder: None) -> None:
@@ -79,8 +94,8 @@ def remove_leftovers(root: Path, *, undo: Callable[[Path], None] = lambda folder
 
     Args:
       root: of the folders; may be absent.
-      undo: told of each folder that is there still, before it goes; where a store is away for that,
-        the folder waits for the next time.
+      undo: told of each folder before it goes. It may raise StorageError: the folder then waits for
+        the next time.
     """
     for lock in root.glob(f"*{LOCK}"):
         held = _held(lock)

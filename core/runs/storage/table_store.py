@@ -7,9 +7,8 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Self
 
 import pandas as pd
@@ -22,13 +21,13 @@ from core.runs.storage import operations_log
 from core.runs.storage.artefacts import ROWS, ArtefactStore, Readable
 from core.runs.storage.database import SketchRow, TableRow
 from core.runs.storage.engine import open_engine
-from core.runs.storage.errors import NotFoundError, RunStoreError, StorageError
+from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import json_safe
 from core.runs.storage.migrations.current import bring_up_to_date
 from core.runs.storage.places import open_places
 from core.runs.storage.records import PEOPLE, TableRecord, people_of_profile
 from core.runs.storage.row_batches import BATCH_ROWS, row_batches
-from core.runs.storage.scratch import Scratch, remove_leftovers
+from core.runs.storage.unfinished import UnfinishedTables
 from core.runs.storage.workspace import Workspace
 from core.table.holdout import people_in_batches, split_rows
 from core.table.person import Person
@@ -36,8 +35,6 @@ from core.table.schema import Schema
 
 __all__ = ["TableStore"]
 
-NOTHING_KEPT = "Nothing was kept of the table."
-BRINGING_IN = "table-"  # beginning of the name of the folder that marks a table not yet whole
 STATEMENT = "attested.json"  # that the steward declared the schema public
 
 
@@ -48,6 +45,7 @@ class TableStore:
       workspace: the folder.
       places: where rows and artefacts lie.
       engine: the database's engine, which the ledger shares.
+      unfinished: tables that are being brought in.
 
     Args:
       patience: seconds to go on trying when an object store does not answer, ≥ 0.
@@ -62,6 +60,7 @@ class TableStore:
         except BaseException:
             self.engine.dispose()
             raise
+        self.unfinished = UnfinishedTables(workspace, self.places, self.engine)
 
     def __enter__(self) -> Self:
         return self
@@ -104,7 +103,7 @@ class TableStore:
             raise RunStoreError("The schema's columns are not the table's. Nothing was kept.")
         table_id = table_id or secrets.token_hex(5)
         profile = _with_people(profile, schema, lambda names: [frame[names]])
-        with self.bringing_in(table_id) as artefacts:
+        with self.unfinished.begun(table_id) as (artefacts, _):
             with artefacts.replacing(ROWS) as file:
                 frame.to_parquet(file, index=False)
             return self.add_written(
@@ -116,57 +115,6 @@ class TableStore:
                 source=source,
                 people=people,
             )
-
-    @contextmanager
-    def bringing_in(self, table_id: str) -> Iterator[ArtefactStore]:
-        """Where the rows of a new table are written, in batches; nothing stays if the block fails.
-
-        What a killed process leaves goes when the workspace is opened the next time on its machine.
-
-        Args:
-          table_id: of the table, 10 hex digits; `add_written` makes it one.
-        """
-        with self.scratch(f"{BRINGING_IN}{table_id}"):
-            artefacts = self.places.table(table_id)
-            try:
-                yield artefacts
-            except BaseException as error:
-                with suppress(StorageError):  # a store that is away cannot be cleared
-                    artefacts.clear()
-                self._forget_people(table_id)
-                if isinstance(error, StorageError):
-                    raise StorageError(f"{error} {NOTHING_KEPT}") from error
-                raise
-
-    def scratch(self, purpose: str) -> AbstractContextManager[Path]:
-        """A fresh private folder on this machine that does not outlive its process for long.
-
-        Args:
-          purpose: how its name begins.
-        """
-        return Scratch(self._importing, undo=self._undo_imports).folder_for(purpose)
-
-    def forget_unfinished(self) -> None:
-        """Remove what killed processes of this machine left of tables they were bringing in."""
-        remove_leftovers(self._importing, undo=self._undo_imports)
-
-    @property
-    def _importing(self) -> Path:
-        return self.workspace.home / "importing"
-
-    def _undo_imports(self, folder: Path) -> None:
-        """Clear what was written of tables that never got a record.
-
-        Args:
-          folder: of a process that ended, with a folder for each table it was at.
-        """
-        for one in folder.glob(f"{BRINGING_IN}*"):
-            table_id = one.name.removeprefix(BRINGING_IN).partition("-")[0]
-            with Session(self.engine) as session:
-                known = session.get(TableRow, table_id) is not None
-            if not known:
-                self.places.table(table_id).clear()
-                self._forget_people(table_id)
 
     def add_written(
         self,
@@ -205,11 +153,6 @@ class TableStore:
         size = {"rows": n, "columns": len(schema.names)}
         operations_log.record("import", table=table_id, **size)
         return self.table(table_id)
-
-    def _forget_people(self, table_id: str) -> None:
-        """Keep nothing that the people of a table would be recognised by."""
-        with self.engine.begin() as connection:
-            connection.execute(delete(SketchRow).where(SketchRow.table_id == table_id))
 
     def tables(self) -> list[TableRecord]:
         """All tables, newest first."""
