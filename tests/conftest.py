@@ -42,6 +42,19 @@ LEFT_OUT = {
     "audit/test_audit.py": "audits",
     "audit/test_audit_mutants.py": "audits of broken models",
     "mutants/test_selection_mutants.py": "broken choices among runs",
+    "runs/test_imports.py": "tables larger than memory, brought in",
+    "runs/test_large_tables.py": "runs of tables larger than memory",
+    "runs/test_row_batches.py": "rows read in batches",
+    "runs/test_source_secrets.py": "sources' passwords, searched for",
+    "runs/test_full_card.py": "graphics cards that run out of memory",
+    "table/test_tally.py": "columns counted in passing",
+    "table/test_round_trip.py": "files of every form, written and read back",
+    "table/test_apart.py": "reading in a process of its own",
+    "models/test_graphics_card.py": "a simulated graphics card",
+    "models/test_laid_out.py": "every model's rows under rules and people",
+    "models/test_in_parts.py": "rows drawn in parts, by threads",
+    "models/test_streamed.py": "models trained on rows that are read in parts",
+    "operations/test_containers.py": "the container's commands",
     "privacy/test_dpsgd.py": "distinguishing whole private steps",
     "privacy/test_privacy_accountant.py": "the accountant's golden numbers",
     "privacy/test_privacy_ledger.py": "the ledger under races",
@@ -89,8 +102,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One process more than cores: while one waits for a browser or a worker, another computes."""
-    return (os.cpu_count() or 1) + 1
+    """One process more than cores: while one waits for a browser or a worker, another computes.
+
+    Quick tests wait for nothing.
+    """
+    return (os.cpu_count() or 1) + (config.option.markexpr != "quick")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Read no file that a quick run leaves out; reading is a good part of such a run."""
+    if config.option.markexpr == "quick" and collection_path.is_file():
+        return left_out(collection_path) or None
+    return None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
