@@ -43,7 +43,14 @@ _SMALL: dict[str, dict[str, Any]] = {
     "dp_auto_gan": {**_SMALL_GAN, "encoder_hidden": 8, "noise": 4},
     "p3gm": {"hidden": 8, "spread_hidden": 4, "em_steps": 1, "dimensions": 4, "components": 2},
     "pearl": {"steps": 20, "frequencies": 400, "batch": 32, "hidden": 8, "latent": 4},
-    "scan_focus": {"steps": 20, "draft_steps": 10, "components": 16, "hidden": 8, "latent": 4},
+    "scan_focus": {
+        "steps": 20,
+        "draft_steps": 10,
+        "components": 16,
+        "hidden": 8,
+        "latent": 4,
+        "members": 1,
+    },
     "pgb": {**_SMALL_GAN, "snapshots": 2, "rounds": 4, "candidates": 8, "questions": 4},
     "ppem": {"energy_steps": 1, "fakes": 16, "hidden": 8, "latent": 4, "energy_hidden": 8},
 }

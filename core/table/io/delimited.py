@@ -6,7 +6,9 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, BinaryIO
 
 import pandas as pd
 import pyarrow as pa
@@ -25,11 +27,25 @@ from core.table.io.cells import (
 from core.table.io.spelling import plain_spelling, typed_as_written
 from core.table.io.text_encoding import SAMPLE_BYTES, to_utf8
 
-__all__ = ["Delimited", "check_header", "frame_of_cells", "split_text"]
+__all__ = [
+    "Delimited",
+    "arrow_options",
+    "check_header",
+    "frame_of_cells",
+    "header_doubts",
+    "read_header",
+    "scan",
+    "sep_line",
+    "spaced_options",
+    "split_text",
+    "tangled_quotes",
+    "tell_delimiter",
+]
 
 NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
 SAMPLE_ROWS = 200  # records looked at to tell the delimiter
 BLOCK_BYTES = 1 << 24  # arrow refuses a record longer than one block
+UNSPLIT = "The file could not be split into rows and columns. Save it again as CSV in UTF-8."
 
 
 @dataclass(frozen=True)
@@ -60,26 +76,15 @@ def split_text(data: bytes, *, limits: ReadLimits, tabbed: bool = False) -> Deli
       TableReadError: what is wrong, where, and what to do.
     """
     data, encoding, warnings = to_utf8(data)
-    data, declared = _sep_line(data)
+    data, declared = sep_line(data)
     if not data or data.isspace():  # stripping would copy it
         raise TableReadError("The file is empty. Choose a file with a header and rows.")
-    delimiter = declared or _delimiter(data, tabbed)
+    delimiter = declared or tell_delimiter(data, tabbed)
     spaced = f'{delimiter} "'.encode() in data  # quotes after a space: skip the space
-    reader = _records(data, delimiter, spaced)
-    header: list[str] = []
-    header_lines = 0
-    try:
-        header = next((row for row in reader if row), [])
-        header_lines = reader.line_num
-        first = next((row for row in reader if row), None)
-    except csv.Error as error:
-        raise _scan_error(header_lines + 1, error) from None
-    header = check_header(header, limits)
-    if first is None:
-        raise TableReadError("The file has a header but no rows. Choose a file with rows.")
-    warnings += _header_doubts(header)
-    if spaced or _tangled_quotes(data):
-        _scan(data, header, delimiter, spaced)
+    header, header_lines = read_header(io.BytesIO(data), delimiter, spaced=spaced, limits=limits)
+    warnings += header_doubts(header)
+    if spaced or (b'"' in data and tangled_quotes(io.BytesIO(data))):
+        scan(io.BytesIO(data), header, delimiter, spaced=spaced)
     if spaced:
         table = _read_spaced(data, len(header), delimiter)
     else:
@@ -89,7 +94,36 @@ def split_text(data: bytes, *, limits: ReadLimits, tabbed: bool = False) -> Deli
     return Delimited(table, header, delimiter, encoding, warnings)
 
 
-def _sep_line(data: bytes) -> tuple[bytes, str | None]:
+def read_header(
+    stream: BinaryIO, delimiter: str, *, spaced: bool = False, limits: ReadLimits
+) -> tuple[list[str], int]:
+    """The checked column names, and how many lines they take.
+
+    Args:
+      stream: UTF-8, at its first line.
+      delimiter: of cells.
+      spaced: whether quotes follow a space.
+      limits: columns allowed.
+
+    Raises:
+      TableReadError: what is wrong with them, or there are no rows.
+    """
+    header: list[str] = []
+    lines = 0
+    with _records(stream, delimiter, spaced) as reader:
+        try:
+            header = next((row for row in reader if row), [])
+            lines = reader.line_num
+            first = next((row for row in reader if row), None)
+        except csv.Error as error:
+            raise _scan_error(lines + 1, error) from None
+    header = check_header(header, limits)
+    if first is None:
+        raise TableReadError("The file has a header but no rows. Choose a file with rows.")
+    return header, lines
+
+
+def sep_line(data: bytes) -> tuple[bytes, str | None]:
     """Drop the `sep=;` line that spreadsheets write, keeping what it says."""
     head = data[:8].lower()
     if head.startswith(b"sep=") and data[4:5].decode("latin-1") in DELIMITERS:
@@ -97,13 +131,22 @@ def _sep_line(data: bytes) -> tuple[bytes, str | None]:
     return data, None
 
 
-def _records(data: bytes, delimiter: str, spaced: bool) -> csv._reader:  # type: ignore[name-defined]
-    stream = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="")
-    return csv.reader(stream, delimiter=delimiter, skipinitialspace=spaced, strict=True)
+@contextmanager
+def _records(stream: BinaryIO, delimiter: str, spaced: bool) -> Iterator[csv._reader]:  # type: ignore[name-defined]
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+    try:
+        yield csv.reader(text, delimiter=delimiter, skipinitialspace=spaced, strict=True)
+    finally:
+        text.detach()  # else it would close what its caller opened
 
 
-def _delimiter(data: bytes, tabbed: bool) -> str:
-    """The delimiter whose field count is the most constant, then the one with most fields."""
+def tell_delimiter(data: bytes, tabbed: bool) -> str:
+    """The delimiter whose field count is the most constant, then the one with most fields.
+
+    Args:
+      data: the file, or its beginning.
+      tabbed: whether its name promises tabs.
+    """
     sample = data[:SAMPLE_BYTES]
     if len(data) > SAMPLE_BYTES:
         sample = sample[: sample.rfind(b"\n") + 1] or sample
@@ -160,7 +203,8 @@ def check_header(header: list[str], limits: ReadLimits) -> list[str]:
     return names
 
 
-def _header_doubts(header: list[str]) -> list[str]:
+def header_doubts(header: list[str]) -> list[str]:
+    """A sentence where the names look like values; none otherwise."""
     numeric = sum(_is_numeric(name) for name in header)
     if numeric * 2 > len(header):
         return [
@@ -178,23 +222,33 @@ def _is_numeric(name: str) -> bool:
     return True
 
 
-def _tangled_quotes(data: bytes) -> bool:
+def tangled_quotes(lines: BinaryIO) -> bool:
     """Whether quotes might have swallowed line ends, which only a slower strict scan can tell."""
     # some line with an odd number of quotes: a value goes on in the next
-    return b'"' in data and any(line.count(b'"') % 2 for line in io.BytesIO(data))
+    return any(line.count(b'"') % 2 for line in lines)
 
 
-def _scan(data: bytes, header: list[str], delimiter: str, spaced: bool) -> None:
-    """Walk every record strictly and raise on the first that is ragged or badly quoted."""
-    reader = _records(data, delimiter, spaced)
+def scan(stream: BinaryIO, header: list[str], delimiter: str, *, spaced: bool = False) -> None:
+    """Walk every record strictly and raise on the first that is ragged or badly quoted.
+
+    Args:
+      stream: UTF-8, at its first line.
+      header: column names.
+      delimiter: of cells.
+      spaced: whether quotes follow a space.
+
+    Raises:
+      TableReadError: which line, and what is wrong with it.
+    """
     start = 1
-    try:
-        for row in reader:
-            if row and len(row) != len(header):
-                raise _ragged(start, len(row), len(header), delimiter)
-            start = reader.line_num + 1
-    except csv.Error as error:
-        raise _scan_error(start, error) from None
+    with _records(stream, delimiter, spaced) as reader:
+        try:
+            for row in reader:
+                if row and len(row) != len(header):
+                    raise _ragged(start, len(row), len(header), delimiter)
+                start = reader.line_num + 1
+        except csv.Error as error:
+            raise _scan_error(start, error) from None
 
 
 def _ragged(line: int, width: int, header_width: int, delimiter: str) -> TableReadError:
@@ -223,42 +277,62 @@ def _scan_error(line: int, error: csv.Error) -> TableReadError:
 
 def _read_arrow(data: bytes, header: list[str], delimiter: str, header_lines: int) -> pa.Table:
     """All cells as text, each column with its own dictionary."""
-    names = [str(i) for i in range(len(header))]
     text = pa.dictionary(pa.int32(), pa.string())
-    # The header is skipped by lines, not records, because it may hold line breaks.
     try:
-        return arrow_csv.read_csv(
-            pa.BufferReader(data),
-            read_options=arrow_csv.ReadOptions(
-                column_names=names, skip_rows=header_lines, block_size=BLOCK_BYTES
-            ),
-            parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(names, text), strings_can_be_null=False
-            ),
-        )
+        options = arrow_options(len(header), delimiter, header_lines, text)
+        return arrow_csv.read_csv(pa.BufferReader(data), **options)
     except pa.ArrowInvalid:
         pass  # its message quotes the row; the strict scan below finds the line without quoting it
-    _scan(data, header, delimiter, spaced=False)
-    raise TableReadError(
-        "The file could not be split into rows and columns. Save it again as CSV in UTF-8."
-    )
+    scan(io.BytesIO(data), header, delimiter)
+    raise TableReadError(UNSPLIT)
+
+
+def arrow_options(
+    width: int, delimiter: str, header_lines: int, text: pa.DataType
+) -> dict[str, Any]:
+    """How arrow is to split text into cells: columns named by position, all of one type.
+
+    Args:
+      width: number of columns.
+      delimiter: of cells.
+      header_lines: lines that are skipped; lines, not records, because it may hold line breaks.
+      text: type of the columns.
+    """
+    names = [str(i) for i in range(width)]
+    return {
+        "read_options": arrow_csv.ReadOptions(
+            column_names=names, skip_rows=header_lines, block_size=BLOCK_BYTES
+        ),
+        "parse_options": arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        "convert_options": arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(names, text), strings_can_be_null=False
+        ),
+    }
 
 
 def _read_spaced(data: bytes, width: int, delimiter: str) -> pa.Table:
     """The same for files that put a space before a quoted value, which arrow does not know."""
-    frame = pd.read_csv(
-        io.BytesIO(data),
-        sep=delimiter,
-        header=0,
-        names=[str(i) for i in range(width)],
-        index_col=False,
-        dtype="str",
-        na_filter=False,
-        skipinitialspace=True,
-        on_bad_lines="error",
-    )
+    frame = pd.read_csv(io.BytesIO(data), **spaced_options(width, delimiter))
     return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+def spaced_options(width: int, delimiter: str) -> dict[str, Any]:
+    """How pandas is to split such a file into cells of text.
+
+    Args:
+      width: number of columns, which are named by position.
+      delimiter: of cells.
+    """
+    return {
+        "sep": delimiter,
+        "header": 0,
+        "names": [str(i) for i in range(width)],
+        "index_col": False,
+        "dtype": "str",
+        "na_filter": False,
+        "skipinitialspace": True,
+        "on_bad_lines": "error",
+    }
 
 
 def frame_of_cells(

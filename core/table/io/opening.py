@@ -16,6 +16,7 @@ from core.table.form import FileForm
 from core.table.io.address import Address, Allowed
 from core.table.io.apart import read_apart
 from core.table.io.cells import TableReadError
+from core.table.io.large_text import LargeText, is_large_text
 from core.table.io.parquet import PARQUET_MAGIC
 from core.table.io.parquet_parts import ParquetParts
 from core.table.io.read import ReadResult
@@ -57,7 +58,7 @@ def open_address(address: Address, allowed: Allowed) -> Source:
         raise TableReadError("There is no such file. Check the path.")
     if _is_parquet(path):
         return ParquetParts([str(path)], LocalFileSystem(), address.words)
-    return WholeFile(path, address.words)
+    return _file(path, address.words)
 
 
 @dataclass
@@ -113,7 +114,7 @@ class FetchedFile:
     words: str
 
     def __post_init__(self) -> None:
-        self._file: WholeFile | None = None
+        self._file: Source | None = None
 
     @property
     def form(self) -> FileForm:
@@ -133,13 +134,23 @@ class FetchedFile:
                 shutil.copyfileobj(there, copy, 1 << 22)
         except OSError:
             raise _unreached() from None
-        self._file = WholeFile(here, self.words)
+        self._file = _file(here, self.words)
         self._file.prepare(folder)
 
     def batches(self) -> Iterator[pd.DataFrame]:
         """See `Source.batches`."""
         assert self._file is not None, "prepare() comes first"
         return self._file.batches()
+
+
+def _file(path: Path, words: str) -> Source:
+    """A file that is no Parquet: in batches where it is large and can be.
+
+    Args:
+      path: of the file.
+      words: where it lies, for people.
+    """
+    return LargeText(path, words) if is_large_text(path) else WholeFile(path, words)
 
 
 def _stored(address: Address) -> Source:

@@ -13,7 +13,7 @@ import io
 import lzma
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -26,7 +26,7 @@ from core.table.io.delimited import Delimited, frame_of_cells, split_text
 from core.table.io.parquet import PARQUET_MAGIC, read_parquet
 from core.table.io.workbook import read_workbook
 
-__all__ = ["ReadLimits", "ReadResult", "TableReadError", "read_table"]
+__all__ = ["ReadLimits", "ReadResult", "TableReadError", "file_form", "no_values", "read_table"]
 
 ZIP, EMPTY_ZIP = b"PK\x03\x04", b"PK\x05\x06"
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -245,15 +245,20 @@ def _read_binary(data: bytes, limits: ReadLimits) -> ReadResult | None:
     """Parquet and workbooks by what the content is; None for what should be text."""
     if data.startswith(PARQUET_MAGIC):
         frame, forms, warnings = read_parquet(data, limits=limits)
-        return ReadResult(frame, "parquet", warnings=warnings, form=_form(forms))
+        return ReadResult(frame, "parquet", warnings=warnings, form=file_form(forms))
     if data.startswith((ZIP, OLE)):
         frame, forms, kind, warnings = read_workbook(data, limits=limits)
-        return ReadResult(frame, kind, warnings=warnings, form=_form(forms))
+        return ReadResult(frame, kind, warnings=warnings, form=file_form(forms))
     return None
 
 
-def _form(forms: Mapping[str, Form], delimiter: str = ",") -> FileForm:
-    """The file's form; columns with nothing to say are left out."""
+def file_form(forms: Mapping[str, Form], delimiter: str = ",") -> FileForm:
+    """The file's form; columns with nothing to say are left out.
+
+    Args:
+      forms: by column.
+      delimiter: of cells, in text.
+    """
     said = {name: form for name, form in forms.items() if form != Form()}
     return FileForm.model_validate({"delimiter": delimiter, "columns": said})
 
@@ -268,7 +273,7 @@ def _typed(text: Delimited) -> ReadResult:
         encoding=text.encoding,
         decimal=decimal,
         warnings=(*text.warnings, *doubts),
-        form=_form(forms, text.delimiter),
+        form=file_form(forms, text.delimiter),
     )
 
 
@@ -293,7 +298,10 @@ def _finish(result: ReadResult) -> ReadResult:
     if len(result.frame) == 0:
         raise TableReadError("The file has a header but no rows. Choose a file with rows.")
     empty = [str(c) for c in result.frame.columns if result.frame[c].isna().all()]
-    if not empty:
-        return result
+    return replace(result, warnings=(*result.warnings, *no_values(empty)))
+
+
+def no_values(empty: Sequence[str]) -> list[str]:
+    """A sentence that names columns which hold nothing; none where there are none."""
     named = ", ".join(f"'{name}'" for name in empty)
-    return replace(result, warnings=(*result.warnings, f"No value is present in {named}."))
+    return [f"No value is present in {named}."] if empty else []

@@ -9,12 +9,13 @@ from charset_normalizer import from_bytes
 
 from core.table.io.cells import TableReadError
 
-__all__ = ["SAMPLE_BYTES", "to_utf8"]
+__all__ = ["SAMPLE_BYTES", "holds_nul", "to_utf8"]
 
 SAMPLE_BYTES = 1 << 18
 LEGACY = ["cp1252", "latin_1", "cp1251", "koi8_r", "cp1253", "shift_jis", "gb18030", "euc_kr"]
 WESTERN_SHARE = 0.3  # of accented letters; above it the script is hardly a Western one
 CONTROLS = bytes([*range(1, 9), *range(14, 26), *range(27, 32)])
+ADVICE = "Choose a CSV, TSV, Parquet or Excel file, or save it again as CSV in UTF-8."
 MAX_CONTROLS = 0.01  # share of control characters no text table has
 MARKS = {  # byte order marks, the longer first where one begins another
     b"\xef\xbb\xbf": "utf-8-sig",
@@ -70,13 +71,16 @@ def _legacy_encoding(data: bytes) -> str:
 
 def _refuse_binary(data: bytes) -> None:
     """Raise for bytes that are no text at all."""
-    advice = "Choose a CSV, TSV, Parquet or Excel file, or save it again as CSV in UTF-8."
     if b"\0" in data:
-        line = data.count(b"\n", 0, data.index(b"\0")) + 1
-        raise TableReadError(f"Line {line} holds NUL bytes, so this is not a text table. {advice}")
+        raise holds_nul(data.count(b"\n", 0, data.index(b"\0")) + 1)
     sample = data[:SAMPLE_BYTES]
     if len(sample) - len(sample.translate(None, CONTROLS)) > MAX_CONTROLS * len(sample):
-        raise TableReadError(f"The file holds binary data, not a text table. {advice}")
+        raise TableReadError(f"The file holds binary data, not a text table. {ADVICE}")
+
+
+def holds_nul(line: int) -> TableReadError:
+    """The error for a line with NUL bytes, counted from 1."""
+    return TableReadError(f"Line {line} holds NUL bytes, so this is not a text table. {ADVICE}")
 
 
 def _checked(data: bytes) -> bytes:
