@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import copy
 import math
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from core.models.planning import plan_fit
 from core.models.registry import synthesizer
+from core.models.scan_focus import trainer
 from core.models.scan_focus.design import Design
 from core.models.scan_focus.ensemble import MixtureEnsemble
 from core.models.scan_focus.fitted import FILE
-from core.models.scan_focus.matching import MixtureMatcher, PairTarget, Targets
+from core.models.scan_focus.matching import MixtureMatcher, PairTarget, SetTarget, Targets
 from core.models.scan_focus.mixture import LatentMixture
 from core.models.scan_focus.settings import ScanFocusSettings
 from core.models.shared.fitted import read_generator
@@ -144,3 +147,20 @@ def test_where_noise_is_strong_there_are_fewer_steps(n, epsilon, steps):
     budget = Budget(epsilon=epsilon, delta=1e-6)
     plan = plan_fit(synthesizer("scan_focus"), codec.domain, n, budget, {})
     assert plan.settings["steps"] == steps
+
+
+def test_larger_sets_take_half_the_steps_and_a_training_under_way_keeps_its_own():
+    empty = {"n": 10, "columns": torch.ones(1), "columns_noise": torch.ones(1)}
+    pairs_alone = Targets(**empty, scanned=None, signs=())
+    one = SetTarget((0, 1, 2), (torch.zeros(1, dtype=torch.int64),) * 3, torch.ones(1), 0.1)
+    with_sets = replace(pairs_alone, sets=(one,))
+    settings = ScanFocusSettings(steps=100)
+
+    def steps(targets, **state):
+        checkpoint = SimpleNamespace(state=state)
+        return trainer._steps(settings, targets, checkpoint), checkpoint.state
+
+    assert steps(pairs_alone) == (100, {})
+    assert steps(with_sets) == (50, {"training_steps": 50})
+    assert steps(with_sets, training={}, training_steps=50)[0] == 50
+    assert steps(with_sets, training={})[0] == 100  # begun by an earlier version

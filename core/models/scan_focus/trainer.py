@@ -17,6 +17,7 @@ from core.models.scan_focus.releases import Releases
 from core.models.scan_focus.settings import ScanFocusSettings
 from core.models.shared.adversarial import seeded
 from core.models.shared.fitted import FittedGenerator, read_generator
+from core.models.shared.settings import LEAST_STEPS
 from core.models.shared.training_loop import Checkpoint, train
 from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
@@ -24,6 +25,8 @@ from core.privacy.plan import Plan
 from core.table.codec import Codec
 
 __all__ = ["fit", "load"]
+
+TRAINING, STEPS = "training", "training_steps"  # names in a checkpoint
 
 
 def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator:
@@ -62,10 +65,27 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
             stuck = known.stuck(draft)
         targets = known.focused(targets, draft)
         emitter.send(StoodOut(sets=known.stood_out))
-    phase = PhaseStarted(name="training", title="Training (touches no private data)")
-    steps, members = settings.steps, max(1, settings.members)  # earlier versions' plans name none
+    phase = PhaseStarted(name=TRAINING, title="Training (touches no private data)")
+    members = max(1, settings.members)  # earlier versions' plans name none
+    steps = _steps(settings, targets, checkpoint)
     ensemble = _ensemble(known, targets, settings, stuck, steps=steps, members=members)
     return _fitted(known, targets, settings, train_on(phase, ensemble, steps))
+
+
+def _steps(settings: ScanFocusSettings, targets: Targets, checkpoint: Checkpoint) -> int:
+    """Steps of the last training: half of them where larger sets were counted.
+
+    Such a table has little else to learn, and further steps follow the noise of many small cells.
+
+    Args:
+      settings: of the model.
+      targets: of this training.
+      checkpoint: a training that earlier versions began keeps its steps.
+    """
+    if not targets.sets or TRAINING in checkpoint.state and STEPS not in checkpoint.state:
+        return settings.steps
+    half = max(LEAST_STEPS, settings.steps // 2)
+    return int(checkpoint.state.setdefault(STEPS, half))
 
 
 def load(folder: Path) -> FittedGenerator:
