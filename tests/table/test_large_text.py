@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from core.table.io.cells import TableReadError
 from core.table.io.large_text import LargeText
 from core.table.io.opening import WholeFile, open_address
 from core.table.io.read import read_table
+from tests.peak_memory import peak_mb
 
 N = 1_200
 
@@ -147,8 +146,6 @@ def test_memory_holds_a_column_and_a_batch_and_not_the_rows(tmp_path: Path) -> N
         "source = large.LargeText(Path(sys.argv[1]), 'test'); folder = Path(sys.argv[2])\n"
         "folder.mkdir(); source.prepare(folder)\n"
         "assert sum(map(len, source.batches())) == int(sys.argv[3]) * 100_000\n"
-        "told = Path('/proc/self/status').read_text().split('VmHWM:')[1]\n"
-        "print(int(told.split()[0]) / 1024)"
     )
     peaks = []
     cells = np.random.default_rng(0).integers(10**9, 10**10, (100_000, 30))
@@ -156,11 +153,5 @@ def test_memory_holds_a_column_and_a_batch_and_not_the_rows(tmp_path: Path) -> N
     for times in (1, 3):
         file = tmp_path / f"{times}.csv"
         pd.concat([part] * times).to_csv(file, index=False)
-        done = subprocess.run(
-            [sys.executable, "-c", script, str(file), str(tmp_path / f"{times}"), str(times)],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        peaks.append(float(done.stdout))
+        peaks.append(peak_mb(script, file, tmp_path / f"{times}", times))
     assert peaks[1] - peaks[0] < 50, f"{peaks} MB; the rows more are 66 MB as text, 48 MB typed"
