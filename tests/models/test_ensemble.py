@@ -154,13 +154,16 @@ def test_larger_sets_take_half_the_steps_and_a_training_under_way_keeps_its_own(
     pairs_alone = Targets(**empty, scanned=None, signs=())
     one = SetTarget((0, 1, 2), (torch.zeros(1, dtype=torch.int64),) * 3, torch.ones(1), 0.1)
     with_sets = replace(pairs_alone, sets=(one,))
-    settings = ScanFocusSettings(steps=100)
+    settings = ScanFocusSettings(steps=1400)
 
     def steps(targets, **state):
         checkpoint = SimpleNamespace(state=state)
         return trainer._steps(settings, targets, checkpoint), checkpoint.state
 
-    assert steps(pairs_alone) == (100, {})
-    assert steps(with_sets) == (50, {"training_steps": 50})
-    assert steps(with_sets, training={}, training_steps=50)[0] == 50
-    assert steps(with_sets, training={})[0] == 100  # begun by an earlier version
+    assert steps(pairs_alone) == (1400, {})
+    assert steps(with_sets) == (700, {"training_steps": 700})
+    assert steps(with_sets, training={}, training_steps=700)[0] == 700
+    assert steps(with_sets, training={})[0] == 1400  # begun by an earlier version
+    for few, left in ((1000, 600), (400, 400)):
+        settings = ScanFocusSettings(steps=few)
+        assert steps(with_sets)[0] == left

@@ -183,7 +183,7 @@ def test_a_parity_of_three_is_learned(tmp_path):
     codec = Codec(domain)
     model = synthesizer("scan_focus")
     settings = {
-        "steps": 320,  # half of them, since a set of three is counted
+        "steps": 160,
         "draft_steps": 20,
         "components": 150,
         "members": 2,

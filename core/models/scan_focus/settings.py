@@ -28,8 +28,9 @@ class ScanFocusSettings(BaseModel):
     steps: AutomaticSteps = tunable(
         0,
         "Training steps",
-        "Of each mixture; half of them where three or more columns were counted together. 0: as "
-        "many as the table's width allows in minutes. They cost time, never privacy.",
+        "Of each mixture; half of them, 600 at least, where three or more columns were counted "
+        "together. 0: as many as the table's width allows in minutes. They cost time, never "
+        "privacy.",
         form=(0, 20_000),
         ge=0,
         le=200_000,

@@ -17,7 +17,6 @@ from core.models.scan_focus.releases import Releases
 from core.models.scan_focus.settings import ScanFocusSettings
 from core.models.shared.adversarial import seeded
 from core.models.shared.fitted import FittedGenerator, read_generator
-from core.models.shared.settings import LEAST_STEPS
 from core.models.shared.training_loop import Checkpoint, train
 from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
@@ -27,6 +26,7 @@ from core.table.codec import Codec
 __all__ = ["fit", "load"]
 
 TRAINING, STEPS = "training", "training_steps"  # names in a checkpoint
+FEWEST = 600  # steps of the last training that are never halved
 
 
 def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator:
@@ -73,7 +73,7 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
 
 
 def _steps(settings: ScanFocusSettings, targets: Targets, checkpoint: Checkpoint) -> int:
-    """Steps of the last training: half of them where larger sets were counted.
+    """Steps of the last training: half of them, or `FEWEST`, where larger sets were counted.
 
     Such a table has little else to learn, and further steps follow the noise of many small cells.
 
@@ -84,8 +84,8 @@ def _steps(settings: ScanFocusSettings, targets: Targets, checkpoint: Checkpoint
     """
     if not targets.sets or TRAINING in checkpoint.state and STEPS not in checkpoint.state:
         return settings.steps
-    half = max(LEAST_STEPS, settings.steps // 2)
-    return int(checkpoint.state.setdefault(STEPS, half))
+    fewer = max(settings.steps // 2, min(settings.steps, FEWEST))
+    return int(checkpoint.state.setdefault(STEPS, fewer))
 
 
 def load(folder: Path) -> FittedGenerator:
