@@ -61,6 +61,7 @@ def import_source(
         if is_large(counts.n, len(counts.head.columns)):
             written = _Written(artefacts, counts, rows)
             return _keep(store, source, written, name=name, people=people, table_id=table_id)
+        del counts, rows, passing  # a wide table's values weigh more than its rows
         with artefacts.readable(ROWS) as file:
             frame = pd.read_parquet(file)
         artefacts.clear()
