@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
@@ -22,6 +22,9 @@ import pyarrow.parquet as pq
 
 from core.table.form import FileForm, Form
 from core.table.io.cells import (
+    COMMA_DECIMAL,
+    FLOAT,
+    GROUPED,
     Distinct,
     ReadLimits,
     TableReadError,
@@ -49,6 +52,7 @@ __all__ = ["LARGE_BYTES", "LargeText", "is_large_text"]
 
 LARGE_BYTES = 256 * 2**20  # smaller files are read at once
 BLOCK_BYTES = 1 << 22  # of text; arrow reads some thirty ahead, and refuses a longer record
+GROUPED_OR_PLAIN = f"{GROUPED}|{FLOAT}"
 MARK = b"\xef\xbb\xbf"  # that a file of UTF-8 may begin with
 OTHERS = (PARQUET_MAGIC, ZIP, OLE, *OPENERS, *REFUSED)  # how what is no text begins
 
@@ -227,8 +231,8 @@ class LargeText:
             column = _column(cells, place)
             markers[name] = column.markers
             plain, _ = plain_spelling(column)
-            if plain.any(","):
-                commas[name] = plain
+            if plain.any(",") and (plain.matches(COMMA_DECIMAL) or plain.matches(GROUPED_OR_PLAIN)):
+                commas[name] = replace(plain, codes=plain.codes[:0])  # its values alone decide
         decimal, doubts = decimal_mark(commas)
         self._doubts += doubts + marker_doubts(markers)
         del commas
