@@ -21,6 +21,7 @@ from core.figures.elements import (
 
 __all__ = ["budget_figure"]
 
+NAME_HEIGHT, BAR_HEIGHT = 19, 120  # px of a name in the legend, and of the bar with its axis
 HATCHES = ("", "/", "x", ".", "-", "\\", "+")
 
 
@@ -40,15 +41,18 @@ def budget_figure(plan: Dumped) -> Figure:
         at = place % len(PHASES)
         trace["marker"] = hatched(PHASES[at], HATCHES[at])
         data.append(trace)
+    names = NAME_HEIGHT * len(data) + 30
     title = f"share of the budget, ε = {epsilon:g}" if private else "no differential privacy"
     layout = {
         "barmode": "stack",
         "xaxis": axis(title, range=[0, 1.001], tickformat=".0%"),
         "yaxis": {"visible": False},
-        "height": 180,
+        "height": BAR_HEIGHT + names,
+        "margin": {"l": 10, "r": 10, "t": names, "b": 10},
         "hovermode": "closest",
         "showlegend": True,
-        "legend": LEGEND | {"traceorder": "normal"},
+        # a name a line, all of them in sight: beside each other they would scroll and hide the bar
+        "legend": LEGEND | {"orientation": "v", "traceorder": "normal"},
     }
     return figure(data, layout)
 
