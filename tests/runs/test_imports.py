@@ -110,6 +110,7 @@ def test_a_source_that_breaks_leaves_nothing(store: RunStore, breaks_at: int) ->
     with pytest.raises((TableReadError, RunStoreError), match="Nothing was kept"):
         import_source(store, Batches(rows(), breaks_at=breaks_at), name="visits")
     assert store.tables() == [] and left(store) == []
+    assert not any(store.workspace.home.glob("importing/*"))
 
 
 KILLED = """
