@@ -43,7 +43,8 @@ def open_engine(url: str, *, patience: float = 0.0) -> Engine:
     parsed = _parsed(url)
     if parsed.get_backend_name() != "sqlite":
         return open_postgres(parsed, patience=patience)
-    engine = create_engine(parsed, hide_parameters=True)
+    wait = {"timeout": BUSY_MS / 1000}  # from the first statement on, before `_prepare_sqlite`
+    engine = create_engine(parsed, hide_parameters=True, connect_args=wait)
     if parsed.database:
         # made here, not by SQLite, so that the file (and its -wal and -shm) is private at once
         path = Path(parsed.database)
