@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 import streamlit as st
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 from core.privacy.plan import Plan
@@ -41,6 +43,15 @@ class IdleLauncher:
     def reachable(self) -> bool:
         """Always."""
         return True
+
+
+@pytest.fixture(autouse=True, scope="session")
+def installed_components() -> Iterator[None]:
+    """Streamlit reads every installed package's description for each page under test: once does."""
+    scan = functools.cache(manifest_scanner.scan_component_manifests)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manifest_scanner, "scan_component_manifests", scan)
+        yield
 
 
 @pytest.fixture(autouse=True)
