@@ -76,7 +76,7 @@ def epsilon(
       delta: in (0, 1).
       relation: see the module.
       rows: records that count as one, see `Plan.rows_of_one`.
-      quick: whether it may come out larger by about one part in 10⁵, in a tenth of the time.
+      quick: whether it may come out larger by about one part in 10⁵, for a search.
 
     Returns:
       (ε ≥ 0, method): inf and "no differential privacy" when a phase has no noise.
@@ -101,7 +101,6 @@ def _epsilon(
         return 0.0, "nothing was released"
     if any(part.amount == 0.0 for part in parts):
         return math.inf, NOT_PRIVATE
-    once = parts
     if relation == "replace-one":
         parts = tuple(_doubled(part) for part in parts)
     if all(part.kind == "gaussian" and part.rate == 1.0 for part in parts):
@@ -111,9 +110,7 @@ def _epsilon(
     if grouped or not two_sided:
         bounds["RDP"] = rdp_epsilon(parts, delta, two_sided=two_sided)
     if not (grouped and two_sided):
-        near = 0.0
-        if quick:  # of two-sided ones that of one side, which is less and so asks for more
-            near = bounds["RDP"] if "RDP" in bounds else rdp_epsilon(once, delta, roughly=True)
+        near = bounds.get("RDP", 0.0) if quick else 0.0
         bounds["PLD"] = _pld_epsilon(parts, delta, near=near, two_sided=two_sided)
     method = min(bounds, key=lambda name: bounds[name])
     return bounds[method], method if math.isfinite(bounds[method]) else "no finite ε was found"
@@ -261,9 +258,8 @@ def guarantee(
       conditions: what the claim rests on, in plain sentences.
       rows: see `epsilon`.
     """
-    # by the grids of the search that found the noise: a finer one takes seconds and says as much
-    value, method = epsilon(executed, delta, rows=rows, quick=True)
-    replaced, replaced_method = epsilon(executed, delta, "replace-one", rows=rows, quick=True)
+    value, method = epsilon(executed, delta, rows=rows)
+    replaced, replaced_method = epsilon(executed, delta, "replace-one", rows=rows)
     if method != replaced_method:
         method = f"{method} (replace-one: {replaced_method})"
     return Guarantee(
