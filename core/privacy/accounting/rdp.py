@@ -53,7 +53,7 @@ def rdp_epsilon(
       parts: composed.
       delta: in (0, 1).
       two_sided: whether batches of groups take the bound of records that are replaced.
-      roughly: whether a percent too much does, for a search.
+      roughly: whether a few percent too much do, for a search.
     """
     epsilon, best = _best(parts, _FEW, delta, two_sided)
     if math.isfinite(epsilon):
@@ -62,7 +62,7 @@ def rdp_epsilon(
         high = _FEW[place + 1] if place + 1 < len(_FEW) else math.inf
     else:
         low, high = 1.0, math.inf  # nothing is known of where to look
-    if roughly and math.isfinite(epsilon):
+    if roughly and math.isfinite(high):
         return epsilon
     about = [order for order in DEFAULT_RDP_ORDERS if low < order < high]
     return min(epsilon, _best(parts, about, delta, two_sided)[0])
