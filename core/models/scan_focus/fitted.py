@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from core.models.events import Interaction
-from core.models.scan_focus.design import SumCandidate
 from core.models.scan_focus.plan import ScanFocus
-from core.models.scan_focus.relations import Determined
-from core.models.scan_focus.scales import ColumnScale
+from core.models.shared.counting.design import SumCandidate
+from core.models.shared.counting.relations import Determined
+from core.models.shared.counting.scales import ColumnScale
 from core.models.shared.fitted import FittedGenerator
 from core.table.codec import Codec, Codes
 

@@ -18,7 +18,8 @@ from typing import ClassVar
 
 from core.models.card import Card, Chart, Stage, settings_of
 from core.models.registry import register
-from core.models.scan_focus.design import (
+from core.models.scan_focus.settings import ScanFocusSettings
+from core.models.shared.counting.design import (
     COLUMNS,
     FOCUS,
     PAIRS,
@@ -27,7 +28,6 @@ from core.models.scan_focus.design import (
     SCAN,
     Design,
 )
-from core.models.scan_focus.settings import ScanFocusSettings
 from core.models.synthesizer import Synthesizer
 from core.privacy.plan import Phase, Plan
 from core.table.codec import Codec
