@@ -112,16 +112,21 @@ class Design:
         """How many sets are scanned, singles included."""
         return sum(math.comb(len(self.features), size + 1) for size in range(self.sizes))
 
-    def shares(self) -> dict[str, float]:
+    def shares(self, *, focus: bool = True) -> dict[str, float]:
         """Shares of the composed Gaussian's 1/σ², by phase; they sum to one.
+
+        Args:
+          focus: whether something is counted last; else the pairs get its share.
 
         >>> round(sum(SHARES.values()), 9), round(sum(SHARES_WIDE.values()), 9)
         (1.0, 1.0)
         """
+        shares = SHARES if math.comb(len(self.features), 2) <= ALL_PAIRS else SHARES_WIDE
+        if not focus:
+            shares = shares | {PAIRS: shares[PAIRS] + shares[FOCUS]}
         names = [SCALES, COLUMNS]
         if self.sizes > 1:
-            names += [SCAN, *([RELATIONS] if self.sums else []), PAIRS, FOCUS]
-        shares = SHARES if math.comb(len(self.features), 2) <= ALL_PAIRS else SHARES_WIDE
+            names += [SCAN, *([RELATIONS] if self.sums else []), PAIRS, *([FOCUS] if focus else [])]
         whole = sum(shares[name] for name in names)
         return {name: shares[name] / whole for name in names}
 

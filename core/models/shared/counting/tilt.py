@@ -1,0 +1,168 @@
+"""A tilt: weights of generated rows under which they agree with released counts.
+
+A row's weight is exp(Σ_t λ_t[the cell of table t it lies in]), so the weighted rows have the least
+divergence from what the model generates among all that come as near to the counts. The factors λ
+minimise the convex dual
+
+    log mean exp(λ·a) - λ·c + (m/2) Σ σ²λ²
+
+over a pool of generated rows a, where c are released shares and σ their standard deviations: how
+far a count may be missed follows from its noise. m says how many records' counts the model itself
+is worth. Nothing but generated rows and released numbers is read.
+
+Sources: Dudík, Phillips and Schapire, "Maximum entropy density estimation with generalized
+regularization and an application to species distribution modeling", JMLR 2007 (ℓ₂² regularisation);
+Deville and Särndal, "Calibration estimators in survey sampling", JASA 1992 (exponential weights).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.sparse import csr_matrix
+
+__all__ = ["CellTable", "cells_of", "fit_tilt", "log_weights", "systematic"]
+
+Floats = NDArray[np.float64]
+Cells = NDArray[np.int64]
+ITERATIONS = 150
+LIKE_ENOUGH = 1e-7  # relative change of the dual at which fitting ends
+
+
+@dataclass(frozen=True)
+class CellTable:
+    """Released shares of the joint cells of some columns.
+
+    Attributes:
+      columns: block indices, in the order of the axes; the last one runs fastest.
+      sizes: cells of each.
+      shares: float64 [product of sizes].
+      noise: float64, likewise, standard deviations of the shares, positive.
+    """
+
+    columns: tuple[int, ...]
+    sizes: tuple[int, ...]
+    shares: Floats
+    noise: Floats
+
+
+def cells_of(columns: Sequence[int], sizes: Sequence[int], cells: Sequence[Cells]) -> Cells:
+    """The joint cell of each row: int64 [n].
+
+    Args:
+      columns: block indices, in the order of the axes.
+      sizes: cells of each.
+      cells: int64 [n] of every column of the table.
+
+    >>> cells_of((1, 0), (3, 2), [np.array([0, 1]), np.array([2, 1])]).tolist()
+    [4, 3]
+    """
+    place = np.zeros(len(cells[columns[0]]), dtype=np.int64)
+    for column, size in zip(columns, sizes, strict=True):
+        place = place * size + cells[column]
+    return place
+
+
+def log_weights(
+    factors: Sequence[Floats], tables: Sequence[tuple[Sequence[int], Sequence[int]]],
+    cells: Sequence[Cells],
+) -> Floats:  # fmt: skip
+    """Logarithms of the rows' weights, float64 [n], up to a constant.
+
+    Args:
+      factors: λ of each table's cells.
+      tables: columns and sizes of each.
+      cells: int64 [n] of every column.
+    """
+    total = np.zeros(len(cells[0]))
+    for factor, (columns, sizes) in zip(factors, tables, strict=True):
+        total += factor[cells_of(columns, sizes, cells)]
+    return total
+
+
+def fit_tilt(
+    tables: Sequence[CellTable],
+    cells: Sequence[Cells],
+    *,
+    trust: float,
+    told: Callable[[int, list[Floats]], None] | None = None,
+) -> list[Floats]:
+    """The factors λ of each table's cells; 0 where the pool has no row, since nothing can be drawn.
+
+    Args:
+      tables: what was released; at least one.
+      cells: int64 [pool] of every column, of rows that the model generated.
+      trust: m ≥ 0, in records' counts.
+      told: called after each iteration with its number and the weighted pool's shares of each
+        table's cells; may raise to stop.
+    """
+    rows = len(cells[0])
+    starts = np.cumsum([0, *(len(table.shares) for table in tables)])
+    index = np.stack(
+        [
+            start + cells_of(table.columns, table.sizes, cells)
+            for start, table in zip(starts, tables, strict=False)
+        ],
+        axis=1,
+    )
+    lies_in = csr_matrix(
+        (np.ones(index.size), index.ravel(), np.arange(rows + 1) * len(tables)),
+        shape=(rows, int(starts[-1])),
+    )
+    shares = np.concatenate([table.shares for table in tables])
+    inverse = lies_in.T.tocsr()
+    seen = np.asarray(inverse.sum(axis=1)).ravel() > 0
+    penalty = trust * np.concatenate([table.noise for table in tables]) ** 2
+
+    def dual(factors: Floats) -> tuple[float, Floats]:
+        log = lies_in @ factors
+        top = log.max()
+        weights = np.exp(log - top)
+        whole = weights.sum()
+        expected = inverse @ (weights / whole)
+        value = np.log(whole / rows) + top - factors @ shares + 0.5 * penalty @ factors**2
+        return float(value), np.where(seen, expected - shares + penalty * factors, 0.0)
+
+    done = 0
+
+    def tell(factors: Floats) -> None:
+        nonlocal done
+        done += 1
+        if told is not None:
+            weights = np.exp(lies_in @ factors - (lies_in @ factors).max())
+            expected = inverse @ (weights / weights.sum())
+            told(done, np.split(expected, starts[1:-1]))
+
+    options = {"maxiter": ITERATIONS, "ftol": LIKE_ENOUGH, "maxcor": 20}
+    best = minimize(
+        dual, np.zeros(len(shares)), jac=True, method="L-BFGS-B", callback=tell, options=options
+    )
+    return np.split(np.asarray(best.x), starts[1:-1])
+
+
+def systematic(weights: Floats, count: int, start: float) -> NDArray[np.intp]:
+    """`count` places in ascending order, each as often as its weight says, and none twice.
+
+    No weight counts for more than 1/count of all: what a larger one had goes to the others.
+
+    Args:
+      weights: float64 [n], not negative, at least `count` of them positive.
+      count: ≥ 1.
+      start: uniform in [0, 1).
+
+    >>> systematic(np.array([1.0, 0.0, 9.0, 1.0]), 2, 0.5).tolist()
+    [0, 2]
+    """
+    share = weights / weights.sum()
+    certain = np.zeros(len(share), dtype=bool)
+    while (over := (share * count > 1.0) & ~certain).any():  # ends: one more is certain each time
+        certain |= over
+        rest = np.where(certain, 0.0, weights)
+        share = np.where(certain, 1.0 / count, rest * (1.0 - certain.sum() / count) / rest.sum())
+    line = np.cumsum(share)
+    goals = (np.arange(count) + start) / count * line[-1]
+    return np.searchsorted(line, goals, side="right").clip(0, len(share) - 1)
