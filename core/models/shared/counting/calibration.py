@@ -48,8 +48,8 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Cells = NDArray[np.int64]
-TRUST = 10.0  # m, records' counts that the model itself is worth
-FACTOR = 6  # candidates a row: no row weighs more than so many average ones
+TRUST = 4.0  # κ: the model's shares are taken to be off by half
+FACTOR = 16  # candidates a row: no row weighs more than so many average ones
 FEWEST = 512  # candidates at a time, so that few rows too are drawn by their weights
 POOL, FEWEST_POOL = 40_000, 2_000  # generated rows that weights are fitted on
 POOL_A_RECORD = 4  # so many at most, or `FEWEST_POOL`

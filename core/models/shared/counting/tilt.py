@@ -4,11 +4,13 @@ A row's weight is exp(Σ_t λ_t[the cell of table t it lies in]), so the weighte
 divergence from what the model generates among all that come as near to the counts. The factors λ
 minimise the convex dual
 
-    log mean exp(λ·a) - λ·c + (m/2) Σ σ²λ²
+    log mean exp(λ·a) - λ·c + (κ/2) Σ σ²/q λ²
 
-over a pool of generated rows a, where c are released shares and σ their standard deviations: how
-far a count may be missed follows from its noise. m says how many records' counts the model itself
-is worth. Nothing but generated rows and released numbers is read.
+over a pool of generated rows a, where c are released shares, σ their standard deviations and q the
+cells' sizes, the mean of the pool's share and the released one. To first order
+λ = (c - q) / (q + κσ²/q): what noise alone may explain is shrunk away, as the best linear guess
+does when a model's shares are off by q/√κ. So κ needs no unit: it is the same for every number of
+records and every ε. Nothing but generated rows and released numbers is read.
 
 Sources: Dudík, Phillips and Schapire, "Maximum entropy density estimation with generalized
 regularization and an application to species distribution modeling", JMLR 2007 (ℓ₂² regularisation);
@@ -96,7 +98,7 @@ def fit_tilt(
     Args:
       tables: what was released; at least one.
       cells: int64 [pool] of every column, of rows that the model generated.
-      trust: m ≥ 0, in records' counts.
+      trust: κ ≥ 0: the model's shares are taken to be off by their √κth part or so.
       told: called after each iteration with its number and the weighted pool's shares of each
         table's cells; may raise to stop.
     """
@@ -115,33 +117,38 @@ def fit_tilt(
     )
     shares = np.concatenate([table.shares for table in tables])
     inverse = lies_in.T.tocsr()
-    seen = np.asarray(inverse.sum(axis=1)).ravel() > 0
-    penalty = trust * np.concatenate([table.noise for table in tables]) ** 2
+    pool = np.asarray(inverse.sum(axis=1)).ravel() / rows
+    seen = pool > 0.0
+    size = np.maximum((pool + shares) / 2.0, 1.0 / rows)
+    penalty = trust * np.concatenate([table.noise for table in tables]) ** 2 / size
 
-    def dual(factors: Floats) -> tuple[float, Floats]:
+    unit = 1.0 / np.sqrt(size + penalty)  # about the dual's curvature along each factor
+
+    def dual(scaled: Floats) -> tuple[float, Floats]:
+        factors = unit * scaled
         log = lies_in @ factors
         top = log.max()
         weights = np.exp(log - top)
         whole = weights.sum()
         expected = inverse @ (weights / whole)
         value = np.log(whole / rows) + top - factors @ shares + 0.5 * penalty @ factors**2
-        return float(value), np.where(seen, expected - shares + penalty * factors, 0.0)
+        slope = np.where(seen, expected - shares + penalty * factors, 0.0)
+        return float(value), unit * slope
 
     done = 0
 
-    def tell(factors: Floats) -> None:
+    def tell(scaled: Floats) -> None:
         nonlocal done
         done += 1
         if told is not None:
-            weights = np.exp(lies_in @ factors - (lies_in @ factors).max())
-            expected = inverse @ (weights / weights.sum())
-            told(done, np.split(expected, starts[1:-1]))
+            log = lies_in @ (unit * scaled)
+            weights = np.exp(log - log.max())
+            told(done, np.split(inverse @ (weights / weights.sum()), starts[1:-1]))
 
     options = {"maxiter": ITERATIONS, "ftol": LIKE_ENOUGH, "maxcor": 20}
-    best = minimize(
-        dual, np.zeros(len(shares)), jac=True, method="L-BFGS-B", callback=tell, options=options
-    )
-    return np.split(np.asarray(best.x), starts[1:-1])
+    start = np.zeros(len(shares))
+    best = minimize(dual, start, jac=True, method="L-BFGS-B", callback=tell, options=options)
+    return np.split(unit * np.asarray(best.x), starts[1:-1])
 
 
 def systematic(weights: Floats, count: int, start: float) -> NDArray[np.intp]:
