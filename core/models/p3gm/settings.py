@@ -82,4 +82,4 @@ class P3gmSettings(BaseModel):
         gt=0.0,
         le=10.0,
     )
-    count_share: float = counting_share(0.0)
+    count_share: float = counting_share(0.5)

@@ -51,7 +51,7 @@ class PgbSettings(BaseModel):
     boost_share: float = tunable(
         0.15, "Budget for boosting", "Share of ε.", form=(0.01, 0.9), gt=0.0, lt=1.0
     )
-    count_share: float = counting_share(0.0)
+    count_share: float = counting_share(0.5)
     rejection: int = tunable(1, "Rejection sampling", "1 on, 0 off.", form=(0, 1), ge=0, le=1)
 
 

@@ -112,4 +112,4 @@ class PpemSettings(BaseModel):
     )
     temperature: float = TEMPERATURE
     snapshots: int = SNAPSHOTS
-    count_share: float = counting_share(0.0)
+    count_share: float = counting_share(0.5)

@@ -121,4 +121,4 @@ class GanSettings(BaseModel):
     )
     temperature: float = TEMPERATURE
     snapshots: int = SNAPSHOTS
-    count_share: float = counting_share(0.0)
+    count_share: float = counting_share(0.5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from torch import Tensor
 from core.models.events import Emitter, Metrics, PhaseStarted, Preview, Progress, StoodOut
 from core.models.shared.counting.calibrated import TOGETHER
 from core.models.shared.counting.counts import PairTarget
+from core.models.shared.counting.coupling import carried, coupling, goal_of
 from core.models.shared.counting.denoising import denoised
 from core.models.shared.counting.design import PAIRS, Design, SumCandidate
 from core.models.shared.counting.placing import add_up, placed
@@ -54,6 +55,7 @@ FEWEST = 512  # candidates at a time, so that few rows too are drawn by their we
 POOL, FEWEST_POOL = 40_000, 2_000  # generated rows that weights are fitted on
 POOL_A_RECORD = 4  # so many at most, or `FEWEST_POOL`
 POOL_CELLS = 16_000_000  # rows times tables of the pool
+MOST_CARRIED = 1000  # cells of a column whose rows are carried to other cells
 LEAST_NOISE = 3.0  # records: where there is less noise, or none, no count is chased further
 FILE, TENSORS = "calibration.json", "calibration.safetensors"
 NAME = "calibration"  # of the last phase, which reads no rows
@@ -68,8 +70,9 @@ class Calibration:
       tables: columns and sizes of each counted table.
       factors: λ, float64 [cells] of each.
       follows, sums: what every row is made to keep.
-      fine: whether a number's place in its cell is drawn from the fine counts; else it stays as the
-        model drew it, and no relation is kept.
+      moves: by column, where the rows of each cell are carried before they are weighed, see
+        `coupling`; None where they stay. Empty where a number's place stays as the model drew it
+        and no relation is kept; else places are drawn from the fine counts.
     """
 
     scales: tuple[ColumnScale, ...]
@@ -77,12 +80,22 @@ class Calibration:
     factors: tuple[Floats, ...]
     follows: tuple[Determined, ...] = ()
     sums: tuple[SumCandidate, ...] = ()
-    fine: bool = True
+    moves: tuple[Floats | None, ...] = ()
 
-    def cells(self, codes: Codes) -> list[Cells]:
-        """The cell of each row in every column, int64 [n] each."""
+    def cells(self, codes: Codes, random: torch.Generator) -> list[Cells]:
+        """The cell that each row comes to lie in, of every column, int64 [n] each.
+
+        Args:
+          codes: of generated rows.
+          random: data-free.
+        """
         rows = codes.to("cpu")
-        return [scale.index(rows).numpy() for scale in self.scales]
+        own = [scale.index(rows).numpy() for scale in self.scales]
+        moves = self.moves or (None,) * len(own)
+        return [
+            cell if move is None else carried(cell, move, random)
+            for cell, move in zip(own, moves, strict=True)
+        ]
 
     def weights(self, cells: Sequence[Cells]) -> Floats:
         """Of rows, float64 [n], positive, the largest 1."""
@@ -100,23 +113,23 @@ class Calibration:
           cells: of the rows in every column.
           random: data-free.
         """
-        if not self.fine:
+        if not self.moves:
             return codes
         states, values = codes.states.copy(), codes.values.copy()
         for relation in self.follows:
             cells[relation.result] = relation.cells.numpy()[cells[relation.source]]
-            if codec.blocks[relation.result].number is None:
-                states[:, relation.result] = cells[relation.result]
         for i, (block, scale) in enumerate(zip(codec.blocks, self.scales, strict=True)):
-            if block.number is not None:
-                states[:, i], values[:, block.number] = placed(
-                    cells[i],
-                    line=scale.line,
-                    keys=scale.keys,
-                    places=scale.grid.places,
-                    width=scale.grid.width,
-                    random=random,
-                )
+            if block.number is None:
+                states[:, i] = cells[i]
+                continue
+            states[:, i], values[:, block.number] = placed(
+                cells[i],
+                line=scale.line,
+                keys=scale.keys,
+                places=scale.grid.places,
+                width=scale.grid.width,
+                random=random,
+            )
         codes = Codes(states, values)
         for one in self.sums:
             add_up(codec, codes, one)
@@ -149,7 +162,7 @@ class CalibratedModel(FittedModel):
 
     def _draw(self, rows: int, random: torch.Generator) -> Codes:
         candidates = self.inner.draw(max(FACTOR * rows, FEWEST), random)
-        cells = self.calibration.cells(candidates)
+        cells = self.calibration.cells(candidates, random)
         start = float(torch.rand(1, generator=random, dtype=torch.float64))
         chosen = systematic(self.calibration.weights(cells), rows, start)
         chosen = chosen[torch.randperm(rows, generator=random).numpy()]
@@ -166,6 +179,9 @@ class CalibratedModel(FittedModel):
             if scale.grid.cells:
                 tensors[f"places.{i}"] = torch.from_numpy(scale.grid.places)
                 tensors[f"keys.{i}"] = torch.from_numpy(scale.keys)
+        for i, move in enumerate(one.moves):
+            if move is not None:
+                tensors[f"moves.{i}"] = torch.from_numpy(move)
         for relation in one.follows:
             tensors[f"cells.{relation.result}"] = relation.cells
         write_tensors(tensors, folder / TENSORS)
@@ -175,7 +191,7 @@ class CalibratedModel(FittedModel):
             "widths": [scale.grid.width for scale in one.scales],
             "follows": [[relation.source, relation.result] for relation in one.follows],
             "sums": [[sum_.total, sum_.left, sum_.right, sum_.unit] for sum_ in one.sums],
-            "fine": one.fine,
+            "carried": bool(one.moves),
         }
         write_json(values, folder / FILE)
 
@@ -192,13 +208,15 @@ def with_calibration(inner: Fitted, folder: Path) -> Fitted:
     scales = tuple(
         _stored_scale(inner.codec, i, values, tensors) for i in range(len(inner.codec.blocks))
     )
+    stored = (tensors.get(f"moves.{i}") for i in range(len(scales)))
+    moves = tuple(None if move is None else move.numpy() for move in stored)
     calibration = Calibration(
         scales,
         tables,
         tuple(np.split(tensors["factors"].numpy(), ends)),
         tuple(Determined(a, b, tensors[f"cells.{b}"]) for a, b in values["follows"]),
         tuple(SumCandidate(*one) for one in values["sums"]),
-        values["fine"],
+        moves if values["carried"] else (),
     )
     return CalibratedModel(inner, calibration)
 
@@ -276,7 +294,8 @@ def calibrate(
       inner: generates the pool that weights are fitted on.
       counts: what was released.
       pairs: whether pairs of columns are matched besides single ones.
-      fine: see `Calibration`.
+      fine: whether cells are carried to the released shares of single columns before that, places
+        drawn from the fine counts and relations kept.
       trust: see `fit_tilt`.
       told: called after each iteration with its number and distances in units of the noise.
     """
@@ -284,17 +303,38 @@ def calibrate(
     most = min(POOL, max(FEWEST_POOL, POOL_A_RECORD * counts.n))
     rows = max(FEWEST_POOL, min(most, POOL_CELLS // len(tables)))
     kinds = tuple((table.columns, table.sizes) for table in tables)
-    empty = Calibration(counts.scales, kinds, (), counts.follows, counts.sums, fine)
+    begun = Calibration(counts.scales, kinds, (), counts.follows, counts.sums)
+    random = torch.Generator().manual_seed(counts.seed + 11)
     with torch.no_grad():
-        pool = inner.draw(rows, torch.Generator().manual_seed(counts.seed + 11))
+        pool = inner.draw(rows, random)
+    if fine:
+        begun = replace(begun, moves=_moves(counts, begun.cells(pool, random), trust))
 
     def tell(done: int, shares: list[Floats]) -> None:
         if told is not None:
             told(done, _distances(tables, shares))
 
-    factors = fit_tilt(tables, empty.cells(pool), trust=trust, told=tell)
-    weighed = Calibration(counts.scales, kinds, tuple(factors), counts.follows, counts.sums, fine)
-    return CalibratedModel(inner, weighed)
+    factors = fit_tilt(tables, begun.cells(pool, random), trust=trust, told=tell)
+    return CalibratedModel(inner, replace(begun, factors=tuple(factors)))
+
+
+def _moves(counts: Counts, cells: Sequence[Cells], trust: float) -> tuple[Floats | None, ...]:
+    """Where the cells of each column are carried, by the shares that a pool has of them.
+
+    Args:
+      counts: what was released.
+      cells: of the pool's rows, by column.
+      trust: see `goal_of`.
+    """
+    moves: list[Floats | None] = []
+    for scale, table, cell in zip(counts.scales, counts.columns, cells, strict=True):
+        if scale.size > MOST_CARRIED:
+            moves.append(None)
+            continue
+        share = np.bincount(cell, minlength=scale.size) / len(cell)
+        goal = goal_of(share, table.shares, table.noise, trust)
+        moves.append(coupling(share, goal, scale.line))
+    return tuple(moves)
 
 
 def _distances(tables: Sequence[CellTable], shares: Sequence[Floats]) -> dict[str, float]:
