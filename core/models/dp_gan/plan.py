@@ -44,7 +44,7 @@ class DpGan(Calibrated[DpGanSettings]):
         summary="A critic learns, through noise, to tell real records from generated ones; a "
         "generator learns from the critic alone.",
         good_at="The field's usual baseline; a sequence of generators that boosting can combine.",
-        weak_at="Single columns come out less exact than with the other models.",
+        weak_at="What its generator never makes, no count brings back; slower than P3GM.",
         source="Xie et al., 2018; Arjovsky et al., 2017",
         stages=(
             *COUNTING_STAGES,

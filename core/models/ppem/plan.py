@@ -57,7 +57,8 @@ class Ppem(Calibrated[PpemSettings]):
         "others given them. A generator follows each.",
         good_at="Keeping how the other columns depend on tagged ones while the tagged columns' own "
         "distribution is bent away from the real one as it learns.",
-        weak_at="Slower than the others, and single columns come out less exact.",
+        weak_at="Slower than the others. Where columns are tagged nothing is counted, and single "
+        "columns come out less exact.",
         source="Tillman, Balch and Veloso, TMLR 2023",
         published=(
             ("Credit fraud, AUROC, 2 / 5 tagged, no DP", "0.922 / 0.948 (real 0.975)"),
