@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from core.models.shared.counting.design import SCALES, Design
+from core.models.shared.counting.design import SCALES, TOGETHER, Design
 from core.models.shared.counting.phases import counting_phases
 from core.models.synthesizer import FitContext, Fitted, Settings, Synthesizer
 from core.privacy.guarded import PrivateTable
@@ -21,11 +21,10 @@ from core.privacy.plan import Phase, Plan
 from core.table.codec import Codec
 from core.table.schema import Domain
 
-__all__ = ["SHARE", "TOGETHER", "Calibrated"]
+__all__ = ["SHARE", "Calibrated"]
 
 S = TypeVar("S", bound=Settings)
 SHARE = "count_share"  # name of the setting
-TOGETHER = 2  # columns, besides the target, that are counted together
 
 
 class Calibrated(Synthesizer[S]):

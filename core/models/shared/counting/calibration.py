@@ -15,11 +15,10 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from core.models.events import Emitter, Metrics, PhaseStarted, Preview, Progress, StoodOut
-from core.models.shared.counting.calibrated import TOGETHER
 from core.models.shared.counting.counts import PairTarget
 from core.models.shared.counting.coupling import carried, coupling, goal_of
 from core.models.shared.counting.denoising import denoised
-from core.models.shared.counting.design import PAIRS, Design, SumCandidate
+from core.models.shared.counting.design import PAIRS, TOGETHER, Design, SumCandidate
 from core.models.shared.counting.placing import add_up, placed
 from core.models.shared.counting.relations import Determined, determined
 from core.models.shared.counting.releases import Releases

@@ -14,8 +14,8 @@ from core.table.codec import Block, Codec
 from core.table.schema import Kind
 
 __all__ = [
-    "ALL_PAIRS", "COLUMNS", "FOCUS", "PAIRS", "RELATIONS", "SCALES", "SCAN", "Design",
-    "SumCandidate",
+    "ALL_PAIRS", "COLUMNS", "FOCUS", "PAIRS", "RELATIONS", "SCALES", "SCAN", "TOGETHER",
+    "Design", "SumCandidate",
 ]  # fmt: skip
 
 SCALES, COLUMNS, SCAN, RELATIONS, PAIRS, FOCUS = (
@@ -25,6 +25,7 @@ SHARES = {SCALES: 0.10, COLUMNS: 0.17, SCAN: 0.08, RELATIONS: 0.02, PAIRS: 0.44,
 # of tables with more pairs than are all counted: what the scan misses is not counted at all
 SHARES_WIDE = SHARES | {SCAN: 0.35, PAIRS: 0.25, FOCUS: 0.11}
 ALL_PAIRS = 200  # so many are all counted; of more, those that stand out
+TOGETHER = 2  # columns, besides the target, that calibrated models count together
 MOST_CLASSES = 8  # a target with more states is counted as an ordinary column
 MOST_SETS = 3000  # that are scanned, unless there are more pairs than that
 MOST_NUMBERS = 8000  # signs of all sets together, of which a set gets `SIGNS` at most

@@ -19,6 +19,7 @@ Deville and Särndal, "Calibration estimators in survey sampling", JASA 1992 (ex
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -102,53 +103,73 @@ def fit_tilt(
       told: called after each iteration with its number and the weighted pool's shares of each
         table's cells; may raise to stop.
     """
-    rows = len(cells[0])
-    starts = np.cumsum([0, *(len(table.shares) for table in tables)])
-    index = np.stack(
-        [
-            start + cells_of(table.columns, table.sizes, cells)
-            for start, table in zip(starts, tables, strict=False)
-        ],
-        axis=1,
-    )
-    lies_in = csr_matrix(
-        (np.ones(index.size), index.ravel(), np.arange(rows + 1) * len(tables)),
-        shape=(rows, int(starts[-1])),
-    )
-    shares = np.concatenate([table.shares for table in tables])
-    inverse = lies_in.T.tocsr()
-    pool = np.asarray(inverse.sum(axis=1)).ravel() / rows
-    seen = pool > 0.0
-    size = np.maximum((pool + shares) / 2.0, 1.0 / rows)
-    penalty = trust * np.concatenate([table.noise for table in tables]) ** 2 / size
-
-    unit = 1.0 / np.sqrt(size + penalty)  # about the dual's curvature along each factor
-
-    def dual(scaled: Floats) -> tuple[float, Floats]:
-        factors = unit * scaled
-        log = lies_in @ factors
-        top = log.max()
-        weights = np.exp(log - top)
-        whole = weights.sum()
-        expected = inverse @ (weights / whole)
-        value = np.log(whole / rows) + top - factors @ shares + 0.5 * penalty @ factors**2
-        slope = np.where(seen, expected - shares + penalty * factors, 0.0)
-        return float(value), unit * slope
-
+    dual = _Dual(tables, cells, trust)
     done = 0
 
     def tell(scaled: Floats) -> None:
         nonlocal done
         done += 1
         if told is not None:
-            log = lies_in @ (unit * scaled)
-            weights = np.exp(log - log.max())
-            told(done, np.split(inverse @ (weights / weights.sum()), starts[1:-1]))
+            told(done, dual.split(dual.expected(dual.unit * scaled)[0]))
 
-    options = {"maxiter": ITERATIONS, "ftol": LIKE_ENOUGH, "maxcor": 20}
-    start = np.zeros(len(shares))
-    best = minimize(dual, start, jac=True, method="L-BFGS-B", callback=tell, options=options)
-    return np.split(unit * np.asarray(best.x), starts[1:-1])
+    best = minimize(
+        dual,
+        np.zeros(len(dual.unit)),
+        jac=True,
+        method="L-BFGS-B",
+        callback=tell,
+        options={"maxiter": ITERATIONS, "ftol": LIKE_ENOUGH, "maxcor": 20},
+    )
+    return dual.split(dual.unit * np.asarray(best.x))
+
+
+class _Dual:
+    """The function that is minimised, over factors in units of its curvature along each.
+
+    Args:
+      tables, cells, trust: see `fit_tilt`.
+
+    Attributes:
+      unit: float64 [all cells], what scaled factors are multiplied by.
+    """
+
+    def __init__(self, tables: Sequence[CellTable], cells: Sequence[Cells], trust: float):
+        rows = len(cells[0])
+        self._starts = np.cumsum([0, *(len(table.shares) for table in tables)])
+        pairs = zip(self._starts, tables, strict=False)
+        joint = [start + cells_of(table.columns, table.sizes, cells) for start, table in pairs]
+        index = np.stack(joint, axis=1).ravel()
+        ends = np.arange(rows + 1) * len(tables)
+        shape = (rows, int(self._starts[-1]))
+        self._lies_in = csr_matrix((np.ones(len(index)), index, ends), shape=shape)
+        self._rows_of = self._lies_in.T.tocsr()
+        self._shares = np.concatenate([table.shares for table in tables])
+        pool = np.asarray(self._rows_of.sum(axis=1)).ravel() / rows
+        self._seen = pool > 0.0
+        size = np.maximum((pool + self._shares) / 2.0, 1.0 / rows)
+        noise = np.concatenate([table.noise for table in tables])
+        self._penalty = trust * noise**2 / size
+        self.unit = 1.0 / np.sqrt(size + self._penalty)
+
+    def __call__(self, scaled: Floats) -> tuple[float, Floats]:
+        """Value and slope."""
+        factors = self.unit * scaled
+        expected, value = self.expected(factors)
+        value += float(0.5 * self._penalty @ factors**2 - factors @ self._shares)
+        slope = expected - self._shares + self._penalty * factors
+        return value, self.unit * np.where(self._seen, slope, 0.0)
+
+    def expected(self, factors: Floats) -> tuple[Floats, float]:
+        """The weighted pool's shares of all cells, and the logarithm of the mean weight."""
+        log = self._lies_in @ factors
+        top = log.max()
+        weights = np.exp(log - top)
+        whole = float(weights.sum())
+        return self._rows_of @ (weights / whole), float(top) + math.log(whole / len(weights))
+
+    def split(self, numbers: Floats) -> list[Floats]:
+        """Numbers of all cells → those of each table."""
+        return np.split(numbers, self._starts[1:-1])
 
 
 def systematic(weights: Floats, count: int, start: float) -> NDArray[np.intp]:
@@ -172,4 +193,4 @@ def systematic(weights: Floats, count: int, start: float) -> NDArray[np.intp]:
         share = np.where(certain, 1.0 / count, rest * (1.0 - certain.sum() / count) / rest.sum())
     line = np.cumsum(share)
     goals = (np.arange(count) + start) / count * line[-1]
-    return np.searchsorted(line, goals, side="right").clip(0, len(share) - 1)
+    return np.asarray(np.searchsorted(line, goals, side="right").clip(0, len(share) - 1))
