@@ -19,7 +19,8 @@ from core.models.planning import plan_fit
 from core.models.registry import load_fitted, synthesizer
 from core.models.shared.counting import calibration
 from core.models.shared.counting.calibrated import SHARE
-from core.models.shared.counting.calibration import CalibratedModel, Counts, calibrate, count
+from core.models.shared.counting.calibrated_model import CalibratedModel
+from core.models.shared.counting.calibration import Counts, calibrate, count
 from core.models.shared.counting.coupling import carried, coupling, goal_of
 from core.models.shared.counting.design import PAIRS, SCALES
 from core.models.shared.counting.releases import Releases
@@ -104,6 +105,7 @@ def test_tagged_columns_that_training_bends_are_never_counted():
             plan = plan_fit(synthesizer(model), where, N, budget, {**base, SHARE: 0.4})
             assert (COUNTING <= {phase.name for phase in plan.phases}) is counted
             assert bool(COUNTING & {phase.name for phase in plan.phases}) is counted
+            assert plan.settings[SHARE] == (0.4 if counted else 0.0)  # as the certificate tells
     assert COUNTING <= {phase.name for phase in planned("p3gm", domain()).phases}  # shifted later
 
 

@@ -63,9 +63,16 @@ class Calibrated(Synthesizer[S]):
             *(p.model_copy(update={"share": p.share * (1.0 - part)}) for p in own),
         )
 
+    def finish(self, domain: Domain, plan: Plan, settings: S) -> S:
+        """See `Synthesizer.finish`: a plan without counts says so."""
+        if _counted(plan):
+            return settings
+        without = settings.model_dump() | {SHARE: 0.0}
+        return self.configure(without, private=plan.budget.private)
+
     def fit(self, table: PrivateTable, plan: Plan, context: FitContext) -> Fitted:
         """See `Synthesizer.fit`; a plan without counts, as of earlier versions, has none."""
-        if not any(phase.name == SCALES for phase in plan.phases):
+        if not _counted(plan):
             return super().fit(table, _without_counts(plan), context)
         # tensors: cards and plans must not wait for them
         from core.models.shared.counting.calibration import fit_calibrated
@@ -75,9 +82,13 @@ class Calibrated(Synthesizer[S]):
     def load(self, folder: Path) -> Fitted:
         """See `Synthesizer.load`."""
         # tensors: cards and plans must not wait for them
-        from core.models.shared.counting.calibration import with_calibration
+        from core.models.shared.counting.calibrated_model import with_calibration
 
         return with_calibration(super().load(folder), folder)
+
+
+def _counted(plan: Plan) -> bool:
+    return any(phase.name == SCALES for phase in plan.phases)
 
 
 def _without_counts(plan: Plan) -> Plan:
