@@ -6,8 +6,8 @@
 
 Of each model two fits: one whose budget is all its own (`off`), and one of which a share goes to
 counts. What the second reaches is shown by itself, then with rows fitted to counts of columns, then
-of pairs that the scan says go together too, and at last with places in cells drawn from the fine
-counts. The last three are made from the same fit and the same releases. `--steps` is a share of the
+of pairs that the scan says go together too, and at last with the fine encodings: cells carried to
+the released shares and places in them drawn from the fine counts. The last three are made from the same fit and the same releases. `--steps` is a share of the
 steps that each model takes by default, for both fits alike. Two-way distances and the rest are by
 the protocol of `utility.py`; beside each figure stands its ratio to `off`.
 """
@@ -57,10 +57,10 @@ TREES, LOGISTIC = "Histogram boosting", "Logistic regression"
 HEADS = {"tvd_1way": "1-way TVD", "tvd_2way": "2-way TVD", "c2st": "C2ST",
          "auroc_trees": "AUROC trees", "auroc_logistic": "AUROC log."}  # fmt: skip
 OFF, ALONE = "off", "the model alone, on what counts leave"
-CHANGES = {  # whether pairs are matched, and places drawn from the fine counts
+CHANGES = {  # whether pairs are matched; whether cells are carried and places redrawn
     "+ counts of columns": (False, False),
     "+ counts of pairs that stood out": (True, False),
-    "+ places of the fine counts": (True, True),
+    "+ fine encodings": (True, True),
 }
 Figures = dict[str, float]
 

@@ -350,4 +350,5 @@ def test_the_pool_is_small_where_there_are_few_records():
     table = dataclasses.replace(one, shares=share, noise=np.full(len(share), 0.1))
     counts = Counts(N, made.calibration.scales[:1], (table,), (), (), (), seed=1)
     calibrate(inner, counts)
-    assert sizes == [calibration.FEWEST_POOL]
+    few = calibration.FEWEST_POOL
+    assert sizes == [few, calibration.SETTLING * few]

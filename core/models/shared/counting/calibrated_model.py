@@ -46,6 +46,8 @@ class Calibration:
       moves: by column, where the rows of each cell are carried before they are weighed, see
         `coupling`; None where they stay. Empty where a number's place stays as the model drew it
         and no relation is kept; else places are drawn from the fine counts.
+      settled: likewise, where cells of chosen rows are carried: weights that tie many columns take
+        single ones a little away.
     """
 
     scales: tuple[ColumnScale, ...]
@@ -54,6 +56,7 @@ class Calibration:
     follows: tuple[Determined, ...] = ()
     sums: tuple[SumCandidate, ...] = ()
     moves: tuple[Floats | None, ...] = ()
+    settled: tuple[Floats | None, ...] = ()
 
     def cells(self, codes: Codes, random: torch.Generator) -> list[Cells]:
         """The cell that each row comes to lie in, of every column, int64 [n] each.
@@ -64,11 +67,7 @@ class Calibration:
         """
         rows = codes.to("cpu")
         own = [scale.index(rows).numpy() for scale in self.scales]
-        moves = self.moves or (None,) * len(own)
-        return [
-            cell if move is None else carried(cell, move, random)
-            for cell, move in zip(own, moves, strict=True)
-        ]
+        return _carried(own, self.moves, random)
 
     def weights(self, cells: Sequence[Cells]) -> Floats:
         """Of rows, float64 [n], positive, the largest 1."""
@@ -88,6 +87,7 @@ class Calibration:
         """
         if not self.moves:
             return codes
+        cells = _carried(cells, self.settled, random)
         states, values = codes.states.copy(), codes.values.copy()
         for relation in self.follows:
             cells[relation.result] = relation.cells.numpy()[cells[relation.source]]
@@ -107,6 +107,16 @@ class Calibration:
         for one in self.sums:
             add_up(codec, codes, one)
         return codes
+
+
+def _carried(
+    cells: list[Cells], moves: Sequence[Floats | None], random: torch.Generator
+) -> list[Cells]:
+    """Cells of every column, each carried as its column's moves say; none where there are none."""
+    return [
+        cell if move is None else carried(cell, move, random)
+        for cell, move in zip(cells, moves or (None,) * len(cells), strict=True)
+    ]
 
 
 class CalibratedModel(FittedModel):
@@ -158,9 +168,10 @@ class CalibratedModel(FittedModel):
             if scale.grid.cells:
                 tensors[f"places.{i}"] = torch.from_numpy(scale.grid.places)
                 tensors[f"keys.{i}"] = torch.from_numpy(scale.keys)
-        for i, move in enumerate(one.moves):
-            if move is not None:
-                tensors[f"moves.{i}"] = torch.from_numpy(move)
+        for name, moves in (("moves", one.moves), ("settled", one.settled)):
+            for i, move in enumerate(moves):
+                if move is not None:
+                    tensors[f"{name}.{i}"] = torch.from_numpy(move)
         for relation in one.follows:
             tensors[f"cells.{relation.result}"] = relation.cells
         write_tensors(tensors, folder / TENSORS)
@@ -187,8 +198,9 @@ def with_calibration(inner: Fitted, folder: Path) -> Fitted:
     scales = tuple(
         _stored_scale(inner.codec, i, values, tensors) for i in range(len(inner.codec.blocks))
     )
-    stored = (tensors.get(f"moves.{i}") for i in range(len(scales)))
-    moves = tuple(None if move is None else move.numpy() for move in stored)
+    moves, settled = (
+        tuple(_stored_moves(tensors, name, len(scales))) for name in ("moves", "settled")
+    )
     calibration = Calibration(
         scales,
         tables,
@@ -196,8 +208,15 @@ def with_calibration(inner: Fitted, folder: Path) -> Fitted:
         tuple(Determined(a, b, tensors[f"cells.{b}"]) for a, b in values["follows"]),
         tuple(SumCandidate(*one) for one in values["sums"]),
         moves if values["carried"] else (),
+        settled if values["carried"] else (),
     )
     return CalibratedModel(inner, calibration)
+
+
+def _stored_moves(tensors: dict[str, Tensor], name: str, columns: int) -> Iterator[Floats | None]:
+    for i in range(columns):
+        move = tensors.get(f"{name}.{i}")
+        yield None if move is None else move.numpy()
 
 
 def _stored_scale(

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from core.models.events import Emitter, Metrics, PhaseStarted, Preview, Progress, StoodOut
-from core.models.shared.counting.calibrated_model import CalibratedModel, Calibration
+from core.models.shared.counting.calibrated_model import FACTOR, CalibratedModel, Calibration
 from core.models.shared.counting.counts import PairTarget
 from core.models.shared.counting.coupling import coupling, goal_of
 from core.models.shared.counting.denoising import denoised
@@ -18,7 +18,7 @@ from core.models.shared.counting.design import PAIRS, TOGETHER, Design, SumCandi
 from core.models.shared.counting.relations import Determined, determined
 from core.models.shared.counting.releases import Releases
 from core.models.shared.counting.scales import ColumnScale
-from core.models.shared.counting.tilt import ITERATIONS, CellTable, fit_tilt
+from core.models.shared.counting.tilt import ITERATIONS, CellTable, fit_tilt, inclusion
 from core.models.shared.fitted import FittedModel
 from core.models.shared.training_loop import Checkpoint
 from core.models.synthesizer import FitContext, Trainer
@@ -32,6 +32,7 @@ Floats = NDArray[np.float64]
 Cells = NDArray[np.int64]
 TRUST = 4.0  # κ: the model's shares are taken to be off by half
 POOL, FEWEST_POOL = 40_000, 2_000  # generated rows that weights are fitted on
+SETTLING = 2  # times as many rows tell how chosen rows lie in single columns
 POOL_A_RECORD = 4  # so many at most, or `FEWEST_POOL`
 POOL_CELLS = 8_000_000  # rows times tables of the pool
 MOST_CARRIED = 1000  # cells of a column whose rows are carried to other cells
@@ -115,22 +116,33 @@ def calibrate(
     with torch.no_grad():
         pool = inner.draw(rows, random)
     if fine:
-        begun = replace(begun, moves=_moves(counts, begun.cells(pool, random), trust))
+        even = np.full(rows, 1.0 / rows)
+        begun = replace(begun, moves=_moves(counts, begun.cells(pool, random), even, trust))
 
     def tell(done: int, shares: list[Floats]) -> None:
         if told is not None:
             told(done, _distances(tables, shares))
 
     factors = fit_tilt(tables, begun.cells(pool, random), trust=trust, told=tell)
-    return CalibratedModel(inner, replace(begun, factors=tuple(factors)))
+    weighed = replace(begun, factors=tuple(factors))
+    if fine:
+        with torch.no_grad():  # rows that the weights were not fitted on
+            cells = weighed.cells(inner.draw(SETTLING * rows, random), random)
+        drawn = inclusion(weighed.weights(cells), max(1, SETTLING * rows // FACTOR))
+        weighed = replace(weighed, settled=_moves(counts, cells, drawn, trust))
+    random.manual_seed(counts.seed)  # a mixture draws until rows are enough: nothing goes on there
+    return CalibratedModel(inner, weighed)
 
 
-def _moves(counts: Counts, cells: Sequence[Cells], trust: float) -> tuple[Floats | None, ...]:
+def _moves(
+    counts: Counts, cells: Sequence[Cells], weights: Floats, trust: float
+) -> tuple[Floats | None, ...]:
     """Where the cells of each column are carried, by the shares that a pool has of them.
 
     Args:
       counts: what was released.
       cells: of the pool's rows, by column.
+      weights: of the rows, summing to one.
       trust: see `goal_of`.
     """
     moves: list[Floats | None] = []
@@ -138,7 +150,7 @@ def _moves(counts: Counts, cells: Sequence[Cells], trust: float) -> tuple[Floats
         if scale.size > MOST_CARRIED:
             moves.append(None)
             continue
-        share = np.bincount(cell, minlength=scale.size) / len(cell)
+        share = np.bincount(cell, weights, minlength=scale.size)
         goal = goal_of(share, table.shares, table.noise, trust)
         moves.append(coupling(share, goal, scale.line))
     return tuple(moves)

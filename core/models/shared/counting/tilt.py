@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
-__all__ = ["CellTable", "cells_of", "fit_tilt", "log_weights", "systematic"]
+__all__ = ["CellTable", "cells_of", "fit_tilt", "inclusion", "log_weights", "systematic"]
 
 Floats = NDArray[np.float64]
 Cells = NDArray[np.int64]
@@ -172,6 +172,21 @@ class _Dual:
         return np.split(numbers, self._starts[1:-1])
 
 
+def inclusion(weights: Floats, count: int) -> Floats:
+    """How often `systematic` takes each place, divided by `count`: float64 [n], summing to one.
+
+    Args:
+      weights, count: see there.
+    """
+    share = weights / weights.sum()
+    certain = np.zeros(len(share), dtype=bool)
+    while (over := (share * count > 1.0) & ~certain).any():  # ends: one more is certain each time
+        certain |= over
+        rest = np.where(certain, 0.0, weights)
+        share = np.where(certain, 1.0 / count, rest * (1.0 - certain.sum() / count) / rest.sum())
+    return np.asarray(share)
+
+
 def systematic(weights: Floats, count: int, start: float) -> NDArray[np.intp]:
     """`count` places in ascending order, each as often as its weight says, and none twice.
 
@@ -185,12 +200,7 @@ def systematic(weights: Floats, count: int, start: float) -> NDArray[np.intp]:
     >>> systematic(np.array([1.0, 0.0, 9.0, 1.0]), 2, 0.5).tolist()
     [0, 2]
     """
-    share = weights / weights.sum()
-    certain = np.zeros(len(share), dtype=bool)
-    while (over := (share * count > 1.0) & ~certain).any():  # ends: one more is certain each time
-        certain |= over
-        rest = np.where(certain, 0.0, weights)
-        share = np.where(certain, 1.0 / count, rest * (1.0 - certain.sum() / count) / rest.sum())
+    share = inclusion(weights, count)
     line = np.cumsum(share)
     goals = (np.arange(count) + start) / count * line[-1]
     return np.asarray(np.searchsorted(line, goals, side="right").clip(0, len(share) - 1))
