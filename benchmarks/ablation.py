@@ -7,9 +7,10 @@
 Of each model two fits: one whose budget is all its own (`off`), and one of which a share goes to
 counts. What the second reaches is shown by itself, then with rows fitted to counts of columns, then
 of pairs that the scan says go together too, and at last with the fine encodings: cells carried to
-the released shares and places in them drawn from the fine counts. The last three are made from the same fit and the same releases. `--steps` is a share of the
-steps that each model takes by default, for both fits alike. Two-way distances and the rest are by
-the protocol of `utility.py`; beside each figure stands its ratio to `off`.
+the released shares, and places in them drawn from the fine counts. The last three are made from the
+same fit and the same releases. `--steps` is a share of the steps that each model takes by default,
+for both fits alike. Figures are by the protocol of `utility.py`; beside each stands its ratio to
+`off`.
 """
 
 from __future__ import annotations
@@ -116,7 +117,12 @@ class Trial:
         for name, pairs, fine in zip(
             CHANGES, (False, True, True), (False, False, True), strict=True
         ):
-            yield name, calibrate(inner, counts, pairs=pairs, fine=fine)
+            yield (
+                name,
+                calibrate(
+                    inner, counts, pairs=pairs, fine=fine, candidates=synthesizer(model).candidates
+                ),
+            )
 
     def judge(self, synthetic: pd.DataFrame) -> Figures:
         """Figures by key of `HEADS`."""

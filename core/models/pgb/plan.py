@@ -50,6 +50,7 @@ class Pgb(Calibrated[BoostedSettings]):
     """See the module."""
 
     settings_class = PgbSettings
+    candidates: ClassVar[int] = 4  # each is chosen among several generated ones already
     without_privacy = WITHOUT_PRIVACY
     card: ClassVar[Card] = Card(
         id="pgb",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from core.models.shared.counting.design import SCALES, TOGETHER, Design
 from core.models.shared.counting.phases import counting_phases
@@ -28,7 +28,13 @@ SHARE = "count_share"  # name of the setting
 
 
 class Calibrated(Synthesizer[S]):
-    """A model with a setting `count_share`; 0 leaves it as it is by itself."""
+    """A model with a setting `count_share`; 0 leaves it as it is by itself.
+
+    Attributes:
+      candidates: rows that the model generates for each that is drawn, ≥ 2; fewer where it is slow.
+    """
+
+    candidates: ClassVar[int] = 16
 
     def own_phases(self, domain: Domain, n: int, settings: S, scale: float) -> tuple[Phase, ...]:
         """The private accesses of the model itself, as if it had the whole budget.
@@ -77,7 +83,7 @@ class Calibrated(Synthesizer[S]):
         # tensors: cards and plans must not wait for them
         from core.models.shared.counting.calibration import fit_calibrated
 
-        return fit_calibrated(self.trainer(), table, plan, context)
+        return fit_calibrated(self.trainer(), table, plan, context, candidates=self.candidates)
 
     def load(self, folder: Path) -> Fitted:
         """See `Synthesizer.load`."""

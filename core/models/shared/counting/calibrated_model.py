@@ -28,7 +28,6 @@ __all__ = ["Calibration", "CalibratedModel", "with_calibration"]
 
 Floats = NDArray[np.float64]
 Cells = NDArray[np.int64]
-FACTOR = 16  # candidates a row: no row weighs more than so many average ones
 FEWEST = 512  # candidates at a time, so that few rows too are drawn by their weights
 CELLS_AT_ONCE = 2**24  # of candidates, so that memory does not grow with a table's width
 FILE, TENSORS = "calibration.json", "calibration.safetensors"
@@ -48,6 +47,7 @@ class Calibration:
         and no relation is kept; else places are drawn from the fine counts.
       settled: likewise, where cells of chosen rows are carried: weights that tie many columns take
         single ones a little away.
+      candidates: generated for each row that is drawn: none weighs more than so many average ones.
     """
 
     scales: tuple[ColumnScale, ...]
@@ -57,6 +57,7 @@ class Calibration:
     sums: tuple[SumCandidate, ...] = ()
     moves: tuple[Floats | None, ...] = ()
     settled: tuple[Floats | None, ...] = ()
+    candidates: int = 16
 
     def cells(self, codes: Codes, random: torch.Generator) -> list[Cells]:
         """The cell that each row comes to lie in, of every column, int64 [n] each.
@@ -144,13 +145,14 @@ class CalibratedModel(FittedModel):
         return concat_codes([self._draw(count, random) for count in self._parts(rows)])
 
     def _parts(self, rows: int) -> Iterator[int]:
-        most = CELLS_AT_ONCE // (FACTOR * len(self.codec.blocks))
-        step = max(FEWEST // FACTOR, min(ROWS_AT_ONCE, most))
+        each = self.calibration.candidates
+        most = CELLS_AT_ONCE // (each * len(self.codec.blocks))
+        step = max(FEWEST // each, min(ROWS_AT_ONCE, most))
         for start in range(0, rows, step):
             yield min(step, rows - start)
 
     def _draw(self, rows: int, random: torch.Generator) -> Codes:
-        candidates = self.inner.draw(max(FACTOR * rows, FEWEST), random)
+        candidates = self.inner.draw(max(self.calibration.candidates * rows, FEWEST), random)
         cells = self.calibration.cells(candidates, random)
         start = float(torch.rand(1, generator=random, dtype=torch.float64))
         chosen = systematic(self.calibration.weights(cells), rows, start)
@@ -182,6 +184,7 @@ class CalibratedModel(FittedModel):
             "follows": [[relation.source, relation.result] for relation in one.follows],
             "sums": [[sum_.total, sum_.left, sum_.right, sum_.unit] for sum_ in one.sums],
             "carried": bool(one.moves),
+            "candidates": one.candidates,
         }
         write_json(values, folder / FILE)
 
@@ -209,6 +212,7 @@ def with_calibration(inner: Fitted, folder: Path) -> Fitted:
         tuple(SumCandidate(*one) for one in values["sums"]),
         moves if values["carried"] else (),
         settled if values["carried"] else (),
+        values["candidates"],
     )
     return CalibratedModel(inner, calibration)
 

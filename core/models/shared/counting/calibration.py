@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from core.models.events import Emitter, Metrics, PhaseStarted, Preview, Progress, StoodOut
-from core.models.shared.counting.calibrated_model import FACTOR, CalibratedModel, Calibration
+from core.models.shared.counting.calibrated_model import CalibratedModel, Calibration
 from core.models.shared.counting.counts import PairTarget
 from core.models.shared.counting.coupling import coupling, goal_of
 from core.models.shared.counting.denoising import denoised
@@ -32,6 +32,7 @@ Floats = NDArray[np.float64]
 Cells = NDArray[np.int64]
 TRUST = 4.0  # κ: the model's shares are taken to be off by half
 POOL, FEWEST_POOL = 40_000, 2_000  # generated rows that weights are fitted on
+MANY = 16  # candidates a row where the pool is as large as that
 SETTLING = 2  # times as many rows tell how chosen rows lie in single columns
 POOL_A_RECORD = 4  # so many at most, or `FEWEST_POOL`
 POOL_CELLS = 8_000_000  # rows times tables of the pool
@@ -94,6 +95,7 @@ def calibrate(
     pairs: bool = True,
     fine: bool = True,
     trust: float = TRUST,
+    candidates: int = MANY,
     told: Callable[[int, dict[str, float]], None] | None = None,
 ) -> CalibratedModel:
     """A trained model behind weights that agree with released counts.
@@ -105,13 +107,16 @@ def calibrate(
       fine: whether cells are carried to the released shares of single columns before that, places
         drawn from the fine counts and relations kept.
       trust: see `fit_tilt`.
+      candidates: see `Calibrated`; the pool is smaller where they are fewer.
       told: called after each iteration with its number and distances in units of the noise.
     """
     tables = (*counts.columns, *(counts.pairs if pairs else ()))
-    most = min(POOL, max(FEWEST_POOL, POOL_A_RECORD * counts.n))
+    most = min(POOL * candidates // MANY, max(FEWEST_POOL, POOL_A_RECORD * counts.n))
     rows = max(FEWEST_POOL, min(most, POOL_CELLS // len(tables)))
     kinds = tuple((table.columns, table.sizes) for table in tables)
-    begun = Calibration(counts.scales, kinds, (), counts.follows, counts.sums)
+    begun = Calibration(
+        counts.scales, kinds, (), counts.follows, counts.sums, candidates=candidates
+    )
     random = torch.Generator().manual_seed(counts.seed + 11)
     with torch.no_grad():
         pool = inner.draw(rows, random)
@@ -128,7 +133,7 @@ def calibrate(
     if fine:
         with torch.no_grad():  # rows that the weights were not fitted on
             cells = weighed.cells(inner.draw(SETTLING * rows, random), random)
-        drawn = inclusion(weighed.weights(cells), max(1, SETTLING * rows // FACTOR))
+        drawn = inclusion(weighed.weights(cells), max(1, SETTLING * rows // candidates))
         weighed = replace(weighed, settled=_moves(counts, cells, drawn, trust))
     random.manual_seed(counts.seed)  # a mixture draws until rows are enough: nothing goes on there
     return CalibratedModel(inner, weighed)
@@ -150,7 +155,7 @@ def _moves(
         if scale.size > MOST_CARRIED:
             moves.append(None)
             continue
-        share = np.bincount(cell, weights, minlength=scale.size)
+        share = np.bincount(cell, weights, minlength=scale.size).astype(np.float64)
         goal = goal_of(share, table.shares, table.noise, trust)
         moves.append(coupling(share, goal, scale.line))
     return tuple(moves)
@@ -185,7 +190,7 @@ def count(table: PrivateTable, plan: Plan, context: FitContext) -> Counts:
 
 
 def fit_calibrated(
-    model: Trainer, table: PrivateTable, plan: Plan, context: FitContext
+    model: Trainer, table: PrivateTable, plan: Plan, context: FitContext, *, candidates: int
 ) -> CalibratedModel:
     """Count, train the model, and fit its rows to the counts; see `Synthesizer.fit`.
 
@@ -194,6 +199,7 @@ def fit_calibrated(
       table: the door to rows.
       plan: holds the phases of counting and the model's own.
       context: of the fit.
+      candidates: see `Calibrated`.
     """
     counts = count(table, plan, context)
     inner = model.fit(table, plan, context)
@@ -206,6 +212,6 @@ def fit_calibrated(
         emitter.send(Progress(step=done, steps=ITERATIONS, phase=NAME))
         emitter.send(Metrics(step=done, values=distances))
 
-    fitted = calibrate(inner, counts, told=told)
+    fitted = calibrate(inner, counts, candidates=candidates, told=told)
     emitter.send(Preview(rows=fitted.preview()))
     return fitted
