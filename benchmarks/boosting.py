@@ -39,6 +39,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from core.cli.synth import settings_of  # noqa: E402
 from core.models.events import FitEvent, Wish  # noqa: E402
 from core.models.registry import synthesizer  # noqa: E402
+from core.models.shared.counting.calibrated import SHARE  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.plan import Budget  # noqa: E402
 from core.quality.aligned_tables import Features  # noqa: E402
@@ -90,7 +91,7 @@ class Trial:
         def judge(name: str, made: pd.DataFrame) -> None:
             found[name] = self._judge(train, test, made, seed)
 
-        shared = settings_of(options.settings)
+        shared = {SHARE: 0.0, **settings_of(options.settings)}  # what boosting adds by itself
         alone = self._fit(options.base, train, seed, shared)
         rows = len(train)
         judge("base alone", alone.sample(rows, seed=seed))

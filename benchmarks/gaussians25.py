@@ -103,7 +103,7 @@ def fit(epsilon: float, seed: int, settings: dict[str, Any]) -> BoostedFitted:
     """One run of the base and the boosting."""
     frame = points(seed)
     budget = Budget(epsilon=epsilon, delta=1.0 / (2 * len(frame)))
-    plan = plan_fit(Pgb(), DOMAIN, len(frame), budget, settings)
+    plan = plan_fit(Pgb(), DOMAIN, len(frame), budget, {"count_share": 0.0, **settings})
     table = PrivateTable(Codec(DOMAIN).encode(frame), DOMAIN, plan)
     with tempfile.TemporaryDirectory() as folder:
         return Pgb().fit(table, plan, FitContext(observe=_quiet, folder=Path(folder), seed=seed))

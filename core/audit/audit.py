@@ -36,12 +36,27 @@ METHOD = (
 )
 WEAK = 0.1  # share of the planned noise at which an audit's power is measured
 
-_SMALL_GAN = {"critic_steps": 1, "fakes": 16, "hidden": 8, "latent": 4, "critic_hidden": 16}
+_UNCOUNTED = {"count_share": 0.0}  # counts are attacked with scan and focus, where all are made
+_SMALL_GAN = {
+    **_UNCOUNTED,
+    "critic_steps": 1,
+    "fakes": 16,
+    "hidden": 8,
+    "latent": 4,
+    "critic_hidden": 16,
+}
 # Networks as small as the attacks allow: they say nothing of privacy, only of time.
 _SMALL: dict[str, dict[str, Any]] = {
     "dp_gan": _SMALL_GAN,
     "dp_auto_gan": {**_SMALL_GAN, "encoder_hidden": 8, "noise": 4},
-    "p3gm": {"hidden": 8, "spread_hidden": 4, "em_steps": 1, "dimensions": 4, "components": 2},
+    "p3gm": {
+        **_UNCOUNTED,
+        "hidden": 8,
+        "spread_hidden": 4,
+        "em_steps": 1,
+        "dimensions": 4,
+        "components": 2,
+    },
     "pearl": {"steps": 20, "frequencies": 400, "batch": 32, "hidden": 8, "latent": 4},
     "scan_focus": {
         "steps": 20,
@@ -52,7 +67,14 @@ _SMALL: dict[str, dict[str, Any]] = {
         "members": 1,
     },
     "pgb": {**_SMALL_GAN, "snapshots": 2, "rounds": 4, "candidates": 8, "questions": 4},
-    "ppem": {"energy_steps": 1, "fakes": 16, "hidden": 8, "latent": 4, "energy_hidden": 8},
+    "ppem": {
+        **_UNCOUNTED,
+        "energy_steps": 1,
+        "fakes": 16,
+        "hidden": 8,
+        "latent": 4,
+        "energy_hidden": 8,
+    },
 }
 # Settings with which records draw little, so that nothing but the noise hides the one; leave one
 # out keeps the defaults, because what is drawn is what it looks at.

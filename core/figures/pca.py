@@ -17,7 +17,7 @@ def pca_figure(report: Dumped) -> Figure | None:
     if pca["real"]:
         panels.insert(0, ("real", "real", "circle"))
     if pca.get("before"):
-        panels.insert(-1, ("before", "before boosting", "square"))
+        panels.insert(-1, ("before", "the model's own", "square"))
     first, second = (f"{part:.0%} of the spread" for part in pca["explained"])
     data: list[Trace] = []
     layout: Trace = {

@@ -71,12 +71,12 @@ def scores(report: dict[str, Any]) -> None:
 
 
 def boosting(report: dict[str, Any]) -> None:
-    """What boosting changed: every score that was measured before and after it."""
+    """What boosting or counts changed: every score that was measured before and after it."""
     scores = report["scores"]
     boosted = [s for s in scores if s.get("before") is not None and s["value"] is not None]
     if not boosted:
         return
-    title = say("Before and after boosting")
+    title = say("Before and after rows were chosen")
     with st.expander(title, icon=":material/compare_arrows:", expanded=True):
         rows = [
             {
@@ -85,15 +85,17 @@ def boosting(report: dict[str, Any]) -> None:
                 to_say("After"): score["value"],
                 to_say("Real data"): score["ceiling"],
                 to_say("Better"): closer(score["goal"]),
-                to_say("Boosting"): said(boosting_words(score)),
+                to_say("Effect"): said(boosting_words(score)),
             }
             for score in boosted
         ]
         numbers(rows, ("Before", "After", "Real data"), "%.3f")
         st.caption(
             say(
-                "Before: the last generator of the same training. The rows of this table are fresh "
-                "draws of all kept generators, each kept with its chance; none is a repeat."
+                "Before: what the trained model draws by itself; with boosting, its last "
+                "generator. After: the rows of this table, chosen among fresh draws by weights "
+                "that follow from private counts, or from boosting's private choices. None is a "
+                "repeat."
             )
         )
 

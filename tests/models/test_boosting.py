@@ -230,7 +230,7 @@ def test_base_and_selections_share_one_budget():
         domain(),
         2000,
         Budget(epsilon=1.0, delta=1e-5),
-        {"base": "dp_auto_gan", "rounds": 100},
+        {"base": "dp_auto_gan", "rounds": 100, "count_share": 0.0},
     )
     assert [p.name for p in auto.phases] == ["autoencoder", "critic", BOOST]
 
@@ -250,7 +250,7 @@ def test_snapshots_are_kept_for_boosting_alone():
 
 TAGS = ({}, {"g": ("age",)}, {"g": ("age",), "h": ("ward", "ill")})
 SMALL = {"steps": 8, "batch": 64, "fakes": 32, "hidden": 16, "latent": 4, "rounds": 10,
-         "candidates": 16, "snapshots": 2}  # fmt: skip
+         "candidates": 16, "snapshots": 2, "count_share": 0.0}  # fmt: skip
 OWN = {
     "dp_gan": {"critic_steps": 2, "critic_hidden": 16},
     "dp_auto_gan": {"critic_steps": 2, "critic_hidden": 16, "encoder_steps": 8, "noise": 4},

@@ -23,7 +23,7 @@ from tests.models.tables import Watcher, coded, domain, door
 
 SMALL = {
     "marginal_steps": 15, "steps": 15, "energy_steps": 2, "batch": 64, "fakes": 32, "hidden": 16,
-    "latent": 4, "energy_hidden": 16,
+    "latent": 4, "energy_hidden": 16, "count_share": 0.0,
 }  # fmt: skip
 N = 400
 
@@ -99,7 +99,7 @@ EASY = Domain(
 )
 LEARN = {
     "marginal_steps": 500, "energy_steps": 5, "batch": 128, "fakes": 128, "hidden": 64,
-    "latent": 8, "energy_hidden": 64, "rate": 1e-3,
+    "latent": 8, "energy_hidden": 64, "rate": 1e-3, "count_share": 0.0,
 }  # fmt: skip
 
 

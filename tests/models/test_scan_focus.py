@@ -18,14 +18,21 @@ from sklearn.metrics import roc_auc_score
 
 from core.models.planning import plan_fit
 from core.models.registry import synthesizer
-from core.models.scan_focus.counts import Query, SetCounts, SumCounts, uniform_query
-from core.models.scan_focus.denoising import denoised
-from core.models.scan_focus.design import MOST_SETS, PAIRS, Design, SumCandidate
 from core.models.scan_focus.fitted import _stratified
-from core.models.scan_focus.matching import MixtureMatcher, PairTarget, Targets
-from core.models.scan_focus.relations import determined, sums_kept
-from core.models.scan_focus.releases import AGAIN, Releases
-from core.models.scan_focus.scales import (
+from core.models.scan_focus.matching import MixtureMatcher, Targets
+from core.models.scan_focus.releases import FocusedReleases
+from core.models.shared.counting.counts import (
+    PairTarget,
+    Query,
+    SetCounts,
+    SumCounts,
+    uniform_query,
+)
+from core.models.shared.counting.denoising import denoised
+from core.models.shared.counting.design import MOST_SETS, PAIRS, Design, SumCandidate
+from core.models.shared.counting.relations import determined, sums_kept
+from core.models.shared.counting.releases import AGAIN
+from core.models.shared.counting.scales import (
     ColumnScale,
     FineGrid,
     FineHistograms,
@@ -33,7 +40,7 @@ from core.models.scan_focus.scales import (
     fine_grids,
     scales_of,
 )
-from core.models.scan_focus.scan import Scan, Scanned, draw_signs
+from core.models.shared.counting.scan import Scan, Scanned, draw_signs
 from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise
@@ -274,7 +281,7 @@ def test_columns_counted_apart_say_more_of_a_pair_that_shows_nothing():
 
 def test_pairs_that_show_nothing_leave_weight_to_columns(monkeypatch):
     for score, left in ((np.zeros(6), AGAIN), (np.full(6, 100.0), 0.0)):
-        known = object.__new__(Releases)
+        known = object.__new__(FocusedReleases)
         known.design = Design.of(Codec(flags(4)), 2)
         monkeypatch.setattr(known, "_pair_energy", lambda score=score: (score, score))
         pairs, weight, rest = known._pair_weights()
@@ -300,19 +307,19 @@ def test_the_end_of_a_column_thins_out_towards_its_bound():
 
 def test_pairs_that_an_earlier_version_paid_for_are_read_as_they_were_counted(monkeypatch):
     """Its checkpoints hold counts of pairs alone, whatever the scan shows."""
-    known = object.__new__(Releases)
+    known = object.__new__(FocusedReleases)
     known.design, known.scales = Design.of(Codec(flags(4)), 2), (listed(2),) * 4
     known.table = SimpleNamespace(n=100)
     known.checkpoint = SimpleNamespace(state={PAIRS: torch.arange(24.0)})
     monkeypatch.setattr(known, "_pair_energy", lambda: (np.zeros(6), np.zeros(6)))
     monkeypatch.setattr(known, "_noise_multiplier", lambda phase: 1.0)
-    pairs = known._pairs(PAIRS)
+    pairs = known.pairs(PAIRS)
     whole = torch.cat([pair.shares.flatten() for pair in pairs]) * 100 * math.sqrt(1.0 / 6.0)
     torch.testing.assert_close(whole, torch.arange(24.0))
 
 
 def test_columns_of_a_pair_that_a_draft_did_not_learn_are_named(monkeypatch):
-    known = object.__new__(Releases)
+    known = object.__new__(FocusedReleases)
     known.design = Design.of(Codec(flags(4)), 2)
     seen = torch.zeros((1, 4, 6), dtype=torch.float64)
     seen[..., 4] = 0.5  # columns 1 and 3 go together

@@ -7,9 +7,9 @@ import math
 import torch
 from torch import Tensor
 
-from core.models.scan_focus.counts import SetCounts, SumCounts
-from core.models.scan_focus.scales import FineHistograms
-from core.models.scan_focus.scan import Scan
+from core.models.shared.counting.counts import SetCounts, SumCounts
+from core.models.shared.counting.scales import FineHistograms
+from core.models.shared.counting.scan import Scan
 from core.table.codec import Codes
 
 

@@ -21,8 +21,9 @@ from typing import ClassVar
 from core.models.card import Card, Chart, Stage, settings_of
 from core.models.dp_auto_gan.settings import WITHOUT_PRIVACY, DpAutoGanSettings
 from core.models.registry import register
+from core.models.shared.counting.calibrated import Calibrated
+from core.models.shared.counting.phases import CLOSENESS, COUNTING_STAGES
 from core.models.shared.phases import CRITIC, gradient_phase
-from core.models.synthesizer import Synthesizer
 from core.privacy.plan import Phase
 from core.table.schema import Domain
 
@@ -36,7 +37,7 @@ TITLES = {
 
 
 @register
-class DpAutoGan(Synthesizer[DpAutoGanSettings]):
+class DpAutoGan(Calibrated[DpAutoGanSettings]):
     """See the module."""
 
     settings_class = DpAutoGanSettings
@@ -61,6 +62,7 @@ class DpAutoGan(Synthesizer[DpAutoGanSettings]):
             ),
         ),
         stages=(
+            *COUNTING_STAGES,
             Stage(
                 name=AUTOENCODER,
                 title=TITLES[AUTOENCODER],
@@ -89,16 +91,17 @@ class DpAutoGan(Synthesizer[DpAutoGanSettings]):
                 unit="signal over noise",
                 series=("critic: signal above noise",),
             ),
+            CLOSENESS,
         ),
         soundness="Encoder and decoder are clipped jointly and both noised; the printed version "
         "leaves the encoder without noise, which breaks the claim.",
         settings=settings_of(DpAutoGanSettings),
     )
 
-    def phases(
+    def own_phases(
         self, domain: Domain, n: int, settings: DpAutoGanSettings, scale: float
     ) -> tuple[Phase, ...]:
-        """See `Synthesizer.phases`."""
+        """See `Calibrated.own_phases`."""
         share = settings.encoder_share
         counts = {
             AUTOENCODER: (share, settings.encoder_steps),

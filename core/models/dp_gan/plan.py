@@ -22,8 +22,9 @@ from typing import ClassVar
 from core.models.card import Card, Chart, Stage, settings_of
 from core.models.dp_gan.settings import DpGanSettings
 from core.models.registry import register
+from core.models.shared.counting.calibrated import Calibrated
+from core.models.shared.counting.phases import CLOSENESS, COUNTING_STAGES
 from core.models.shared.phases import CRITIC, gradient_phase
-from core.models.synthesizer import Synthesizer
 from core.privacy.plan import Phase
 from core.table.schema import Domain
 
@@ -33,7 +34,7 @@ TITLE = "Training the critic and the generator"
 
 
 @register
-class DpGan(Synthesizer[DpGanSettings]):
+class DpGan(Calibrated[DpGanSettings]):
     """See the module."""
 
     settings_class = DpGanSettings
@@ -43,9 +44,10 @@ class DpGan(Synthesizer[DpGanSettings]):
         summary="A critic learns, through noise, to tell real records from generated ones; a "
         "generator learns from the critic alone.",
         good_at="The field's usual baseline; a sequence of generators that boosting can combine.",
-        weak_at="Single columns come out less exact than with the other models.",
+        weak_at="What its generator never makes, no count brings back; slower than P3GM.",
         source="Xie et al., 2018; Arjovsky et al., 2017",
         stages=(
+            *COUNTING_STAGES,
             Stage(
                 name=CRITIC,
                 title=TITLE,
@@ -68,16 +70,17 @@ class DpGan(Synthesizer[DpGanSettings]):
                 unit="% of records",
                 series=("records clipped, %",),
             ),
+            CLOSENESS,
         ),
         soundness="Each real record's gradient is clipped by itself and the sum is noised; "
         "batches are Poisson samples and the divisor is their expected size.",
         settings=settings_of(DpGanSettings),
     )
 
-    def phases(
+    def own_phases(
         self, domain: Domain, n: int, settings: DpGanSettings, scale: float
     ) -> tuple[Phase, ...]:
-        """See `Synthesizer.phases`."""
+        """See `Calibrated.own_phases`."""
         count = settings.steps * settings.critic_steps
         return (
             gradient_phase(

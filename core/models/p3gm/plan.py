@@ -25,8 +25,9 @@ from typing import Any, ClassVar
 from core.models.card import Card, Chart, Stage, settings_of
 from core.models.p3gm.settings import P3gmSettings
 from core.models.registry import register
+from core.models.shared.counting.calibrated import Calibrated
+from core.models.shared.counting.phases import CLOSENESS, COUNTING_STAGES
 from core.models.shared.phases import gradient_phase
-from core.models.synthesizer import Synthesizer
 from core.privacy.accounting.split import noise_for_share
 from core.privacy.plan import Phase
 from core.table.codec import Codec
@@ -39,7 +40,7 @@ AUTOMATIC = {"dimensions": (8, 12), "components": (5, 20)}  # with privacy, with
 
 
 @register
-class P3gm(Synthesizer[P3gmSettings]):
+class P3gm(Calibrated[P3gmSettings]):
     """See the module."""
 
     settings_class = P3gmSettings
@@ -58,6 +59,7 @@ class P3gm(Synthesizer[P3gmSettings]):
             ("Adult, mean 2-way marginal distance", "0.3867"),
         ),
         stages=(
+            *COUNTING_STAGES,
             Stage(
                 name=PCA, title="Main directions", makes="noisy means and directions", private=True
             ),
@@ -84,6 +86,7 @@ class P3gm(Synthesizer[P3gmSettings]):
                 unit="% of records",
                 series=("records clipped, %",),
             ),
+            CLOSENESS,
         ),
         soundness="The centring mean is paid for; DP-EM releases bounded sums instead of means "
         "and covariances, whose printed sensitivity fails for small groups; decoder and spread "
@@ -101,10 +104,10 @@ class P3gm(Synthesizer[P3gmSettings]):
         }
         return chosen.model_copy(update=automatic)
 
-    def phases(
+    def own_phases(
         self, domain: Domain, n: int, settings: P3gmSettings, scale: float
     ) -> tuple[Phase, ...]:
-        """See `Synthesizer.phases`; a table that is no wider than a latent point is not projected.
+        """See `Calibrated.own_phases`; a table that is no wider than a point is not projected.
 
         The decoder then gets the projection's share.
         """

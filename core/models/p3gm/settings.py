@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from core.models.card import tunable
-from core.models.shared.settings import BATCH
+from core.models.shared.settings import BATCH, counting_share
 
 __all__ = ["P3gmSettings"]
 
@@ -28,6 +28,8 @@ class P3gmSettings(BaseModel):
       rate: peak learning rate.
       pca_share, em_share: of the budget; the decoder takes the rest.
       target_weight: stretch of the target in the projection.
+      count_share: of the budget, for counts that rows are fitted to; the other shares are of the
+        rest.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -80,3 +82,4 @@ class P3gmSettings(BaseModel):
         gt=0.0,
         le=10.0,
     )
+    count_share: float = counting_share(0.5)

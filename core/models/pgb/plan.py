@@ -25,7 +25,7 @@ from core.models.dp_gan.plan import DpGan
 from core.models.pgb.settings import WITHOUT_PRIVACY, BoostedSettings, PgbSettings, split_settings
 from core.models.ppem.plan import Ppem
 from core.models.registry import register
-from core.models.synthesizer import Synthesizer
+from core.models.shared.counting.calibrated import Calibrated
 from core.privacy.accounting.curves import zcdp_rho
 from core.privacy.plan import Budget, Phase
 from core.table.schema import Domain
@@ -35,7 +35,7 @@ __all__ = ["BASES", "BOOST", "Pgb"]
 T = TypeVar("T", Stage, Chart)
 BOOST = "boosting"  # name of the selections' phase
 TITLE = "Choosing among all generators"
-BASES: dict[str, Synthesizer[Any]] = {
+BASES: dict[str, Calibrated[Any]] = {
     base.card.id: base() for base in (DpGan, DpAutoGan, Ppem)
 }  # each keeps snapshots when its setting `snapshots` says how many
 
@@ -46,10 +46,11 @@ def _each(items: Iterable[T], key: str) -> tuple[T, ...]:
 
 
 @register
-class Pgb(Synthesizer[BoostedSettings]):
+class Pgb(Calibrated[BoostedSettings]):
     """See the module."""
 
     settings_class = PgbSettings
+    candidates: ClassVar[int] = 4  # each is chosen among several generated ones already
     without_privacy = WITHOUT_PRIVACY
     card: ClassVar[Card] = Card(
         id="pgb",
@@ -120,11 +121,15 @@ class Pgb(Synthesizer[BoostedSettings]):
         own, rest = split_settings({**fitting, **settings})
         return BoostedSettings(own, BASES[own.base].configure(rest, private=private))
 
-    def phases(
+    def own_phases(
         self, domain: Domain, n: int, settings: BoostedSettings, scale: float
     ) -> tuple[Phase, ...]:
-        """See `Synthesizer.phases`: those of the base."""
-        return BASES[settings.own.base].phases(domain, n, settings.base, scale)
+        """See `Calibrated.own_phases`: those of the base."""
+        return BASES[settings.own.base].own_phases(domain, n, settings.base, scale)
+
+    def bends_tagged(self, settings: BoostedSettings) -> bool:
+        """See `Calibrated.bends_tagged`: whether its base does."""
+        return BASES[settings.own.base].card.protects
 
     def fixed_phases(self, budget: Budget, settings: BoostedSettings) -> tuple[Phase, ...]:
         """See `Synthesizer.fixed_phases`: the selections alone cost their share."""

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from core.models.card import tunable
+from core.models.shared.settings import counting_share
 from core.models.synthesizer import Settings
 
 __all__ = ["WITHOUT_PRIVACY", "BoostedSettings", "PgbSettings", "split_settings"]
@@ -27,6 +28,8 @@ class PgbSettings(BaseModel):
       candidates: r, records of each generator that are weighed.
       questions: public queries that stand beside the learned critics; 0 for none.
       boost_share: of the budget, for the selections.
+      count_share: of what the selections leave, for counts that rows are fitted to; the base's own
+        is 0.
       rejection: 1 to also keep records in proportion to D/(1 - D) of the average critic, 0 not to.
     """
 
@@ -48,6 +51,7 @@ class PgbSettings(BaseModel):
     boost_share: float = tunable(
         0.15, "Budget for boosting", "Share of ε.", form=(0.01, 0.9), gt=0.0, lt=1.0
     )
+    count_share: float = counting_share(0.5)
     rejection: int = tunable(1, "Rejection sampling", "1 on, 0 off.", form=(0, 1), ge=0, le=1)
 
 
@@ -73,4 +77,4 @@ def split_settings(settings: Mapping[str, Any]) -> tuple[PgbSettings, dict[str, 
     names = PgbSettings.model_fields
     own = PgbSettings(**{name: value for name, value in settings.items() if name in names})
     rest = {name: value for name, value in settings.items() if name not in names}
-    return own, rest | {"snapshots": own.snapshots}
+    return own, rest | {"snapshots": own.snapshots, "count_share": 0.0}

@@ -28,8 +28,9 @@ from typing import ClassVar
 from core.models.card import Card, Chart, Stage, settings_of
 from core.models.ppem.settings import WITHOUT_PRIVACY, PpemSettings
 from core.models.registry import register
+from core.models.shared.counting.calibrated import Calibrated
+from core.models.shared.counting.phases import CLOSENESS, COUNTING_STAGES
 from core.models.shared.phases import gradient_phase
-from core.models.synthesizer import Synthesizer
 from core.privacy.plan import Phase
 from core.table.schema import Domain
 
@@ -44,7 +45,7 @@ STATISTIC, CRITICAL = "Stein statistic, generated records", "critical value"
 
 
 @register
-class Ppem(Synthesizer[PpemSettings]):
+class Ppem(Calibrated[PpemSettings]):
     """See the module."""
 
     settings_class = PpemSettings
@@ -56,13 +57,15 @@ class Ppem(Synthesizer[PpemSettings]):
         "others given them. A generator follows each.",
         good_at="Keeping how the other columns depend on tagged ones while the tagged columns' own "
         "distribution is bent away from the real one as it learns.",
-        weak_at="Slower than the others, and single columns come out less exact.",
+        weak_at="Slower than the others. Where columns are tagged nothing is counted, and single "
+        "columns come out less exact.",
         source="Tillman, Balch and Veloso, TMLR 2023",
         published=(
             ("Credit fraud, AUROC, 2 / 5 tagged, no DP", "0.922 / 0.948 (real 0.975)"),
             ("Credit fraud, AUROC, 2 / 5 tagged, (1, 1/n)", "0.872 / 0.889"),
         ),
         stages=(
+            *COUNTING_STAGES,
             Stage(
                 name=MARGINAL,
                 title=TITLES[MARGINAL],
@@ -91,6 +94,7 @@ class Ppem(Synthesizer[PpemSettings]):
                 unit="signal over noise",
                 series=("tagged: signal above noise", "others: signal above noise"),
             ),
+            CLOSENESS,
         ),
         protects=True,
         soundness="The α-LMDP penalty is clipped apart from the records, whose gradients it would "
@@ -99,10 +103,10 @@ class Ppem(Synthesizer[PpemSettings]):
         settings=settings_of(PpemSettings),
     )
 
-    def phases(
+    def own_phases(
         self, domain: Domain, n: int, settings: PpemSettings, scale: float
     ) -> tuple[Phase, ...]:
-        """See `Synthesizer.phases`."""
+        """See `Calibrated.own_phases`."""
         tagged, others = column_groups(domain)
 
         def phase(name: str, what: str, share: float, steps: int) -> Phase:

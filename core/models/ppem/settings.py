@@ -13,6 +13,7 @@ from core.models.shared.settings import (
     RATE,
     SNAPSHOTS,
     TEMPERATURE,
+    counting_share,
 )
 
 __all__ = ["WITHOUT_PRIVACY", "PpemSettings"]
@@ -51,6 +52,7 @@ class PpemSettings(BaseModel):
       rate, energy_rate: peak learning rates.
       box: largest absolute energy weight over the largest at the start; 0 for none.
       temperature: of the Gumbel-softmax.
+      count_share: of the budget, for counts that rows are fitted to; the energies take the rest.
       snapshots: of the last phase, kept over its last quarter for boosting.
     """
 
@@ -110,3 +112,4 @@ class PpemSettings(BaseModel):
     )
     temperature: float = TEMPERATURE
     snapshots: int = SNAPSHOTS
+    count_share: float = counting_share(0.5)

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from core.models.events import Interaction
-from core.models.scan_focus.design import SumCandidate
 from core.models.scan_focus.plan import ScanFocus
-from core.models.scan_focus.relations import Determined
-from core.models.scan_focus.scales import ColumnScale
+from core.models.shared.counting.design import SumCandidate
+from core.models.shared.counting.placing import add_up, placed
+from core.models.shared.counting.relations import Determined
+from core.models.shared.counting.scales import ColumnScale
 from core.models.shared.fitted import FittedGenerator
 from core.table.codec import Codec, Codes
 
@@ -106,16 +107,17 @@ def _draw(
         if block.number is None:
             states[:, i] = cell
             continue
-        line = constants["lines"][i]
-        states[:, i] = np.where(cell < line, 0, cell - line + 1)
-        jitter = torch.rand((2, rows), generator=random, dtype=torch.float64).numpy()
-        keys, places = weights[f"keys.{i}"].numpy(), weights[f"places.{i}"].numpy()
-        fine = np.searchsorted(keys, cell + jitter[0]).clip(0, len(keys) - 1)
-        place = places[fine] + constants["widths"][i] * (jitter[1] - 0.5)
-        values[:, block.number] = np.where(cell < line, np.clip(place, 0.0, 1.0), 0.0)
+        states[:, i], values[:, block.number] = placed(
+            cell,
+            line=constants["lines"][i],
+            keys=weights[f"keys.{i}"].numpy(),
+            places=weights[f"places.{i}"].numpy(),
+            width=constants["widths"][i],
+            random=random,
+        )
     codes = Codes(states, values)
     for total, left, right, unit in constants["sums"]:
-        _add_up(codec, codes, SumCandidate(total, left, right, unit))
+        add_up(codec, codes, SumCandidate(total, left, right, unit))
     return codes
 
 
@@ -133,13 +135,3 @@ def _stratified(shares: Tensor, component: Tensor, random: torch.Generator) -> T
     cumulative = shares.double().cumsum(dim=1)[component]  # [rows, cells]
     goal = (uniform * cumulative[:, -1])[:, None]
     return torch.searchsorted(cumulative, goal)[:, 0].clamp_max(shares.shape[1] - 1)
-
-
-def _add_up(codec: Codec, codes: Codes, one: SumCandidate) -> None:
-    """Write the total where all three are there, within its bounds."""
-    block = codec.blocks[one.total]
-    total, left, right = (codes.numbers(codec.blocks[i]) for i in (one.total, one.left, one.right))
-    present = ~np.isnan(total) & ~np.isnan(left + right)
-    state, place = block.snapped(np.nan_to_num(left + one.unit * right))
-    codes.states[:, one.total] = np.where(present, state, codes.states[:, one.total])
-    codes.values[:, block.number] = np.where(present, place, codes.values[:, block.number])

@@ -16,18 +16,22 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
-from core.models.card import Card, Chart, Stage, settings_of
+from core.models.card import Card, Stage, settings_of
 from core.models.registry import register
-from core.models.scan_focus.design import (
+from core.models.scan_focus.settings import ScanFocusSettings
+from core.models.shared.counting.design import (
     COLUMNS,
     FOCUS,
     PAIRS,
-    RELATIONS,
-    SCALES,
-    SCAN,
     Design,
 )
-from core.models.scan_focus.settings import ScanFocusSettings
+from core.models.shared.counting.phases import (
+    CLOSENESS,
+    COUNTING_STAGES,
+    TITLES,
+    WHAT,
+    counting_phases,
+)
 from core.models.synthesizer import Synthesizer
 from core.privacy.plan import Phase, Plan
 from core.table.codec import Codec
@@ -41,23 +45,8 @@ NARROW = 100
 CLEAR = 3000.0  # records a unit of noise; where there are fewer, steps go down by the root
 LEAST = 0.5  # of the steps, however strong the noise
 
-_TITLES = {
-    SCALES: "Fine counts of each column",
-    COLUMNS: "Counts of each column",
-    SCAN: "Scan of all small sets of columns",
-    RELATIONS: "Columns that add up",
-    PAIRS: "Counts of pairs of columns",
-    FOCUS: "Counts where the draft is wrong",
-}
-_WHAT = {
-    SCALES: "How many records lie in each fine and each coarse cell of every column. The cells of "
-    "all later counts are made from it.",
-    COLUMNS: "How many records lie in each cell of every column.",
-    SCAN: "Sums of products of signs, one sign a column, over every set of a few columns and each "
-    "value of the target: what stands out above the noise is counted next.",
-    RELATIONS: "For each three numeric columns that could add up, how many records do.",
-    PAIRS: "How many records lie in each cell of the pairs that stood out, for each value of the "
-    "target.",
+_TITLES = TITLES | {FOCUS: "Counts where the draft is wrong"}
+_WHAT = WHAT | {
     FOCUS: "Counts of the cells of those sets of three or more columns whose scan a draft of the "
     "synthetic table contradicts; of the pairs once more where there is none.",
 }
@@ -80,29 +69,12 @@ class ScanFocus(Synthesizer[ScanFocusSettings]):
         weak_at="Tables of thousands of columns; very long texts or lists.",
         source="PEARL (ICLR 2022) with scanned marginals and a GEM mixture (NeurIPS 2021)",
         stages=(
-            *(
-                Stage(name=name, title=_TITLES[name], makes=makes, private=True)
-                for name, makes in (
-                    (SCALES, "cells of each column"),
-                    (COLUMNS, "noisy counts"),
-                    (SCAN, "what goes together"),
-                    (RELATIONS, "rules that rows keep"),
-                    (PAIRS, "noisy counts of pairs"),
-                )
-            ),
+            *COUNTING_STAGES,
             Stage(name="draft", title="Draft", makes="a first mixture", private=False),
             Stage(name=FOCUS, title=_TITLES[FOCUS], makes="noisy counts of sets", private=True),
             Stage(name="training", title="Training", makes="a matching mixture", private=False),
         ),
-        charts=(
-            Chart(
-                title="How close the synthetic table is to what was counted",
-                caption="Lower is closer. At 1 the distance is what the noise alone would make: "
-                "all that the counts know is learned.",
-                unit="distance, in units of the noise",
-                series=("single columns", "pairs of columns", "larger sets"),
-            ),
-        ),
+        charts=(CLOSENESS,),
         soundness=(
             "Every number is a sum over records in which one record moves one cell of each set, or "
             "each sign product by one; what is counted next follows from released numbers alone."
@@ -115,16 +87,7 @@ class ScanFocus(Synthesizer[ScanFocusSettings]):
     ) -> tuple[Phase, ...]:
         """See `Synthesizer.phases`; shares are of the composed Gaussian's 1/σ²."""
         design = Design.of(Codec(domain), settings.most_together)
-        return tuple(
-            Phase(
-                name=name,
-                title=_TITLES[name],
-                what=_WHAT[name],
-                share=share,
-                noise_multiplier=scale / math.sqrt(share),
-            )
-            for name, share in design.shares().items()
-        )
+        return counting_phases(design.shares(), scale, titles=_TITLES, what=_WHAT)
 
     def finish(self, domain: Domain, plan: Plan, settings: ScanFocusSettings) -> ScanFocusSettings:
         """See `Synthesizer.finish`.

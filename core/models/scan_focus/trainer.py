@@ -7,15 +7,15 @@ from pathlib import Path
 import torch
 
 from core.models.events import Emitter, PhaseStarted, StoodOut
-from core.models.scan_focus.design import Design
 from core.models.scan_focus.ensemble import MixtureEnsemble
 from core.models.scan_focus.fitted import FILE, fitted_mixture, fitted_of
 from core.models.scan_focus.matching import MixtureMatcher, Targets
 from core.models.scan_focus.mixture import LatentMixture, anchors
-from core.models.scan_focus.relations import determined
-from core.models.scan_focus.releases import Releases
+from core.models.scan_focus.releases import FocusedReleases
 from core.models.scan_focus.settings import ScanFocusSettings
 from core.models.shared.adversarial import seeded
+from core.models.shared.counting.design import Design
+from core.models.shared.counting.relations import determined
 from core.models.shared.fitted import FittedGenerator, read_generator
 from core.models.shared.training_loop import Checkpoint, train
 from core.models.synthesizer import FitContext
@@ -35,7 +35,7 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
     checkpoint = Checkpoint.open(context, "scan_focus.pt", table.meter)
     design = Design.of(codec, settings.most_together)
     emitter = Emitter(context.observe, keep=checkpoint.keep)
-    known = Releases(table, plan, codec, design, checkpoint, emitter, context.device)
+    known = FocusedReleases(table, plan, codec, design, checkpoint, emitter, context.device)
     targets = known.targets()
 
     def train_on(phase: PhaseStarted, ensemble: MixtureEnsemble, steps: int) -> MixtureEnsemble:
@@ -98,7 +98,7 @@ def load(folder: Path) -> FittedGenerator:
 
 
 def _fitted(
-    known: Releases, targets: Targets, settings: ScanFocusSettings, ensemble: MixtureEnsemble
+    known: FocusedReleases, targets: Targets, settings: ScanFocusSettings, ensemble: MixtureEnsemble
 ) -> FittedGenerator:
     """The model of what has been trained so far.
 
@@ -120,7 +120,7 @@ def _fitted(
 
 
 def _ensemble(
-    known: Releases,
+    known: FocusedReleases,
     targets: Targets,
     settings: ScanFocusSettings,
     apart: frozenset[int],
@@ -138,7 +138,7 @@ def _ensemble(
 
 
 def _matcher(
-    known: Releases,
+    known: FocusedReleases,
     targets: Targets,
     settings: ScanFocusSettings,
     apart: frozenset[int],

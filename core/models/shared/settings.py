@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -19,6 +19,7 @@ __all__ = [
     "TEMPERATURE",
     "AutomaticSteps",
     "GanSettings",
+    "counting_share",
 ]
 
 LEAST_STEPS = 10  # the learning rate's schedule needs a few to rise and fall
@@ -50,6 +51,22 @@ TEMPERATURE = tunable(
 )
 
 
+def counting_share(default: float) -> Any:
+    """The setting `count_share` of a model that is calibrated to counts.
+
+    Args:
+      default: share of the budget, in [0, 1).
+    """
+    return tunable(
+        default,
+        "Budget for counts",
+        "Share of ε for counts of columns and pairs that the rows are fitted to. 0: none.",
+        form=(0, 0.9),
+        ge=0.0,
+        le=0.95,
+    )
+
+
 class GanSettings(BaseModel):
     """Public settings; none depends on data.
 
@@ -65,6 +82,7 @@ class GanSettings(BaseModel):
       box: largest absolute weight of the critic, as a share of the largest it starts with.
       temperature: of the Gumbel-softmax.
       snapshots: generators and critics kept over the last quarter, for boosting.
+      count_share: of the budget, for counts that rows are fitted to; the critic takes the rest.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -103,3 +121,4 @@ class GanSettings(BaseModel):
     )
     temperature: float = TEMPERATURE
     snapshots: int = SNAPSHOTS
+    count_share: float = counting_share(0.5)

@@ -315,7 +315,7 @@ def utility(tables: Comparison, step: Step) -> Measured:
     predictions = learn(tables.synthetic)
     synthetic, before = scores_of(predictions), {}
     if tables.before is not None:
-        step(f"Learning {tables.target} from rows before boosting", 0.7)
+        step(f"Learning {tables.target} from the model's own rows", 0.7)
         before = scores_of(learn(tables.before))
     real = {name: scores for name, scores in real.items() if name in synthetic}
     note = "" if real else "The real test rows hold one value of the target only."

@@ -166,7 +166,7 @@ def wasserstein(tables: Comparison, step: Step) -> Measured:
     ceiling = wasserstein_scores(features, real, tables.resampled, repeats=1, seed=seed)
     before = None
     if tables.before is not None:
-        step("Comparing with the table before boosting", 0.8)
+        step("Comparing with the model's own table", 0.8)
         before = wasserstein_scores(
             features, tables.beside_before, tables.before, repeats=1, seed=seed
         )

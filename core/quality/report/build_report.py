@@ -49,7 +49,7 @@ def build_report(
       save: called with the report so far after each family; single columns come first.
       seed: of subsamples and learners.
       alpha: level of the tests of tagged columns, in (0, 1/2).
-      before: what the synthesizer would have released before boosting, to stand beside.
+      before: what the trained model draws by itself, where rows are chosen afterwards.
       rows: of the whole tables, where `real` and `synthetic` are samples; the report says so.
 
     Raises:

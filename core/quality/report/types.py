@@ -46,7 +46,7 @@ class Score(_Value):
       spread: standard deviation over repetitions, where there are any.
       half_width: half the width of a 95 % interval by bootstrap, where a point could mislead.
       ceiling: the same number measured on real data, where that means something.
-      before: the same number before boosting, where there was any.
+      before: the same number of what the model draws by itself, where rows are chosen afterwards.
       note: what is special about this measurement, in plain words.
     """
 

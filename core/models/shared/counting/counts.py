@@ -12,11 +12,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from core.models.scan_focus.design import SumCandidate
-from core.models.scan_focus.scales import ColumnScale
+from core.models.shared.counting.design import SumCandidate
+from core.models.shared.counting.scales import ColumnScale
 from core.table.codec import Block, Codes
 
-__all__ = ["Query", "SetCounts", "SumCounts", "uniform_query"]
+__all__ = ["PairTarget", "Query", "SetCounts", "SumCounts", "uniform_query"]
+
+
+@dataclass(frozen=True)
+class PairTarget:
+    """Released shares of the cells of a pair within each class: float32 [classes, a, b]."""
+
+    columns: tuple[int, int]
+    shares: Tensor
+    noise: float
 
 
 @dataclass(frozen=True)

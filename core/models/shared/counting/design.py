@@ -14,8 +14,8 @@ from core.table.codec import Block, Codec
 from core.table.schema import Kind
 
 __all__ = [
-    "ALL_PAIRS", "COLUMNS", "FOCUS", "PAIRS", "RELATIONS", "SCALES", "SCAN", "Design",
-    "SumCandidate",
+    "ALL_PAIRS", "COLUMNS", "FOCUS", "PAIRS", "RELATIONS", "SCALES", "SCAN", "TOGETHER",
+    "Design", "SumCandidate",
 ]  # fmt: skip
 
 SCALES, COLUMNS, SCAN, RELATIONS, PAIRS, FOCUS = (
@@ -25,6 +25,7 @@ SHARES = {SCALES: 0.10, COLUMNS: 0.17, SCAN: 0.08, RELATIONS: 0.02, PAIRS: 0.44,
 # of tables with more pairs than are all counted: what the scan misses is not counted at all
 SHARES_WIDE = SHARES | {SCAN: 0.35, PAIRS: 0.25, FOCUS: 0.11}
 ALL_PAIRS = 200  # so many are all counted; of more, those that stand out
+TOGETHER = 2  # columns, besides the target, that calibrated models count together
 MOST_CLASSES = 8  # a target with more states is counted as an ordinary column
 MOST_SETS = 3000  # that are scanned, unless there are more pairs than that
 MOST_NUMBERS = 8000  # signs of all sets together, of which a set gets `SIGNS` at most
@@ -112,16 +113,21 @@ class Design:
         """How many sets are scanned, singles included."""
         return sum(math.comb(len(self.features), size + 1) for size in range(self.sizes))
 
-    def shares(self) -> dict[str, float]:
+    def shares(self, *, focus: bool = True) -> dict[str, float]:
         """Shares of the composed Gaussian's 1/σ², by phase; they sum to one.
+
+        Args:
+          focus: whether something is counted last; else the pairs get its share.
 
         >>> round(sum(SHARES.values()), 9), round(sum(SHARES_WIDE.values()), 9)
         (1.0, 1.0)
         """
+        shares = SHARES if math.comb(len(self.features), 2) <= ALL_PAIRS else SHARES_WIDE
+        if not focus:
+            shares = shares | {PAIRS: shares[PAIRS] + shares[FOCUS]}
         names = [SCALES, COLUMNS]
         if self.sizes > 1:
-            names += [SCAN, *([RELATIONS] if self.sums else []), PAIRS, FOCUS]
-        shares = SHARES if math.comb(len(self.features), 2) <= ALL_PAIRS else SHARES_WIDE
+            names += [SCAN, *([RELATIONS] if self.sums else []), PAIRS, *([FOCUS] if focus else [])]
         whole = sum(shares[name] for name in names)
         return {name: shares[name] / whole for name in names}
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from core.models.scan_focus.design import SumCandidate
-from core.models.scan_focus.matching import PairTarget
-from core.models.scan_focus.scales import ColumnScale
+from core.models.shared.counting.counts import PairTarget
+from core.models.shared.counting.design import SumCandidate
+from core.models.shared.counting.scales import ColumnScale
 
 __all__ = ["Determined", "determined", "sums_kept"]
 

@@ -19,8 +19,8 @@ import torch
 from numpy.typing import NDArray
 from scipy.fft import dct
 
-from core.models.scan_focus.matching import PairTarget
-from core.models.scan_focus.scales import ColumnScale
+from core.models.shared.counting.counts import PairTarget
+from core.models.shared.counting.scales import ColumnScale
 
 __all__ = ["denoised"]
 

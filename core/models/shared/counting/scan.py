@@ -20,8 +20,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from core.models.scan_focus.design import Design
-from core.models.scan_focus.scales import ColumnScale
+from core.models.shared.counting.design import Design
+from core.models.shared.counting.scales import ColumnScale
 from core.table.codec import Codes
 
 __all__ = ["Scan", "Scanned", "draw_signs"]

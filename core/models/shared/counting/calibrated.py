@@ -1,0 +1,103 @@
+"""Calibrated: a model a part of whose budget goes to private counts, which its rows are fitted to.
+
+The counts are those of scan and focus: of columns, and of pairs of columns that a cheap scan says
+go together. What follows is post-processing: generated rows are weighted so that they agree with
+the counts as far as the counts' noise says (`tilt`), and rows are drawn by their weights. Needs no
+torch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from core.models.shared.counting.design import SCALES, TOGETHER, Design
+from core.models.shared.counting.phases import counting_phases
+from core.models.synthesizer import FitContext, Fitted, Settings, Synthesizer
+from core.privacy.guarded import PrivateTable
+from core.privacy.plan import Phase, Plan
+from core.table.codec import Codec
+from core.table.schema import Domain
+
+__all__ = ["SHARE", "Calibrated"]
+
+S = TypeVar("S", bound=Settings)
+SHARE = "count_share"  # name of the setting
+
+
+class Calibrated(Synthesizer[S]):
+    """A model with a setting `count_share`; 0 leaves it as it is by itself.
+
+    Attributes:
+      candidates: rows that the model generates for each that is drawn, ≥ 2; fewer where it is slow.
+    """
+
+    candidates: ClassVar[int] = 16
+
+    def own_phases(self, domain: Domain, n: int, settings: S, scale: float) -> tuple[Phase, ...]:
+        """The private accesses of the model itself, as if it had the whole budget.
+
+        Args:
+          domain, n, settings, scale: see `Synthesizer.phases`.
+        """
+        raise NotImplementedError
+
+    def bends_tagged(self, settings: S) -> bool:
+        """Whether training itself bends tagged columns away from the real ones."""
+        return self.card.protects
+
+    def count_share(self, domain: Domain, settings: S) -> float:
+        """Of the budget, for counts, in [0, 1).
+
+        None where training bends tagged columns: counts of them would bring back what it hides, and
+        so would counts of columns that go with them.
+        """
+        bent = self.bends_tagged(settings) and domain.sensitive
+        return 0.0 if bent else float(settings.model_dump()[SHARE])
+
+    def phases(self, domain: Domain, n: int, settings: S, scale: float) -> tuple[Phase, ...]:
+        """See `Synthesizer.phases`: counts come first, since all else is drawn to them."""
+        part = self.count_share(domain, settings)
+        if not part:
+            return self.own_phases(domain, n, settings, scale)
+        shares = Design.of(Codec(domain), TOGETHER).shares(focus=False)
+        own = self.own_phases(domain, n, settings, scale / math.sqrt(1.0 - part))
+        return (
+            *counting_phases({name: part * share for name, share in shares.items()}, scale),
+            *(p.model_copy(update={"share": p.share * (1.0 - part)}) for p in own),
+        )
+
+    def finish(self, domain: Domain, plan: Plan, settings: S) -> S:
+        """See `Synthesizer.finish`: a plan without counts says so."""
+        if _counted(plan):
+            return settings
+        without = settings.model_dump() | {SHARE: 0.0}
+        return self.configure(without, private=plan.budget.private)
+
+    def fit(self, table: PrivateTable, plan: Plan, context: FitContext) -> Fitted:
+        """See `Synthesizer.fit`; a plan without counts, as of earlier versions, has none."""
+        if not _counted(plan):
+            return super().fit(table, _without_counts(plan), context)
+        # tensors: cards and plans must not wait for them
+        from core.models.shared.counting.calibration import fit_calibrated
+
+        return fit_calibrated(self.trainer(), table, plan, context, candidates=self.candidates)
+
+    def load(self, folder: Path) -> Fitted:
+        """See `Synthesizer.load`."""
+        # tensors: cards and plans must not wait for them
+        from core.models.shared.counting.calibrated_model import with_calibration
+
+        return with_calibration(super().load(folder), folder)
+
+
+def _counted(plan: Plan) -> bool:
+    return any(phase.name == SCALES for phase in plan.phases)
+
+
+def _without_counts(plan: Plan) -> Plan:
+    """A plan that says so, whatever it left to the model."""
+    settings: Mapping[str, Any] = plan.settings
+    return plan.model_copy(update={"settings": {**settings, SHARE: 0.0}})

@@ -1,0 +1,217 @@
+"""Calibration: counts are released, a model is trained, and its rows are fitted to the counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from core.models.events import Emitter, Metrics, PhaseStarted, Preview, Progress, StoodOut
+from core.models.shared.counting.calibrated_model import CalibratedModel, Calibration
+from core.models.shared.counting.counts import PairTarget
+from core.models.shared.counting.coupling import coupling, goal_of
+from core.models.shared.counting.denoising import denoised
+from core.models.shared.counting.design import PAIRS, TOGETHER, Design, SumCandidate
+from core.models.shared.counting.relations import Determined, determined
+from core.models.shared.counting.releases import Releases
+from core.models.shared.counting.scales import ColumnScale
+from core.models.shared.counting.tilt import ITERATIONS, CellTable, fit_tilt, inclusion
+from core.models.shared.fitted import FittedModel
+from core.models.shared.training_loop import Checkpoint
+from core.models.synthesizer import FitContext, Trainer
+from core.privacy.guarded import PrivateTable
+from core.privacy.plan import Plan
+from core.table.codec import Codec
+
+__all__ = ["Counts", "calibrate", "count", "counts_of", "fit_calibrated"]
+
+Floats = NDArray[np.float64]
+Cells = NDArray[np.int64]
+TRUST = 4.0  # κ: the model's shares are taken to be off by half
+POOL, FEWEST_POOL = 40_000, 2_000  # generated rows that weights are fitted on
+MANY = 16  # candidates a row where the pool is as large as that
+SETTLING = 2  # times as many rows tell how chosen rows lie in single columns
+POOL_A_RECORD = 4  # so many at most, or `FEWEST_POOL`
+POOL_CELLS = 8_000_000  # rows times tables of the pool
+MOST_CARRIED = 1000  # cells of a column whose rows are carried to other cells
+LEAST_NOISE = 3.0  # records: where there is less noise, or none, no count is chased further
+NAME = "calibration"  # of the last phase, which reads no rows
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What was released before the model was trained, ready to be matched; post-processing.
+
+    Attributes:
+      n: number of records (public).
+      scales: of all columns.
+      columns, pairs: shares of cells and their noise.
+      follows, sums: relations that nearly all records keep.
+      seed: of the pool.
+    """
+
+    n: int
+    scales: tuple[ColumnScale, ...]
+    columns: tuple[CellTable, ...]
+    pairs: tuple[CellTable, ...]
+    follows: tuple[Determined, ...]
+    sums: tuple[SumCandidate, ...]
+    seed: int
+
+
+def counts_of(known: Releases, counted: Sequence[PairTarget]) -> Counts:
+    """Released counts as shares, with noise shrunk away.
+
+    Args:
+      known: of columns, after the pairs were read.
+      counted: pairs as they were released.
+    """
+    n, least = known.table.n, LEAST_NOISE / known.table.n
+    sizes = [scale.size for scale in known.scales]
+    condition = known.design.condition
+    front = () if condition is None else (condition,)
+    columns = tuple(
+        CellTable((c,), (sizes[c],), share, np.maximum(known.column_noise[c] / n, least))
+        for c, share in enumerate(known.shares)
+    )
+    pairs = []
+    for pair in denoised(counted, known.scales, known.shares, known.within):
+        together = (*front, *pair.columns)
+        shares = pair.shares.double().numpy().ravel()
+        noise = np.full(len(shares), max(pair.noise, least))
+        pairs.append(CellTable(together, tuple(sizes[c] for c in together), shares, noise))
+    follows = determined(counted, known.scales, condition)
+    seed = known.checkpoint.seed
+    return Counts(n, known.scales, columns, tuple(pairs), follows, tuple(known.sums), seed)
+
+
+def calibrate(
+    inner: FittedModel,
+    counts: Counts,
+    *,
+    pairs: bool = True,
+    fine: bool = True,
+    trust: float = TRUST,
+    candidates: int = MANY,
+    told: Callable[[int, dict[str, float]], None] | None = None,
+) -> CalibratedModel:
+    """A trained model behind weights that agree with released counts.
+
+    Args:
+      inner: generates the pool that weights are fitted on.
+      counts: what was released.
+      pairs: whether pairs of columns are matched besides single ones.
+      fine: whether cells are carried to the released shares of single columns before that, places
+        drawn from the fine counts and relations kept.
+      trust: see `fit_tilt`.
+      candidates: see `Calibrated`; the pool is smaller where they are fewer.
+      told: called after each iteration with its number and distances in units of the noise.
+    """
+    tables = (*counts.columns, *(counts.pairs if pairs else ()))
+    most = min(POOL * candidates // MANY, max(FEWEST_POOL, POOL_A_RECORD * counts.n))
+    rows = max(FEWEST_POOL, min(most, POOL_CELLS // len(tables)))
+    kinds = tuple((table.columns, table.sizes) for table in tables)
+    begun = Calibration(
+        counts.scales, kinds, (), counts.follows, counts.sums, candidates=candidates
+    )
+    random = torch.Generator().manual_seed(counts.seed + 11)
+    with torch.no_grad():
+        pool = inner.draw(rows, random)
+    if fine:
+        even = np.full(rows, 1.0 / rows)
+        begun = replace(begun, moves=_moves(counts, begun.cells(pool, random), even, trust))
+
+    def tell(done: int, shares: list[Floats]) -> None:
+        if told is not None:
+            told(done, _distances(tables, shares))
+
+    factors = fit_tilt(tables, begun.cells(pool, random), trust=trust, told=tell)
+    weighed = replace(begun, factors=tuple(factors))
+    if fine:
+        with torch.no_grad():  # rows that the weights were not fitted on
+            cells = weighed.cells(inner.draw(SETTLING * rows, random), random)
+        drawn = inclusion(weighed.weights(cells), max(1, SETTLING * rows // candidates))
+        weighed = replace(weighed, settled=_moves(counts, cells, drawn, trust))
+    random.manual_seed(counts.seed)  # a mixture draws until rows are enough: nothing goes on there
+    return CalibratedModel(inner, weighed)
+
+
+def _moves(
+    counts: Counts, cells: Sequence[Cells], weights: Floats, trust: float
+) -> tuple[Floats | None, ...]:
+    """Where the cells of each column are carried, by the shares that a pool has of them.
+
+    Args:
+      counts: what was released.
+      cells: of the pool's rows, by column.
+      weights: of the rows, summing to one.
+      trust: see `goal_of`.
+    """
+    moves: list[Floats | None] = []
+    for scale, table, cell in zip(counts.scales, counts.columns, cells, strict=True):
+        if scale.size > MOST_CARRIED:
+            moves.append(None)
+            continue
+        share = np.bincount(cell, weights, minlength=scale.size).astype(np.float64)
+        goal = goal_of(share, table.shares, table.noise, trust)
+        moves.append(coupling(share, goal, scale.line))
+    return tuple(moves)
+
+
+def _distances(tables: Sequence[CellTable], shares: Sequence[Floats]) -> dict[str, float]:
+    """Root mean square distances to the counts, in units of the noise, as charts name them."""
+    squares: dict[str, list[Floats]] = {}
+    for table, share in zip(tables, shares, strict=True):
+        name = "single columns" if len(table.columns) == 1 else "pairs of columns"
+        squares.setdefault(name, []).append(((share - table.shares) / table.noise) ** 2)
+    return {name: float(np.sqrt(np.concatenate(each).mean())) for name, each in squares.items()}
+
+
+def count(table: PrivateTable, plan: Plan, context: FitContext) -> Counts:
+    """Make the releases of counts that the checkpoint does not hold yet.
+
+    Args:
+      table: the door to rows.
+      plan: holds the phases of counting.
+      context: of the fit.
+    """
+    codec = Codec(table.domain)
+    checkpoint = Checkpoint.open(context, "counts.pt", table.meter)
+    emitter = Emitter(context.observe, keep=checkpoint.keep)
+    design = Design.of(codec, TOGETHER)
+    known = Releases(table, plan, codec, design, checkpoint, emitter, context.device)
+    counted = known.pairs(PAIRS) if design.pairs else ()
+    if design.pairs:
+        emitter.send(StoodOut(sets=known.stood_out))
+    return counts_of(known, counted)
+
+
+def fit_calibrated(
+    model: Trainer, table: PrivateTable, plan: Plan, context: FitContext, *, candidates: int
+) -> CalibratedModel:
+    """Count, train the model, and fit its rows to the counts; see `Synthesizer.fit`.
+
+    Args:
+      model: trains what generates rows.
+      table: the door to rows.
+      plan: holds the phases of counting and the model's own.
+      context: of the fit.
+      candidates: see `Calibrated`.
+    """
+    counts = count(table, plan, context)
+    inner = model.fit(table, plan, context)
+    assert isinstance(inner, FittedModel)
+    emitter = Emitter(context.observe)
+    title = "Fitting rows to the counts (touches no private data)"
+    emitter.send(PhaseStarted(name=NAME, title=title))
+
+    def told(done: int, distances: dict[str, float]) -> None:
+        emitter.send(Progress(step=done, steps=ITERATIONS, phase=NAME))
+        emitter.send(Metrics(step=done, values=distances))
+
+    fitted = calibrate(inner, counts, candidates=candidates, told=told)
+    emitter.send(Preview(rows=fitted.preview()))
+    return fitted

@@ -1,0 +1,280 @@
+"""Private counts, release by release, and what each next one asks, from released numbers alone.
+
+A release is kept in the checkpoint as it came; everything else is made from it again, so that a fit
+that goes on asks exactly what was paid for.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from core.models.events import Emitter, Interaction
+from core.models.shared.counting.counts import PairTarget, SetCounts, SumCounts, uniform_query
+from core.models.shared.counting.design import (
+    ALL_PAIRS,
+    COLUMNS,
+    PAIRS,
+    RELATIONS,
+    SCALES,
+    SCAN,
+    Design,
+)
+from core.models.shared.counting.relations import sums_kept
+from core.models.shared.counting.scales import (
+    ColumnScale,
+    FineHistograms,
+    fine_grids,
+    scales_of,
+)
+from core.models.shared.counting.scan import Scan, Scanned, draw_signs
+from core.models.shared.training_loop import Checkpoint
+from core.privacy.guarded import PrivateTable
+from core.privacy.mechanisms.additive import Mechanism
+from core.privacy.plan import Plan
+from core.table.codec import Codec
+
+__all__ = ["Releases"]
+
+Floats = NDArray[np.float64]
+STANDS_OUT = 3.0  # standard deviations above what noise alone shows, of a pair
+FEWEST_PAIRS, PAIRS_A_COLUMN = 1, 6
+AGAIN = 0.5  # share of the pairs' weight that columns get where no pair stands out
+QUIET = 6  # power of the share of such pairs, by which it falls off where some do
+EVEN = 0.3  # share of the pairs' weight that is the same for each; the rest follows what was seen
+MOST_TOLD = 300  # sets that are shown to people
+TOLD = 5.0  # of noise and chance together: more than luck among thousands of sets
+
+
+@dataclass
+class Releases:
+    """What a fit knows of its table, release by release.
+
+    Args:
+      table: the door to rows.
+      plan: what may be released, and with how much noise.
+      codec: of the table.
+      design: what is measured.
+      checkpoint: where releases are kept.
+      emitter: told of each.
+      device: where statistics are computed.
+    """
+
+    table: PrivateTable
+    plan: Plan
+    codec: Codec
+    design: Design
+    checkpoint: Checkpoint
+    emitter: Emitter
+    device: str
+
+    def __post_init__(self) -> None:
+        """Make, or read back, the releases that no training comes before."""
+        self.scales = self._scales()
+        self.shares, self.column_counts, self.column_noise = self._columns()
+        self.within: dict[int, tuple[Floats, float]] = {}
+        self.signs: tuple[Tensor, ...] = ()
+        self.scanned: Scanned | None = None
+        self.sums = self._sums()
+        if self.design.pairs:
+            self.signs, self.scanned = self._scan()
+
+    def _column_targets(self) -> tuple[Tensor, Tensor]:
+        """Shares of all columns' cells and their standard deviations, as they are known by now."""
+        both = self.column_counts, self.column_noise
+        counts, noise = (torch.from_numpy(np.concatenate(one) / self.table.n) for one in both)
+        return counts.float(), noise.float()
+
+    @property
+    def stood_out(self) -> tuple[Interaction, ...]:
+        """Sets of columns that go together beyond noise and chance, clearest first; free to show.
+
+        Chance is what independent columns of as many records would show without any noise. A set
+        with a tagged column is left out: its scan is of real columns, not of shifted ones.
+        """
+        if self.scanned is None or not self.plan.budget.private:
+            return ()  # without noise nothing can be told from it
+        larger = self.checkpoint.state.get("focus_scores", [])  # those that were counted
+        shown = [*self._pairs_that_stand_out, *self._shown((tuple(s), z) for s, z in larger)]
+        return tuple(sorted(shown, key=lambda one: -one.score)[:MOST_TOLD])
+
+    @cached_property
+    def _pairs_that_stand_out(self) -> tuple[Interaction, ...]:
+        scores = self._pair_energy()[1]
+        clearest = np.argsort(-scores, kind="stable")
+        pairs = self.design.pairs
+        return tuple(islice(self._shown((pairs[i], float(scores[i])) for i in clearest), MOST_TOLD))
+
+    def _shown(self, scores: Iterable[tuple[tuple[int, ...], float]]) -> Iterator[Interaction]:
+        """Of scores in falling order, those beyond noise and chance, without a tagged column."""
+        groups = {} if self.plan.protection is None else self.plan.protection.groups
+        tagged = {name for names in groups.values() for name in names}
+        for columns, z in scores:
+            names = tuple(self.codec.blocks[c].column.name for c in columns)
+            if (score := self._beyond_chance(z)) <= TOLD:
+                return
+            if not tagged & set(names):
+                target = self._differs(columns)
+                yield Interaction(columns=names, score=score, target=target)
+
+    def _variances(self) -> Floats:
+        """Of one number of the scan within each class: the noise's and chance's; [classes]."""
+        assert self.scanned is not None
+        return np.asarray(self.scanned.noise**2 + self._class_shares() / self.table.n)
+
+    def _beyond_chance(self, z: float) -> float:
+        """A score in standard deviations of the noise → of noise and chance together."""
+        assert self.scanned is not None
+        noise, signs = self.scanned.noise**2, self.design.signs
+        above = z * noise * math.sqrt(2.0 * signs * self.design.classes) - signs / self.table.n
+        return above / math.sqrt(2.0 * signs * float(np.square(self._variances()).sum()))
+
+    def _differs(self, columns: tuple[int, ...]) -> bool:
+        """Whether a set's scan differs between classes by more than noise and chance."""
+        assert self.scanned is not None
+        place = bisect_left(self.design.sets[len(columns) - 1], columns)  # sets are in order
+        sums = self.scanned.sums[len(columns) - 1][:, :, place].numpy()  # [classes, G]
+        shares, variances = self._class_shares(), self._variances()
+        gap = sums - shares[:, None] * sums.sum(axis=0)  # zero where classes do not matter
+        spread = (1.0 - 2.0 * shares) * variances + np.square(shares) * variances.sum()
+        above = np.square(gap).sum() - sums.shape[1] * spread.sum()
+        return bool(above > TOLD * math.sqrt(2.0 * sums.shape[1] * np.square(variances).sum()))
+
+    def _class_shares(self) -> Floats:
+        """Released shares of the classes, positive, summing to one; [1] without a class."""
+        condition = self.design.condition
+        shares = np.ones(1) if condition is None else np.maximum(self.shares[condition], 1e-3)
+        return np.asarray(shares / shares.sum())
+
+    def _release(self, phase: str, mechanism: Mechanism) -> Tensor:
+        """Of the checkpoint, or of the table."""
+        kept: Tensor | None = self.checkpoint.state.get(phase)
+        if kept is not None:
+            return kept
+        self.emitter.phase(phase, self.plan.phase(phase).title, private=True)
+        tick = self.emitter.rows(phase)
+        release = self.table.release(phase, mechanism, device=self.device, tick=tick)
+        self.checkpoint.keep(**{phase: release})
+        return release
+
+    def _noise_multiplier(self, phase: str) -> float:
+        return self.plan.phase(phase).noise_multiplier
+
+    def _scales(self) -> tuple[ColumnScale, ...]:
+        long = math.sqrt(2.0 * self.design.columns)  # before it is known which columns are long
+        multiplier = self._noise_multiplier(SCALES)
+        grids = fine_grids(self.codec, multiplier * long, self.table.n)
+        mechanism = FineHistograms(grids)
+        self._fine_noise = multiplier * mechanism.sensitivity
+        return scales_of(mechanism, self._release(SCALES, mechanism), self._fine_noise)
+
+    def _columns(self) -> tuple[list[Floats], list[Floats], list[Floats]]:
+        """Shares, counts and their noise, of each column's cells, from both counts of them."""
+        queries = tuple(uniform_query(self.scales, (c,)) for c in range(self.design.columns))
+        mechanism = SetCounts(self.scales, queries)
+        counts = mechanism.split(self._release(COLUMNS, mechanism))
+        variance = max(self._noise_multiplier(COLUMNS) * mechanism.sensitivity, 1e-6) ** 2
+        shares, means, noise = [], [], []
+        for scale, count in zip(self.scales, counts, strict=True):
+            before = np.maximum(scale.variance * self._fine_noise**2, 1e-12)
+            total = 1.0 / (1.0 / variance + 1.0 / before)
+            means.append(total * (count.numpy() / variance + scale.counts / before))
+            noise.append(np.sqrt(total))
+            shares.append(scale.shares(means[-1]))
+        return shares, means, noise
+
+    def _scan(self) -> tuple[tuple[Tensor, ...], Scanned]:
+        signs = draw_signs(self.scales, self.shares, self.design.signs, self.checkpoint.seed)
+        mechanism = Scan(self.scales, signs, self.design)
+        release = self._release(SCAN, mechanism)
+        noise = self._noise_multiplier(SCAN) * mechanism.sensitivity / self.table.n
+        return signs, Scanned(mechanism.split(release, self.table.n), noise)
+
+    def _sums(self) -> Any:
+        candidates = self.design.sums
+        if RELATIONS not in self.design.shares():
+            return ()
+        mechanism = SumCounts(self.codec.blocks, candidates)
+        release = self._release(RELATIONS, mechanism)
+        noise = self._noise_multiplier(RELATIONS) * mechanism.sensitivity
+        return sums_kept(release, candidates, noise, self.table.n)
+
+    def _pair_energy(self) -> tuple[Floats, Floats]:
+        """What columns that are independent within each class do not explain of each pair."""
+        assert self.scanned is not None
+        place = {column: i for i, column in enumerate(self.design.features)}
+        places = torch.tensor([[place[a], place[b]] for a, b in self.design.pairs])
+        within = torch.from_numpy(self._class_shares())
+        return self.scanned.energy(2, self.scanned.independent(within, places))
+
+    def _pair_weights(self) -> tuple[list[tuple[int, ...]], Floats, float]:
+        """The pairs that are counted, their shares of the squared weight, and what columns get.
+
+        Pairs that show nothing leave a part of all weight to their columns: the distance of such a
+        pair is that of its two columns.
+        """
+        pairs = self.design.pairs
+        above, score = self._pair_energy()
+        order = np.argsort(-score, kind="stable")
+        if len(pairs) > ALL_PAIRS:
+            most = PAIRS_A_COLUMN * self.design.columns
+            clear = int((score > STANDS_OUT).sum())
+            order = order[: min(most, max(FEWEST_PAIRS, clear))]
+        seen = np.sqrt(np.maximum(above[order], 0.0))
+        even = np.full(len(order), 1.0 / len(order))
+        weight = even if seen.sum() <= 0 else EVEN * even + (1.0 - EVEN) * seen / seen.sum()
+        left = AGAIN * float((score[order] <= STANDS_OUT).mean()) ** QUIET
+        return [pairs[i] for i in order], weight, left
+
+    def pairs(self, phase: str) -> tuple[PairTarget, ...]:
+        """Counts of the chosen pairs in that phase of the plan, as they were released."""
+        chosen, weight, left = self._pair_weights()
+        state = self.checkpoint.state
+        if phase == PAIRS and PAIRS in state and "left" not in state:
+            left = 0.0  # paid for by an earlier version, which left columns nothing
+        left = state.setdefault("left", left)
+        weight = weight * (1.0 - left)
+        front = () if self.design.condition is None else (self.design.condition,)
+        single = self.design.features if left > 0.0 else ()
+        each = math.sqrt(left / max(1, len(single)))
+        queries = tuple(
+            uniform_query(self.scales, (*front, *pair), math.sqrt(float(w)))
+            for pair, w in zip(chosen, weight, strict=True)
+        ) + tuple(uniform_query(self.scales, (*front, column), each) for column in single)
+        mechanism = SetCounts(self.scales, queries)
+        released = mechanism.split(self._release(phase, mechanism))
+        counts = [
+            count.reshape(self.design.classes, *count.shape[len(front) :]) for count in released
+        ]
+        noise = mechanism.deviations(self._noise_multiplier(phase))
+        for column, count, one in zip(
+            single, counts[len(chosen) :], noise[len(chosen) :], strict=True
+        ):
+            self._counted_again(column, count.numpy(), one)
+        n = self.table.n
+        return tuple(
+            PairTarget((pair[0], pair[1]), (count / n).float(), one / n)
+            for pair, count, one in zip(chosen, counts, noise, strict=False)
+        )
+
+    def _counted_again(self, column: int, count: Floats, noise: float) -> None:
+        """Take further counts of a column's cells within each class, [classes, cells], in."""
+        n, (before, spread) = self.table.n, self.within.get(column, (np.zeros(()), math.inf))
+        old, new = 1.0 / spread**2, (n / max(noise, 1e-9)) ** 2
+        self.within[column] = (before * old + count / n * new) / (old + new), (old + new) ** -0.5
+        precision = 1.0 / max(len(count) * noise**2, 1e-12)  # of the sum over classes
+        known = 1.0 / np.maximum(self.column_noise[column] ** 2, 1e-12)
+        mean = known * self.column_counts[column] + precision * count.sum(axis=0)
+        self.column_counts[column] = mean / (known + precision)
+        self.column_noise[column] = np.sqrt(1.0 / (known + precision))
+        self.shares[column] = self.scales[column].shares(self.column_counts[column])
