@@ -14,7 +14,7 @@ from core.table.codec import Block, Codec
 from core.table.schema import Kind
 
 __all__ = [
-    "ALL_PAIRS", "COLUMNS", "FOCUS", "PAIRS", "RELATIONS", "SCALES", "SCAN", "TOGETHER",
+    "ALL_PAIRS", "CELLS", "COLUMNS", "FOCUS", "PAIRS", "RELATIONS", "SCALES", "SCAN", "TOGETHER",
     "Design", "SumCandidate",
 ]  # fmt: skip
 
@@ -22,10 +22,15 @@ SCALES, COLUMNS, SCAN, RELATIONS, PAIRS, FOCUS = (
     "scales", "columns", "scan", "relations", "pairs", "focus",
 )  # fmt: skip
 SHARES = {SCALES: 0.10, COLUMNS: 0.17, SCAN: 0.08, RELATIONS: 0.02, PAIRS: 0.44, FOCUS: 0.19}
+# where numbers take more values than a column has cells and records are many: places in a cell are
+# known from fine counts alone, and cells again from pairs
+LONG = {SCALES: 0.22, COLUMNS: 0.05}
+MANY = 6_000  # records; of fewer, fine counts drown in their noise
 # of tables with more pairs than are all counted: what the scan misses is not counted at all
 SHARES_WIDE = SHARES | {SCAN: 0.35, PAIRS: 0.25, FOCUS: 0.11}
 ALL_PAIRS = 200  # so many are all counted; of more, those that stand out
 TOGETHER = 2  # columns, besides the target, that calibrated models count together
+CELLS = 32  # that a column gets at most
 MOST_CLASSES = 8  # a target with more states is counted as an ordinary column
 MOST_SETS = 3000  # that are scanned, unless there are more pairs than that
 MOST_NUMBERS = 8000  # signs of all sets together, of which a set gets `SIGNS` at most
@@ -60,6 +65,7 @@ class Design:
       sizes: columns of the largest sets that are scanned.
       signs: sign patterns a column gets.
       sums: what might be sums.
+      long: whether a number takes more values than a column has cells.
     """
 
     columns: int
@@ -69,6 +75,7 @@ class Design:
     sizes: int
     signs: int
     sums: tuple[SumCandidate, ...]
+    long: bool
 
     @classmethod
     def of(cls, codec: Codec, most_together: int) -> Design:
@@ -91,6 +98,7 @@ class Design:
             sizes=sizes,
             signs=min(SIGNS, max(1, MOST_NUMBERS // count)),
             sums=_sum_candidates(codec),
+            long=any(_is_long(block) for block in codec.blocks),
         )
 
     @cached_property
@@ -113,16 +121,19 @@ class Design:
         """How many sets are scanned, singles included."""
         return sum(math.comb(len(self.features), size + 1) for size in range(self.sizes))
 
-    def shares(self, *, focus: bool = True) -> dict[str, float]:
+    def shares(self, n: int, *, focus: bool = True) -> dict[str, float]:
         """Shares of the composed Gaussian's 1/σ², by phase; they sum to one.
 
         Args:
+          n: number of records (public).
           focus: whether something is counted last; else the pairs get its share.
 
-        >>> round(sum(SHARES.values()), 9), round(sum(SHARES_WIDE.values()), 9)
-        (1.0, 1.0)
+        >>> [round(sum(s.values()), 9) for s in (SHARES, SHARES | LONG, SHARES_WIDE)]
+        [1.0, 1.0, 1.0]
         """
         shares = SHARES if math.comb(len(self.features), 2) <= ALL_PAIRS else SHARES_WIDE
+        if shares is SHARES and self.long and n >= MANY:
+            shares = SHARES | LONG
         if not focus:
             shares = shares | {PAIRS: shares[PAIRS] + shares[FOCUS]}
         names = [SCALES, COLUMNS]
@@ -139,6 +150,13 @@ def _class_block(codec: Codec) -> Block | None:
     block = codec.block(codec.domain.target)
     few = block.number is None and len(block.states) <= MOST_CLASSES
     return block if few else None
+
+
+def _is_long(block: Block) -> bool:
+    if block.number is None:
+        return False
+    line = block.line
+    return line.step <= 0.0 or (line.high - line.low) / line.step >= CELLS
 
 
 def _sum_candidates(codec: Codec) -> tuple[SumCandidate, ...]:

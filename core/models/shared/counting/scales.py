@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from torch import Tensor
 
+from core.models.shared.counting.design import CELLS
 from core.table.codec import Block, Codec, Codes
 
 __all__ = ["ColumnScale", "FineGrid", "FineHistograms", "fine_grids", "scales_of"]
@@ -26,7 +27,7 @@ FEWEST_CELLS, MOST_CELLS = 16, 1024  # of a long or continuous scale
 SHORT_GRID = 128  # values of a step grid that get a fine cell each, whatever the noise
 KEPT_GRID = 40  # values of a step grid that keep a cell each
 COARSE = 16  # fine cells in a coarse one
-CELLS, CELLS_WIDE, WIDE = 32, 16, 300  # cells a column, and in tables of more columns than WIDE
+CELLS_WIDE, WIDE = 16, 300  # cells of a column in tables of more columns than WIDE
 FEWEST_WITH_TAILS = 4  # cells a column has at least where the outermost count as tails
 TAIL = 1.01  # times its mean density that a cell has at its inner edge to count as a tail
 FLOOR = 1e-6  # of the edge's density that a tail keeps: running sums must tell its cells apart

@@ -197,7 +197,7 @@ def systematic(weights: Floats, count: int, start: float) -> NDArray[np.intp]:
       count: ≥ 1.
       start: uniform in [0, 1).
 
-    >>> systematic(np.array([1.0, 0.0, 9.0, 1.0]), 2, 0.5).tolist()
+    >>> systematic(np.array([1.0, 0.0, 9.0, 1.0]), 2, 0.3).tolist()
     [0, 2]
     """
     share = inclusion(weights, count)
