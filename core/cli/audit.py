@@ -11,6 +11,7 @@ from dataclasses import replace
 from core.audit.audit import LONG, QUICK, Audit, Trial, run_audit
 from core.cli.common import CommandError, print_json
 from core.models.registry import cards
+from core.models.shared.counting.calibrated import SHARE
 from core.runs.execution.threads import limit_threads
 from core.table.person import MOST_ROWS
 
@@ -48,7 +49,14 @@ def audit(options: argparse.Namespace) -> int:
         sizes=sizes,
     )
     result = run_audit(trial, tell=lambda words: print(words, file=sys.stderr, flush=True))
-    for line in _lines(result):
+    lines = _lines(result)
+    model = next(card for card in cards() if card.id == options.model)
+    if not options.long and SHARE in {setting.name for setting in model.settings}:
+        lines.append(
+            "The counts that its rows are fitted to were left out: scan_focus makes the same ones, "
+            "audit it too, or take --long."
+        )
+    for line in lines:
         print(line)
     if options.json:
         print_json(result.as_json())

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -187,6 +188,26 @@ def test_the_command_says_what_it_found(capsys, monkeypatch):
     for part in found["parts"]:
         assert part["confidence"] == pytest.approx(1 - 0.05 / len(found["parts"]))  # Bonferroni
     assert "proves nothing" in spoken
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("p3gm", True),
+        ("pgb", True),
+        ("p3gm --long", False),
+        ("pearl", False),
+        ("scan_focus", False),
+    ],
+)
+def test_counts_that_are_left_out_are_named(capsys, monkeypatch, asked, said):
+    result = SimpleNamespace(
+        parts=(), lower_bound=0.0, delta=1e-6, confidence=0.95, claimed=1.0, power=None,
+        refuted=False, model="",
+    )  # fmt: skip
+    monkeypatch.setattr("core.cli.audit.run_audit", lambda *_, **__: result)
+    assert main(["audit", "--epsilon", "1", "--model", *asked.split()]) == 0
+    assert ("were left out" in capsys.readouterr().out) is said
 
 
 def test_a_refuted_claim_ends_with_one(capsys, monkeypatch):
