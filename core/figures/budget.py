@@ -38,8 +38,8 @@ def budget_figure(plan: Dumped) -> Figure:
         lines = [f"<b>{phase['title']}</b>: {share(phase['share'])} of the budget"]
         lines += [wrap(phase["what"]), *([wrap(_noise(phase))] if private else [])]
         trace = bars(short(phase["title"], 40), [0], [phase["share"]], ["<br>".join(lines)])
-        at = place % len(PHASES)
-        trace["marker"] = hatched(PHASES[at], HATCHES[at])
+        again, at = divmod(place, len(PHASES))  # colours come again with other hatches
+        trace["marker"] = hatched(PHASES[at], HATCHES[(at + again) % len(HATCHES)])
         data.append(trace)
     names = NAME_HEIGHT * len(data) + 30
     title = f"share of the budget, ε = {epsilon:g}" if private else "no differential privacy"
@@ -52,7 +52,7 @@ def budget_figure(plan: Dumped) -> Figure:
         "hovermode": "closest",
         "showlegend": True,
         # a name a line, all of them in sight: beside each other they would scroll and hide the bar
-        "legend": LEGEND | {"orientation": "v", "traceorder": "normal"},
+        "legend": LEGEND | {"orientation": "v", "traceorder": "normal", "maxheight": names},
     }
     return figure(data, layout)
 
