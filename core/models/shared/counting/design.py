@@ -22,10 +22,11 @@ SCALES, COLUMNS, SCAN, RELATIONS, PAIRS, FOCUS = (
     "scales", "columns", "scan", "relations", "pairs", "focus",
 )  # fmt: skip
 SHARES = {SCALES: 0.10, COLUMNS: 0.17, SCAN: 0.08, RELATIONS: 0.02, PAIRS: 0.44, FOCUS: 0.19}
-# where numbers take more values than a column has cells and records are many: places in a cell are
-# known from fine counts alone, and cells again from pairs
+# where numbers take more values than a column has cells: places within a cell are known from fine
+# counts alone, cells again from pairs
 LONG = {SCALES: 0.22, COLUMNS: 0.05}
-MANY = 6_000  # records; of fewer, fine counts drown in their noise
+# records a unit of noise: with fewer fine counts drown in it, with more the usual share shows all
+LEAST_CLEAR, MOST_CLEAR = 2_100.0, 13_000.0
 # of tables with more pairs than are all counted: what the scan misses is not counted at all
 SHARES_WIDE = SHARES | {SCAN: 0.35, PAIRS: 0.25, FOCUS: 0.11}
 ALL_PAIRS = 200  # so many are all counted; of more, those that stand out
@@ -121,18 +122,19 @@ class Design:
         """How many sets are scanned, singles included."""
         return sum(math.comb(len(self.features), size + 1) for size in range(self.sizes))
 
-    def shares(self, n: int, *, focus: bool = True) -> dict[str, float]:
+    def shares(self, clear: float, *, focus: bool = True) -> dict[str, float]:
         """Shares of the composed Gaussian's 1/σ², by phase; they sum to one.
 
         Args:
-          n: number of records (public).
+          clear: number of records over the noise scale of all phases together, both public; inf
+            without noise.
           focus: whether something is counted last; else the pairs get its share.
 
         >>> [round(sum(s.values()), 9) for s in (SHARES, SHARES | LONG, SHARES_WIDE)]
         [1.0, 1.0, 1.0]
         """
         shares = SHARES if math.comb(len(self.features), 2) <= ALL_PAIRS else SHARES_WIDE
-        if shares is SHARES and self.long and n >= MANY:
+        if shares is SHARES and self.long and LEAST_CLEAR <= clear <= MOST_CLEAR:
             shares = SHARES | LONG
         if not focus:
             shares = shares | {PAIRS: shares[PAIRS] + shares[FOCUS]}

@@ -202,7 +202,7 @@ class Releases:
 
     def _sums(self) -> Any:
         candidates = self.design.sums
-        if RELATIONS not in self.design.shares(self.table.n):
+        if not self.design.sums or not self.design.pairs:
             return ()
         mechanism = SumCounts(self.codec.blocks, candidates)
         release = self._release(RELATIONS, mechanism)
