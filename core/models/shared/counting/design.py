@@ -24,7 +24,7 @@ SCALES, COLUMNS, SCAN, RELATIONS, PAIRS, FOCUS = (
 SHARES = {SCALES: 0.10, COLUMNS: 0.17, SCAN: 0.08, RELATIONS: 0.02, PAIRS: 0.44, FOCUS: 0.19}
 # where numbers take more values than a column has cells: places within a cell are known from fine
 # counts alone, cells again from pairs
-LONG = {SCALES: 0.22, COLUMNS: 0.05}
+LONG = {SCALES: 0.16, COLUMNS: 0.11}
 # records a unit of noise: with fewer fine counts drown in it, with more the usual share shows all
 LEAST_CLEAR, MOST_CLEAR = 2_100.0, 13_000.0
 # of tables with more pairs than are all counted: what the scan misses is not counted at all
