@@ -35,6 +35,7 @@ from core.runs.execution.threads import limit_threads
 limit_threads()
 
 from benchmarks.named_tables import NamedTable, load  # noqa: E402
+from benchmarks.utility import TREES  # noqa: E402
 from core.models.events import FitEvent, Wish  # noqa: E402
 from core.models.planning import plan_fit  # noqa: E402
 from core.models.registry import synthesizer  # noqa: E402
@@ -45,7 +46,7 @@ from core.models.synthesizer import FitContext  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.plan import Budget, Plan  # noqa: E402
 from core.quality.aligned_tables import Features  # noqa: E402
-from core.quality.metrics.estimators import classifiers  # noqa: E402
+from core.quality.metrics.estimators import LOGISTIC, classifiers  # noqa: E402
 from core.quality.metrics.marginals import one_way, pair_mean, two_way  # noqa: E402
 from core.quality.metrics.propensity import TREE_ROWS, tree_auroc  # noqa: E402
 from core.quality.metrics.train_synthetic_test_real import Task, tstr  # noqa: E402
@@ -54,7 +55,6 @@ from core.table.codec import Codec  # noqa: E402
 MODELS = ("p3gm", "dp_gan", "dp_auto_gan", "ppem", "pgb")
 STEPS = {"dp_auto_gan": ("encoder_steps", "steps"), "ppem": ("marginal_steps", "steps")}
 USUAL_SHARE = 0.4
-TREES, LOGISTIC = "Histogram boosting", "Logistic regression"
 HEADS = {"tvd_1way": "1-way TVD", "tvd_2way": "2-way TVD", "c2st": "C2ST",
          "auroc_trees": "AUROC trees", "auroc_logistic": "AUROC log."}  # fmt: skip
 OFF, ALONE = "off", "the model alone, on what counts leave"
@@ -114,15 +114,9 @@ class Trial:
             yield OFF, inner
             return
         yield ALONE, inner
-        for name, pairs, fine in zip(
-            CHANGES, (False, True, True), (False, False, True), strict=True
-        ):
-            yield (
-                name,
-                calibrate(
-                    inner, counts, pairs=pairs, fine=fine, candidates=synthesizer(model).candidates
-                ),
-            )
+        candidates = synthesizer(model).candidates
+        for name, (pairs, fine) in CHANGES.items():
+            yield name, calibrate(inner, counts, pairs=pairs, fine=fine, candidates=candidates)
 
     def judge(self, synthetic: pd.DataFrame) -> Figures:
         """Figures by key of `HEADS`."""

@@ -24,6 +24,7 @@ from core.audit.canary_attack import (
 )
 from core.models.planning import plan_fit
 from core.models.registry import synthesizer
+from core.models.shared.counting.calibrated import SHARE
 from core.privacy.plan import Budget, Plan, default_delta
 
 __all__ = ["LONG", "QUICK", "WEAK", "Audit", "Finding", "Sizes", "Trial", "run_audit"]
@@ -36,27 +37,12 @@ METHOD = (
 )
 WEAK = 0.1  # share of the planned noise at which an audit's power is measured
 
-_UNCOUNTED = {"count_share": 0.0}  # counts are attacked with scan and focus, where all are made
-_SMALL_GAN = {
-    **_UNCOUNTED,
-    "critic_steps": 1,
-    "fakes": 16,
-    "hidden": 8,
-    "latent": 4,
-    "critic_hidden": 16,
-}
+_SMALL_GAN = {"critic_steps": 1, "fakes": 16, "hidden": 8, "latent": 4, "critic_hidden": 16}
 # Networks as small as the attacks allow: they say nothing of privacy, only of time.
 _SMALL: dict[str, dict[str, Any]] = {
     "dp_gan": _SMALL_GAN,
     "dp_auto_gan": {**_SMALL_GAN, "encoder_hidden": 8, "noise": 4},
-    "p3gm": {
-        **_UNCOUNTED,
-        "hidden": 8,
-        "spread_hidden": 4,
-        "em_steps": 1,
-        "dimensions": 4,
-        "components": 2,
-    },
+    "p3gm": {"hidden": 8, "spread_hidden": 4, "em_steps": 1, "dimensions": 4, "components": 2},
     "pearl": {"steps": 20, "frequencies": 400, "batch": 32, "hidden": 8, "latent": 4},
     "scan_focus": {
         "steps": 20,
@@ -67,14 +53,7 @@ _SMALL: dict[str, dict[str, Any]] = {
         "members": 1,
     },
     "pgb": {**_SMALL_GAN, "snapshots": 2, "rounds": 4, "candidates": 8, "questions": 4},
-    "ppem": {
-        **_UNCOUNTED,
-        "energy_steps": 1,
-        "fakes": 16,
-        "hidden": 8,
-        "latent": 4,
-        "energy_hidden": 8,
-    },
+    "ppem": {"energy_steps": 1, "fakes": 16, "hidden": 8, "latent": 4, "energy_hidden": 8},
 }
 # Settings with which records draw little, so that nothing but the noise hides the one; leave one
 # out keeps the defaults, because what is drawn is what it looks at.
@@ -203,6 +182,10 @@ class Trial:
       sizes: how much is tried.
       confidence: of the largest bound.
 
+    Attributes:
+      counted: whether the model's rows are fitted to counts. All but the long one run leave those
+        out: they are attacked with scan and focus, which makes the same.
+
     Raises:
       KeyError: no model has that id.
       ValueError: ε is not finite, or no noise meets the claim.
@@ -224,7 +207,8 @@ class Trial:
         self.budget = Budget(epsilon=epsilon, delta=chosen)
         if not self.budget.private:
             raise ValueError("An audit needs a finite ε: without a claim nothing can be refuted.")
-        synthesizer(model)
+        settings = synthesizer(model).card.settings
+        self.counted = SHARE in {setting.name for setting in settings}
         self._prepared: dict[str, LeaveOneOut] = {}
         self._tables: dict[tuple[int, int], AuditTable] = {}
 
@@ -292,6 +276,8 @@ class Trial:
         if steps is not None:
             settings = _SMALL.get(self.model, {}) | (_PLAIN.get(self.model, {}) if plain else {})
             settings |= dict.fromkeys(_STEPS.get(self.model, ()), steps)
+            if self.counted:
+                settings[SHARE] = 0.0
             if self.model in _STEPS:
                 settings["batch"] = max(1, round(rate * n))
         return plan_fit(synthesizer(self.model), attacked.domain, n, self.budget, settings)

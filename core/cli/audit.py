@@ -11,7 +11,6 @@ from dataclasses import replace
 from core.audit.audit import LONG, QUICK, Audit, Trial, run_audit
 from core.cli.common import CommandError, print_json
 from core.models.registry import cards
-from core.models.shared.counting.calibrated import SHARE
 from core.runs.execution.threads import limit_threads
 from core.table.person import MOST_ROWS
 
@@ -50,8 +49,7 @@ def audit(options: argparse.Namespace) -> int:
     )
     result = run_audit(trial, tell=lambda words: print(words, file=sys.stderr, flush=True))
     lines = _lines(result)
-    model = next(card for card in cards() if card.id == options.model)
-    if not options.long and SHARE in {setting.name for setting in model.settings}:
+    if trial.counted and not options.long:
         lines.append(
             "The counts that its rows are fitted to were left out: scan_focus makes the same ones, "
             "audit it too, or take --long."
