@@ -242,6 +242,13 @@ class Codec:
         """The block of a modelled column; KeyError when it is not modelled."""
         return self._by_name[name]
 
+    def target_block(self, most: int) -> Block | None:
+        """The target's block when it is a list of at most so many states, else None."""
+        if self.domain.target is None:
+            return None
+        block = self.block(self.domain.target)
+        return block if block.number is None and len(block.states) <= most else None
+
     def encode(self, rows: pd.DataFrame) -> Codes:
         """Rows → codes.
 

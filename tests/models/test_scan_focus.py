@@ -125,14 +125,14 @@ def test_weights_of_one_persons_rows_move_no_further_than_one_row():
 
 def test_shares_of_the_budget_sum_to_one_whatever_is_measured():
     for target in ("ill", "age", None):
-        shares = Design.of(coded(4, target=target)[0], 4).shares(100)
+        shares = Design.of(coded(4, target=target)[0], 4).shares(100, 1.0)
         assert sum(shares.values()) == pytest.approx(1.0)
-        fine = Design.of(coded(4, target=target)[0], 4).shares(5_000.0)
+        fine = Design.of(coded(4, target=target)[0], 4).shares(5_000, 1.0)
         assert sum(fine.values()) == pytest.approx(1.0)
         assert fine["scales"] > shares["scales"]  # there are numbers, and records to see them by
     one = Schema(columns=(Column(name="a", kind=Kind.CATEGORY, categories=("x", "y")),)).domain()
-    assert Design.of(Codec(one), 4).shares(5_000.0) == Design.of(Codec(one), 4).shares(100)
-    assert list(Design.of(Codec(one), 4).shares(100)) == ["scales", "columns"]
+    assert Design.of(Codec(one), 4).shares(5_000, 1.0) == Design.of(Codec(one), 4).shares(100, 1.0)
+    assert list(Design.of(Codec(one), 4).shares(100, 1.0)) == ["scales", "columns"]
 
 
 def flags(count: int) -> Domain:

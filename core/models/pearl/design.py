@@ -79,8 +79,4 @@ class Design:
 
 def condition_block(codec: Codec) -> Block | None:
     """The target's block when it is a list of at most `MOST_CLASSES` states, else None."""
-    if codec.domain.target is None or len(codec.blocks) < 2:
-        return None
-    block = codec.block(codec.domain.target)
-    few = block.number is None and len(block.states) <= MOST_CLASSES
-    return block if few else None
+    return codec.target_block(MOST_CLASSES) if len(codec.blocks) > 1 else None

@@ -87,9 +87,7 @@ class ScanFocus(Synthesizer[ScanFocusSettings]):
     ) -> tuple[Phase, ...]:
         """See `Synthesizer.phases`; shares are of the composed Gaussian's 1/σ²."""
         design = Design.of(Codec(domain), settings.most_together)
-        return counting_phases(
-            design.shares(n / scale if scale else math.inf), scale, titles=_TITLES, what=_WHAT
-        )
+        return counting_phases(design.shares(n, scale), scale, titles=_TITLES, what=_WHAT)
 
     def finish(self, domain: Domain, plan: Plan, settings: ScanFocusSettings) -> ScanFocusSettings:
         """See `Synthesizer.finish`.

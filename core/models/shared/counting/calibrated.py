@@ -62,8 +62,8 @@ class Calibrated(Synthesizer[S]):
         part = self.count_share(domain, settings)
         if not part:
             return self.own_phases(domain, n, settings, scale)
-        clear = n * math.sqrt(part) / scale if scale else math.inf
-        shares = Design.of(Codec(domain), TOGETHER).shares(clear, focus=False)
+        design = Design.of(Codec(domain), TOGETHER)
+        shares = design.shares(n, scale / math.sqrt(part), focus=False)
         own = self.own_phases(domain, n, settings, scale / math.sqrt(1.0 - part))
         return (
             *counting_phases({name: part * share for name, share in shares.items()}, scale),

@@ -81,7 +81,7 @@ class Design:
     @classmethod
     def of(cls, codec: Codec, most_together: int) -> Design:
         """The design for a domain and the largest set that may be scanned."""
-        target = _class_block(codec)
+        target = codec.target_block(MOST_CLASSES) if len(codec.blocks) > 2 else None
         condition = None if target is None else target.index
         features = tuple(block.index for block in codec.blocks if block.index != condition)
         sizes, total = 1, 0
@@ -122,19 +122,19 @@ class Design:
         """How many sets are scanned, singles included."""
         return sum(math.comb(len(self.features), size + 1) for size in range(self.sizes))
 
-    def shares(self, clear: float, *, focus: bool = True) -> dict[str, float]:
+    def shares(self, n: int, scale: float, *, focus: bool = True) -> dict[str, float]:
         """Shares of the composed Gaussian's 1/σ², by phase; they sum to one.
 
         Args:
-          clear: number of records over the noise scale of all phases together, both public; inf
-            without noise.
+          n: number of records (public).
+          scale: of the noise of all phases together, ≥ 0.
           focus: whether something is counted last; else the pairs get its share.
 
         >>> [round(sum(s.values()), 9) for s in (SHARES, SHARES | LONG, SHARES_WIDE)]
         [1.0, 1.0, 1.0]
         """
         shares = SHARES if math.comb(len(self.features), 2) <= ALL_PAIRS else SHARES_WIDE
-        if shares is SHARES and self.long and LEAST_CLEAR <= clear <= MOST_CLEAR:
+        if shares is SHARES and self.long and LEAST_CLEAR * scale <= n <= MOST_CLEAR * scale:
             shares = SHARES | LONG
         if not focus:
             shares = shares | {PAIRS: shares[PAIRS] + shares[FOCUS]}
@@ -143,15 +143,6 @@ class Design:
             names += [SCAN, *([RELATIONS] if self.sums else []), PAIRS, *([FOCUS] if focus else [])]
         whole = sum(shares[name] for name in names)
         return {name: shares[name] / whole for name in names}
-
-
-def _class_block(codec: Codec) -> Block | None:
-    """The target's block when it is a list of few states and two columns stay besides."""
-    if codec.domain.target is None or len(codec.blocks) < 3:
-        return None
-    block = codec.block(codec.domain.target)
-    few = block.number is None and len(block.states) <= MOST_CLASSES
-    return block if few else None
 
 
 def _is_long(block: Block) -> bool:

@@ -150,6 +150,7 @@ class _Dual:
         noise = np.concatenate([table.noise for table in tables])
         self._penalty = trust * noise**2 / size
         self.unit = 1.0 / np.sqrt(size + self._penalty)
+        self._at: tuple[Floats, tuple[Floats, float]] = (np.zeros(0), (np.zeros(0), 0.0))
 
     def __call__(self, scaled: Floats) -> tuple[float, Floats]:
         """Value and slope."""
@@ -160,7 +161,15 @@ class _Dual:
         return value, self.unit * np.where(self._seen, slope, 0.0)
 
     def expected(self, factors: Floats) -> tuple[Floats, float]:
-        """The weighted pool's shares of all cells, and the logarithm of the mean weight."""
+        """The weighted pool's shares of all cells, and the logarithm of the mean weight.
+
+        The last answer is kept: a step of the descent ends where it last looked.
+        """
+        if not np.array_equal(factors, self._at[0]):
+            self._at = factors, self._expected(factors)
+        return self._at[1]
+
+    def _expected(self, factors: Floats) -> tuple[Floats, float]:
         log = self._lies_in @ factors
         top = log.max()
         weights = np.exp(log - top)
