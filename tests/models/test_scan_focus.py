@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 from itertools import combinations
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -29,9 +27,8 @@ from core.models.shared.counting.counts import (
     uniform_query,
 )
 from core.models.shared.counting.denoising import denoised
-from core.models.shared.counting.design import MOST_SETS, PAIRS, Design, SumCandidate
+from core.models.shared.counting.design import MOST_SETS, Design, SumCandidate
 from core.models.shared.counting.relations import determined, sums_kept
-from core.models.shared.counting.releases import AGAIN
 from core.models.shared.counting.scales import (
     ColumnScale,
     FineGrid,
@@ -283,16 +280,6 @@ def test_columns_counted_apart_say_more_of_a_pair_that_shows_nothing():
     assert gaps[1] < 0.5 * gaps[0]
 
 
-def test_pairs_that_show_nothing_leave_weight_to_columns(monkeypatch):
-    for score, left in ((np.zeros(6), AGAIN), (np.full(6, 100.0), 0.0)):
-        known = object.__new__(FocusedReleases)
-        known.design = Design.of(Codec(flags(4)), 2)
-        monkeypatch.setattr(known, "_pair_energy", lambda score=score: (score, score))
-        pairs, weight, rest = known._pair_weights()
-        assert len(pairs) == 6 and rest == pytest.approx(left)
-        assert weight.sum() == pytest.approx(1.0)
-
-
 def test_the_end_of_a_column_thins_out_towards_its_bound():
     """Half a normal in a cell 64 fine cells wide: as the tail, not as the line between cells."""
     edges = np.linspace(1.0, 5.0, 65)
@@ -307,19 +294,6 @@ def test_the_end_of_a_column_thins_out_towards_its_bound():
     assert (np.diff(1e8 + np.cumsum(steep)) > 0).all()  # also after a hundred million records
     flat = np.ones(64)
     assert _tail(np.ones(3), 64, flat) is flat  # nothing falls there
-
-
-def test_pairs_that_an_earlier_version_paid_for_are_read_as_they_were_counted(monkeypatch):
-    """Its checkpoints hold counts of pairs alone, whatever the scan shows."""
-    known = object.__new__(FocusedReleases)
-    known.design, known.scales = Design.of(Codec(flags(4)), 2), (listed(2),) * 4
-    known.table = SimpleNamespace(n=100)
-    known.checkpoint = SimpleNamespace(state={PAIRS: torch.arange(24.0)})
-    monkeypatch.setattr(known, "_pair_energy", lambda: (np.zeros(6), np.zeros(6)))
-    monkeypatch.setattr(known, "_noise_multiplier", lambda phase: 1.0)
-    pairs = known.pairs(PAIRS)
-    whole = torch.cat([pair.shares.flatten() for pair in pairs]) * 100 * math.sqrt(1.0 / 6.0)
-    torch.testing.assert_close(whole, torch.arange(24.0))
 
 
 def test_columns_of_a_pair_that_a_draft_did_not_learn_are_named(monkeypatch):

@@ -21,7 +21,7 @@ __all__ = ["PairTarget", "Query", "SetCounts", "SumCounts", "uniform_query"]
 
 @dataclass(frozen=True)
 class PairTarget:
-    """Released shares of the cells of a pair within each class: float32 [classes, a, b]."""
+    """Released shares of the cells of a pair: float32 [classes, a, b], or [1, a, b] of all."""
 
     columns: tuple[int, int]
     shares: Tensor

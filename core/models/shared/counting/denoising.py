@@ -11,6 +11,7 @@ estimation: a block thresholding and oracle inequality approach", Annals of Stat
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,8 @@ from core.models.shared.counting.scales import ColumnScale
 __all__ = ["denoised"]
 
 Floats = NDArray[np.float64]
+ROUNDS = 30  # of proportional fitting
+LEAST_SHARE = 1e-9  # of a cell while it is fitted: noise leaves some below zero
 ATOM = -1  # the band of a category, a spike, or missing
 
 
@@ -34,10 +37,12 @@ def denoised(
     shares: Sequence[Floats],
     within: Mapping[int, tuple[Floats, float]],
 ) -> tuple[PairTarget, ...]:
-    """The same pairs with noise shrunk away.
+    """The same pairs with noise shrunk away, each within each class.
+
+    A pair whose classes were counted together goes together alike in each; see `_class_given`.
 
     Args:
-      pairs: released.
+      pairs: released, within each class or of all together.
       scales: of all columns.
       shares: released shares of each column's cells.
       within: by column, shares of its cells within each class as they were counted apart, float64
@@ -50,11 +55,38 @@ def denoised(
         first, second = pair.columns
         joint = pair.shares.double().numpy()
         product = _product(margins[first], margins[second])
-        gap = _shrunk(joint - product, waves[first], waves[second], pair.noise)
-        targets.append(
-            PairTarget(pair.columns, torch.from_numpy(product + gap).float(), pair.noise)
-        )
+        together = product if len(joint) > 1 else product.sum(axis=0, keepdims=True)
+        gap = _shrunk(joint - together, waves[first], waves[second], pair.noise)
+        matched = together + gap
+        if len(product) > len(matched):
+            matched = matched * _class_given(matched[0], margins[first], margins[second])
+        noise = pair.noise * math.sqrt(len(joint) / len(product))  # of their sum as it was counted
+        targets.append(PairTarget(pair.columns, torch.from_numpy(matched).float(), noise))
     return tuple(targets)
+
+
+def _class_given(together: Floats, first: Floats, second: Floats) -> Floats:
+    """Each class's share of the cells of a pair that goes together alike in all classes.
+
+    Alike means that classes have the same odds ratios, so that no three-way interaction is left:
+    the table is found by iterative proportional fitting.
+
+    Args:
+      together: [a, b], of all classes.
+      first, second: [classes, a] and [classes, b], of each column within each class.
+
+    Returns:
+      Float64 [classes, a, b], summing to one over classes.
+
+    Source: Bishop, Fienberg and Holland, "Discrete Multivariate Analysis", 1975, section 3.5.
+    """
+    whole = np.maximum(together, LEAST_SHARE)
+    table = np.ones((len(first), 1, 1)) * whole / len(first)
+    for _ in range(ROUNDS):
+        for axis, margin in ((2, first[:, :, None]), (1, second[:, None, :])):
+            table = table * (margin / np.maximum(table.sum(axis=axis, keepdims=True), 1e-300))
+        table = table * (whole / np.maximum(table.sum(axis=0), 1e-300))
+    return np.asarray(table / np.maximum(table.sum(axis=0), 1e-300))
 
 
 def _margins(
@@ -62,7 +94,11 @@ def _margins(
     shares: Sequence[Floats],
     within: Mapping[int, tuple[Floats, float]],
 ) -> dict[int, Floats]:
-    """Of each counted column, float64 [classes, cells], from all that it was counted in."""
+    """Of each counted column, float64 [classes, cells], from all that says something of classes.
+
+    A pair whose classes were counted together says no more than `shares` do.
+    """
+    apart = [pair for pair in pairs if len(pair.shares) > 1] or ([] if within else pairs)
     sums: dict[int, tuple[Floats, float]] = {}
 
     def add(column: int, margin: Floats, variance: float) -> None:
@@ -70,12 +106,11 @@ def _margins(
         before, total = sums.get(column, (0.0, 0.0))
         sums[column] = (before + weight * margin, total + weight)
 
-    for pair in pairs:
+    for pair in apart:
         joint = pair.shares.double().numpy()
         for column, axis in zip(pair.columns, (2, 1), strict=True):
             add(column, joint.sum(axis=axis), joint.shape[axis] * pair.noise**2)
-    for column in sums.keys() & within.keys():
-        margin, noise = within[column]
+    for column, (margin, noise) in within.items():
         add(column, margin, noise**2)
     margins = {}
     for column, (weighted, total) in sums.items():

@@ -17,7 +17,10 @@ from core.models.shared.counting.scales import ColumnScale
 
 __all__ = ["Determined", "determined", "sums_kept"]
 
-BROKEN = 0.03  # share of records that may break a relation which rows are made to keep
+# Share of records that may break a relation which rows are made to keep, and the largest standard
+# deviation of it. Within one of these a relation is believed: one that is missed costs many rows,
+# and one that is nearly kept costs few.
+BROKEN = 0.03
 CLEAR = 3.0  # standard deviations of its noise that a cell stands above
 SURE = 0.05  # largest standard deviation, as a share of records, of sums that are believed
 FREE = 0.1  # share of records that the commonest value must leave, or it determines nothing
@@ -66,7 +69,7 @@ def determined(
             broken = max(0.0, 1.0 - float(clear))
             spread = noise * len(table) ** 0.5
             free = 1.0 - float(table.sum(dim=0).max())
-            if broken + spread < BROKEN and free > FREE:
+            if broken < BROKEN + spread and spread < BROKEN and free > FREE:
                 relations.append((broken, Determined(source, result, top.indices)))
     chosen: dict[int, Determined] = {}
     for _, relation in sorted(relations, key=lambda r: (len(r[1].cells), r[0]), reverse=True):

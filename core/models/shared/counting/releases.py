@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from core.models.events import Emitter, Interaction
+from core.models.shared.counting.choosing import RULES, Asked, ask
 from core.models.shared.counting.counts import PairTarget, SetCounts, SumCounts, uniform_query
 from core.models.shared.counting.design import (
-    ALL_PAIRS,
     COLUMNS,
     PAIRS,
     RELATIONS,
@@ -47,11 +47,6 @@ from core.table.codec import Codec
 __all__ = ["Releases"]
 
 Floats = NDArray[np.float64]
-STANDS_OUT = 3.0  # standard deviations above what noise alone shows, of a pair
-FEWEST_PAIRS, PAIRS_A_COLUMN = 1, 6
-AGAIN = 0.5  # share of the pairs' weight that columns get where no pair stands out
-QUIET = 6  # power of the share of such pairs, by which it falls off where some do
-EVEN = 0.3  # share of the pairs' weight that is the same for each; the rest follows what was seen
 MOST_TOLD = 300  # sets that are shown to people
 TOLD = 5.0  # of noise and chance together: more than luck among thousands of sets
 
@@ -141,14 +136,16 @@ class Releases:
 
     def _differs(self, columns: tuple[int, ...]) -> bool:
         """Whether a set's scan differs between classes by more than noise and chance."""
-        assert self.scanned is not None
         place = bisect_left(self.design.sets[len(columns) - 1], columns)  # sets are in order
-        sums = self.scanned.sums[len(columns) - 1][:, :, place].numpy()  # [classes, G]
-        shares, variances = self._class_shares(), self._variances()
-        gap = sums - shares[:, None] * sums.sum(axis=0)  # zero where classes do not matter
-        spread = (1.0 - 2.0 * shares) * variances + np.square(shares) * variances.sum()
-        above = np.square(gap).sum() - sums.shape[1] * spread.sum()
-        return bool(above > TOLD * math.sqrt(2.0 * sums.shape[1] * np.square(variances).sum()))
+        return bool(self._scan_by_class[len(columns) - 1][place] > TOLD)
+
+    @cached_property
+    def _scan_by_class(self) -> list[Floats]:
+        """How far each set's scan differs between classes, by size of set."""
+        assert self.scanned is not None
+        both = self._class_shares(), self._variances()
+        sums = enumerate(self.scanned.sums, start=1)
+        return [self.scanned.differing(size, torch.zeros_like(one), *both) for size, one in sums]
 
     def _class_shares(self) -> Floats:
         """Released shares of the classes, positive, summing to one; [1] without a class."""
@@ -209,63 +206,52 @@ class Releases:
         noise = self._noise_multiplier(RELATIONS) * mechanism.sensitivity
         return sums_kept(release, candidates, noise, self.table.n)
 
-    def _pair_energy(self) -> tuple[Floats, Floats]:
-        """What columns that are independent within each class do not explain of each pair."""
+    def _independent_pairs(self) -> Tensor:
+        """The scan of pairs as columns that are independent within each class would show it."""
         assert self.scanned is not None
         place = {column: i for i, column in enumerate(self.design.features)}
         places = torch.tensor([[place[a], place[b]] for a, b in self.design.pairs])
-        within = torch.from_numpy(self._class_shares())
-        return self.scanned.energy(2, self.scanned.independent(within, places))
+        return self.scanned.independent(torch.from_numpy(self._class_shares()), places)
 
-    def _pair_weights(self) -> tuple[list[tuple[int, ...]], Floats, float]:
-        """The pairs that are counted, their shares of the squared weight, and what columns get.
+    def _pair_energy(self) -> tuple[Floats, Floats]:
+        """What columns that are independent within each class do not explain of each pair."""
+        assert self.scanned is not None
+        return self.scanned.energy(2, self._independent_pairs())
 
-        Pairs that show nothing leave a part of all weight to their columns: the distance of such a
-        pair is that of its two columns.
-        """
-        pairs = self.design.pairs
-        above, score = self._pair_energy()
-        order = np.argsort(-score, kind="stable")
-        if len(pairs) > ALL_PAIRS:
-            most = PAIRS_A_COLUMN * self.design.columns
-            clear = int((score > STANDS_OUT).sum())
-            order = order[: min(most, max(FEWEST_PAIRS, clear))]
-        seen = np.sqrt(np.maximum(above[order], 0.0))
-        even = np.full(len(order), 1.0 / len(order))
-        weight = even if seen.sum() <= 0 else EVEN * even + (1.0 - EVEN) * seen / seen.sum()
-        left = AGAIN * float((score[order] <= STANDS_OUT).mean()) ** QUIET
-        return [pairs[i] for i in order], weight, left
+    def _asked(self) -> Asked:
+        """What is counted of pairs; without noise every class is counted apart."""
+        assert self.scanned is not None
+        state = self.checkpoint.state
+        earlier = PAIRS in state and "pair_rule" not in state
+        rule = state.setdefault("pair_rule", int("left" in state) if earlier else len(RULES) - 1)
+        both = self._class_shares(), self._variances()
+        differs = self.scanned.differing(2, self._independent_pairs(), *both)
+        if self.scanned.noise <= 0.0 or self.design.condition is None:
+            differs = np.full(len(differs), math.inf)
+        sizes = [scale.size for scale in self.scales]
+        return ask(self.design, sizes, *self._pair_energy(), differs, RULES[rule])
 
     def pairs(self, phase: str) -> tuple[PairTarget, ...]:
         """Counts of the chosen pairs in that phase of the plan, as they were released."""
-        chosen, weight, left = self._pair_weights()
-        state = self.checkpoint.state
-        if phase == PAIRS and PAIRS in state and "left" not in state:
-            left = 0.0  # paid for by an earlier version, which left columns nothing
-        left = state.setdefault("left", left)
-        weight = weight * (1.0 - left)
-        front = () if self.design.condition is None else (self.design.condition,)
-        single = self.design.features if left > 0.0 else ()
-        each = math.sqrt(left / max(1, len(single)))
+        asked, condition = self._asked(), self.design.condition
+        front = () if condition is None else (condition,)
+        single = self.design.features if asked.columns > 0.0 else ()
+        each = math.sqrt(asked.columns / max(1, len(single)))
         queries = tuple(
-            uniform_query(self.scales, (*front, *pair), math.sqrt(float(w)))
-            for pair, w in zip(chosen, weight, strict=True)
+            uniform_query(self.scales, (*front, *pair) if apart else pair, math.sqrt(float(weight)))
+            for pair, weight, apart in zip(asked.pairs, asked.weights, asked.by_class, strict=True)
         ) + tuple(uniform_query(self.scales, (*front, column), each) for column in single)
         mechanism = SetCounts(self.scales, queries)
-        released = mechanism.split(self._release(phase, mechanism))
-        counts = [
-            count.reshape(self.design.classes, *count.shape[len(front) :]) for count in released
-        ]
+        counts = mechanism.split(self._release(phase, mechanism))
         noise = mechanism.deviations(self._noise_multiplier(phase))
-        for column, count, one in zip(
-            single, counts[len(chosen) :], noise[len(chosen) :], strict=True
-        ):
-            self._counted_again(column, count.numpy(), one)
-        n = self.table.n
-        return tuple(
-            PairTarget((pair[0], pair[1]), (count / n).float(), one / n)
-            for pair, count, one in zip(chosen, counts, noise, strict=False)
-        )
+        first, n = len(asked.pairs), self.table.n
+        for column, count, one in zip(single, counts[first:], noise[first:], strict=True):
+            self._counted_again(column, count.reshape(self.design.classes, -1).numpy(), one)
+        targets = []
+        for pair, count, one in zip(asked.pairs, counts, noise, strict=False):
+            shares = (count / n).float().reshape(-1, *count.shape[-2:])
+            targets.append(PairTarget((pair[0], pair[1]), shares, one / n))
+        return tuple(targets)
 
     def _counted_again(self, column: int, count: Floats, noise: float) -> None:
         """Take further counts of a column's cells within each class, [classes, cells], in."""

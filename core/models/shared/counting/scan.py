@@ -162,6 +162,24 @@ class Scanned:
         spread = noise * math.sqrt(2.0 * gap.shape[0] * gap.shape[1])
         return above.numpy(), (above / spread).numpy()
 
+    def differing(self, size: int, expected: Tensor, shares: Floats, variances: Floats) -> Floats:
+        """How far what `expected` leaves unexplained of each set differs between classes.
+
+        Args:
+          size: of the sets, ≥ 1.
+          expected: like `sums[size - 1]`.
+          shares: float64 [classes], of the classes, positive, summing to one.
+          variances: float64 [classes], of one number, by noise and by chance.
+
+        Returns:
+          Float64 [sets], in standard deviations of noise and chance together.
+        """
+        left = (self.sums[size - 1] - expected).numpy()  # [classes, G, sets]
+        gap = left - shares[:, None, None] * left.sum(axis=0)  # zero where classes do not matter
+        spread = (1.0 - 2.0 * shares) * variances + np.square(shares) * variances.sum()
+        above = np.square(gap).sum(axis=(0, 1)) - gap.shape[1] * spread.sum()
+        return np.asarray(above / math.sqrt(2.0 * gap.shape[1] * np.square(variances).sum()))
+
     def independent(self, shares: Tensor, places: Tensor) -> Tensor:
         """What pairs would show if columns were independent within each class.
 

@@ -1,0 +1,174 @@
+"""What is counted of pairs follows from the scan; classes are told apart only where they differ."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from core.models.scan_focus.releases import FocusedReleases
+from core.models.shared.counting.calibration import counts_of
+from core.models.shared.counting.choosing import BY_CLASS, RULES, Asked, ask
+from core.models.shared.counting.counts import PairTarget
+from core.models.shared.counting.denoising import denoised
+from core.models.shared.counting.design import FOCUS, PAIRS, Design
+from core.models.shared.counting.scan import Scanned
+from core.table.codec import Codec
+from core.table.schema import Column, Domain, Kind, Schema
+from tests.models.test_scan_focus import flags, listed
+
+FLAGS = Design.of(Codec(flags(4)), 2)
+QUIET, CLEAR = np.zeros(6), np.full(6, 100.0)  # what six pairs show
+TODAY = RULES[-1]
+
+
+def with_class(count: int) -> Domain:
+    """So many yes-or-no columns and a class of two."""
+    names = [f"f{i}" for i in range(count)]
+    columns = [Column(name=n, kind=Kind.CATEGORY, categories=("0", "1")) for n in (*names, "class")]
+    return Schema(columns=tuple(columns), target="class").domain()
+
+
+def asked(score: np.ndarray, differs: np.ndarray, sizes: tuple[int, ...] = (2,) * 4) -> Asked:
+    return ask(FLAGS, sizes, score, score, differs, TODAY)
+
+
+def test_pairs_that_show_nothing_leave_weight_to_columns() -> None:
+    for score, left in ((QUIET, TODAY.quiet), (CLEAR, 0.0)):
+        every = asked(score, CLEAR)
+        assert len(every.pairs) == 6 and every.columns == pytest.approx(left)
+        assert every.weights.sum() + every.columns == pytest.approx(1.0)
+
+
+def test_classes_are_counted_apart_where_pairs_differ_between_them() -> None:
+    differs = np.array([9.0, -1.0, 0.7, -0.1, -0.5, 0.0])
+    some = asked(CLEAR, differs)
+    apart = {pair for pair, one in zip(some.pairs, some.by_class, strict=True) if one}
+    assert apart == {FLAGS.pairs[0]}
+    assert some.columns == pytest.approx(BY_CLASS * 5 / 6)  # else less ties columns to the class
+    assert some.weights.sum() + some.columns == pytest.approx(1.0)
+    assert asked(QUIET, QUIET).columns == TODAY.quiet  # which is more
+    for rule in RULES[:-1]:  # earlier versions counted all of them class by class
+        assert ask(FLAGS, (2,) * 4, CLEAR, CLEAR, differs, rule).by_class.all()
+
+
+def test_many_small_differences_between_classes_are_not_taken_for_noise() -> None:
+    random = np.random.default_rng(3)
+    pairs = Design.of(Codec(flags(20)), 2)  # 190 of them
+    noise, seen = random.standard_normal(190), np.full(190, 9.0)
+    alike = [
+        1.0 - ask(pairs, (2,) * 20, seen, seen, noise + shift, TODAY).by_class.mean()
+        for shift in (0.0, 0.7)
+    ]
+    assert alike[0] > 0.85 and alike[1] == 0.0
+
+
+def test_more_cells_and_more_to_see_get_more_weight() -> None:
+    by_cells = asked(CLEAR, CLEAR, sizes=(2, 2, 2, 40))
+    wide = [3 in pair for pair in by_cells.pairs]
+    assert by_cells.weights[wide].min() > by_cells.weights[np.logical_not(wide)].max()
+    seen = asked(np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1000.0]), CLEAR)
+    assert seen.pairs[0] == FLAGS.pairs[5] and seen.weights[0] > 1.5 * seen.weights[1]
+
+
+def test_a_pair_differs_between_classes_when_its_share_of_a_class_is_not_the_class_s() -> None:
+    shares, variances = np.array([0.75, 0.25]), np.array([1e-6, 1e-6])
+    alike = torch.tensor([0.3, 0.1]).double()[:, None, None].expand(2, 4, 1)
+    opposite = torch.tensor([0.1, -0.1]).double()[:, None, None].expand(2, 4, 1)
+    scanned = Scanned([torch.cat([alike, opposite], dim=2)], 1e-3)
+    z = scanned.differing(1, torch.zeros_like(scanned.sums[0]), shares, variances)
+    assert z[0] < 0.0 and z[1] > 1000.0
+    assert scanned.differing(1, scanned.sums[0], shares, variances)[1] < 0.0  # nothing is left
+
+
+def test_pure_noise_differs_between_classes_as_often_as_it_should() -> None:
+    random = np.random.default_rng(2)
+    shares, noise = np.array([0.8, 0.2]), 0.01
+    sums = torch.from_numpy(noise * random.standard_normal((2, 4, 20_000)))
+    z = Scanned([sums], noise).differing(1, 0.0 * sums, shares, np.full(2, noise**2))
+    assert abs(z.mean()) < 0.03 and z.std() == pytest.approx(1.0, abs=0.05)
+
+
+def releases(domain: Domain, state: dict[str, torch.Tensor], noise: float = 1.0) -> FocusedReleases:
+    """Releases of a hundred records, of which the scan says nothing and no column anything."""
+    known = object.__new__(FocusedReleases)
+    known.codec, known.table = Codec(domain), SimpleNamespace(n=100)
+    known.design, columns = Design.of(known.codec, 2), len(known.codec.blocks)
+    known.scales = (listed(2),) * columns
+    known.checkpoint = SimpleNamespace(state=state, seed=0)
+    known.shares = [np.full(2, 0.5)] * columns
+    known.column_counts = [np.full(2, 50.0)] * columns
+    known.column_noise = [np.full(2, 1.0)] * columns
+    known.within, known.sums = {}, ()
+    sets = [torch.zeros((known.design.classes, 4, len(one))).double() for one in known.design.sets]
+    known.scanned = Scanned(sets, noise)
+    known._noise_multiplier = lambda phase: 1.0  # type: ignore[method-assign]
+    return known
+
+
+def test_pairs_that_an_earlier_version_paid_for_are_read_as_they_were_counted() -> None:
+    """Its checkpoints hold counts of pairs alone, whatever the scan shows; a later one's, all."""
+    known = releases(flags(4), {PAIRS: torch.arange(24.0)})
+    whole = torch.cat([pair.shares.flatten() for pair in known.pairs(PAIRS)])
+    torch.testing.assert_close(whole * 100 * math.sqrt(1.0 / 6.0), torch.arange(24.0))
+    known = releases(with_class(4), {PAIRS: torch.ones(6 * 8 + 4 * 4), "left": 0.5})
+    pairs = known.pairs(PAIRS)
+    assert all(pair.shares.shape == (2, 2, 2) for pair in pairs)
+    assert pairs[0].shares.mean() * 100 == pytest.approx(math.sqrt(6.0 / 0.5))
+    known.checkpoint.state[FOCUS] = torch.ones(6 * 8 + 4 * 4)  # counted again by the same rule
+    assert known.pairs(FOCUS)[0].shares.mean() * 100 == pytest.approx(math.sqrt(6.0 / 0.5))
+
+
+def test_classes_that_are_counted_together_carry_less_noise() -> None:
+    together = releases(with_class(4), {PAIRS: torch.ones(6 * 4 + 4 * 4)})
+    together.checkpoint.state["pair_rule"] = len(RULES) - 1
+    apart = releases(with_class(4), {PAIRS: torch.ones(6 * 8 + 4 * 4), "left": 0.5})
+    (one, *_), (other, *_) = together.pairs(PAIRS), apart.pairs(PAIRS)
+    assert one.shares.shape == (1, 2, 2)
+    assert one.noise == pytest.approx(other.noise)  # of a cell; a sum over classes has more
+    assert set(together.within) == {0, 1, 2, 3}
+
+
+def test_without_noise_every_class_is_counted_apart() -> None:
+    known = releases(with_class(4), {PAIRS: torch.ones(6 * 8 + 4 * 4)}, noise=0.0)
+    known.checkpoint.state["pair_rule"] = len(RULES) - 1
+    assert all(len(pair.shares) == 2 for pair in known.pairs(PAIRS))
+
+
+def test_a_pair_counted_together_is_denoised_towards_independence_within_each_class() -> None:
+    """Two columns that follow the class go together, and nothing is left to shrink."""
+    first, second = np.array([[0.4, 0.1], [0.1, 0.4]]), np.array([[0.3, 0.2], [0.2, 0.3]])
+    truth = np.einsum("ya,yb->yab", first, second) * 2.0
+    noisy = truth.sum(axis=0) + 0.05 * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    target = PairTarget((0, 1), torch.tensor(noisy[None]), 0.1)
+    within = {0: (first, 1e-4), 1: (second, 1e-4)}
+    shares = [first.sum(axis=0), second.sum(axis=0)]
+    clean = denoised([target], (listed(2), listed(2)), shares, within)[0]
+    np.testing.assert_allclose(clean.shares.numpy(), truth, atol=1e-6)
+    assert clean.noise * math.sqrt(2.0) == pytest.approx(target.noise)
+
+
+def test_a_pair_counted_together_keeps_its_odds_and_what_its_columns_have_to_do_with_classes() -> (
+    None
+):
+    """Of two columns that are all but the same, each class gets what its own columns say."""
+    odds = np.array([[0.48, 0.02], [0.02, 0.48]])
+    truth = np.stack([0.7 * odds * [[0.2, 1.0], [1.0, 5.0]], 0.3 * odds * [[5.0, 1.0], [1.0, 0.2]]])
+    truth /= truth.sum()
+    first, second = truth.sum(axis=2), truth.sum(axis=1)
+    target = PairTarget((0, 1), torch.tensor(truth.sum(axis=0)[None]), 1e-6)
+    within = {0: (first, 1e-6), 1: (second, 1e-6)}
+    shares = [first.sum(axis=0), second.sum(axis=0)]
+    clean = denoised([target], (listed(2), listed(2)), shares, within)[0]
+    np.testing.assert_allclose(clean.shares.numpy(), truth, atol=1e-5)
+
+
+def test_models_with_counts_match_such_pairs_class_by_class() -> None:
+    known = releases(with_class(4), {PAIRS: torch.ones(6 * 4 + 4 * 4)})
+    known.checkpoint.state["pair_rule"] = len(RULES) - 1
+    counts = counts_of(known, known.pairs(PAIRS))
+    assert sorted(table.columns for table in counts.pairs) == [(4, *pair) for pair in FLAGS.pairs]
+    assert all(table.shares.shape == (8,) for table in counts.pairs)
