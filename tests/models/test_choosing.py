@@ -8,17 +8,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from scipy.stats.contingency import association
 
-from core.models.scan_focus.matching import MixtureMatcher, Targets
 from core.models.scan_focus.releases import FocusedReleases
-from core.models.scan_focus.trainer import _stuck
 from core.models.shared.counting.calibration import counts_of
 from core.models.shared.counting.choosing import BY_CLASS, RULES, Asked, ask
 from core.models.shared.counting.counts import PairTarget
 from core.models.shared.counting.denoising import denoised
 from core.models.shared.counting.design import FOCUS, PAIRS, Design
-from core.models.shared.counting.relations import cramers_v
 from core.models.shared.counting.scan import Scanned
 from core.table.codec import Codec
 from core.table.schema import Column, Domain, Kind, Schema
@@ -176,36 +172,3 @@ def test_models_with_counts_match_such_pairs_class_by_class() -> None:
     counts = counts_of(known, known.pairs(PAIRS))
     assert sorted(table.columns for table in counts.pairs) == [(4, *pair) for pair in FLAGS.pairs]
     assert all(table.shares.shape == (8,) for table in counts.pairs)
-
-
-def test_lists_whose_rare_labels_a_draft_forgot_start_apart() -> None:
-    """Of two strong pairs the draft knows one; a weak one that it does not know is no matter."""
-    known = releases(flags(4), {}, noise=1e-3)
-    strong, weak = (
-        torch.tensor([[0.45, 0.05], [0.05, 0.45]]),
-        torch.tensor([[0.3, 0.2], [0.2, 0.3]]),
-    )
-    pairs = {(0, 1): strong, (2, 3): strong, (0, 2): weak}
-    targets = Targets(
-        100, torch.zeros(0), torch.zeros(0), None, (),
-        pairs=tuple(PairTarget(pair, shares[None], 0.01) for pair, shares in pairs.items()),
-    )  # fmt: skip
-    learnt, unknown = torch.tensor([[0.95, 0.05], [0.05, 0.95]]), torch.full((2, 2), 0.5)
-    draft = object.__new__(MixtureMatcher)
-    draft.mixture = lambda: (torch.full((2,), 0.5), [learnt, learnt, unknown, unknown])
-    draft.expected = lambda size: known.scanned.sums[1]  # type: ignore[method-assign]
-    assert known.faint(targets, draft) == {2, 3} == _stuck(known, targets, draft)
-    draft.mixture = lambda: (torch.full((2,), 0.5), [learnt, learnt, learnt, learnt])
-    assert known.faint(targets, draft) == frozenset()
-    assert _stuck(known, targets, draft) == {2, 3}  # of a training that was begun
-    begun = releases(flags(4), {"training": torch.zeros(0)}, noise=1e-3)
-    draft.mixture = lambda: (torch.full((2,), 0.5), [learnt, learnt, unknown, unknown])
-    assert _stuck(begun, targets, draft) == frozenset()  # by an earlier version
-
-
-def test_association_of_shares_is_cramers_v() -> None:
-    assert cramers_v(torch.tensor([[0.5, 0.0], [0.0, 0.5]]).double()) == pytest.approx(1.0)
-    assert cramers_v(torch.full((3, 4), -1.0).double() + 2.0) == pytest.approx(0.0)
-    counts = np.array([[30, 10, 5], [4, 16, 35]])
-    expected = association(counts, method="cramer")
-    assert cramers_v(torch.from_numpy(counts / 100.0)) == pytest.approx(expected)

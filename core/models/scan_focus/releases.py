@@ -13,7 +13,6 @@ from core.models.scan_focus.matching import MixtureMatcher, SetTarget, Targets
 from core.models.shared.counting.counts import PairTarget, Query, SetCounts
 from core.models.shared.counting.denoising import denoised
 from core.models.shared.counting.design import FOCUS, PAIRS
-from core.models.shared.counting.relations import cramers_v
 from core.models.shared.counting.releases import Releases
 
 __all__ = ["FocusedReleases"]
@@ -21,7 +20,6 @@ __all__ = ["FocusedReleases"]
 SET_STANDS_OUT = 25.0  # standard deviations above noise, of larger sets, which a rough draft may
 # miss a little
 STUCK = 0.5  # share of a clear pair's energy that a draft may leave unexplained
-STRONG, KEPT = 0.3, 0.75  # association of a pair of lists, and the part of it that is to be kept
 MOST_SETS = 4
 GROUPS = {3: 4, 4: 4}  # groups a number is folded to in a counted set, by its size; else 3
 
@@ -73,44 +71,18 @@ class FocusedReleases(Releases):
         ]
         return _with(targets, sets=tuple(targeted))
 
-    def missed(self, draft: MixtureMatcher) -> frozenset[int]:
+    def stuck(self, draft: MixtureMatcher | None) -> frozenset[int]:
         """Columns of clear pairs of which the draft has learnt less than half.
 
         A parity of two columns has no slope where all components are alike; those that start apart
         in such columns see it.
         """
-        if self.scanned is None:
+        if self.scanned is None or draft is None:
             return frozenset()
         above, clear = self._pair_energy()
         left, _ = self.scanned.energy(2, draft.expected(2))
         missed = (clear > SET_STANDS_OUT) & (left > STUCK * above)
         return frozenset(c for i in np.flatnonzero(missed) for c in self.design.pairs[i])
-
-    def faint(self, targets: Targets, draft: MixtureMatcher) -> frozenset[int]:
-        """The two lists of whose strong association the draft lost most, if it lost much.
-
-        What rare labels have to do with each other is a small part of all distances; components
-        that start apart in such columns see more of it.
-
-        Args:
-          targets: that the draft was trained on.
-          draft: as trained.
-        """
-        with torch.no_grad():
-            weights, shares = draft.mixture()
-        lost: dict[tuple[int, int], float] = {}
-        for pair in targets.pairs:
-            first, second = pair.columns
-            if self.scales[first].line or self.scales[second].line:
-                continue
-            seen = cramers_v(pair.shares.double().sum(dim=0))
-            learnt = cramers_v(((shares[first] * weights[:, None]).t() @ shares[second]).double())
-            if seen > STRONG and learnt < KEPT * seen:
-                lost[first, second] = seen - learnt
-        if not lost:
-            return frozenset()
-        worst = max(lost, key=lost.__getitem__)
-        return frozenset(worst)
 
     def _contradicted(self, draft: MixtureMatcher | None) -> list[tuple[int, ...]]:
         """The larger sets whose scan the draft explains least, where that is beyond noise."""

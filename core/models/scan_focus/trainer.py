@@ -62,7 +62,7 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
             steps = settings.draft_steps
             alone = _ensemble(known, targets, settings, stuck, steps=steps, members=1)
             draft = train_on(phase, alone, steps).members[0]
-            stuck = _stuck(known, targets, draft)
+            stuck = known.stuck(draft)
         targets = known.focused(targets, draft)
         emitter.send(StoodOut(sets=known.stood_out))
     phase = PhaseStarted(name=TRAINING, title="Training (touches no private data)")
@@ -70,16 +70,6 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
     steps = _steps(settings, targets, checkpoint)
     ensemble = _ensemble(known, targets, settings, stuck, steps=steps, members=members)
     return _fitted(known, targets, settings, train_on(phase, ensemble, steps))
-
-
-def _stuck(known: FocusedReleases, targets: Targets, draft: MixtureMatcher) -> frozenset[int]:
-    """Columns in which components start apart; a training that was begun keeps its own."""
-    state = known.checkpoint.state
-    if "stuck" not in state:
-        begun = TRAINING in state  # by an earlier version, which did not look at rare labels
-        faint = frozenset() if begun else known.faint(targets, draft)
-        state["stuck"] = sorted(known.missed(draft) | faint)
-    return frozenset(state["stuck"])
 
 
 def _steps(settings: ScanFocusSettings, targets: Targets, checkpoint: Checkpoint) -> int:

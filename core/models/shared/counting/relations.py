@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from core.models.shared.counting.counts import PairTarget
 from core.models.shared.counting.design import SumCandidate
 from core.models.shared.counting.scales import ColumnScale
 
-__all__ = ["Determined", "cramers_v", "determined", "sums_kept"]
+__all__ = ["Determined", "determined", "sums_kept"]
 
 # Share of records that may break a relation which rows are made to keep, and the largest standard
 # deviation of it. Within one of these a relation is believed: one that is missed costs many rows,
@@ -79,18 +78,6 @@ def determined(
         if relation.result not in chosen and not follows and not leads:
             chosen[relation.result] = relation
     return tuple(chosen.values())
-
-
-def cramers_v(joint: Tensor) -> float:
-    """Cramér's V of a table of shares, in [0, 1]; cells below zero count as empty.
-
-    Args:
-      joint: float64 [a, b], each side ≥ 2.
-    """
-    shares = joint.clamp_min(0.0) / joint.clamp_min(0.0).sum()
-    alone = torch.outer(shares.sum(dim=1), shares.sum(dim=0))
-    squares = ((shares - alone).square() / alone.clamp_min(1e-300)).sum()
-    return float((squares / (min(joint.shape) - 1)).sqrt())
 
 
 def sums_kept(
