@@ -22,7 +22,7 @@ STANDS_OUT = 3.0  # standard deviations above what noise alone shows, of a pair
 FEWEST_PAIRS, PAIRS_A_COLUMN = 1, 6
 QUIET = 6  # power of the share of pairs that show nothing, by which columns get of their weight
 MOSTLY = 0.8  # share of pairs that must be alike in all classes for any to be counted so
-BY_CLASS = 0.16  # share of all weight that columns get where no pair is counted class by class
+BY_CLASS = 0.35  # share of all weight that columns get where no pair is counted class by class
 
 
 @dataclass(frozen=True)
