@@ -11,7 +11,7 @@ import torch
 
 from core.models.scan_focus.releases import FocusedReleases
 from core.models.shared.counting.calibration import counts_of
-from core.models.shared.counting.choosing import BY_CLASS, RULES, Asked, ask
+from core.models.shared.counting.choosing import BY_CLASS, BY_NOISE, BY_SIGHT, RULES, Asked, ask
 from core.models.shared.counting.counts import PairTarget
 from core.models.shared.counting.denoising import denoised
 from core.models.shared.counting.design import FOCUS, PAIRS, Design
@@ -22,7 +22,7 @@ from tests.models.test_scan_focus import flags, listed
 
 FLAGS = Design.of(Codec(flags(4)), 2)
 QUIET, CLEAR = np.zeros(6), np.full(6, 100.0)  # what six pairs show
-TODAY = RULES[-1]
+TODAY = RULES[BY_NOISE]
 
 
 def with_class(count: int) -> Domain:
@@ -124,7 +124,7 @@ def test_pairs_that_an_earlier_version_paid_for_are_read_as_they_were_counted() 
 
 def test_classes_that_are_counted_together_carry_less_noise() -> None:
     together = releases(with_class(4), {PAIRS: torch.ones(6 * 4 + 4 * 4)})
-    together.checkpoint.state["pair_rule"] = len(RULES) - 1
+    together.checkpoint.state["pair_rule"] = BY_NOISE
     apart = releases(with_class(4), {PAIRS: torch.ones(6 * 8 + 4 * 4), "left": 0.5})
     (one, *_), (other, *_) = together.pairs(PAIRS), apart.pairs(PAIRS)
     assert one.shares.shape == (1, 2, 2)
@@ -132,10 +132,16 @@ def test_classes_that_are_counted_together_carry_less_noise() -> None:
     assert set(together.within) == {0, 1, 2, 3}
 
 
-def test_without_noise_every_class_is_counted_apart() -> None:
-    known = releases(with_class(4), {PAIRS: torch.ones(6 * 8 + 4 * 4)}, noise=0.0)
-    known.checkpoint.state["pair_rule"] = len(RULES) - 1
-    assert all(len(pair.shares) == 2 for pair in known.pairs(PAIRS))
+def test_where_there_is_little_noise_pairs_are_weighed_by_sight() -> None:
+    """Not yet paid for, so that today's rule is taken: every class by itself, or all together."""
+    for noise, rule, classes in ((1.0, BY_NOISE, 1), (1e-3, BY_SIGHT, 2), (0.0, BY_SIGHT, 2)):
+        known = releases(with_class(4), {}, noise)
+        known._noise_multiplier = lambda phase, noise=noise: noise  # type: ignore[method-assign]
+        known._release = lambda phase, asked: torch.ones(  # type: ignore[method-assign]
+            sum(math.prod(query.shape) for query in asked.queries)
+        )
+        assert all(len(pair.shares) == classes for pair in known.pairs(PAIRS))
+        assert known.checkpoint.state["pair_rule"] == rule
 
 
 def test_a_pair_counted_together_is_denoised_towards_independence_within_each_class() -> None:
@@ -168,7 +174,7 @@ def test_a_pair_counted_together_keeps_its_odds_and_what_its_columns_have_to_do_
 
 def test_models_with_counts_match_such_pairs_class_by_class() -> None:
     known = releases(with_class(4), {PAIRS: torch.ones(6 * 4 + 4 * 4)})
-    known.checkpoint.state["pair_rule"] = len(RULES) - 1
+    known.checkpoint.state["pair_rule"] = BY_NOISE
     counts = counts_of(known, known.pairs(PAIRS))
     assert sorted(table.columns for table in counts.pairs) == [(4, *pair) for pair in FLAGS.pairs]
     assert all(table.shares.shape == (8,) for table in counts.pairs)

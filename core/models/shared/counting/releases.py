@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from core.models.events import Emitter, Interaction
-from core.models.shared.counting.choosing import RULES, Asked, ask
+from core.models.shared.counting.choosing import BY_NOISE, BY_SIGHT, CLEAR, RULES, Asked, ask
 from core.models.shared.counting.counts import PairTarget, SetCounts, SumCounts, uniform_query
 from core.models.shared.counting.design import (
     COLUMNS,
@@ -219,17 +219,20 @@ class Releases:
         return self.scanned.energy(2, self._independent_pairs())
 
     def _asked(self) -> Asked:
-        """What is counted of pairs; without noise every class is counted apart."""
+        """What is counted of pairs."""
         assert self.scanned is not None
         state = self.checkpoint.state
-        earlier = PAIRS in state and "pair_rule" not in state
-        rule = state.setdefault("pair_rule", int("left" in state) if earlier else len(RULES) - 1)
+        if "pair_rule" not in state:
+            clear = self.table.n > CLEAR * self._noise_multiplier(PAIRS)
+            earlier = int("left" in state) if PAIRS in state else None
+            state["pair_rule"] = (BY_SIGHT if clear else BY_NOISE) if earlier is None else earlier
+        rule = RULES[state["pair_rule"]]
         both = self._class_shares(), self._variances()
         differs = self.scanned.differing(2, self._independent_pairs(), *both)
-        if self.scanned.noise <= 0.0 or self.design.condition is None:
-            differs = np.full(len(differs), math.inf)
+        if self.design.condition is None:
+            differs = np.full(len(differs), math.inf)  # there is one class
         sizes = [scale.size for scale in self.scales]
-        return ask(self.design, sizes, *self._pair_energy(), differs, RULES[rule])
+        return ask(self.design, sizes, *self._pair_energy(), differs, rule)
 
     def pairs(self, phase: str) -> tuple[PairTarget, ...]:
         """Counts of the chosen pairs in that phase of the plan, as they were released."""
