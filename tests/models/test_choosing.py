@@ -92,7 +92,9 @@ def test_pure_noise_differs_between_classes_as_often_as_it_should() -> None:
     assert abs(z.mean()) < 0.03 and z.std() == pytest.approx(1.0, abs=0.05)
 
 
-def releases(domain: Domain, state: dict[str, torch.Tensor], noise: float = 1.0) -> FocusedReleases:
+def releases(
+    domain: Domain, state: dict[str, torch.Tensor], noise: float = 0.03
+) -> FocusedReleases:
     """Releases of a hundred records, of which the scan says nothing and no column anything."""
     known = object.__new__(FocusedReleases)
     known.codec, known.table = Codec(domain), SimpleNamespace(n=100)
@@ -132,10 +134,11 @@ def test_classes_that_are_counted_together_carry_less_noise() -> None:
     assert set(together.within) == {0, 1, 2, 3}
 
 
-def test_where_there_is_little_noise_pairs_are_weighed_by_sight() -> None:
-    """Not yet paid for, so that today's rule is taken: every class by itself, or all together."""
-    for noise, rule, classes in ((1.0, BY_NOISE, 1), (1e-3, BY_SIGHT, 2), (0.0, BY_SIGHT, 2)):
-        known = releases(with_class(4), {}, noise)
+def test_noise_of_pairs_and_of_the_scan_says_how_pairs_are_counted() -> None:
+    """With little, every class by itself; so too where much of it hides how classes differ."""
+    cases = ((1.0, 0.03, BY_NOISE, 1), (1.0, 0.05, BY_NOISE, 2), (1e-3, 0.03, BY_SIGHT, 2))
+    for noise, of_scan, rule, classes in (*cases, (0.0, 0.0, BY_SIGHT, 2)):
+        known = releases(with_class(4), {}, of_scan)
         known._noise_multiplier = lambda phase, noise=noise: noise  # type: ignore[method-assign]
         known._release = lambda phase, asked: torch.ones(  # type: ignore[method-assign]
             sum(math.prod(query.shape) for query in asked.queries)

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from core.models.shared.counting.design import ALL_PAIRS, Design
 
-__all__ = ["BY_NOISE", "BY_SIGHT", "CLEAR", "RULES", "Asked", "Rule", "ask"]
+__all__ = ["BY_NOISE", "BY_SIGHT", "CLEAR", "LOUD", "RULES", "Asked", "Rule", "ask"]
 
 Floats = NDArray[np.float64]
 STANDS_OUT = 3.0  # standard deviations above what noise alone shows, of a pair
 FEWEST_PAIRS, PAIRS_A_COLUMN = 1, 6
 QUIET = 6  # power of the share of pairs that show nothing, by which columns get of their weight
 CLEAR = 10_000.0  # records a unit of the pairs' noise, beyond which they are weighed by sight
+LOUD = 0.04  # standard deviation of the scan, a share of records, that hides what classes differ in
 MOSTLY = 0.8  # share of pairs that must be alike in all classes for any to be counted so
 BY_CLASS = 0.35  # share of all weight that columns get where no pair is counted class by class
 

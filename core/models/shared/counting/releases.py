@@ -20,7 +20,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from core.models.events import Emitter, Interaction
-from core.models.shared.counting.choosing import BY_NOISE, BY_SIGHT, CLEAR, RULES, Asked, ask
+from core.models.shared.counting.choosing import (
+    BY_NOISE,
+    BY_SIGHT,
+    CLEAR,
+    LOUD,
+    RULES,
+    Asked,
+    ask,
+)
 from core.models.shared.counting.counts import PairTarget, SetCounts, SumCounts, uniform_query
 from core.models.shared.counting.design import (
     COLUMNS,
@@ -229,8 +237,8 @@ class Releases:
         rule = RULES[state["pair_rule"]]
         both = self._class_shares(), self._variances()
         differs = self.scanned.differing(2, self._independent_pairs(), *both)
-        if self.design.condition is None:
-            differs = np.full(len(differs), math.inf)  # there is one class
+        if self.design.condition is None or self.scanned.noise > LOUD:
+            differs = np.full(len(differs), math.inf)  # one class, or nobody can know
         sizes = [scale.size for scale in self.scales]
         return ask(self.design, sizes, *self._pair_energy(), differs, rule)
 
