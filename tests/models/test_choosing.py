@@ -135,8 +135,8 @@ def test_classes_that_are_counted_together_carry_less_noise() -> None:
 
 
 def test_noise_of_pairs_and_of_the_scan_says_how_pairs_are_counted() -> None:
-    """With little, every class by itself; so too where much of it hides how classes differ."""
-    cases = ((1.0, 0.03, BY_NOISE, 1), (1.0, 0.05, BY_NOISE, 2), (1e-3, 0.03, BY_SIGHT, 2))
+    """With little of it, and with much, by sight, which counts every class by itself."""
+    cases = ((1.0, 0.03, BY_NOISE, 1), (1.0, 0.05, BY_SIGHT, 2), (1e-3, 0.03, BY_SIGHT, 2))
     for noise, of_scan, rule, classes in (*cases, (0.0, 0.0, BY_SIGHT, 2)):
         known = releases(with_class(4), {}, of_scan)
         known._noise_multiplier = lambda phase, noise=noise: noise  # type: ignore[method-assign]

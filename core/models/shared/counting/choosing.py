@@ -22,7 +22,7 @@ STANDS_OUT = 3.0  # standard deviations above what noise alone shows, of a pair
 FEWEST_PAIRS, PAIRS_A_COLUMN = 1, 6
 QUIET = 6  # power of the share of pairs that show nothing, by which columns get of their weight
 CLEAR = 10_000.0  # records a unit of the pairs' noise, beyond which they are weighed by sight
-LOUD = 0.04  # standard deviation of the scan, a share of records, that hides what classes differ in
+LOUD = 0.04  # standard deviation of the scan, as a share of records, beyond which likewise
 MOSTLY = 0.8  # share of pairs that must be alike in all classes for any to be counted so
 BY_CLASS = 0.35  # share of all weight that columns get where no pair is counted class by class
 
@@ -59,8 +59,8 @@ class Rule:
 
 _EARLIER = (Part(0.3, energy=0.0, cells=0.0), Part(0.7, energy=0.5, cells=0.0))
 # The first is of earlier versions, whose fits go on as they were begun. By sight, what goes
-# together most is matched most: where there is little noise, it is the mixture that limits what is
-# learnt. By noise, all pairs come to like distances.
+# together most is matched most: where there is little noise the mixture limits what is learnt, and
+# where there is much nothing else can be learnt. Between the two all pairs come to like distances.
 BY_SIGHT, BY_NOISE = 1, 2
 RULES = (
     Rule(_EARLIER, together=False, quiet=0.0),

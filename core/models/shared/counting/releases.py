@@ -232,15 +232,14 @@ class Releases:
         state = self.checkpoint.state
         if "pair_rule" not in state:
             clear = self.table.n > CLEAR * self._noise_multiplier(PAIRS)
-            earlier = int("left" in state) if PAIRS in state else None
-            state["pair_rule"] = (BY_SIGHT if clear else BY_NOISE) if earlier is None else earlier
-        rule = RULES[state["pair_rule"]]
+            rule = BY_SIGHT if clear or self.scanned.noise > LOUD else BY_NOISE
+            state["pair_rule"] = int("left" in state) if PAIRS in state else rule
         both = self._class_shares(), self._variances()
         differs = self.scanned.differing(2, self._independent_pairs(), *both)
-        if self.design.condition is None or self.scanned.noise > LOUD:
-            differs = np.full(len(differs), math.inf)  # one class, or nobody can know
+        if self.design.condition is None:
+            differs = np.full(len(differs), math.inf)  # there is one class
         sizes = [scale.size for scale in self.scales]
-        return ask(self.design, sizes, *self._pair_energy(), differs, rule)
+        return ask(self.design, sizes, *self._pair_energy(), differs, RULES[state["pair_rule"]])
 
     def pairs(self, phase: str) -> tuple[PairTarget, ...]:
         """Counts of the chosen pairs in that phase of the plan, as they were released."""
