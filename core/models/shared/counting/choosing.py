@@ -91,8 +91,9 @@ class Asked:
 
 
 def ask(
-    design: Design, sizes: Sequence[int], above: Floats, score: Floats, differs: Floats, rule: Rule
-) -> Asked:
+    design: Design, sizes: Sequence[int], above: Floats, score: Floats,
+    differs: Floats | None, rule: Rule,
+) -> Asked:  # fmt: skip
     """What is counted of a table.
 
     Args:
@@ -100,7 +101,8 @@ def ask(
       sizes: cells of every column.
       above: float64 [pairs], energy of each beyond independence within each class.
       score: float64 [pairs], the same in standard deviations of noise.
-      differs: float64 [pairs], how far a pair differs between classes, in standard deviations.
+      differs: float64 [pairs], how far a pair differs between classes, in standard deviations; None
+        where there is one class. Without it every class is counted apart.
       rule: one of `RULES`.
     """
     order = np.argsort(-score, kind="stable")
@@ -113,7 +115,9 @@ def ask(
     seen = seen if seen.any() else np.ones(len(order))
     each = (part.share * _shared(cells**part.cells * seen**part.energy) for part in rule.parts)
     weights = np.sum(list(each), axis=0)
-    by_class = ~_alike(differs[order]) if rule.together else np.ones(len(order), dtype=bool)
+    by_class = np.ones(len(order), dtype=bool)
+    if rule.together and differs is not None:
+        by_class = ~_alike(differs[order])
     quiet = rule.quiet * float((score[order] <= STANDS_OUT).mean()) ** QUIET
     columns = max(quiet, BY_CLASS * float(1.0 - by_class.mean()))
     return Asked(pairs, weights * (1.0 - columns), by_class, columns)

@@ -151,9 +151,13 @@ class Releases:
     def _scan_by_class(self) -> list[Floats]:
         """How far each set's scan differs between classes, by size of set."""
         assert self.scanned is not None
-        both = self._class_shares(), self._variances()
         sums = enumerate(self.scanned.sums, start=1)
-        return [self.scanned.differing(size, torch.zeros_like(one), *both) for size, one in sums]
+        return [self._differing(size, torch.zeros_like(one)) for size, one in sums]
+
+    def _differing(self, size: int, expected: Tensor) -> Floats:
+        """How far what is left of sets of `size` columns differs between classes."""
+        assert self.scanned is not None
+        return self.scanned.differing(size, expected, self._class_shares(), self._variances())
 
     def _class_shares(self) -> Floats:
         """Released shares of the classes, positive, summing to one; [1] without a class."""
@@ -214,6 +218,7 @@ class Releases:
         noise = self._noise_multiplier(RELATIONS) * mechanism.sensitivity
         return sums_kept(release, candidates, noise, self.table.n)
 
+    @cached_property
     def _independent_pairs(self) -> Tensor:
         """The scan of pairs as columns that are independent within each class would show it."""
         assert self.scanned is not None
@@ -224,7 +229,7 @@ class Releases:
     def _pair_energy(self) -> tuple[Floats, Floats]:
         """What columns that are independent within each class do not explain of each pair."""
         assert self.scanned is not None
-        return self.scanned.energy(2, self._independent_pairs())
+        return self.scanned.energy(2, self._independent_pairs)
 
     def _asked(self) -> Asked:
         """What is counted of pairs."""
@@ -232,14 +237,12 @@ class Releases:
         state = self.checkpoint.state
         if "pair_rule" not in state:
             clear = self.table.n > CLEAR * self._noise_multiplier(PAIRS)
-            rule = BY_SIGHT if clear or self.scanned.noise > LOUD else BY_NOISE
-            state["pair_rule"] = int("left" in state) if PAIRS in state else rule
-        both = self._class_shares(), self._variances()
-        differs = self.scanned.differing(2, self._independent_pairs(), *both)
-        if self.design.condition is None:
-            differs = np.full(len(differs), math.inf)  # there is one class
-        sizes = [scale.size for scale in self.scales]
-        return ask(self.design, sizes, *self._pair_energy(), differs, RULES[state["pair_rule"]])
+            today = BY_SIGHT if clear or self.scanned.noise > LOUD else BY_NOISE
+            state["pair_rule"] = int("left" in state) if PAIRS in state else today
+        rule, sizes = RULES[state["pair_rule"]], [scale.size for scale in self.scales]
+        apart = rule.together and self.design.classes > 1
+        differs = self._differing(2, self._independent_pairs) if apart else None
+        return ask(self.design, sizes, *self._pair_energy(), differs, rule)
 
     def pairs(self, phase: str) -> tuple[PairTarget, ...]:
         """Counts of the chosen pairs in that phase of the plan, as they were released."""
