@@ -51,6 +51,8 @@ def test_classes_are_counted_apart_where_pairs_differ_between_them() -> None:
     assert some.columns == pytest.approx(BY_CLASS * 5 / 6)  # else less ties columns to the class
     assert some.weights.sum() + some.columns == pytest.approx(1.0)
     assert asked(QUIET, QUIET).columns == TODAY.quiet  # which is more
+    single = ask(FLAGS, (2,) * 4, CLEAR, CLEAR, None, TODAY)  # there is nothing to tell apart
+    assert single.by_class.all() and single.columns == 0.0
     for rule in RULES[:-1]:  # earlier versions counted all of them class by class
         assert ask(FLAGS, (2,) * 4, CLEAR, CLEAR, differs, rule).by_class.all()
 

@@ -231,6 +231,9 @@ def test_a_column_that_follows_from_another_is_seen_and_one_that_nearly_does_is_
     assert rules(0.0, 1e-3) == [(0, 1)]
     assert rules(0.1, 1e-3) == []  # real rows break it
     assert rules(0.0, 0.02) == []  # nobody can know
+    nearly = 0.04 / (2.0 / 3.0)  # of the rows spread over all cells, a third keep the rule
+    assert rules(nearly, 1e-4) == []  # 4 % break it
+    assert rules(nearly, 5e-3) == [(0, 1)]  # as far as 1.2 % of noise can tell, 3 %
     noise = 0.05 * np.random.default_rng(2).standard_normal(
         (1, 6, 3)
     )  # which has largest cells too

@@ -54,6 +54,16 @@ class ForgetsWeights(SetCounts):
         return math.sqrt(len(self.queries)) * min(query.weight for query in self.queries)
 
 
+class ForgetsColumnsByClass(SetCounts):
+    """States the sensitivity of pairs alone, as if the class with each column came for free."""
+
+    @property
+    def sensitivity(self) -> float:
+        label = self.queries[-1].columns[0]  # pairs of features come first
+        pairs = [q for q in self.queries if len(q.columns) == 1 or q.columns[0] != label]
+        return math.sqrt(sum(query.weight**2 for query in pairs))
+
+
 class BothOfEachSum(SumCounts):
     """Counts a record that adds up among those that do not as well."""
 

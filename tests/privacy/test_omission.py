@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import numpy as np
@@ -13,6 +14,9 @@ from core.models.planning import plan_fit
 from core.models.ppem.energy_gan_trainer import EnergyGanTrainer
 from core.models.registry import cards, synthesizer
 from core.models.shared import training_loop
+from core.models.shared.counting import choosing, releases
+from core.models.shared.counting.choosing import ask
+from core.models.shared.counting.counts import SetCounts
 from core.models.synthesizer import FitContext
 from core.privacy.dpsgd.stream import Draws, SecretStream
 from core.privacy.guarded import PrivateTable
@@ -22,6 +26,7 @@ from core.privacy.plan import Budget
 from tests.contract.fits import IDS, QUICK
 from tests.models.tables import Watcher, coded, domain
 from tests.mutants.broken_draws import by_place_p3gm, by_place_ppem
+from tests.mutants.broken_scan_focus import ForgetsColumnsByClass
 from tests.privacy.harness import Caught
 from tests.privacy.omission import OmittingTable, Streams, leaving_out, same
 
@@ -53,6 +58,25 @@ def test_leaving_a_record_out_moves_no_access_beyond_its_sensitivity(model, tmp_
     assert checked == {phase.name for phase in plan.phases}
     batches = [phase for phase in plan.phases if phase.sampling_rate is not None]
     assert steps >= 2 * len(batches)
+
+
+@pytest.mark.parametrize("counts", [SetCounts, ForgetsColumnsByClass])
+def test_classes_counted_together_move_no_further(counts, tmp_path, monkeypatch):
+    """As in larger tables: pairs of all classes at once, and beside them columns in each."""
+    asked = []
+    monkeypatch.setattr(releases, "LOUD", math.inf)
+    monkeypatch.setattr(choosing, "_alike", lambda differs: np.ones(len(differs), dtype=bool))
+    monkeypatch.setattr(releases, "SetCounts", counts)
+    monkeypatch.setattr(releases, "ask", lambda *facts: asked.append(ask(*facts)) or asked[-1])
+    plan = plan_of("scan_focus", most_together=2)  # so that pairs are counted twice
+    if counts is SetCounts:
+        checked = fit("scan_focus", plan, tmp_path, monkeypatch)[0]
+        assert checked == {phase.name for phase in plan.phases}
+        assert len(asked) == 2 and not any(one.by_class.any() for one in asked)
+        assert all(one.columns > 0.0 for one in asked)
+        return
+    with pytest.raises(Caught, match="moves the statistic"):
+        fit("scan_focus", plan, tmp_path, monkeypatch)
 
 
 def states_after(model, plan, folder, patch, present):
