@@ -3,7 +3,9 @@
 A pair's counts are compared with what columns that are independent within each class would show.
 The difference is turned into waves along numbers, and over the classes into what they share and
 what tells them apart; each block of like waves is shrunk by the share of its energy that is noise.
-Post-processing of releases.
+Half of what is matched is that, half is estimated from rows and columns that look alike: errors of
+the first are mostly noise, which a model that follows many pairs averages out; those of the second
+are smaller and do not average out. Post-processing of releases.
 
 Source: James and Stein 1961 (positive part), block by block as in Cai, "Adaptive wavelet
 estimation: a block thresholding and oracle inequality approach", Annals of Statistics 1999.
@@ -21,11 +23,13 @@ from numpy.typing import NDArray
 from scipy.fft import dct
 
 from core.models.shared.counting.counts import PairTarget
+from core.models.shared.counting.empirical_bayes import pooled
 from core.models.shared.counting.scales import ColumnScale
 
 __all__ = ["denoised"]
 
 Floats = NDArray[np.float64]
+POOLED = 0.5  # share of a target that is estimated from all rows and columns together
 ROUNDS = 30  # of proportional fitting
 LEAST_SHARE = 1e-9  # of a cell while it is fitted: noise leaves some below zero
 ATOM = -1  # the band of a category, a spike, or missing
@@ -58,8 +62,13 @@ def denoised(
         together = product if len(joint) > 1 else product.sum(axis=0, keepdims=True)
         gap = _shrunk(joint - together, waves[first], waves[second], pair.noise)
         matched = together + gap
-        if len(product) > len(matched):
-            matched = matched * _class_given(matched[0], margins[first], margins[second])
+        sides = margins[first], margins[second]
+        within_each = len(joint) == len(product)
+        sums = sides if within_each else tuple(side.sum(axis=0, keepdims=True) for side in sides)
+        alike = pooled(matched, joint, *sums, pair.noise)
+        matched = (1.0 - POOLED) * matched + POOLED * alike
+        if not within_each:
+            matched = matched * _class_given(matched[0], *sides)
         noise = pair.noise * math.sqrt(len(joint) / len(product))  # of their sum as it was counted
         targets.append(PairTarget(pair.columns, torch.from_numpy(matched).float(), noise))
     return tuple(targets)
