@@ -63,11 +63,11 @@ def denoised(
         gap = _shrunk(joint - together, waves[first], waves[second], pair.noise)
         matched = together + gap
         sides = margins[first], margins[second]
-        within_each = len(joint) == len(product)
-        sums = sides if within_each else tuple(side.sum(axis=0, keepdims=True) for side in sides)
-        alike = pooled(matched, joint, *sums, pair.noise)
+        apart = len(joint) == len(product)
+        one, other = (side if apart else side.sum(axis=0, keepdims=True) for side in sides)
+        alike = pooled(matched, joint, one, other, pair.noise)
         matched = (1.0 - POOLED) * matched + POOLED * alike
-        if not within_each:
+        if not apart:
             matched = matched * _class_given(matched[0], *sides)
         noise = pair.noise * math.sqrt(len(joint) / len(product))  # of their sum as it was counted
         targets.append(PairTarget(pair.columns, torch.from_numpy(matched).float(), noise))
