@@ -218,15 +218,21 @@ def listed(size: int) -> ColumnScale:
     return ColumnScale.of(grid, np.full(size, 100.0), 1.0, 32)
 
 
+def follow(truth, noise: float, released=None, taken: int | None = None) -> list[tuple[int, int]]:
+    """What is made of one pair's released shares, [1, a, b]; its columns' shares are known."""
+    released = truth if released is None else released
+    scales = [listed(size) for size in truth.shape[1:]]
+    shares = [truth.sum(axis=axis)[0] for axis in (2, 1)]
+    found = determined([PairTarget((0, 1), torch.tensor(released), noise)], scales, shares, taken)
+    return [(rule.source, rule.result) for rule in found]
+
+
 def test_a_column_that_follows_from_another_is_seen_and_one_that_nearly_does_is_not():
-    scales = (listed(6), listed(3))
     joint = np.zeros((1, 6, 3))
     joint[0, np.arange(6), np.arange(6) % 3] = 1.0 / 6.0
 
     def rules(broken_share: float, noise: float) -> list[tuple[int, int]]:
-        mixed = (1 - broken_share) * joint + broken_share / 18.0
-        found = determined([PairTarget((0, 1), torch.tensor(mixed), noise)], scales, None)
-        return [(rule.source, rule.result) for rule in found]
+        return follow((1 - broken_share) * joint + broken_share / 18.0, noise)
 
     assert rules(0.0, 1e-3) == [(0, 1)]
     assert rules(0.1, 1e-3) == []  # real rows break it
@@ -234,13 +240,22 @@ def test_a_column_that_follows_from_another_is_seen_and_one_that_nearly_does_is_
     nearly = 0.04 / (2.0 / 3.0)  # of the rows spread over all cells, a third keep the rule
     assert rules(nearly, 1e-4) == []  # 4 % break it
     assert rules(nearly, 5e-3) == [(0, 1)]  # as far as 1.2 % of noise can tell, 3 %
-    noise = 0.05 * np.random.default_rng(2).standard_normal(
-        (1, 6, 3)
-    )  # which has largest cells too
-    assert (
-        determined([PairTarget((0, 1), torch.tensor(noise + 1.0 / 18.0), 0.05)], scales, None) == ()
-    )
-    assert determined([PairTarget((0, 1), torch.tensor(joint), 1e-3)], scales, 1) == ()
+    noise = 0.05 * np.random.default_rng(2).standard_normal((1, 6, 3))  # has largest cells too
+    assert follow(np.full((1, 6, 3), 1.0 / 18.0), 0.05, noise + 1.0 / 18.0) == []
+    assert follow(joint, 1e-3, taken=1) == []
+
+
+def test_an_exact_rule_of_many_labels_is_seen_whatever_noise_falls_on_rare_ones():
+    """Forty labels of which a fifth of records have ones too rare to be told from noise."""
+    rng, noise = np.random.default_rng(3), 0.0036
+    sizes = np.sort(rng.dirichlet(np.full(40, 8.0)))
+    joint, alone = np.zeros((1, 40, 8)), np.zeros((1, 40, 8))
+    joint[0, np.arange(40), np.arange(40) % 8] = sizes
+    alone[0] = sizes[:, None] / 8.0
+    assert 0.05 < sizes[sizes < 4 * noise].sum() < 0.25
+    draws = noise * rng.standard_normal((20, 1, 40, 8))
+    assert sum(follow(joint, noise, joint + draw) == [(0, 1)] for draw in draws) >= 19
+    assert not any(follow(alone, noise, alone + draw) for draw in draws)
 
 
 def test_sums_are_kept_where_nearly_all_records_add_up():

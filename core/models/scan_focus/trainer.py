@@ -113,7 +113,7 @@ def _fitted(
         settings.model_dump(),
         ensemble.mixture(),
         known.scales,
-        follows=determined(targets.counted, known.scales, known.design.condition),
+        follows=determined(targets.counted, known.scales, known.shares, known.design.condition),
         sums=known.sums,
         stood_out=known.stood_out,
     )

@@ -83,7 +83,7 @@ def counts_of(known: Releases, counted: Sequence[PairTarget]) -> Counts:
         shares = pair.shares.double().numpy().ravel()
         noise = np.full(len(shares), max(pair.noise, least))
         pairs.append(CellTable(together, tuple(sizes[c] for c in together), shares, noise))
-    follows = determined(counted, known.scales, condition)
+    follows = determined(counted, known.scales, known.shares, condition)
     seed = known.checkpoint.seed
     return Counts(n, known.scales, columns, tuple(pairs), follows, tuple(known.sums), seed)
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from core.models.shared.counting.counts import PairTarget
@@ -17,11 +20,13 @@ from core.models.shared.counting.scales import ColumnScale
 
 __all__ = ["Determined", "determined", "sums_kept"]
 
+Floats = NDArray[np.float64]
 # Share of records that may break a relation which rows are made to keep, and the largest standard
 # deviation of it. Within one of these a relation is believed: one that is missed costs many rows,
 # and one that is nearly kept costs few.
 BROKEN = 0.03
-CLEAR = 3.0  # standard deviations of its noise that a cell stands above
+CLEAR = 4.0  # standard deviations of noise that a label's records stand above, to say anything
+MOST = 0.75  # share of records, at least, whose labels say something
 SURE = 0.05  # largest standard deviation, as a share of records, of sums that are believed
 FREE = 0.1  # share of records that the commonest value must leave, or it determines nothing
 
@@ -41,7 +46,10 @@ class Determined:
 
 
 def determined(
-    pairs: Sequence[PairTarget], scales: Sequence[ColumnScale], taken: int | None
+    pairs: Sequence[PairTarget],
+    scales: Sequence[ColumnScale],
+    shares: Sequence[Floats],
+    taken: int | None,
 ) -> tuple[Determined, ...]:
     """Columns that follow from another one in nearly all records.
 
@@ -50,6 +58,7 @@ def determined(
     Args:
       pairs: released counts.
       scales: of all columns.
+      shares: released shares of each column's cells, float64.
       taken: a column that is never made to follow, the class; None for none.
     """
     relations: list[tuple[float, Determined]] = []
@@ -62,12 +71,15 @@ def determined(
         ):
             if result == taken or not scales[result].exact:
                 continue
-            top = table.max(dim=1)
-            # What is clear of noise counts for the rule, all else against it: shares of n, which is
-            # public, sum to one. The largest of mere noise would speak for any rule.
-            clear = top.values[top.values > CLEAR * noise].sum()
-            broken = max(0.0, 1.0 - float(clear))
-            spread = noise * len(table) ** 0.5
+            top, whole = table.max(dim=1), torch.from_numpy(shares[source])
+            # Only rows that stand above the noise are asked, by their released shares: a rare one's
+            # largest cell is one of mere noise, which would speak for any rule or against all.
+            asked = whole > CLEAR * noise
+            records = float(whole[asked].sum())
+            if records < MOST:
+                continue
+            broken = max(0.0, 1.0 - float(top.values[asked].sum()) / records)
+            spread = noise * float(asked.sum()) ** 0.5 / records
             free = 1.0 - float(table.sum(dim=0).max())
             if broken < BROKEN + spread and spread < BROKEN and free > FREE:
                 relations.append((broken, Determined(source, result, top.indices)))
