@@ -3,9 +3,9 @@
 A pair's counts are compared with what columns that are independent within each class would show.
 The difference is turned into waves along numbers, and over the classes into what they share and
 what tells them apart; each block of like waves is shrunk by the share of its energy that is noise.
-Half of what is matched is that, half is estimated from rows and columns that look alike: errors of
-the first are mostly noise, which a model that follows many pairs averages out; those of the second
-are smaller and do not average out. Post-processing of releases.
+Where there is much noise, half of what is matched is that and half is estimated from rows and
+columns that look alike: errors of the first are mostly noise, which a model that follows many pairs
+averages out; those of the second are smaller and do not average out. Post-processing of releases.
 
 Source: James and Stein 1961 (positive part), block by block as in Cai, "Adaptive wavelet
 estimation: a block thresholding and oracle inequality approach", Annals of Statistics 1999.
@@ -29,7 +29,10 @@ from core.models.shared.counting.scales import ColumnScale
 __all__ = ["denoised"]
 
 Floats = NDArray[np.float64]
-POOLED = 0.5  # share of a target that is estimated from all rows and columns together
+# Share of a target that is estimated from rows and columns that look alike, and how far this lies
+# from what was shrunk, as a share of records: below the first there is little noise to take off,
+# and what such rows have of their own is lost; above the second all of that share.
+POOLED, LITTLE, MUCH = 0.5, 0.09, 0.13
 ROUNDS = 30  # of proportional fitting
 LEAST_SHARE = 1e-9  # of a cell while it is fitted: noise leaves some below zero
 ATOM = -1  # the band of a category, a spike, or missing
@@ -54,24 +57,41 @@ def denoised(
     """
     margins = _margins(pairs, shares, within)
     waves = {column: _waves(scales[column]) for column in margins}
-    targets = []
+    shrunk, alike = [], []
     for pair in pairs:
         first, second = pair.columns
         joint = pair.shares.double().numpy()
         product = _product(margins[first], margins[second])
-        together = product if len(joint) > 1 else product.sum(axis=0, keepdims=True)
-        gap = _shrunk(joint - together, waves[first], waves[second], pair.noise)
-        matched = together + gap
         sides = margins[first], margins[second]
-        apart = len(joint) == len(product)
-        one, other = (side if apart else side.sum(axis=0, keepdims=True) for side in sides)
-        alike = pooled(matched, joint, one, other, pair.noise)
-        matched = (1.0 - POOLED) * matched + POOLED * alike
-        if not apart:
-            matched = matched * _class_given(matched[0], *sides)
-        noise = pair.noise * math.sqrt(len(joint) / len(product))  # of their sum as it was counted
+        if len(joint) < len(product):
+            product = product.sum(axis=0, keepdims=True)
+            sides = sides[0].sum(axis=0, keepdims=True), sides[1].sum(axis=0, keepdims=True)
+        gap = _shrunk(joint - product, waves[first], waves[second], pair.noise)
+        shrunk.append(product + gap)
+        alike.append(pooled(product + gap, joint, *sides, pair.noise))
+    share = _pooled_share(shrunk, alike)
+    targets = []
+    for pair, one, other in zip(pairs, shrunk, alike, strict=True):
+        within_each = [margins[column] for column in pair.columns]
+        matched = (1.0 - share) * one + share * other
+        if len(matched) < len(within_each[0]):
+            matched = matched * _class_given(matched[0], *within_each)
+        # Of their sum, as it was counted.
+        noise = pair.noise * math.sqrt(len(one) / len(within_each[0]))
         targets.append(PairTarget(pair.columns, torch.from_numpy(matched).float(), noise))
     return tuple(targets)
+
+
+def _pooled_share(shrunk: Sequence[Floats], alike: Sequence[Floats]) -> float:
+    """How much of the second is taken: none where it lies near the first, half where far.
+
+    >>> one, near, far = np.full((1, 2, 2), 0.25), np.full((1, 2, 2), 0.26), np.eye(2)[None] / 2
+    >>> _pooled_share([one], [near]), _pooled_share([one], [far])
+    (0.0, 0.5)
+    """
+    apart = [float(np.abs(a - b).sum()) / 2.0 for a, b in zip(shrunk, alike, strict=True)]
+    far = (float(np.mean(apart)) - LITTLE) / (MUCH - LITTLE) if apart else 0.0
+    return POOLED * min(1.0, max(0.0, far))
 
 
 def _class_given(together: Floats, first: Floats, second: Floats) -> Floats:
