@@ -33,6 +33,10 @@ Floats = NDArray[np.float64]
 # from what was shrunk, as a share of records: below the first there is little noise to take off,
 # and what such rows have of their own is lost; above the second all of that share.
 POOLED, LITTLE, MUCH = 0.5, 0.09, 0.13
+# Least share of the energy shown beyond independence that it must keep, of all pairs together, and
+# of the noise's standard deviation where less than that is shown: where noise drowns every pair by
+# itself, all rows look alike, and only a model that follows all pairs at once still sees them.
+KEPT, LEAST_SHOWN = 0.5, 0.2
 ROUNDS = 30  # of proportional fitting
 LEAST_SHARE = 1e-9  # of a cell while it is fitted: noise leaves some below zero
 ATOM = -1  # the band of a category, a spike, or missing
@@ -58,6 +62,7 @@ def denoised(
     margins = _margins(pairs, shares, within)
     waves = {column: _waves(scales[column]) for column in margins}
     shrunk, alike = [], []
+    shown, kept, cells = 0.0, 0.0, 0
     for pair in pairs:
         first, second = pair.columns
         joint = pair.shares.double().numpy()
@@ -69,7 +74,12 @@ def denoised(
         gap = _shrunk(joint - product, waves[first], waves[second], pair.noise)
         shrunk.append(product + gap)
         alike.append(pooled(product + gap, joint, *sides, pair.noise))
-    share = _pooled_share(shrunk, alike)
+        precision = 1.0 / max(pair.noise, LEAST_SHARE) ** 2
+        shown += precision * float(np.square(joint - product).sum()) - joint.size
+        kept += precision * float(np.square(alike[-1] - product).sum())
+        cells += joint.size
+    lost = kept < KEPT * max(shown, LEAST_SHOWN * math.sqrt(2.0 * cells))
+    share = 0.0 if lost else _pooled_share(shrunk, alike)
     targets = []
     for pair, one, other in zip(pairs, shrunk, alike, strict=True):
         within_each = [margins[column] for column in pair.columns]
