@@ -6,13 +6,28 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
-from core.models.shared.counting import empirical_bayes
+from core.models.shared.counting import denoising, empirical_bayes
+from core.models.shared.counting.counts import PairTarget
+from core.models.shared.counting.denoising import denoised
 from core.models.shared.counting.empirical_bayes import fitted_margins, pooled
+from core.models.shared.counting.scales import ColumnScale, FineGrid
+from core.table.codec import Codec
+from core.table.column import Column, Kind
+from core.table.schema import Schema
 
 Floats = NDArray[np.float64]
 NOISE = 0.002  # as large as a usual row's share of a cell
+
+
+def listed(size: int) -> ColumnScale:
+    """A list of so many labels, each a cell."""
+    categories = tuple(str(label) for label in range(size))
+    column = Column(name="a", kind=Kind.CATEGORY, categories=categories)
+    grid = FineGrid.of(Codec(Schema(columns=(column,)).domain()).blocks[0], 16)
+    return ColumnScale.of(grid, np.full(size, 100.0), 1.0, size)
 
 
 def kinds(rng: np.random.Generator, rows: int = 40, cells: int = 6) -> Floats:
@@ -124,3 +139,33 @@ def test_two_columns_of_two_cells_only_get_their_shares() -> None:
     first, second = np.array([[0.4, 0.6]]), np.array([[0.6, 0.4]])
     table = pooled(released, released, first, second, 0.1)
     assert np.array_equal(table, fitted_margins(released, first, second))
+
+
+def share_pooled(noise: float, monkeypatch: pytest.MonkeyPatch) -> float:
+    """How much of the target of one pair of lists, released with such noise, is pooled."""
+    rng = np.random.default_rng(7)
+    truth = kinds(rng)
+    released = truth + noise * rng.standard_normal(truth.shape)
+    target = PairTarget((0, 1), torch.from_numpy(released), noise)
+    within = {0: (truth.sum(axis=2), noise), 1: (truth.sum(axis=1), noise)}
+    shares = [truth.sum(axis=(0, 2)), truth.sum(axis=(0, 1))]
+
+    def targets(share: float) -> Floats:
+        monkeypatch.setattr(denoising, "POOLED", share)
+        scales = [listed(size) for size in truth.shape[1:]]
+        return denoised([target], scales, shares, within)[0].shares.double().numpy()
+
+    none, half, whole = targets(0.0), targets(0.5), targets(1.0)
+    apart = np.abs(whole - none).sum()
+    return float(np.abs(half - none).sum() / apart) if apart > 1e-9 else 0.0
+
+
+@pytest.mark.parametrize(
+    ("noise", "share"),
+    [(0.0, 0.0), (1e-4, 0.0), (4e-3, 0.5), (0.5, 0.0)],
+    ids=["none", "little", "much", "more than anything shows"],
+)
+def test_it_is_taken_where_there_is_noise_that_does_not_drown_all(
+    noise: float, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert share_pooled(noise, monkeypatch) == pytest.approx(share, abs=0.01)
