@@ -1,5 +1,6 @@
 """What every test process needs before anything heavy is imported, and which tests are quick."""
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -14,6 +15,10 @@ __all__ = ["database", "postgres_server", "postgres_url"]  # fixtures of every r
 # tests start (servers, workers) inherits this.
 for _library in ("OMP", "OPENBLAS", "MKL"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
+
+# Every object that importing and collecting make lives until the end, and a collector of garbage
+# looks through all of them again and again: it begins when the tests do, and leaves those alone.
+gc.disable()
 
 TESTS = Path(__file__).parent
 # Folders and files that `-m quick` leaves out, and what then goes untested; everything else is
@@ -131,6 +136,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if not left_out(item.path):
             item.add_marker("quick")
     items.sort(key=lambda item: not left_out(item.path))
+
+
+def pytest_collection_finish() -> None:
+    """Let garbage be collected from now on: only what tests make themselves.
+
+    A page ends with a collection of everything, and there are hundreds of thousands of test items
+    and functions that would be looked through each time.
+    """
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_terminal_summary(
