@@ -98,8 +98,8 @@ EASY = Domain(
     sensitive={"g": ("x",)},
 )
 LEARN = {
-    "marginal_steps": 500, "energy_steps": 5, "batch": 128, "fakes": 128, "hidden": 64,
-    "latent": 8, "energy_hidden": 64, "rate": 1e-3, "count_share": 0.0,
+    "marginal_steps": 500, "energy_steps": 5, "batch": 64, "fakes": 64, "hidden": 32,
+    "latent": 8, "energy_hidden": 32, "rate": 1e-3, "count_share": 0.0,
 }  # fmt: skip
 
 
