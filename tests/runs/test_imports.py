@@ -257,7 +257,7 @@ def test_memory_follows_the_batch_and_not_the_rows(tmp_path: Path) -> None:
         "    assert import_source(store, source, name='t').n == int(sys.argv[3])\n"
     )
     peaks = []
-    for n in (600_000, 2_000_000):
+    for n in (300_000, 1_700_000):
         file = tmp_path / f"{n}.parquet"
         rng = np.random.default_rng(0)
         frame = pd.DataFrame({f"x{i}": rng.normal(size=n) for i in range(6)})
