@@ -66,7 +66,7 @@ def test_values_stay_among_those_the_model_makes(shifted):
 
 
 def test_one_key_one_shift_another_key_another():
-    codes = coded(12_000, 1)
+    codes = coded(4000, 1)
     one, again, other = (
         find_tilts(CODEC, {"one": ("age",)}, codes, power=0.5, key=key)[0]
         for key in (KEY, KEY, b"another")
