@@ -16,6 +16,12 @@ __all__ = ["database", "postgres_server", "postgres_url"]  # fixtures of every r
 for _library in ("OMP", "OPENBLAS", "MKL"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
+# What is imported is compiled once and kept in `__pycache__`, also where the environment forbids
+# it, as images of containers do: each process would compile everything anew, and tests start
+# hundreds of them.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # Every object that importing and collecting make lives until the end, and a collector of garbage
 # looks through all of them again and again: it begins when the tests do, and leaves those alone.
 gc.disable()
