@@ -91,10 +91,9 @@ def _choose() -> None:
             _bring_in("UCI Adult", "OpenML", _adult, "income")
     with right:
         st.subheader(say("Upload your own"), anchor=False)
-        file = st.file_uploader(
-            say("CSV, TSV, Parquet or Excel; also as .gz, or .zip with one file inside"),
-            key=uploads.upload_key(),
-        )
+        place = st.empty()
+        label = say("CSV, TSV, Parquet or Excel; also as .gz, or .zip with one file inside")
+        file = place.file_uploader(label, key=uploads.upload_key())
         if file is not None:
             _bring_in(
                 file.name.rsplit("/", 1)[-1],
@@ -102,6 +101,9 @@ def _choose() -> None:
                 lambda: read_apart(file, file.name),
                 None,
             )
+            # It was refused, and its bytes are freed: the next file is heard only under the key
+            # that the next run of this script asks for.
+            place.file_uploader(label, key=uploads.upload_key())
         asked = open_address.render()
         if asked is not None:
             _bring_in_address(asked)

@@ -68,6 +68,17 @@ def test_a_broken_upload_is_one_plain_error(store, show):
     assert "Try the sample table" in buttons(at)
 
 
+def test_after_a_refused_file_the_next_one_is_heard(store, show):
+    at = show("tables")
+    for content, word in ((b"", "empty"), (b"a,b\n1,2\n3,4,5\n", "Line 3"), (b"a\n", "no rows")):
+        (uploader,) = at.file_uploader
+        whole(uploader.set_value(("bad.csv", content, "text/csv")).run())
+        assert len(at.error) == 1 and word in at.error[0].value
+    whole(at.file_uploader[0].set_value(("t.csv", b"a,b\n1,2\n3,4\n", "text/csv")).run())
+    (record,) = store.tables()
+    assert not at.error and at.query_params["table"] == record.id
+
+
 def test_planning_needs_the_declaration(store, table, show, gone):
     forget_statement(store, table)
     at = show("tables", table=table.id)
