@@ -103,10 +103,10 @@ def picks(
         people(codec), codec.domain, plan, noise_source=source, present=present
     )
     released = private_table.release("sum", mechanism).numpy()
-    made = runs(inner, codec)
+    made, sizes = runs(inner, codec), inner.sizes  # worked out once, not for each draw
 
     def cells(counts: np.ndarray, std: float) -> NoisyCells:
-        return NoisyCells(key="k", n=N, noise_std=std, sizes=inner.sizes, counts=tuple(counts))
+        return NoisyCells(key="k", n=N, noise_std=std, sizes=sizes, counts=tuple(counts.tolist()))
 
     choose = pick or (lambda noisy, tables: next(iter(ranked(noisy, tables))))
     if pick is LOOK:
