@@ -326,6 +326,8 @@ def test_columns_of_a_pair_that_a_draft_did_not_learn_are_named(monkeypatch):
         monkeypatch.setattr(draft, "expected", lambda size, learnt=learnt: learnt * seen)
         assert known.stuck(draft) == stuck
     assert known.stuck(None) == frozenset()
+    known.scanned = None
+    assert known.stuck(draft) == frozenset()
 
 
 def test_pairs_that_were_not_counted_are_kept_apart():

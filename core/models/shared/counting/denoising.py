@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.fft import dct
 
 from core.models.shared.counting.counts import PairTarget
-from core.models.shared.counting.empirical_bayes import pooled
+from core.models.shared.counting.empirical_bayes import independent, pooled
 from core.models.shared.counting.scales import ColumnScale
 
 __all__ = ["denoised"]
@@ -61,25 +61,20 @@ def denoised(
     """
     margins = _margins(pairs, shares, within)
     waves = {column: _waves(scales[column]) for column in margins}
-    shrunk, alike = [], []
-    shown, kept, cells = 0.0, 0.0, 0
+    products, shrunk, alike = [], [], []
     for pair in pairs:
         first, second = pair.columns
         joint = pair.shares.double().numpy()
-        product = _product(margins[first], margins[second])
         sides = margins[first], margins[second]
+        product = independent(*sides)
         if len(joint) < len(product):
             product = product.sum(axis=0, keepdims=True)
             sides = sides[0].sum(axis=0, keepdims=True), sides[1].sum(axis=0, keepdims=True)
         gap = _shrunk(joint - product, waves[first], waves[second], pair.noise)
+        products.append(product)
         shrunk.append(product + gap)
         alike.append(pooled(product + gap, joint, *sides, pair.noise))
-        precision = 1.0 / max(pair.noise, LEAST_SHARE) ** 2
-        shown += precision * float(np.square(joint - product).sum()) - joint.size
-        kept += precision * float(np.square(alike[-1] - product).sum())
-        cells += joint.size
-    lost = kept < KEPT * max(shown, LEAST_SHOWN * math.sqrt(2.0 * cells))
-    share = 0.0 if lost else _pooled_share(shrunk, alike)
+    share = _pooled_share(shrunk, alike) if _enough_is_kept(pairs, products, alike) else 0.0
     targets = []
     for pair, one, other in zip(pairs, shrunk, alike, strict=True):
         within_each = [margins[column] for column in pair.columns]
@@ -90,6 +85,20 @@ def denoised(
         noise = pair.noise * math.sqrt(len(one) / len(within_each[0]))
         targets.append(PairTarget(pair.columns, torch.from_numpy(matched).float(), noise))
     return tuple(targets)
+
+
+def _enough_is_kept(
+    pairs: Sequence[PairTarget], products: Sequence[Floats], alike: Sequence[Floats]
+) -> bool:
+    """Whether estimates keep of what releases show beyond independence, in units of their noise."""
+    shown, kept, cells = 0.0, 0.0, 0
+    for pair, product, estimate in zip(pairs, products, alike, strict=True):
+        precision = 1.0 / max(pair.noise, LEAST_SHARE) ** 2
+        released = pair.shares.double().numpy()
+        shown += precision * float(np.square(released - product).sum()) - released.size
+        kept += precision * float(np.square(estimate - product).sum())
+        cells += released.size
+    return kept >= KEPT * max(shown, LEAST_SHOWN * math.sqrt(2.0 * cells))
 
 
 def _pooled_share(shrunk: Sequence[Floats], alike: Sequence[Floats]) -> float:
@@ -183,12 +192,6 @@ def _blocks(left: NDArray[np.int64], right: NDArray[np.int64]) -> Iterator[tuple
                 yield from ((rows, [column]) for column in columns)
             else:
                 yield rows, columns
-
-
-def _product(first: Floats, second: Floats) -> Floats:
-    """Shares of a pair that is independent within each class, float64 [classes, a, b]."""
-    whole = np.maximum(first.sum(axis=1), 1e-12)
-    return np.asarray(first[:, :, None] * second[:, None, :] / whole[:, None, None])
 
 
 def _shrunk(

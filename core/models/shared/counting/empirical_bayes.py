@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["fitted_margins", "pooled"]
+__all__ = ["fitted_margins", "independent", "pooled"]
 
 Floats = NDArray[np.float64]
 PASSES = 2  # over rows, then columns
@@ -55,12 +55,21 @@ def pooled(
             turned = _by_shape(table.swapaxes(1, 2), released.swapaxes(1, 2), second, noise)
             table = turned.swapaxes(1, 2)
         table = fitted_margins(table, first, second)
-    independent = first[:, :, None] * second[:, None, :]
-    independent /= np.maximum(first.sum(axis=1), LEAST)[:, None, None]
-    shown = float(np.square(released - independent).sum()) - released.size * noise**2
-    gap = table - independent
+    alone = independent(first, second)
+    shown = float(np.square(released - alone).sum()) - released.size * noise**2
+    gap = table - alone
     stretch = np.sqrt(max(1.0, shown / max(float(np.square(gap).sum()), LEAST**2)))
-    return fitted_margins(independent + min(stretch, MOST) * gap, first, second)
+    return fitted_margins(alone + min(stretch, MOST) * gap, first, second)
+
+
+def independent(first: Floats, second: Floats) -> Floats:
+    """Shares of a pair that is independent within each class, float64 [classes, a, b].
+
+    Args:
+      first, second: [classes, a] and [classes, b], shares of each column within each class.
+    """
+    whole = np.maximum(first.sum(axis=1), LEAST)
+    return np.asarray(first[:, :, None] * second[:, None, :] / whole[:, None, None])
 
 
 def fitted_margins(table: Floats, first: Floats, second: Floats) -> Floats:
@@ -91,7 +100,6 @@ def _by_shape(table: Floats, released: Floats, margin: Floats, noise: float) -> 
     fit /= noise**2
     likelihood = np.exp(fit - fit.max(axis=1, keepdims=True))
     common = np.full(len(fit), 1.0 / len(fit))
-    given = likelihood
     for _ in range(ROUNDS):
         given = likelihood * common
         given /= given.sum(axis=1, keepdims=True)
