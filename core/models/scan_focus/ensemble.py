@@ -40,6 +40,11 @@ class MixtureEnsemble:
         self.done = 0
         self._pool: Executor | None = None
 
+    def begin(self, steps: int) -> None:
+        """Get ready for so many steps more; all members have taken theirs."""
+        for one in self.members:
+            one.begin(steps)
+
     def step(self) -> None:
         """One descent step of each member that is not ahead."""
         behind = [one for one in self.members if one.done <= self.done]

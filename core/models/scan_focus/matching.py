@@ -19,7 +19,7 @@ from core.models.shared.counting.counts import PairTarget
 from core.models.shared.counting.design import Design
 from core.models.shared.counting.scan import Scanned
 
-__all__ = ["MixtureMatcher", "SetTarget", "Targets"]
+__all__ = ["MixtureMatcher", "SetTarget", "Targets", "set_shares"]
 
 LEAST_NOISE = 3.0  # records: where there is less noise, or none, no count is chased further
 APART = 0.03  # weight of a pair that was not counted; at 1 its signs are as exact as chance's
@@ -86,6 +86,24 @@ class _Gaps:
     sets: Tensor = field(default_factory=lambda: torch.zeros(()))
 
 
+def set_shares(target: SetTarget, within: Tensor, shares: Sequence[Tensor]) -> Tensor:
+    """What a mixture has of a larger set's groups: [classes and first columns, the others].
+
+    Half of the columns lie along each axis, so that components need not hold all groups at once.
+
+    Args:
+      target: names columns and groups.
+      within: [components, classes], weights within each class.
+      shares: [components, cells] of every column.
+    """
+    sides = [within, torch.ones_like(within[:, :1])]
+    for i, (column, groups) in enumerate(zip(target.columns, target.groups, strict=True)):
+        part = shares[column] @ torch.nn.functional.one_hot(groups).to(within)
+        side = 2 * i // len(target.columns)
+        sides[side] = (sides[side][:, :, None] * part[:, None, :]).flatten(1)
+    return sides[0].t() @ sides[1]
+
+
 class MixtureMatcher:
     """The training state: a mixture, its optimiser, and what it is to match.
 
@@ -93,7 +111,7 @@ class MixtureMatcher:
       mixture: trained in place.
       targets: what was released.
       design: what was scanned, and the class.
-      steps: in all.
+      steps: of the first training, see `begin`.
       rate: peak learning rate of Adam.
       seed: of which pairs a step compares, where there are too many for all.
       device: where tensors live.
@@ -121,16 +139,21 @@ class MixtureMatcher:
         self._columns_precision = self._precision(targets.columns_noise).to(device)
         self._blocks = self._blocks_of(targets.pairs)
         self._random = torch.Generator(device="cpu").manual_seed(seed)
-        self._optimiser = torch.optim.Adam(mixture.parameters(), rate, betas=(0.9, 0.99))
-        self._schedule = torch.optim.lr_scheduler.OneCycleLR(
-            self._optimiser, rate, total_steps=steps, pct_start=max(0.1, 2.0 / steps)
-        )
+        self._rate = rate
+        self.begin(steps)
         self._gaps = _Gaps()
         self._signs = [signs.to(device) for signs in targets.signs]
         self._members = [torch.tensor(sets, device=device) for sets in design.sets]
         scanned = [] if targets.scanned is None else targets.scanned.sums[:2]
         self._scanned = [sums.float().to(device) for sums in scanned]
         self._uncounted = self._pairs_not_counted()
+
+    def begin(self, steps: int) -> None:
+        """Get ready for so many steps from where the mixture stands."""
+        self._optimiser = torch.optim.Adam(self.mixture.parameters(), self._rate, betas=(0.9, 0.99))
+        self._schedule = torch.optim.lr_scheduler.OneCycleLR(
+            self._optimiser, self._rate, total_steps=steps, pct_start=max(0.1, 2.0 / steps)
+        )
 
     def step(self) -> None:
         """One descent step."""
@@ -299,12 +322,7 @@ class MixtureMatcher:
     def _set_loss(self, within: Tensor, shares: list[Tensor]) -> Tensor:
         total, count = within.new_zeros(()), 0
         for target in self._targets.sets:
-            sides = [within, torch.ones_like(within[:, :1])]
-            for i, (column, groups) in enumerate(zip(target.columns, target.groups, strict=True)):
-                part = shares[column] @ torch.nn.functional.one_hot(groups).to(within)
-                side = 2 * i // len(target.columns)
-                sides[side] = (sides[side][:, :, None] * part[:, None, :]).flatten(1)
-            joint = sides[0].t() @ sides[1]
+            joint = set_shares(target, within, shares)
             goal = target.shares.to(joint).reshape(joint.shape)
             precision = float(self._precision(torch.tensor(target.noise)))
             total = total + (joint - goal).square().sum() * precision

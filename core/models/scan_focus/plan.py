@@ -40,6 +40,7 @@ from core.table.schema import Domain
 __all__ = ["ScanFocus"]
 
 STEPS = 1200  # of tables of up to `NARROW` columns; of wider ones fewer, by the root
+TRAININGS = 3  # times these steps, at most, where little noise leaves much to learn
 MEMBERS = 4  # likewise
 NARROW = 100
 CLEAR = 3000.0  # records a unit of noise; where there are fewer, steps go down by the root
@@ -100,5 +101,7 @@ class ScanFocus(Synthesizer[ScanFocusSettings]):
         noise = noises.get(PAIRS, noises[COLUMNS])  # of what the mixture mostly follows
         clear = min(1.0, math.sqrt(plan.n / (CLEAR * noise))) if noise else 1.0
         steps = settings.steps or round(STEPS * narrow * max(LEAST, clear))
+        trainings = settings.trainings or (1 if settings.steps else TRAININGS)
         members = settings.members or max(1, round(MEMBERS * narrow))
-        return settings.model_copy(update={"steps": steps, "members": members})
+        automatic = {"steps": steps, "trainings": trainings, "members": members}
+        return settings.model_copy(update=automatic)

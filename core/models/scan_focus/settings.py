@@ -15,6 +15,8 @@ class ScanFocusSettings(BaseModel):
 
     Attributes:
       steps: of the last training, which cost time and never privacy; 0 follows from the width.
+      trainings: how often, at most, these steps are taken: again for as long as the mixture lies
+        farther from the counts than their noise; 0 is three times where steps are automatic.
       draft_steps: of the training in between, whose errors say what is counted last.
       members: mixtures that are trained apart and put together; 0 follows from the width.
       components: of each mixture.
@@ -29,12 +31,13 @@ class ScanFocusSettings(BaseModel):
         0,
         "Training steps",
         "Of each mixture; half of them, 600 at least, where three or more columns were counted "
-        "together. 0: as many as the table's width allows in minutes. They cost time, never "
-        "privacy.",
+        "together. 0: as many as the table's width allows in minutes, and up to three times as "
+        "many where there is more to learn. They cost time, never privacy.",
         form=(0, 20_000),
         ge=0,
         le=200_000,
     )
+    trainings: int = Field(default=0, ge=0, le=100)
     draft_steps: int = Field(default=200, ge=LEAST_STEPS, le=200_000)
     members: int = tunable(
         0,

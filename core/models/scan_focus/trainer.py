@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from core.models.events import Emitter, PhaseStarted, StoodOut
+from core.models.scan_focus.discrepancy import more_to_learn
 from core.models.scan_focus.ensemble import MixtureEnsemble
 from core.models.scan_focus.fitted import FILE, fitted_mixture, fitted_of
 from core.models.scan_focus.matching import MixtureMatcher, Targets
@@ -25,7 +26,7 @@ from core.table.codec import Codec
 
 __all__ = ["fit", "load"]
 
-TRAINING, STEPS = "training", "training_steps"  # names in a checkpoint
+TRAINING, STEPS, IN_ALL = "training", "training_steps", "steps_in_all"  # names in a checkpoint
 FEWEST = 600  # steps of the last training that are never halved
 
 
@@ -38,8 +39,8 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
     known = FocusedReleases(table, plan, codec, design, checkpoint, emitter, context.device)
     targets = known.targets()
 
-    def train_on(phase: PhaseStarted, ensemble: MixtureEnsemble, steps: int) -> MixtureEnsemble:
-        if phase.name in checkpoint.state:
+    def train_on(phase: PhaseStarted, ensemble: MixtureEnsemble, steps: int) -> None:
+        if not ensemble.done and phase.name in checkpoint.state:
             ensemble.load_state_dict(checkpoint.state[phase.name])
         with ensemble.side_by_side():
             train(
@@ -51,7 +52,6 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
                 preview=lambda: _fitted(known, targets, settings, ensemble).preview(),
                 observe=context.observe,
             )
-        return ensemble
 
     stuck: frozenset[int] = frozenset()
     if design.pairs:
@@ -61,7 +61,8 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
             phase = PhaseStarted(name="draft", title="Draft (touches no private data)")
             steps = settings.draft_steps
             alone = _ensemble(known, targets, settings, stuck, steps=steps, members=1)
-            draft = train_on(phase, alone, steps).members[0]
+            train_on(phase, alone, steps)
+            draft = alone.members[0]
             stuck = known.stuck(draft)
         targets = known.focused(targets, draft)
         emitter.send(StoodOut(sets=known.stood_out))
@@ -69,7 +70,14 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
     members = max(1, settings.members)  # earlier versions' plans name none
     steps = _steps(settings, targets, checkpoint)
     ensemble = _ensemble(known, targets, settings, stuck, steps=steps, members=members)
-    return _fitted(known, targets, settings, train_on(phase, ensemble, steps))
+    train_on(phase, ensemble, int(checkpoint.state.get(IN_ALL, steps)))
+    phase = PhaseStarted(name=TRAINING, title="Training further (touches no private data)")
+    most = steps * settings.trainings  # none in plans of earlier versions
+    while ensemble.done < most and more_to_learn(ensemble, targets, design):
+        ensemble.begin(steps)
+        checkpoint.state[IN_ALL] = ensemble.done + steps
+        train_on(phase, ensemble, ensemble.done + steps)
+    return _fitted(known, targets, settings, ensemble)
 
 
 def _steps(settings: ScanFocusSettings, targets: Targets, checkpoint: Checkpoint) -> int:

@@ -1,0 +1,106 @@
+"""How far a mixture lies from the counts it follows, in units of their noise.
+
+A mixture that is as near to the counts as the real rows are has nothing more to learn from them:
+the counts' noise alone sets those a mean square of one apart. One that lies farther has not learnt
+what they show yet, and one that lies clearly nearer follows their noise. So training goes on for as
+long as the counts of pairs lie farther, and no longer. Post-processing of releases.
+
+Source: Morozov, "On the solution of functional equations by the method of regularization", Soviet
+Mathematics Doklady 1966 (the discrepancy principle).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from core.models.scan_focus.ensemble import MixtureEnsemble
+from core.models.scan_focus.matching import LEAST_NOISE, Targets, set_shares
+from core.models.shared.counting.design import Design
+
+__all__ = ["more_to_learn", "of_pairs", "of_sets"]
+
+FARTHER = 0.05  # from one: mixtures that have learnt all of the pairs lie at .98 to 1.02
+CHANCE = 3.0  # standard deviations of it, where few cells were counted
+
+
+def more_to_learn(ensemble: MixtureEnsemble, targets: Targets, design: Design) -> bool:
+    """Whether pairs show more than the mixtures together have learnt.
+
+    Not where the counts of larger sets are already followed into their noise: further steps would
+    learn that, and a parity of four columns falls apart.
+
+    Args:
+      ensemble: trained on them.
+      targets: what was released.
+      design: of the releases.
+    """
+    pairs = sum(pair.shares.numel() for pair in targets.counted)
+    sets = sum(one.shares.numel() for one in targets.sets)
+    if sets and of_sets(ensemble, targets, design) < 1.0 - _margin(sets):
+        return False
+    return bool(pairs) and of_pairs(ensemble, targets, design) > 1.0 + _margin(pairs)
+
+
+def _margin(cells: int) -> float:
+    """How far from one a mean square of so many cells must lie for that to be clear."""
+    return max(FARTHER, CHANCE * math.sqrt(2.0 / cells))
+
+
+@torch.no_grad()
+def of_pairs(ensemble: MixtureEnsemble, targets: Targets, design: Design) -> float:
+    """Mean squared distance to the counts of pairs as they were released, in units of their noise.
+
+    Args:
+      ensemble, targets, design: see `more_to_learn`; at least one pair was counted.
+    """
+
+    def each() -> Iterator[tuple[Tensor, Tensor, float]]:
+        weights, within, shares = _parts(ensemble, design)
+        for pair in targets.counted:
+            first, second = (shares[column] for column in pair.columns)
+            apart = within if len(pair.shares) == within.shape[1] else weights[:, None]
+            cells = [(first * part[:, None]).t() @ second for part in apart.unbind(dim=1)]
+            yield torch.stack(cells), pair.shares, pair.noise
+
+    return _mean_square(each(), targets.n)
+
+
+@torch.no_grad()
+def of_sets(ensemble: MixtureEnsemble, targets: Targets, design: Design) -> float:
+    """The same of the larger sets.
+
+    Args:
+      ensemble, targets, design: see `more_to_learn`; at least one larger set was counted.
+    """
+
+    def each() -> Iterator[tuple[Tensor, Tensor, float]]:
+        _, within, shares = _parts(ensemble, design)
+        for one in targets.sets:
+            joint = set_shares(one, within, shares)
+            yield joint, one.shares.reshape(joint.shape), one.noise
+
+    return _mean_square(each(), targets.n)
+
+
+def _parts(ensemble: MixtureEnsemble, design: Design) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+    """All components: their weights, those within each class, and shares of every column."""
+    weights, cells = ensemble.mixture()
+    shares = torch.split(cells, ensemble.members[0].mixture.sizes, dim=1)
+    within = weights[:, None]
+    if design.condition is not None:
+        within = within * shares[design.condition]
+    return weights, within, shares
+
+
+def _mean_square(each: Iterator[tuple[Tensor, Tensor, float]], n: int) -> float:
+    """Of all cells, from shares, released shares and their noise."""
+    total, count = 0.0, 0
+    for shares, released, noise in each:
+        gap = (shares - released.to(shares)) / max(noise, LEAST_NOISE / n)
+        total += float(gap.square().sum())
+        count += gap.numel()
+    return total / count

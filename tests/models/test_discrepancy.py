@@ -1,0 +1,188 @@
+"""Training goes on while a mixture lies farther from the counts than their noise, and no longer."""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from core.models.events import FitPaused, Progress, Wish
+from core.models.planning import plan_fit
+from core.models.registry import synthesizer
+from core.models.scan_focus import plan as plan_module
+from core.models.scan_focus.discrepancy import more_to_learn, of_pairs, of_sets
+from core.models.scan_focus.matching import SetTarget, Targets
+from core.models.shared.counting.counts import PairTarget
+from core.models.synthesizer import FitContext
+from core.privacy.guarded import PrivateTable
+from core.privacy.mechanisms.noise import DeterministicNoise
+from core.privacy.plan import Budget
+from tests.models.tables import coded
+
+SIZES = (2, 5, 7)  # of the class and of two columns
+QUICK = {"draft_steps": 10, "components": 16, "hidden": 8, "latent": 4, "members": 2}
+STEPS, ROWS = 20, 20_000
+
+
+def mixture(seed: int = 3) -> SimpleNamespace:
+    """Something with components, as an ensemble has them."""
+    random = torch.Generator().manual_seed(seed)
+    weights = torch.softmax(torch.randn(30, generator=random), dim=0)
+    parts = [torch.softmax(2 * torch.randn((30, k), generator=random), dim=1) for k in SIZES]
+    member = SimpleNamespace(mixture=SimpleNamespace(sizes=list(SIZES)))
+    return SimpleNamespace(members=(member,), mixture=lambda: (weights, torch.cat(parts, dim=1)))
+
+
+def joint(one: SimpleNamespace, together: bool) -> np.ndarray:
+    """Shares of the cells of both columns within each class, or of all classes, row by row."""
+    weights, shares = (tensor.numpy() for tensor in one.mixture())
+    cells = np.zeros((2, 5, 7))
+    for weight, row in zip(weights, shares, strict=True):
+        cells += weight * np.multiply.outer(np.multiply.outer(row[:2], row[2:7]), row[7:])
+    return cells.sum(axis=0, keepdims=True) if together else cells
+
+
+def released(shares: np.ndarray, noise: float) -> Targets:
+    pair = PairTarget((1, 2), torch.from_numpy(shares), noise)
+    return Targets(1_000_000, torch.ones(1), torch.ones(1), None, (), (pair,), (pair,))
+
+
+DESIGN = SimpleNamespace(condition=0)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_it_is_the_mean_square_of_all_cells_in_units_of_their_noise(together):
+    some, noise = mixture(), 0.004
+    there = joint(some, together) + np.random.default_rng(1).normal(0.0, 0.01, (1, 5, 7))
+    expected = np.square((there - joint(some, together)) / noise).mean()
+    assert of_pairs(some, released(there, noise), DESIGN) == pytest.approx(expected, rel=1e-4)
+
+
+def test_less_noise_than_is_ever_chased_counts_as_that_much():
+    some = mixture()
+    there = joint(some, False) + 3e-6
+    assert of_pairs(some, released(there, 0.0), DESIGN) == pytest.approx(1.0, rel=1e-2)
+
+
+@pytest.mark.parametrize(("short", "farther"), [(0.0, False), (2.0, True)])
+def test_noise_alone_is_nothing_to_learn_and_what_is_missing_is(short, farther):
+    some, noise = mixture(), 0.002
+    random = np.random.default_rng(7)
+    for _ in range(20):
+        missing = short * noise * random.choice([-1.0, 1.0], (2, 5, 7))
+        there = joint(some, False) + missing + random.normal(0.0, noise, (2, 5, 7))
+        assert more_to_learn(some, released(there, noise), DESIGN) is farther
+
+
+GROUPS = (torch.tensor([0, 0, 1, 1, 2]), torch.tensor([0, 1, 1, 1, 0, 0, 1]))
+
+
+def with_set(targets: Targets, near: float, seed: int = 5) -> Targets:
+    """A counted set of both columns whose counts lie so many standard deviations off."""
+    shares = np.zeros((2, 3, 2))
+    folded = joint(mixture(), False)
+    for i, a in enumerate(GROUPS[0].tolist()):
+        for j, b in enumerate(GROUPS[1].tolist()):
+            shares[:, a, b] += folded[:, i, j]
+    off = near * 0.003 * np.random.default_rng(seed).choice([-1.0, 1.0], shares.shape)
+    each = tuple(torch.from_numpy(shares + off) for _ in range(20))
+    sets = tuple(SetTarget((1, 2), GROUPS, one.float(), 0.003) for one in each)
+    return replace(targets, sets=sets)
+
+
+def test_of_larger_sets_it_is_that_of_their_groups():
+    some = mixture()
+    off = with_set(released(joint(some, False), 0.1), near=1.5)
+    assert of_sets(some, off, DESIGN) == pytest.approx(1.5**2, rel=1e-3)
+
+
+@pytest.mark.parametrize(("near", "more"), [(0.3, False), (1.0, True), (2.0, True)])
+def test_sets_that_are_followed_into_their_noise_end_it(near, more):
+    some = mixture()
+    short = released(joint(some, False) + 0.01, 0.002)
+    assert more_to_learn(some, short, DESIGN)
+    assert more_to_learn(some, with_set(short, near), DESIGN) is more
+
+
+def test_without_pairs_there_is_nothing_to_compare():
+    nothing = replace(released(joint(mixture(), False), 0.1), counted=())
+    assert not more_to_learn(mixture(), nothing, DESIGN)
+
+
+class Steps:
+    """Keeps how far training came, and pauses it once there."""
+
+    def __init__(self, pause: int | None = None):
+        self.seen: list[tuple[int, int]] = []
+        self.pause = pause
+
+    def __call__(self, event: object) -> Wish:
+        if isinstance(event, Progress) and event.phase == "training":
+            self.seen.append((event.step, event.steps))
+            if self.pause is not None and event.step >= self.pause:
+                return Wish.PAUSE
+        return Wish.GO_ON
+
+
+def fit(tmp_path, epsilon: float, watch: Steps, *, resume: bool = False, **settings):
+    codec, codes = coded(ROWS)
+    model = synthesizer("scan_focus")
+    budget = Budget(epsilon=epsilon, delta=1e-5)
+    plan = plan_fit(model, codec.domain, ROWS, budget, QUICK | settings)
+    table = PrivateTable(codes, codec.domain, plan, noise_source=DeterministicNoise(1))
+    context = FitContext(observe=watch, folder=tmp_path, seed=1, resume=resume)
+    return model.fit(table, plan, context)
+
+
+@pytest.fixture
+def few_steps(monkeypatch):
+    monkeypatch.setattr(plan_module, "STEPS", STEPS)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "settings", "trainings"),
+    [
+        (math.inf, {}, 3),  # ever nearer, and never there
+        (0.02, {}, 1),  # noise is all there is
+        (math.inf, {"steps": STEPS}, 1),  # as somebody asked for
+        (math.inf, {"steps": STEPS, "trainings": 2}, 2),
+    ],
+)
+def test_steps_are_taken_again_while_there_is_more_to_learn(
+    epsilon, settings, trainings, tmp_path, few_steps
+):
+    watch = Steps()
+    fit(tmp_path, epsilon, watch, **settings)
+    steps = watch.seen[0][1]
+    assert watch.seen[-1] == (trainings * steps, trainings * steps)
+
+
+def test_a_training_paused_in_its_second_round_ends_as_an_undisturbed_one(
+    tmp_path, few_steps, monkeypatch
+):
+    straight = fit(tmp_path / "straight", math.inf, Steps())
+    monkeypatch.setattr("core.models.shared.training_loop.EVENT_SECONDS", 0.0)
+    with pytest.raises(FitPaused):
+        fit(tmp_path / "paused", math.inf, Steps(pause=STEPS + 4))
+    watch = Steps()
+    resumed = fit(tmp_path / "paused", math.inf, watch, resume=True)
+    assert watch.seen[0][0] == STEPS + 5 and watch.seen[-1][0] == 3 * STEPS
+    assert straight.sample(50, seed=2).equals(resumed.sample(50, seed=2))
+
+
+def test_a_plan_of_an_earlier_version_trains_once(tmp_path, few_steps):
+    codec, codes = coded(ROWS)
+    model = synthesizer("scan_focus")
+    plan = plan_fit(model, codec.domain, ROWS, Budget(epsilon=math.inf, delta=1e-5), QUICK)
+    older = copy.deepcopy(dict(plan.settings))
+    del older["trainings"]
+    plan = plan.model_copy(update={"settings": older})
+    watch = Steps()
+    table = PrivateTable(codes, codec.domain, plan, noise_source=DeterministicNoise(1))
+    model.fit(table, plan, FitContext(observe=watch, folder=tmp_path, seed=1))
+    assert watch.seen[-1] == (STEPS, STEPS)
