@@ -74,6 +74,7 @@ class Zygote:
     def end(self) -> None:
         """Let it go."""
         self.socket.close()
+        self.process.terminate()
         self.process.wait()
 
 
