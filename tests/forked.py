@@ -36,6 +36,7 @@ PROGRAMS = (
     "tests.runs.toy",
     "tests.script",
 )
+LIBRARIES = ("torch",)  # that programs import as they go
 # Read as libraries are loaded: where they differ, so would the process.
 AT_LOADING = ("ARROW_", "LANG", "LC_", "LD_", "MALLOC_", "PYTHON")
 AT_LOADING_ENDS = ("_NUM_THREADS",)
@@ -112,7 +113,7 @@ def imported(command: Any) -> tuple[str, ...] | None:
         return None
     if command[2] in READER:
         return READER
-    return PROGRAMS if command[2] in PROGRAMS else None
+    return (*PROGRAMS, *LIBRARIES) if command[2] in PROGRAMS else None
 
 
 def at_home(folder: Any) -> bool:

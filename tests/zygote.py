@@ -2,10 +2,10 @@
 
     python -m tests.zygote SOCKET MODULE…
 
-The modules are imported and forgotten, so that a child runs its own as `__main__` and finds what
-that one imports ready. A child is handed over to whoever asked, which is the process that started
-this one and adopts orphans for that moment: it is waited for, and killed, like any child of its
-own. `tests.forked` asks.
+The modules are imported, and programs among them forgotten, so that a child runs its own as
+`__main__` and finds what that one imports ready. A child is handed over to whoever asked, which is
+the process that started this one and adopts orphans for that moment: it is waited for, and killed,
+like any child of its own. `tests.forked` asks.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # from a terminal; the end of the socket ends this
     for name in sys.argv[2:]:
         importlib.import_module(name)
-        del sys.modules[name]
+        if "." in name:  # a program, not a library
+            del sys.modules[name]
     gc.collect()
     gc.freeze()  # pages that no collection writes to stay shared
     while True:
