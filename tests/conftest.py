@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.forked import forked, fresh
 from tests.postgres_server import database, postgres_server, postgres_url
 
-__all__ = ["database", "postgres_server", "postgres_url"]  # fixtures of every room
+__all__ = ["database", "forked", "fresh", "postgres_server", "postgres_url"]  # fixtures
 
 # Test processes run side by side, one a core: threads of their own would wait for each other. What
 # tests start (servers, workers) inherits this.

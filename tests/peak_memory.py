@@ -1,4 +1,8 @@
-"""The most memory that a fresh process holds while it runs a few lines."""
+"""The most memory that a process of its own holds while it runs a few lines.
+
+It may be forked, see `tests.forked`: what it holds then begins with what was imported before, so
+peaks are for comparing with each other.
+"""
 
 from __future__ import annotations
 
@@ -18,5 +22,5 @@ def peak_mb(script: str, *arguments: object) -> float:
       script: Python; prints nothing.
       arguments: of it, in `sys.argv` from 1 on.
     """
-    command = [sys.executable, "-c", script + TELL, *map(str, arguments)]
+    command = [sys.executable, "-m", "tests.script", script + TELL, *map(str, arguments)]
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)

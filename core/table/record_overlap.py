@@ -21,7 +21,6 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import optimize, stats
 
 from core.table.record_hashes import HashedColumn, HashedTable, RecordSample, row_hashes
 
@@ -118,9 +117,11 @@ def _matched(new: HashedTable, old: HashedTable) -> list[tuple[HashedColumn, Has
     news = [column for column in new.columns if len(column.distinct) > 1]
     if not olds or not news:
         return []
+    from scipy.optimize import linear_sum_assignment  # slow to import; a first table needs none
+
     alike = np.array([[_alike(o, c) for c in news] for o in olds])
     named = np.array([[o.name == c.name for c in news] for o in olds])
-    rows, columns = optimize.linear_sum_assignment(-(alike + (named & (alike > 0.0))))
+    rows, columns = linear_sum_assignment(-(alike + (named & (alike > 0.0))))
     pairs = []
     for i, j in zip(rows, columns, strict=True):
         rivals = np.concatenate([np.delete(alike[i], j), np.delete(alike[:, j], i)])
@@ -161,6 +162,8 @@ class _Rows:
         Args:
           part: share of the new table's rows that are here, (0, 1].
         """
+        from scipy.stats import binom  # half a second, which whoever compares nothing can save
+
         distinct, first, counts = np.unique(self._before, return_index=True, return_counts=True)
         single = counts == 1
         singles, twice = int(single.sum()), int((counts == 2).sum())
@@ -180,7 +183,7 @@ class _Rows:
             of_new=min(1.0, beyond * self._old.n / self._n),
             of_old=min(1.0, beyond / part),
             shared=shared,
-            p_value=float(stats.binom.sf(shared - 1, singles, min(chance, 1.0))),
+            p_value=float(binom.sf(shared - 1, singles, min(chance, 1.0))),
         )
 
     def _twins(self, counts: NDArray[np.intp]) -> float:

@@ -156,5 +156,6 @@ def settled(page: Page) -> None:
             const app = document.querySelector("[data-testid=stApp]");
             if (app?.dataset.testScriptState !== "notRunning") window.busyAt = performance.now();
             return performance.now() - window.busyAt > 500;
-        }"""
+        }""",
+        polling=50,  # ms; at every frame, it would keep the page drawing
     )

@@ -103,7 +103,7 @@ def test_from_an_uploaded_file_to_a_downloaded_one(app, page, tmp_path):
     real.to_csv(tmp_path / "patients.csv", index=False)
     page.set_viewport_size({"width": 1440, "height": 900})
     upload(page, app.url, tmp_path / "patients.csv")
-    plan(page, Training_steps=150, Frequencies=1000)
+    plan(page, Training_steps=20, Frequencies=100)
     page.get_by_text("The synthetic table is ready").wait_for(timeout=4 * PATIENCE)
     page.reload()  # a new session: the run is in the address
     page.get_by_text("The synthetic table is ready").wait_for()
@@ -145,7 +145,7 @@ def test_from_an_uploaded_file_to_a_downloaded_one(app, page, tmp_path):
 def test_a_killed_worker_is_shown_as_lost_resumes_and_outlives_the_server(app, page, tmp_path):
     patients().to_csv(tmp_path / "patients.csv", index=False)
     upload(page, app.url, tmp_path / "patients.csv")
-    plan(page, Training_steps=500, Frequencies=1000)
+    plan(page, Training_steps=250, Frequencies=1000)
     store = runs.open_store(app.home)
     run = run_of(page)
     deadline = time.monotonic() + 90
@@ -170,7 +170,7 @@ def test_a_killed_worker_is_shown_as_lost_resumes_and_outlives_the_server(app, p
     page.goto(f"{app.url}/training?run={run}")
     page.get_by_text("The synthetic table is ready").wait_for(timeout=6 * PATIENCE)
     done = store.run(run)
-    assert done.plan.settings["steps"] == 500
+    assert done.plan.settings["steps"] == 250
     assert done.guarantee is not None
     assert done.guarantee.epsilon == done.plan.guarantee.epsilon
 

@@ -201,7 +201,7 @@ def test_buttons_can_be_read_and_the_keyboard_is_seen(app, browser, run, theme):
         for place in (f"download?run={run.id}", ""):
             page.goto(f"{app.url}/{place}")
             page.get_by_role("heading").first.wait_for()
-            page.wait_for_function(f"({CONTRASTS})().length > 1")
+            page.wait_for_function(f"({CONTRASTS})().length > 1", polling=100)
             settled(page)
             contrasts = dict(page.evaluate(CONTRASTS))
             assert {text: ratio for text, ratio in contrasts.items() if ratio < 4.5} == {}, place

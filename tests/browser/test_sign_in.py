@@ -226,7 +226,8 @@ def test_a_table_is_its_owners_and_theirs_it_is_shared_with(house, sign_in):
         for about in ("", f"?run={house.new.id}", f"?table={house.new.table_id}"):
             page.goto(f"{house.url}/{place}{about}")
             page.get_by_text("ada ·").wait_for()
-            page.wait_for_function("!document.querySelector('[data-testid=stStatusWidget]')")
+            running = "document.querySelector('[data-testid=stStatusWidget]')"
+            page.wait_for_function(f"!{running}", polling=50)
             assert NEW not in page.locator("body").inner_text(), place + about
     set_access(house.store, house.new.table_id, owner="ann@x.org", shared=["ada@x.org"])
     page.goto(house.url)

@@ -69,7 +69,15 @@ def test_a_server_killed_while_it_starts_a_run(
     """Before it took the run, before its worker was there, and when it was."""
     monkeypatch.setattr(process, "START_SECONDS", 4.0)
     run = queued(store, table, toy_plan(table))
-    command = [sys.executable, "-c", SERVER, str(store.workspace.home), run.id, step]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.script",
+        SERVER,
+        str(store.workspace.home),
+        run.id,
+        step,
+    ]
     assert subprocess.run(command, cwd=PROJECT_ROOT).returncode == -signal.SIGKILL
     if step == "claim":
         assert store.run(run.id).state is State.QUEUED

@@ -24,7 +24,10 @@ from tests.operations.main_line import CANARIES
 def walk(folder: Path, log: str) -> subprocess.CompletedProcess[str]:
     """The main line in a process of its own."""
     env = {**os.environ, "FACSIMILE_HOME": str(folder / "home"), "FACSIMILE_LOG": log}
-    command = [sys.executable, "-m", "tests.operations.main_line", str(folder)]
+    lines = (
+        "import sys; from tests.operations import main_line as it; it.main(it.Path(sys.argv[1]))"
+    )
+    command = [sys.executable, "-m", "tests.script", lines, str(folder)]
     done = subprocess.run(
         command, cwd=PROJECT_ROOT, env=env, capture_output=True, text=True, timeout=300, check=False
     )
@@ -58,7 +61,7 @@ def test_the_console_without_it_would_have_told() -> None:
     """The twin: what the form withholds is really said on the way."""
     code = "from tests.operations import main_line; main_line.meet_faults()"
     env = {name: value for name, value in os.environ.items() if name != "FACSIMILE_LOG"}
-    command = [sys.executable, "-c", code]
+    command = [sys.executable, "-m", "tests.script", code]
     done = subprocess.run(
         command, cwd=PROJECT_ROOT, env=env, capture_output=True, text=True, timeout=120, check=True
     )

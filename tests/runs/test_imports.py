@@ -141,7 +141,7 @@ def test_what_a_killed_import_left_goes_when_the_workspace_is_opened(
     store: RunStore, killed: str
 ) -> None:
     home = store.workspace.home
-    command = [sys.executable, "-c", KILLED, str(home), killed]
+    command = [sys.executable, "-m", "tests.script", KILLED, str(home), killed]
     assert subprocess.run(command, cwd=PROJECT_ROOT, check=False).returncode == -signal.SIGKILL
     assert any(home.glob("importing/*/*/fetched")) and any(home.glob("tables/*/*"))
     with runs.open_store(home) as again:

@@ -193,7 +193,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 
 def test_memory_grows_with_the_order_of_rows_and_not_with_the_rows(tmp_path: Path) -> None:
     def peak(n: int) -> int:
-        command = [sys.executable, "-c", GROWTH, str(n), str(tmp_path)]
+        command = [sys.executable, "-m", "tests.script", GROWTH, str(n), str(tmp_path)]
         done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
         return int(done.stdout)
 

@@ -237,7 +237,9 @@ def test_a_process_killed_at_it_leaves_it_to_the_next(engine: Engine, database: 
     earlier(engine, STATES["first"])
     before = form(engine)
     engine.dispose()
-    done = subprocess.run([sys.executable, "-c", KILLED, database], cwd=PROJECT_ROOT, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.script", KILLED, database], cwd=PROJECT_ROOT, check=False
+    )
     assert done.returncode == -9
     assert form(engine) == before
     bring_up_to_date(engine)
@@ -293,7 +295,7 @@ def test_processes_that_open_it_at_once_all_find_it_done(
             connection.exec_driver_sql("DELETE FROM runs")  # what they hold here is no run's
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", OPENED, str(home)],
+            [sys.executable, "-m", "tests.script", OPENED, str(home)],
             cwd=PROJECT_ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -93,6 +93,7 @@ def test_a_refusal_repeats_no_address(
     assert holding(store.workspace.home, SECRET) == [] and store.tables() == []
 
 
+@pytest.mark.usefixtures("fresh")
 def test_a_process_of_its_own_obeys_what_the_server_allows(
     store: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

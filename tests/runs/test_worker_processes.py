@@ -33,6 +33,7 @@ from tests.runs.workers import (
 )
 
 
+@pytest.mark.usefixtures("fresh")
 def test_two_pumps_start_a_run_once_and_it_ends_with_a_table(
     store: RunStore, launcher: LocalLauncher, table: TableRecord
 ) -> None:
@@ -182,7 +183,7 @@ def test_the_worker_outlives_the_server_that_started_it(
         device="cpu",
     )
     server = subprocess.Popen(
-        [sys.executable, "-c", SERVER, str(store.workspace.home), run.id],
+        [sys.executable, "-m", "tests.script", SERVER, str(store.workspace.home), run.id],
         cwd=PROJECT_ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -18,6 +18,7 @@ from tests.table.files import SECRET, parquet
 SMALL = ReadBounds(memory_mb=512, seconds=60.0)
 
 
+@pytest.mark.usefixtures("fresh")
 def test_the_same_table_comes_back(tmp_path: Path) -> None:
     frame = pd.DataFrame(
         {
@@ -54,6 +55,7 @@ def test_refusals_are_the_readers_own_words(tmp_path: Path) -> None:
         assert SECRET not in str(caught.value)
 
 
+@pytest.mark.usefixtures("fresh")
 def test_a_file_that_takes_too_much_memory_is_stopped_and_nothing_else_is() -> None:
     numbers = np.random.default_rng(0).random(20_000_000)  # 160 MB, which fit once and not twice
     with pytest.raises(TableReadError, match="more than 256 MB of memory.*FACSIMILE_READ_MB"):

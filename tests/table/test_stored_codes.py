@@ -132,7 +132,7 @@ print("ready", flush=True); time.sleep(60)
 
 @pytest.mark.parametrize("when", ["writing", "written"])
 def test_a_kill_leaves_nothing(tmp_path: Path, when: str) -> None:
-    command = [sys.executable, "-c", KILLED, str(tmp_path), when]
+    command = [sys.executable, "-m", "tests.script", KILLED, str(tmp_path), when]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         held = [os.readlink(f"/proc/{process.pid}/fd/{fd}") for fd in _open_files(process.pid)]
