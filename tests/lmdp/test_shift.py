@@ -65,7 +65,8 @@ def test_values_stay_among_those_the_model_makes(shifted):
     assert list(after.columns) == ["age", "ward", "pay", "debt"]
 
 
-def test_one_key_one_shift_another_key_another():
+def test_one_key_one_shift_another_key_another(monkeypatch):
+    monkeypatch.setattr("core.lmdp.shift._TRIALS", 30)  # how strong it is does not matter here
     codes = coded(4000, 1)
     one, again, other = (
         find_tilts(CODEC, {"one": ("age",)}, codes, power=0.5, key=key)[0]

@@ -11,8 +11,8 @@ from dp_accounting.pld import privacy_loss_distribution as plds
 
 from core.privacy.accounting.gaussian_losses import gaussian_pld
 
-# ln(1 - q), beyond which no loss lies, on a point of the grid
-ON_THE_GRID = (1.0 - math.exp(-0.007), 1.0 - math.exp(-0.448))
+# ln(1 - q), beyond which no loss lies, on a point of the grid, and too near to one to tell
+ON_THE_GRID = (1.0 - math.exp(-0.007), 1.0 - math.exp(-0.448 * (1.0 + 5e-10)))
 
 
 def losses(pld: Any) -> list[tuple[int, float, list[float]]]:
