@@ -25,8 +25,9 @@ def test_every_group_is_told_apart_as_often_as_asked(shifted):
     released = CODEC.encode(shifted.sample(8000, seed=1))
     for tilt in shifted.tilts:
         assert tilt.power >= 0.75
-        names = tilt.points.names
-        assert inside_check(CODEC, names, real=coded(4000, 3), released=released).rejects(0.05)
+        names, real = tilt.points.names, coded(4000, 3)
+        check = inside_check(CODEC, names, real=real, released=released, permutations=199)
+        assert check.rejects(0.05)
 
 
 def test_strength_is_no_more_than_needed():
