@@ -108,6 +108,7 @@ class ChunkedStatistic:
       step: records of a chunk, ≥ 1; a multiple of the statistic's group size.
       together: whether all rows of a person take part.
       device: where chunks are computed.
+      checked: whether its parts were compared already, for these records.
     """
 
     records: Records
@@ -115,6 +116,7 @@ class ChunkedStatistic:
     step: int
     together: bool = True
     device: str = "cpu"
+    checked: bool = False
 
     @property
     def blocks(self) -> int:
@@ -129,7 +131,7 @@ class ChunkedStatistic:
             yield start, min(start + self.step, last)
 
     def block(self, block: int, tick: Tick = lambda stop: None) -> Tensor:
-        """The sum of one block, float64 on the CPU; the first block also checks its parts.
+        """The sum of one block, float64 on the CPU; the first block also checks its parts, once.
 
         Args:
           block: which, 0 ≤ block < blocks.
@@ -164,7 +166,7 @@ class ChunkedStatistic:
         try:
             codes, weights = self.records.part(start, stop, together=self.together)
             rows, mask = codes.to(device), torch.from_numpy(weights).to(device)
-            if start == 0:
+            if start == 0 and not self.checked:
                 check_parts(self.statistic, rows, mask)
             return self.statistic.statistic(rows, mask).detach().to("cpu", torch.float64)
         except torch.OutOfMemoryError:

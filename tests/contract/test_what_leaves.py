@@ -42,6 +42,12 @@ def differing(one: dict[str, bytes], other: dict[str, bytes]) -> list[str]:
     return [name for name in sorted(one.keys() | other.keys()) if one.get(name) != other.get(name)]
 
 
+@pytest.fixture(scope="module", params=IDS)
+def model(request: pytest.FixtureRequest) -> str:
+    """Tests of one model run one after the other, so that one process has what left at hand."""
+    return str(request.param)
+
+
 @pytest.fixture(scope="session")
 def base() -> dict[str, dict[str, bytes]]:
     """What left from the unchanged table, by model."""
@@ -55,7 +61,6 @@ def test_neighbours_have_different_insides() -> None:
     assert infer_schema(people()) != infer_schema(neighbour(NEIGHBOURS["an extreme"]))
 
 
-@pytest.mark.parametrize("model", IDS)
 def test_one_record_shows_in_nothing_that_leaves(
     model: str, leave: Leave, base: dict[str, dict[str, bytes]]
 ) -> None:
@@ -81,7 +86,6 @@ def test_a_note_in_the_domain_is_caught(leave: Leave, monkeypatch: pytest.Monkey
     assert "model/pearl.json" in differing(first, second)
 
 
-@pytest.mark.parametrize("model", IDS)
 def test_every_file_of_a_model_zip_is_there_and_it_samples(
     model: str, leave: Leave, base: dict[str, dict[str, bytes]], tmp_path: Path
 ) -> None:

@@ -98,7 +98,7 @@ EASY = Domain(
     sensitive={"g": ("x",)},
 )
 LEARN = {
-    "marginal_steps": 500, "energy_steps": 5, "batch": 64, "fakes": 64, "hidden": 32,
+    "marginal_steps": 250, "energy_steps": 5, "batch": 64, "fakes": 64, "hidden": 32,
     "latent": 8, "energy_hidden": 32, "rate": 1e-3, "count_share": 0.0,
 }  # fmt: skip
 
@@ -114,7 +114,7 @@ def checked(penalty, seed, folder):
     table = PrivateTable(codes, EASY, plan, noise_source=DeterministicNoise(seed))  # fixed batches
     fitted = Ppem().fit(table, plan, FitContext(observe=Watcher(), folder=folder, seed=seed))
     released = codec.encode(fitted.sample(6000, seed=1))
-    return inside_check(codec, ("x",), real=codes, released=released)
+    return inside_check(codec, ("x",), real=codes, released=released, permutations=299)
 
 
 def test_with_the_penalty_the_check_tells_the_column_apart(tmp_path):

@@ -239,6 +239,19 @@ def test_replacing_costs_at_least_opposite_records_and_at_most_two_steps(
     assert bound <= 2 * small
 
 
+@pytest.mark.parametrize(("sigma", "rate"), [(0.9, 0.02), (1.1, 0.16), (4.4, 0.6)])
+def test_the_replaced_profile_is_the_least_of_all_splits(sigma: float, rate: float) -> None:
+    eps = np.arange(1, 4000) * 2e-3
+    near = np.log(np.expm1(eps)) + math.log1p(-rate) - math.log(rate)
+    sums = [curves.gaussian_profile(eps, 2.0 / sigma), curves.gaussian_profile(near, 1.0 / sigma)]
+    for share in curves._SPLITS:
+        left = share * curves.gaussian_profile(near - math.log(share), 1.0 / sigma)
+        far = eps - math.log1p(-share)
+        sums.append(left + (1 - share) * curves.gaussian_profile(far, 2.0 / sigma))
+    least = rate * np.min(sums, axis=0)
+    assert (curves.replaced_sampled_profile(eps, sigma, rate) == least).all()
+
+
 @pytest.mark.parametrize("rate", [1.0 - 1e-12, 1.0])
 def test_sampling_everybody_is_no_sampling(rate: float) -> None:
     eps = np.array([0.0, 0.5, 2.0])

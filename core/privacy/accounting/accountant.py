@@ -34,6 +34,7 @@ from dp_accounting.pld import privacy_loss_distribution as plds
 
 from core.privacy.accounting import curves
 from core.privacy.accounting.essence import Essence, essence, essences
+from core.privacy.accounting.gaussian_losses import gaussian_pld
 from core.privacy.accounting.groups import mixture_pld
 from core.privacy.accounting.rdp import event_of, rdp_divergences, rdp_epsilon
 from core.privacy.accounting.scale_search import smallest_scale
@@ -211,7 +212,7 @@ def _noise_pld(part: Essence, interval: float, two_sided: bool) -> Any:
         return single.self_compose(count)
     if rate == 1.0:
         sigma = amount / math.sqrt(count)
-        return plds.from_gaussian_mechanism(sigma, value_discretization_interval=interval)
+        return gaussian_pld(sigma, interval=interval)
     if two_sided:
         return _replaced_pld(amount, rate, interval).self_compose(count)
     if part.grouped:

@@ -90,9 +90,10 @@ def replaced_sampled_profile(eps: Floats, sigma: float, rate: float) -> Floats:
         near = np.maximum(log_near, -700.0)
         best = np.minimum(best, gaussian_profile(near, 1.0 / sigma))  # λ = 1
         for share in _SPLITS:
-            left = share * gaussian_profile(near - math.log(share), 1.0 / sigma)
             right = (1 - share) * gaussian_profile(log_far - math.log1p(-share), 2.0 / sigma)
-            best = np.minimum(best, left + right)
+            less = np.flatnonzero(right < best)  # the other part is never negative
+            left = share * gaussian_profile(near[less] - math.log(share), 1.0 / sigma)
+            best[less] = np.minimum(best[less], left + right[less])
     return np.asarray(rate * best)
 
 
