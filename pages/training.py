@@ -10,6 +10,7 @@ from core.models.card import Chart
 from core.runs.execution.cluster import configured_cluster
 from core.runs.execution.ray_words import WAITS
 from core.runs.storage.events import State
+from core.runs.storage.journal import told_last
 from core.runs.storage.records import RunRecord
 from core.services import reviews, runs
 from pages.parts import guard, lines, routes, shared, visible
@@ -305,7 +306,8 @@ def _charts(run: RunRecord) -> None:
         with place:
             st.subheader(said(chart.title), anchor=False)
             st.caption(said(chart.caption))
-            curves = series.dropna(subset=drawn, how="all").set_index("step")[drawn]
+            told = told_last(series.dropna(subset=drawn, how="all"))
+            curves = told.set_index("step")[drawn]
             lines.draw(
                 curves.rename(columns=said),
                 x_title=say("training steps"),

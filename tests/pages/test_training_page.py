@@ -281,6 +281,20 @@ def test_a_private_stage_says_where_it_is_and_what_it_has_spent(store, start, sh
     assert 0.4 < spent < 0.95 and f"**{spent:.2f}** of 1.00" in words(at)
 
 
+def test_a_training_draws_its_own_steps_and_not_those_of_its_draft(store, start, show, monkeypatch):
+    run = start(model="scan_focus")
+    running(store, run)
+    distances = [(10, 5.0), (200, 2.0), (5, 3.0), (10, 1.5), (15, 1.2)]
+    distances += [(11, 1.4), (16, 1.1)]  # went on from a checkpoint
+    for step, distance in distances:
+        store.journal.append(run.id, Metrics(step=step, values={"single columns": distance}))
+    drawn = []
+    monkeypatch.setattr("pages.parts.lines.draw", lambda frame, **_: drawn.append(frame))
+    whole(show("training", run=run.id))
+    assert drawn[-1].index.tolist() == [5, 10, 11, 16]
+    assert drawn[-1].iloc[:, 0].tolist() == [3.0, 1.5, 1.4, 1.1]
+
+
 def test_spending_grows_with_stages_and_ends_at_the_plan(store, start):
     run = start(model="p3gm")
     plan = run.plan

@@ -16,7 +16,7 @@ from core.runs.storage.engine import is_shared
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import EventKind, RunEvent, json_safe
 
-__all__ = ["Journal"]
+__all__ = ["Journal", "told_last"]
 
 APPEND_TRIES = 20  # two writers that chose the same number: the second chooses again
 NO_SUCH_RUN = "23503"  # what PostgreSQL calls a broken foreign key, in any language
@@ -137,6 +137,21 @@ class Journal:
                 for seq, when, data in rows
             ]
         )
+
+
+def told_last(series: pd.DataFrame) -> pd.DataFrame:
+    """A series without steps that were told anew: by a later phase, or by a fit that went on.
+
+    Args:
+      series: with a column `step`, in the order of events.
+
+    >>> steps = pd.DataFrame({"step": [1, 2, 3, 4, 3, 4, 5]})  # went on from a checkpoint at 2
+    >>> told_last(steps).index.tolist()
+    [0, 1, 4, 5, 6]
+    """
+    steps = series["step"]
+    least_to_come = steps[::-1].cummin()[::-1].shift(-1)
+    return series[~(steps >= least_to_come)]
 
 
 def _hold_story(run_id: str) -> Select[str]:
