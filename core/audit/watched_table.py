@@ -89,7 +89,7 @@ class WatchedTable(PrivateTable):
       fixed: what the model is handed; None hands it the release itself.
     """
 
-    __slots__ = ("_calls", "_fixed", "_repeats", "_watch")
+    __slots__ = ("_calls", "_fixed", "_repeats", "_repetition", "_watch")
 
     def __init__(
         self,
@@ -107,7 +107,12 @@ class WatchedTable(PrivateTable):
         # neighbouring rows are then no random pairs, which no bound rests on.
         super().__init__(codes, domain, plan, people=people, shuffle=False, present=present)
         self._watch, self._repeats, self._fixed = watch, repeats, fixed
-        self._calls = 0
+        self._calls = self._repetition = 0
+
+    @property
+    def _is_repeated(self) -> bool:
+        """See `PrivateTable`; nothing changes between the repetitions of a release."""
+        return self._repetition > 0
 
     def release(
         self,
@@ -145,9 +150,11 @@ class WatchedTable(PrivateTable):
         phase, call = self.plan.phase(phase_name), self._calls
         self._calls += 1
         for repetition in range(self._repeats):
+            self._repetition = repetition
             released = once()
             seen = summed(released).flatten()
             self._watch(ObservedRelease(phase, mechanism, view, seen, call, repetition))
+        self._repetition = 0
         return released if self._fixed is None else self._fixed.at(call, released)
 
 

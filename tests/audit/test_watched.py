@@ -31,6 +31,23 @@ def test_every_repetition_is_charged_and_seen_and_no_more_are_given():
         table.release("sum", toys.ClippedSum())
 
 
+def test_parts_are_compared_at_the_first_of_its_repetitions():
+    class Counted(toys.ClippedSum):
+        calls = 0
+
+        def statistic(self, rows, mask):
+            Counted.calls += 1
+            return super().statistic(rows, mask)
+
+    calls = []
+    for repeats in (1, 5):
+        table, Counted.calls = watched(lambda _: None, repeats=repeats), 0
+        table.release("sum", Counted())
+        calls.append(Counted.calls)
+    once, five_times = calls
+    assert once == 1 + 3 and five_times == once + 4  # one chunk; three looks at its parts
+
+
 def test_the_noise_is_the_planned_share():
     seen = []
     watched(seen.append, repeats=3000, noise=0.1).release("sum", toys.ClippedSum())

@@ -332,16 +332,24 @@ def test_statistics_that_are_no_sums_are_refused(kind: type[toys.ClippedSum]) ->
     assert door_.meter.runs("sum") == 1  # it was looked at, so it stays charged
 
 
-def test_parts_are_compared_once_and_those_of_another_mechanism_again() -> None:
-    door_, spy, other = private_table(toys.phase(count=4)), Spy(), Spy()
-    for asked in (spy, spy, other, spy):
-        door_.release("sum", asked)
-    chunks = -(-N // 10)
-    assert len(spy.lengths) == 3 * chunks + 2 * PROBES and len(other.lengths) == chunks + PROBES
-    with pytest.raises(NotAdditiveError, match="PairsUnsaid"):
-        again = private_table(toys.phase(count=2))
-        again.release("sum", Spy())
-        again.release("sum", PairsUnsaid())
+def test_parts_are_compared_at_every_release() -> None:
+    class Turned(toys.ClippedSum):
+        """A sum when it is looked at first."""
+
+        calls = 0
+
+        def statistic(self, rows: Rows, mask: Tensor) -> Tensor:
+            Turned.calls += 1
+            summed = super().statistic(rows, mask)
+            return summed if Turned.calls <= first else summed.abs().sqrt()
+
+    first = -(-N // 10) + PROBES
+    door_ = private_table(toys.phase(count=2))
+    turned = Turned()
+    door_.release("sum", turned)
+    assert Turned.calls == first
+    with pytest.raises(NotAdditiveError, match="Turned"):
+        door_.release("sum", turned)
 
 
 def test_groups_are_never_torn_apart() -> None:
