@@ -149,12 +149,14 @@ class WatchedTable(PrivateTable):
         """Every repetition shown; what the model is handed."""
         phase, call = self.plan.phase(phase_name), self._calls
         self._calls += 1
-        for repetition in range(self._repeats):
-            self._repetition = repetition
-            released = once()
-            seen = summed(released).flatten()
-            self._watch(ObservedRelease(phase, mechanism, view, seen, call, repetition))
-        self._repetition = 0
+        try:
+            for repetition in range(self._repeats):
+                self._repetition = repetition
+                released = once()
+                seen = summed(released).flatten()
+                self._watch(ObservedRelease(phase, mechanism, view, seen, call, repetition))
+        finally:  # whatever stopped it, what comes next is compared again
+            self._repetition = 0
         return released if self._fixed is None else self._fixed.at(call, released)
 
 

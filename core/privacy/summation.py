@@ -131,7 +131,7 @@ class ChunkedStatistic:
             yield start, min(start + self.step, last)
 
     def block(self, block: int, tick: Tick = lambda stop: None) -> Tensor:
-        """The sum of one block, float64 on the CPU; the first block also checks its parts, once.
+        """The sum of one block, float64 on the CPU; the first also checks parts not yet checked.
 
         Args:
           block: which, 0 ≤ block < blocks.

@@ -48,6 +48,17 @@ def test_parts_are_compared_at_the_first_of_its_repetitions():
     assert once == 1 + 3 and five_times == once + 4  # one chunk; three looks at its parts
 
 
+def test_after_a_stop_between_repetitions_parts_are_compared_again():
+    def stop(observed):
+        if observed.repetition == 2:
+            raise KeyboardInterrupt
+
+    table = watched(stop, repeats=5)
+    with pytest.raises(KeyboardInterrupt):
+        table.release("sum", toys.ClippedSum())
+    assert not table._is_repeated
+
+
 def test_the_noise_is_the_planned_share():
     seen = []
     watched(seen.append, repeats=3000, noise=0.1).release("sum", toys.ClippedSum())

@@ -40,8 +40,8 @@ from core.table.schema import Domain
 __all__ = ["ScanFocus"]
 
 STEPS = 1200  # of tables of up to `NARROW` columns; of wider ones fewer, by the root
-TRAININGS = 3  # times these steps, at most, where little noise leaves much to learn
 MEMBERS = 4  # likewise
+TRAININGS = 3  # times these steps, at most, where little noise leaves much to learn
 NARROW = 100
 CLEAR = 3000.0  # records a unit of noise; where there are fewer, steps go down by the root
 LEAST = 0.5  # of the steps, however strong the noise
