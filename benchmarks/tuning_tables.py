@@ -97,6 +97,42 @@ def _many_labels(n: int, structure: Generator, rng: Generator) -> Draft:
     return draft
 
 
+def _places(count: int, common: float) -> Build:
+    """People of whom most live in one of `count` places; what goes with the others is rare.
+
+    Origin and language follow from the place; the class from age, school and trade, in which people
+    of different ages differ.
+    """
+
+    def build(n: int, structure: Generator, rng: Generator) -> Draft:
+        draft = Draft()
+        place = rng.choice(count, n, p=[common, *(1.0 - common) * falling(count - 1, 0.8)])
+        homes = structure.permutation(np.arange(count) % 4 + 1)  # of most who live there
+        homes[0] = 0
+        origin = np.where(rng.random(n) < 0.8, homes[place], rng.choice(5, n, p=falling(5, 2.0)))
+        spoken = structure.permutation(np.arange(count) % 9 + 1)
+        spoken[0] = 0
+        language = np.where(rng.random(n) < 0.7, spoken[place], 0)
+        age = np.clip(40 + 14 * rng.standard_normal(n), 17, 90)
+        latent = rng.standard_normal(n) + 0.4 * (origin == 2) - 0.3 * (origin == 3)
+        school = level(latent, falling(16, 0.5))
+        trade = level(0.7 * latent + 0.7 * rng.standard_normal(n), falling(14, 0.3))
+        hours = 40 + 6 * rng.standard_normal(n) + 0.1 * (age - 40)
+        for name, codes, many in (
+            ("place", place, count), ("origin", origin, 5), ("language", language, 10),
+            ("school", school, 16), ("trade", trade, 14),
+        ):  # fmt: skip
+            names = tuple(structure.permutation(labels(name[0], many)).tolist())
+            draft.put(listed(name, names), pick(names, codes))
+        draft.put(whole("age", 17, 90), age)
+        draft.put(whole("hours", 1, 99), hours)
+        odds = 1.2 * latent + 0.05 * (age - 40) + 0.04 * (age > 40) * (hours - 40) - 1.0
+        draft.put(flag("class"), binary(coin(odds + 0.8 * (trade == 3) * (age < 35), rng)))
+        return draft
+
+    return build
+
+
 def _sparse(n: int, structure: Generator, rng: Generator) -> Draft:
     """40 counts, nearly all 0; what somebody counts depends on one of six topics."""
     draft, topic = Draft(), rng.integers(0, 6, n)
@@ -245,6 +281,8 @@ TUNING_MAKERS: dict[str, tuple[int, str, Build]] = {
     "tuning_network_b": (10_000, "class", _network(16, 3)),
     "tuning_skewed": (20_000, "class", _skewed),
     "tuning_many_labels": (15_000, "class", _many_labels),
+    "tuning_places_a": (30_000, "class", _places(40, 0.9)),
+    "tuning_places_b": (12_000, "class", _places(25, 0.7)),
     "tuning_sparse": (8_000, "class", _sparse),
     "tuning_clusters": (12_000, "class", _clusters),
     "tuning_parity2": (10_000, "class", _parity(2, 8, 0.10)),

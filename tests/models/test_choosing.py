@@ -32,8 +32,13 @@ def with_class(count: int) -> Domain:
     return Schema(columns=tuple(columns), target="class").domain()
 
 
+def shown(pair: tuple[int, ...], weight: float) -> bool:
+    """No pair's cells drown in noise."""
+    return False
+
+
 def asked(score: np.ndarray, differs: np.ndarray, sizes: tuple[int, ...] = (2,) * 4) -> Asked:
-    return ask(FLAGS, sizes, score, score, differs, TODAY)
+    return ask(FLAGS, sizes, score, score, differs, TODAY, shown)
 
 
 def test_pairs_that_show_nothing_leave_weight_to_columns() -> None:
@@ -51,10 +56,49 @@ def test_classes_are_counted_apart_where_pairs_differ_between_them() -> None:
     assert some.columns == pytest.approx(BY_CLASS * 5 / 6)  # else less ties columns to the class
     assert some.weights.sum() + some.columns == pytest.approx(1.0)
     assert asked(QUIET, QUIET).columns == TODAY.quiet  # which is more
-    single = ask(FLAGS, (2,) * 4, CLEAR, CLEAR, None, TODAY)  # there is nothing to tell apart
-    assert single.by_class.all() and single.columns == 0.0
-    for rule in RULES[:-1]:  # earlier versions counted all of them class by class
-        assert ask(FLAGS, (2,) * 4, CLEAR, CLEAR, differs, rule).by_class.all()
+    single = ask(FLAGS, (2,) * 4, CLEAR, CLEAR, None, TODAY, shown)
+    assert single.by_class.all() and single.columns == 0.0  # there is nothing to tell apart
+    for rule in RULES[:2]:  # earlier versions counted all of them class by class
+        assert ask(FLAGS, (2,) * 4, CLEAR, CLEAR, differs, rule, shown).by_class.all()
+
+
+def test_rare_labels_are_counted_in_all_classes_at_once_whatever_they_show() -> None:
+    weights = {}
+
+    def first(pair: tuple[int, ...], weight: float) -> bool:
+        weights[pair] = weight
+        return pair == FLAGS.pairs[0]
+
+    every = ask(FLAGS, (2,) * 4, CLEAR, CLEAR, CLEAR, TODAY, first)
+    together = [pair for pair, apart in zip(every.pairs, every.by_class, strict=True) if not apart]
+    assert together == [FLAGS.pairs[0]] and not every.alike.any()
+    assert every.columns == 0.0 and sum(weights.values()) == pytest.approx(1.0)
+    for differs, rule in ((CLEAR, RULES[2]), (CLEAR, RULES[BY_SIGHT]), (None, TODAY)):
+        before = ask(FLAGS, (2,) * 4, CLEAR, CLEAR, differs, rule, first)
+        assert before.by_class.all()  # as earlier versions did, or there is one class
+    nothing = ask(FLAGS, (2,) * 4, CLEAR, CLEAR, QUIET, TODAY, first)
+    assert nothing.alike.all() and nothing.columns == pytest.approx(BY_CLASS)
+
+
+@pytest.mark.parametrize(
+    ("share", "weight", "drowned"),
+    # of 100 records in two classes, with noise of 5, 1, 1, 100 and 1 records
+    [
+        (0.98, 0.04, True),
+        (0.98, 1.0, True),
+        (0.7, 1.0, False),
+        (0.25, 1e-4, True),
+        (0.25, 1, False),
+    ],
+)
+def test_cells_drown_where_their_records_are_fewer_than_the_noise(share, weight, drowned) -> None:
+    known = releases(with_class(2), {})
+    known.scales = (listed(4), listed(4), listed(2))
+    rest = (1.0 - share) / 3.0
+    known.shares = [np.array([share, rest, rest, rest])] * 2 + [np.full(2, 0.5)]
+    assert known._drowned((0, 1), weight) is drowned
+    known.scales = (SimpleNamespace(line=4), *known.scales[1:])  # type: ignore[assignment]
+    assert not known._drowned((0, 1), weight)  # of a number, neighbouring cells say the same
 
 
 def test_many_small_differences_between_classes_are_not_taken_for_noise() -> None:
@@ -62,7 +106,7 @@ def test_many_small_differences_between_classes_are_not_taken_for_noise() -> Non
     pairs = Design.of(Codec(flags(20)), 2)  # 190 of them
     noise, seen = random.standard_normal(190), np.full(190, 9.0)
     alike = [
-        1.0 - ask(pairs, (2,) * 20, seen, seen, noise + shift, TODAY).by_class.mean()
+        1.0 - ask(pairs, (2,) * 20, seen, seen, noise + shift, TODAY, shown).by_class.mean()
         for shift in (0.0, 0.7)
     ]
     assert alike[0] > 0.85 and alike[1] == 0.0
@@ -183,3 +227,21 @@ def test_models_with_counts_match_such_pairs_class_by_class() -> None:
     counts = counts_of(known, known.pairs(PAIRS))
     assert sorted(table.columns for table in counts.pairs) == [(4, *pair) for pair in FLAGS.pairs]
     assert all(table.shares.shape == (8,) for table in counts.pairs)
+
+
+def test_nothing_is_said_of_classes_of_a_pair_that_was_counted_together_for_its_rare_labels() -> (
+    None
+):
+    """It is matched as it was counted, by the mixture and by rows that are weighed."""
+    known = releases(with_class(4), {PAIRS: torch.ones(4 + 5 * 8 + 4 * 4)})
+    known.checkpoint.state["pair_rule"] = BY_NOISE
+    known._differing = lambda size, expected: CLEAR  # type: ignore[method-assign]
+    known._drowned = lambda pair, weight: pair == (0, 1)  # type: ignore[method-assign]
+    counted = known.pairs(PAIRS)
+    (one,) = [pair for pair in counted if pair.columns == (0, 1)]
+    clean = next(p for p in denoised(counted, known.scales, known.shares, {}) if not p.alike)
+    assert not one.alike and clean.shares.shape == one.shares.shape == (1, 2, 2)
+    assert clean.noise == one.noise and clean.columns == (0, 1)
+    tables = {table.columns: table.shares.shape for table in counts_of(known, counted).pairs}
+    assert tables.pop((0, 1)) == (4,)
+    assert sorted(tables) == [(4, *pair) for pair in FLAGS.pairs[1:]]

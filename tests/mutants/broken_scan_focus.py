@@ -64,6 +64,16 @@ class ForgetsColumnsByClass(SetCounts):
         return math.sqrt(sum(query.weight**2 for query in pairs))
 
 
+class ForgetsPairsOfAllClasses(SetCounts):
+    """States the sensitivity of counts within classes alone, as if rare labels came for free."""
+
+    @property
+    def sensitivity(self) -> float:
+        label = self.queries[-1].columns[0]
+        within = [q for q in self.queries if q.columns[0] == label]
+        return math.sqrt(sum(query.weight**2 for query in within))
+
+
 class BothOfEachSum(SumCounts):
     """Counts a record that adds up among those that do not as well."""
 

@@ -26,7 +26,7 @@ from core.privacy.plan import Budget
 from tests.contract.fits import IDS, QUICK
 from tests.models.tables import Watcher, coded, domain
 from tests.mutants.broken_draws import by_place_p3gm, by_place_ppem
-from tests.mutants.broken_scan_focus import ForgetsColumnsByClass
+from tests.mutants.broken_scan_focus import ForgetsColumnsByClass, ForgetsPairsOfAllClasses
 from tests.privacy.harness import Caught
 from tests.privacy.omission import OmittingTable, Streams, leaving_out, same
 
@@ -60,20 +60,25 @@ def test_leaving_a_record_out_moves_no_access_beyond_its_sensitivity(model, tmp_
     assert steps >= 2 * len(batches)
 
 
-@pytest.mark.parametrize("counts", [SetCounts, ForgetsColumnsByClass])
-def test_classes_counted_together_move_no_further(counts, tmp_path, monkeypatch):
+@pytest.mark.parametrize("rare", [False, True], ids=["alike", "rare labels"])
+@pytest.mark.parametrize("counts", [SetCounts, ForgetsColumnsByClass, ForgetsPairsOfAllClasses])
+def test_classes_counted_together_move_no_further(counts, rare, tmp_path, monkeypatch):
     """As in larger tables: pairs of all classes at once, and beside them columns in each."""
     asked = []
     monkeypatch.setattr(releases, "LOUD", math.inf)
-    monkeypatch.setattr(choosing, "_alike", lambda differs: np.ones(len(differs), dtype=bool))
+    alike = np.zeros if rare else np.ones
+    monkeypatch.setattr(choosing, "_alike", lambda differs: alike(len(differs), dtype=bool))
+    monkeypatch.setattr(releases.Releases, "_drowned", lambda known, pair, weight: rare)
+    monkeypatch.setattr(choosing, "QUIET", 0)  # columns are counted again whatever pairs show
+    monkeypatch.setattr(choosing, "STANDS_OUT", math.inf)
     monkeypatch.setattr(releases, "SetCounts", counts)
     monkeypatch.setattr(releases, "ask", lambda *facts: asked.append(ask(*facts)) or asked[-1])
     plan = plan_of("scan_focus", most_together=2)  # so that pairs are counted twice
     if counts is SetCounts:
         checked = fit("scan_focus", plan, tmp_path, monkeypatch)[0]
         assert checked == {phase.name for phase in plan.phases}
-        assert len(asked) == 2 and not any(one.by_class.any() for one in asked)
-        assert all(one.columns > 0.0 for one in asked)
+        assert len(asked) == 1 and not asked[0].by_class.any()  # of both times
+        assert asked[0].columns > 0.0 and asked[0].alike.all() != rare
         return
     with pytest.raises(Caught, match="moves the statistic"):
         fit("scan_focus", plan, tmp_path, monkeypatch)

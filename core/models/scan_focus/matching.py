@@ -69,11 +69,11 @@ class Targets:
 
 @dataclass(frozen=True)
 class _Block:
-    """All counted pairs that share their first column, side by side."""
+    """Counted pairs that share their first column, side by side: of each class, or of all."""
 
     first: int
     partners: tuple[int, ...]
-    shares: Tensor  # float32 [classes, cells of the first, partners' cells]
+    shares: Tensor  # float32 [classes or 1, cells of the first, partners' cells]
     precision: Tensor  # float32 [partners' cells]
 
 
@@ -211,11 +211,11 @@ class MixtureMatcher:
         return noise.clamp_min(LEAST_NOISE / self._targets.n).float() ** -2
 
     def _blocks_of(self, pairs: Sequence[PairTarget]) -> list[_Block]:
-        by_first: dict[int, list[PairTarget]] = {}
+        alike: dict[tuple[int, int], list[PairTarget]] = {}
         for pair in pairs:
-            by_first.setdefault(pair.columns[0], []).append(pair)
+            alike.setdefault((pair.columns[0], len(pair.shares)), []).append(pair)
         blocks = []
-        for first, partners in by_first.items():
+        for (first, _), partners in alike.items():
             noise = torch.cat([torch.full((p.shares.shape[2],), p.noise) for p in partners])
             shares = torch.cat([p.shares for p in partners], dim=2)
             parts = (shares.float().to(self.device), self._precision(noise).to(self.device))
@@ -250,9 +250,10 @@ class MixtureMatcher:
         for block in chosen:
             first = shares[block.first]
             partners = torch.cat([shares[column] for column in block.partners], dim=1)
-            for y in range(self._design.classes):
-                joint = (first * within[:, y : y + 1]).t() @ partners
-                total = total + ((joint - block.shares[y]).square() * block.precision).sum()
+            apart = within if len(block.shares) > 1 else within.sum(dim=1, keepdim=True)
+            for weights, goal in zip(apart.unbind(dim=1), block.shares, strict=True):
+                joint = (first * weights[:, None]).t() @ partners
+                total = total + ((joint - goal).square() * block.precision).sum()
             count += block.shares.numel()
         self._gaps.pairs = total.detach() / max(1, count)
         return total * factor

@@ -122,4 +122,4 @@ def _mean(one: PairTarget, other: PairTarget) -> PairTarget:
     """Two releases of one pair, each weighed by its precision."""
     a, b = (1.0 / max(target.noise, 1e-12) ** 2 for target in (one, other))
     shares = (one.shares * a + other.shares * b) / (a + b)
-    return PairTarget(one.columns, shares, 1.0 / math.sqrt(a + b))
+    return PairTarget(one.columns, shares, 1.0 / math.sqrt(a + b), one.alike)

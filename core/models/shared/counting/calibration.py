@@ -79,7 +79,7 @@ def counts_of(known: Releases, counted: Sequence[PairTarget]) -> Counts:
     )
     pairs = []
     for pair in denoised(counted, known.scales, known.shares, known.within):
-        together = (*front, *pair.columns)
+        together = pair.columns if len(pair.shares) == 1 else (*front, *pair.columns)
         shares = pair.shares.double().numpy().ravel()
         noise = np.full(len(shares), max(pair.noise, least))
         pairs.append(CellTable(together, tuple(sizes[c] for c in together), shares, noise))

@@ -7,7 +7,7 @@ each column is counted class by class as well, which is what such a pair has to 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,26 +50,26 @@ class Rule:
       parts: of the pairs' weight; their shares sum to one.
       together: whether the classes of pairs that do not differ between them are counted together.
       quiet: share of the pairs' weight that columns get where no pair stands out.
+      drowned: whether those of rare labels are, whatever they show of classes.
     """
 
     parts: tuple[Part, ...]
     together: bool
     quiet: float
+    drowned: bool = False
 
 
 _EARLIER = (Part(0.3, energy=0.0, cells=0.0), Part(0.7, energy=0.5, cells=0.0))
 # The first is of earlier versions, whose fits go on as they were begun. By sight, what goes
 # together most is matched most: where there is little noise the mixture limits what is learnt, and
 # where there is much nothing else can be learnt. Between the two all pairs come to like distances.
-BY_SIGHT, BY_NOISE = 1, 2
+BY_SIGHT, BY_NOISE = 1, 3
+_EVENLY = (Part(0.6, energy=0.0, cells=1 / 3), Part(0.4, energy=0.25, cells=1 / 3))
 RULES = (
     Rule(_EARLIER, together=False, quiet=0.0),
     Rule(_EARLIER, together=False, quiet=0.5),
-    Rule(
-        (Part(0.6, energy=0.0, cells=1 / 3), Part(0.4, energy=0.25, cells=1 / 3)),
-        together=True,
-        quiet=0.5,
-    ),
+    Rule(_EVENLY, together=True, quiet=0.5),  # of earlier versions too
+    Rule(_EVENLY, together=True, quiet=0.5, drowned=True),
 )
 
 
@@ -81,18 +81,20 @@ class Asked:
       pairs: block indices, clearest first.
       weights: float64 [pairs], squared weight of each.
       by_class: bool [pairs], whether each class is counted apart.
+      alike: bool [pairs], whether classes that are counted together are taken to be alike.
       columns: squared weight of all columns together, each counted class by class; may be 0.
     """
 
     pairs: tuple[tuple[int, ...], ...]
     weights: Floats
     by_class: NDArray[np.bool_]
+    alike: NDArray[np.bool_]
     columns: float
 
 
 def ask(
     design: Design, sizes: Sequence[int], above: Floats, score: Floats,
-    differs: Floats | None, rule: Rule,
+    differs: Floats | None, rule: Rule, drowned: Callable[[tuple[int, ...], float], bool],
 ) -> Asked:  # fmt: skip
     """What is counted of a table.
 
@@ -104,6 +106,8 @@ def ask(
       differs: float64 [pairs], how far a pair differs between classes, in standard deviations; None
         where there is one class. Without it every class is counted apart.
       rule: one of `RULES`.
+      drowned: of a pair and its squared weight, whether the noise hides nearly all of its cells
+        class by class.
     """
     order = np.argsort(-score, kind="stable")
     if len(order) > ALL_PAIRS:
@@ -115,12 +119,15 @@ def ask(
     seen = seen if seen.any() else np.ones(len(order))
     each = (part.share * _shared(cells**part.cells * seen**part.energy) for part in rule.parts)
     weights = np.sum(list(each), axis=0)
-    by_class = np.ones(len(order), dtype=bool)
+    alike, hidden = np.zeros(len(order), dtype=bool), np.zeros(len(order), dtype=bool)
     if rule.together and differs is not None:
-        by_class = ~_alike(differs[order])
+        alike = _alike(differs[order])
+        if rule.drowned:
+            weighted = zip(pairs, weights.tolist(), strict=True)
+            hidden = np.array([drowned(pair, weight) for pair, weight in weighted], dtype=bool)
     quiet = rule.quiet * float((score[order] <= STANDS_OUT).mean()) ** QUIET
-    columns = max(quiet, BY_CLASS * float(1.0 - by_class.mean()))
-    return Asked(pairs, weights * (1.0 - columns), by_class, columns)
+    columns = max(quiet, BY_CLASS * float(alike.mean()))
+    return Asked(pairs, weights * (1.0 - columns), ~(alike | hidden), alike, columns)
 
 
 def _shared(sizes: Floats) -> Floats:

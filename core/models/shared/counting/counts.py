@@ -21,11 +21,20 @@ __all__ = ["PairTarget", "Query", "SetCounts", "SumCounts", "uniform_query"]
 
 @dataclass(frozen=True)
 class PairTarget:
-    """Released shares of the cells of a pair: float32 [classes, a, b], or [1, a, b] of all."""
+    """Released shares of the cells of a pair.
+
+    Attributes:
+      columns: block indices.
+      shares: float32 [classes, a, b], or [1, a, b] of all classes together.
+      noise: standard deviation of a share.
+      alike: of [1, a, b], whether the pair is taken to go together alike in all classes; else how
+        it does in each is left open.
+    """
 
     columns: tuple[int, int]
     shares: Tensor
     noise: float
+    alike: bool = True
 
 
 @dataclass(frozen=True)

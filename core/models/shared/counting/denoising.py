@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,8 @@ def denoised(
 ) -> tuple[PairTarget, ...]:
     """The same pairs with noise shrunk away, each within each class.
 
-    A pair whose classes were counted together goes together alike in each; see `_class_given`.
+    A pair whose classes were counted together and are alike goes together so in each; see
+    `_class_given`. Of others whose classes were counted together nothing is said of each.
 
     Args:
       pairs: released, within each class or of all together.
@@ -78,12 +80,11 @@ def denoised(
     targets = []
     for pair, one, other in zip(pairs, shrunk, alike, strict=True):
         within_each = [margins[column] for column in pair.columns]
-        matched = (1.0 - share) * one + share * other
-        if len(matched) < len(within_each[0]):
+        matched, noise = (1.0 - share) * one + share * other, pair.noise
+        if len(matched) < len(within_each[0]) and pair.alike:
             matched = matched * _class_given(matched[0], *within_each)
-        # Of their sum, as it was counted.
-        noise = pair.noise * math.sqrt(len(one) / len(within_each[0]))
-        targets.append(PairTarget(pair.columns, torch.from_numpy(matched).float(), noise))
+            noise *= math.sqrt(1.0 / len(matched))  # of their sum, as it was counted
+        targets.append(replace(pair, shares=torch.from_numpy(matched).float(), noise=noise))
     return tuple(targets)
 
 

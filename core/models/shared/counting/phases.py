@@ -26,8 +26,8 @@ WHAT = {
     "value of the target: what stands out above the noise is counted next.",
     RELATIONS: "For each three numeric columns that could add up, how many records do.",
     PAIRS: "How many records lie in each cell of the pairs that stood out, for each value of the "
-    "target where they go together differently, and in each cell of every column for each value "
-    "of the target.",
+    "target where they go together differently and enough records are there to show it, and in "
+    "each cell of every column for each value of the target.",
 }
 COUNTING_STAGES = tuple(
     Stage(name=name, title=TITLES[name], makes=makes, private=True)

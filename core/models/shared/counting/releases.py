@@ -56,6 +56,7 @@ __all__ = ["Releases"]
 
 Floats = NDArray[np.float64]
 MOST_TOLD = 300  # sets that are shown to people
+DROWNED = 0.9  # share of a pair's cells with fewer records than noise, class by class
 TOLD = 5.0  # of noise and chance together: more than luck among thousands of sets
 
 
@@ -231,8 +232,9 @@ class Releases:
         assert self.scanned is not None
         return self.scanned.energy(2, self._independent_pairs)
 
+    @cached_property
     def _asked(self) -> Asked:
-        """What is counted of pairs."""
+        """What is counted of pairs, the first time and once more."""
         assert self.scanned is not None
         state = self.checkpoint.state
         if "pair_rule" not in state:
@@ -242,11 +244,28 @@ class Releases:
         rule, sizes = RULES[state["pair_rule"]], [scale.size for scale in self.scales]
         apart = rule.together and self.design.classes > 1
         differs = self._differing(2, self._independent_pairs) if apart else None
-        return ask(self.design, sizes, *self._pair_energy(), differs, rule)
+        return ask(self.design, sizes, *self._pair_energy(), differs, rule, self._drowned)
+
+    def _drowned(self, pair: tuple[int, ...], weight: float) -> bool:
+        """Whether two lists' cells hold fewer records than noise in nearly all places.
+
+        Their labels are rare: what a few go with shows of all classes at once, if at all.
+
+        Args:
+          pair: of columns.
+          weight: squared, of their counts.
+        """
+        if any(self.scales[column].line for column in pair):
+            return False  # neighbouring cells say the same
+        first, second = (self.shares[column] for column in pair)
+        expected = self.table.n / self.design.classes * np.outer(first, second)
+        return bool(
+            (expected < self._noise_multiplier(PAIRS) / math.sqrt(weight)).mean() >= DROWNED
+        )
 
     def pairs(self, phase: str) -> tuple[PairTarget, ...]:
         """Counts of the chosen pairs in that phase of the plan, as they were released."""
-        asked, condition = self._asked(), self.design.condition
+        asked, condition = self._asked, self.design.condition
         front = () if condition is None else (condition,)
         single = self.design.features if asked.columns > 0.0 else ()
         each = math.sqrt(asked.columns / max(1, len(single)))
@@ -261,9 +280,9 @@ class Releases:
         for column, count, one in zip(single, counts[first:], noise[first:], strict=True):
             self._counted_again(column, count.reshape(self.design.classes, -1).numpy(), one)
         targets = []
-        for pair, count, one in zip(asked.pairs, counts, noise, strict=False):
+        for pair, count, one, alike in zip(asked.pairs, counts, noise, asked.alike, strict=False):
             shares = (count / n).float().reshape(-1, *count.shape[-2:])
-            targets.append(PairTarget((pair[0], pair[1]), shares, one / n))
+            targets.append(PairTarget((pair[0], pair[1]), shares, one / n, bool(alike)))
         return tuple(targets)
 
     def _counted_again(self, column: int, count: Floats, noise: float) -> None:

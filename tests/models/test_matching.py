@@ -1,0 +1,64 @@
+"""What a mixture is held to: a pair in each class where it was counted so, else in all at once."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from core.models.scan_focus.matching import MixtureMatcher, Targets
+from core.models.scan_focus.mixture import LatentMixture
+from core.models.shared.counting.counts import PairTarget
+from core.models.shared.counting.design import Design
+from core.table.codec import Codec
+from tests.models.test_choosing import with_class
+
+SIZES = (2, 2, 2)  # two columns and the class
+
+
+def trained(shares: torch.Tensor, steps: int = 300) -> torch.Tensor:
+    """What a mixture that saw one pair's shares makes of it in each class: [classes, 2, 2]."""
+    pair = PairTarget((0, 1), shares, 0.01, alike=False)
+    even = torch.full((6,), 0.5)
+    targets = Targets(1000, even, torch.full((6,), 0.01), None, (), (pair,), (pair,))
+    torch.manual_seed(0)
+    mixture = LatentMixture(
+        torch.randn((16, 4)), even.log(), torch.zeros((16, 6)), anchored=(), sizes=SIZES, hidden=16
+    )
+    design = Design.of(Codec(with_class(2)), 2)
+    one = MixtureMatcher(mixture, targets, design, steps=steps, rate=0.02, seed=0, device="cpu")
+    for _ in range(steps):
+        one.step()
+    with torch.no_grad():
+        weights, (first, second, classes) = one.mixture()
+        return torch.einsum("k,ky,ka,kb->yab", weights, classes, first, second)
+
+
+def test_a_pair_of_all_classes_is_matched_and_nothing_is_said_of_each() -> None:
+    apart = torch.tensor([[[0.25, 0.0], [0.0, 0.25]], [[0.125, 0.125], [0.125, 0.125]]])
+    together = apart.sum(dim=0, keepdim=True)
+    by_class, at_once = trained(apart), trained(together)
+    torch.testing.assert_close(by_class, apart, atol=0.02, rtol=0.0)
+    torch.testing.assert_close(at_once.sum(dim=0), together[0], atol=0.02, rtol=0.0)
+    off = (at_once - apart).abs().max()
+    assert off > 0.04  # it could not know
+
+
+def test_its_loss_does_not_see_which_class_a_component_is_in() -> None:
+    shares = [torch.tensor([[0.9, 0.1], [0.2, 0.8]]), torch.tensor([[0.7, 0.3], [0.4, 0.6]])]
+    within = torch.tensor([[0.4, 0.1], [0.2, 0.3]])
+    losses = {}
+    for count in (1, 2):
+        pair = PairTarget((0, 1), torch.full((count, 2, 2), 0.25 / count), 0.01)
+        even = torch.full((6,), 0.5)
+        targets = Targets(1000, even, even, None, (), (pair,), (pair,))
+        mixture = LatentMixture(
+            torch.randn((2, 4)), even, torch.zeros((2, 6)), anchored=(), sizes=SIZES, hidden=4
+        )
+        one = MixtureMatcher(
+            mixture, targets, Design.of(Codec(with_class(2)), 2),
+            steps=10, rate=0.01, seed=0, device="cpu",
+        )  # fmt: skip
+        moved = torch.stack([within[:, 0] - 0.05, within[:, 1] + 0.05], dim=1)
+        losses[count] = [float(one._pair_loss(part, shares)) for part in (within, moved)]
+    assert losses[1][0] == pytest.approx(losses[1][1])
+    assert losses[2][0] != pytest.approx(losses[2][1])
