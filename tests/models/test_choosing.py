@@ -245,3 +245,18 @@ def test_nothing_is_said_of_classes_of_a_pair_that_was_counted_together_for_its_
     tables = {table.columns: table.shares.shape for table in counts_of(known, counted).pairs}
     assert tables.pop((0, 1)) == (4,)
     assert sorted(tables) == [(4, *pair) for pair in FLAGS.pairs[1:]]
+
+
+def test_what_is_counted_once_more_is_what_was_counted_first() -> None:
+    """Though the columns' shares, which say what is rare, were counted again meanwhile."""
+    release = torch.ones(4 + 5 * 8 + 4 * 4)
+    known = releases(with_class(4), {PAIRS: release, FOCUS: release, "pair_rule": BY_NOISE})
+    known._differing = lambda size, expected: CLEAR  # type: ignore[method-assign]
+    known._drowned = lambda pair, weight: (  # type: ignore[method-assign]
+        pair == (0, 1) and not known.within
+    )
+    first, second = known.pairs(PAIRS), known.pairs(FOCUS)
+    assert known.within and [len(one.shares) for one in first].count(1) == 1
+    for one, other in zip(first, second, strict=True):
+        assert one.columns == other.columns and one.shares.shape == other.shares.shape
+        assert one.alike == other.alike
