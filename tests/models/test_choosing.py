@@ -73,6 +73,11 @@ def test_rare_labels_are_counted_in_all_classes_at_once_whatever_they_show() -> 
     together = [pair for pair, apart in zip(every.pairs, every.by_class, strict=True) if not apart]
     assert together == [FLAGS.pairs[0]] and not every.alike.any()
     assert every.columns == 0.0 and sum(weights.values()) == pytest.approx(1.0)
+    untied = ask(
+        FLAGS, (2,) * 4, CLEAR, CLEAR, CLEAR, TODAY, lambda pair, weight: 0 in pair
+    )  # one column is in no pair that is counted class by class
+    assert untied.columns == pytest.approx(BY_CLASS / 2)
+    assert untied.weights.sum() + untied.columns == pytest.approx(1.0)
     for differs, rule in ((CLEAR, RULES[2]), (CLEAR, RULES[BY_SIGHT]), (None, TODAY)):
         before = ask(FLAGS, (2,) * 4, CLEAR, CLEAR, differs, rule, first)
         assert before.by_class.all()  # as earlier versions did, or there is one class

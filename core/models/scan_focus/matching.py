@@ -211,11 +211,11 @@ class MixtureMatcher:
         return noise.clamp_min(LEAST_NOISE / self._targets.n).float() ** -2
 
     def _blocks_of(self, pairs: Sequence[PairTarget]) -> list[_Block]:
-        alike: dict[tuple[int, int], list[PairTarget]] = {}
+        side_by_side: dict[tuple[int, int], list[PairTarget]] = {}
         for pair in pairs:
-            alike.setdefault((pair.columns[0], len(pair.shares)), []).append(pair)
+            side_by_side.setdefault((pair.columns[0], len(pair.shares)), []).append(pair)
         blocks = []
-        for (first, _), partners in alike.items():
+        for (first, _), partners in side_by_side.items():
             noise = torch.cat([torch.full((p.shares.shape[2],), p.noise) for p in partners])
             shares = torch.cat([p.shares for p in partners], dim=2)
             parts = (shares.float().to(self.device), self._precision(noise).to(self.device))

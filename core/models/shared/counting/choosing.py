@@ -126,8 +126,11 @@ def ask(
             weighted = zip(pairs, weights.tolist(), strict=True)
             hidden = np.array([drowned(pair, weight) for pair, weight in weighted], dtype=bool)
     quiet = rule.quiet * float((score[order] <= STANDS_OUT).mean()) ** QUIET
-    columns = max(quiet, BY_CLASS * float(alike.mean()))
-    return Asked(pairs, weights * (1.0 - columns), ~(alike | hidden), alike, columns)
+    apart = ~(alike | hidden)
+    tied = {column for pair, one in zip(pairs, apart, strict=True) if one for column in pair}
+    untied = {column for pair in pairs for column in pair} - tied  # to the class, by any pair
+    columns = max(quiet, BY_CLASS * float((~apart if untied else alike).mean()))
+    return Asked(pairs, weights * (1.0 - columns), apart, alike, columns)
 
 
 def _shared(sizes: Floats) -> Floats:
