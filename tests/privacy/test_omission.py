@@ -69,6 +69,7 @@ def test_classes_counted_together_move_no_further(counts, rare, tmp_path, monkey
     alike = np.zeros if rare else np.ones
     monkeypatch.setattr(choosing, "_alike", lambda differs: alike(len(differs), dtype=bool))
     monkeypatch.setattr(releases.Releases, "_drowned", lambda known, pair, weight: rare)
+    monkeypatch.setattr(choosing, "A_FEW", 1.0)
     monkeypatch.setattr(choosing, "QUIET", 0)  # columns are counted again whatever pairs show
     monkeypatch.setattr(choosing, "STANDS_OUT", math.inf)
     monkeypatch.setattr(releases, "SetCounts", counts)

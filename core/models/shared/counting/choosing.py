@@ -24,6 +24,8 @@ QUIET = 6  # power of the share of pairs that show nothing, by which columns get
 CLEAR = 10_000.0  # records a unit of the pairs' noise, beyond which they are weighed by sight
 LOUD = 0.04  # standard deviation of the scan, as a share of records, beyond which likewise
 MOSTLY = 0.8  # share of pairs that must be alike in all classes for any to be counted so
+A_FEW = 0.2  # share of pairs of rare labels, above which each class is counted in them too: what
+# is left open of classes others must say
 BY_CLASS = 0.35  # share of all weight that columns get where no pair is counted class by class
 
 
@@ -125,6 +127,7 @@ def ask(
         if rule.drowned:
             weighted = zip(pairs, weights.tolist(), strict=True)
             hidden = np.array([drowned(pair, weight) for pair, weight in weighted], dtype=bool)
+            hidden &= float(hidden.mean()) <= A_FEW
     quiet = rule.quiet * float((score[order] <= STANDS_OUT).mean()) ** QUIET
     apart = ~(alike | hidden)
     tied = {column for pair, one in zip(pairs, apart, strict=True) if one for column in pair}
