@@ -24,8 +24,7 @@ QUIET = 6  # power of the share of pairs that show nothing, by which columns get
 CLEAR = 10_000.0  # records a unit of the pairs' noise, beyond which they are weighed by sight
 LOUD = 0.04  # standard deviation of the scan, as a share of records, beyond which likewise
 MOSTLY = 0.8  # share of pairs that must be alike in all classes for any to be counted so
-A_FEW = 0.2  # share of pairs of rare labels, above which each class is counted in them too: what
-# is left open of classes others must say
+A_FEW = 0.2  # share of pairs of rare labels that may be left open; of more, each class is counted
 BY_CLASS = 0.35  # share of all weight that columns get where no pair is counted class by class
 
 
