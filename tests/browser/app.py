@@ -32,6 +32,7 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
     "--no-first-run",
+    "--js-flags=--no-opt --no-maglev",  # a page that lives for seconds does not earn it back
 )
 PATIENCE = 60_000  # ms a test waits for something to show
 

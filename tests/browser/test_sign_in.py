@@ -21,6 +21,7 @@ from core.services import planning, runs, tables
 from core.table.sample import sample_table
 from tests.browser.app import browser_page, free_port, server
 from tests.browser.provider import CLIENT, PASSWORD, Provider
+from tests.browser.wire import sent
 from tests.pages.screen import finish
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
@@ -222,13 +223,13 @@ def test_a_table_is_its_owners_and_theirs_it_is_shared_with(house, sign_in):
     page.get_by_text(NEW).first.wait_for()
     page = sign_in("ada@x.org")
     page.get_by_text(OLD).first.wait_for()  # it was there before people signed in
-    for place in ("", "plan", "training", "review", "download", "ledger"):
-        for about in ("", f"?run={house.new.id}", f"?table={house.new.table_id}"):
-            page.goto(f"{house.url}/{place}{about}")
-            page.get_by_text("ada ·").wait_for()
-            running = "document.querySelector('[data-testid=stStatusWidget]')"
-            page.wait_for_function(f"!{running}", polling=50)
-            assert NEW not in page.locator("body").inner_text(), place + about
+    with http_sign_in(house, "ada@x.org") as ada, http_sign_in(house, "ann@x.org") as ann:
+        for place in ("", "plan", "training", "review", "download", "ledger"):
+            for about in ("", f"run={house.new.id}", f"table={house.new.table_id}"):
+                seen = sent(ada, house.url, place, about)
+                assert "ada@x.org ·" in seen and NEW not in seen, (place, about)
+            seen = sent(ann, house.url, place)
+            assert "ann@x.org ·" in seen and NEW in seen, place
     set_access(house.store, house.new.table_id, owner="ann@x.org", shared=["ada@x.org"])
     page.goto(house.url)
     page.get_by_text(NEW).first.wait_for()

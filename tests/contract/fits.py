@@ -54,8 +54,9 @@ LEARN: dict[str, dict[str, object]] = {
     "scan_focus": {"steps": 300, "draft_steps": 60, "components": 200, "members": 1, "hidden": 64,
                    "latent": 16},
     "pearl": {"steps": 400, "frequencies": 1500, "batch": 128, "hidden": 64},
-    "dp_gan": {"steps": 900, "critic_steps": 10, "batch": 256, "fakes": 128, "hidden": 64,
-               "latent": 16, "critic_hidden": 64, "rate": 3e-4, "box": 1.0},
+    "pgb": {"steps": 900, "critic_steps": 10, "batch": 256, "fakes": 128, "hidden": 64,
+            "latent": 16, "critic_hidden": 64, "rate": 3e-4, "box": 1.0, "rounds": 60,
+            "snapshots": 8, "candidates": 64},
     "dp_auto_gan": {"steps": 700, "critic_steps": 10, "batch": 128, "fakes": 64, "hidden": 64,
                     "noise": 16, "critic_hidden": 64, "rate": 3e-4, "box": 1.0, "latent": 6,
                     "encoder_steps": 1200, "encoder_hidden": 32, "count_share": 0.0},
@@ -65,8 +66,6 @@ LEARN: dict[str, dict[str, object]] = {
              "hidden": 64, "latent": 16, "energy_hidden": 64, "penalty": 0.0, "rate": 1e-3,
              "count_share": 0.0},
 }  # fmt: skip
-# boosting shares its base's fit, so that the two are learnt at once
-LEARN["pgb"] = LEARN["dp_gan"] | {"rounds": 60, "snapshots": 8, "candidates": 64}
 
 
 @functools.cache
@@ -107,13 +106,8 @@ def quick_fit(model: str, epsilon: float = 1.0, target: str | None = "ill") -> F
     return Fit(plan, watcher, table.meter, fitted)
 
 
-@functools.cache
 def learnt(model: str) -> Fitted:
-    """A fit without noise that is long enough to learn the small table; DP-GAN's is boosted too."""
-    if model == "dp_gan":
-        baseline = learnt("pgb").baseline
-        assert baseline is not None
-        return baseline
+    """A fit without noise that is long enough to learn the small table."""
     settings = {**QUICK[model], **LEARN[model]}
     budget = Budget(epsilon=math.inf, delta=1e-5)
     plan = plan_fit(synthesizer(model), domain(), LEARN_N, budget, settings)
