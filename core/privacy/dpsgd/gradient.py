@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
@@ -58,7 +58,6 @@ _ROUNDING = 1e-5, 1e-7  # extra noise for float32 sums: a share, and a share per
 _ROUNDING_OF_PEOPLE = _ROUNDING[0] * CANCELLING**-0.5, _ROUNDING[1] * CANCELLING**-0.5
 
 
-@runtime_checkable
 class GradientMechanism(Mechanism, Protocol):
     """A `Mechanism` with Gaussian noise whose last coordinate counts clipped records.
 
