@@ -65,22 +65,16 @@ def _people_norms(grad_factors: Sequence[GradFactor], shape: tuple[int, int]) ->
     square = torch.zeros(shape[0], device=grad_factors[0].backprops.device)
     reach = torch.zeros_like(square)  # squared norms if all outer products pulled one way
     for factors in _by_layer(grad_factors).values():
-        shaped = [
-            GradFactor(
-                factor.layer,
-                factor.backprops.reshape(*shape, factor.layer.outputs),
-                factor.activations.reshape(*shape, factor.layer.inputs),
-                factor.bias,
-            )
-            for factor in factors
-        ]
-        backprops = torch.cat([factor.backprops for factor in shaped], dim=1)  # [b, passes·m, out]
-        activations = torch.cat([factor.activations for factor in shaped], dim=1)
+        layer = factors[0].layer
+        passes = [factor.backprops.reshape(*shape, layer.outputs) for factor in factors]
+        backprops = torch.cat(passes, dim=1)  # [b, passes·m, out]
+        inputs = [factor.activations.reshape(*shape, layer.inputs) for factor in factors]
+        activations = torch.cat(inputs, dim=1)
         gram = torch.bmm(backprops, backprops.mT) * torch.bmm(activations, activations.mT)
         square += gram.sum(dim=(1, 2)).clamp_min_(0.0)
         lengths = gram.diagonal(dim1=1, dim2=2).clamp_min(0.0).sqrt().sum(dim=1)
         reach += lengths.square_()
-        with_bias = [factor.backprops for factor in shaped if factor.bias]
+        with_bias = [g for g, factor in zip(passes, factors, strict=True) if factor.bias]
         if with_bias:
             biases = torch.cat(with_bias, dim=1)
             square += biases.sum(dim=1).square().sum(dim=1)

@@ -138,17 +138,14 @@ class MLP:
           One gradient factor a layer, from input to output, and float32 [b, in] or None.
         """
         grad_factors: list[GradFactor] = []
-        g: Tensor | None = gradient
-        for i in range(len(self.layers) - 1, -1, -1):
-            assert g is not None
+        g = gradient
+        for i in reversed(range(len(self.layers))):
             grad_factors.append(GradFactor(self.layers[i], g, tape.activations[i]))
-            if i == 0 and not to_input:
-                g = None
-                break
-            g = torch.mm(g, self._views[i][0])
+            if i or to_input:
+                g = torch.mm(g, self._views[i][0])
             if i:  # the leaky ReLU keeps signs, so its output tells on which side it was
                 g = _leaky_back(g, tape.activations[i], self.slope, True)
-        return grad_factors[::-1], g
+        return grad_factors[::-1], g if to_input else None
 
     @torch.no_grad()
     def double_backward(
