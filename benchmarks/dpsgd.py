@@ -36,13 +36,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
-from core.privacy.dpsgd.dense import Dense, GradFactor
+from core.privacy.dpsgd.dense import SLOPE, Dense, GradFactor
 from core.privacy.dpsgd.gradient import ClippedGradient, SampledRelease
 from core.privacy.dpsgd.stream import SecretStream
 from core.privacy.mechanisms.noise import SecureNoise
 
 ROWS = 32_561
-CLIP, NOISE, RATE, SLOPE = 1.0, 1.0, 0.01, 0.2
+CLIP, NOISE, RATE = 1.0, 1.0, 0.01
 NETS = {
     "critic": (106, 70, 35, 1),
     "autoencoder": (106, 60, 15, 60, 106),
@@ -107,7 +107,7 @@ def engine(cell: Cell) -> Step:
     """This product's step."""
     x, y = cell.data()
     both = torch.cat([x, y], dim=1) if cell.net != "autoencoder" else x
-    networks = Dense({"net": cell.widths}, slope=SLOPE, device=cell.device)
+    networks = Dense({"net": cell.widths}, device=cell.device)
     inputs = cell.widths[0]
 
     def grad_factors(rows: Tensor) -> list[GradFactor]:

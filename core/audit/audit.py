@@ -35,6 +35,8 @@ METHOD = (
     "one run with canaries (Steinke, Nasr and Jagielski, 2023) and leave-one-out at a known seed "
     "(Clopper–Pearson), white box, Bonferroni"
 )
+CONFIDENCE = 0.95  # of the largest bound
+_EACH = 1.0 - (1.0 - CONFIDENCE) / 4.0  # of each attack's: all four share the error
 WEAK = 0.1  # share of the planned noise at which an audit's power is measured
 
 _SMALL_GAN = {"critic_steps": 1, "fakes": 16, "hidden": 8, "latent": 4, "critic_hidden": 16}
@@ -180,7 +182,6 @@ class Trial:
       delta: claimed; of the default for the largest table when left out.
       seed: the user's, which the attacker knows.
       sizes: how much is tried.
-      confidence: of the largest bound.
 
     Attributes:
       counted: whether the model's rows are fitted to counts. All but the long one run leave those
@@ -199,9 +200,8 @@ class Trial:
         delta: float | None = None,
         seed: int = 0,
         sizes: Sizes = QUICK,
-        confidence: float = 0.95,
     ):
-        self.model, self.seed, self.sizes, self.confidence = model, seed, sizes, confidence
+        self.model, self.seed, self.sizes = model, seed, sizes
         largest = max(sizes.records, sizes.canaries + sizes.others)
         chosen = default_delta(largest) if delta is None else delta
         self.budget = Budget(epsilon=epsilon, delta=chosen)
@@ -221,8 +221,8 @@ class Trial:
         every = 1 if not sizes.full else max(1, releases // sizes.scored)
         guessed = 2 * (sizes.canaries // 4)
         seen = one_run(plan, attacked, seed=self.seed, noise=noise, guessed=guessed, every=every)
-        bound = bound_from_guesses(seen, delta=self.budget.delta, confidence=self._each)
-        return Finding(ONE_RUN, bound, self._each, asdict(seen) | _plan_words(plan))
+        bound = bound_from_guesses(seen, delta=self.budget.delta, confidence=_EACH)
+        return Finding(ONE_RUN, bound, _EACH, asdict(seen) | _plan_words(plan))
 
     def leave_one_out(self, noise: float = 1.0) -> Finding:
         """One record left out, where every record takes part in every step."""
@@ -240,17 +240,13 @@ class Trial:
         """All of them; each takes the share of the planned noise that is really added."""
         return (self.one_run, self.leave_one_out, self.nobody_else, self.random_batches)
 
-    @property
-    def _each(self) -> float:
-        return 1.0 - (1.0 - self.confidence) / 4.0
-
     def _one_out(self, name: str, noise: float) -> Finding:
         if name not in self._prepared:
             self._prepared[name] = self._prepare(name)
         attack, delta = self._prepared[name], self.budget.delta
-        seen = rates(*attack.scores(noise=noise), delta=delta, confidence=self._each)
-        bound = bound_from_rates(seen, delta=delta, confidence=self._each)
-        return Finding(name, bound, self._each, asdict(seen) | _plan_words(attack.plan))
+        seen = rates(*attack.scores(noise=noise), delta=delta, confidence=_EACH)
+        bound = bound_from_rates(seen, delta=delta, confidence=_EACH)
+        return Finding(name, bound, _EACH, asdict(seen) | _plan_words(attack.plan))
 
     def _prepare(self, name: str) -> LeaveOneOut:
         sizes = self.sizes
@@ -305,7 +301,7 @@ def run_audit(
         model=trial.model,
         claimed=trial.budget.epsilon,
         delta=trial.budget.delta,
-        confidence=trial.confidence,
+        confidence=CONFIDENCE,
         lower_bound=max(part.lower_bound for part in parts),
         power=max(seen) if seen else None,
         method=METHOD,
@@ -317,16 +313,8 @@ def run_audit(
 
 
 def _plan_words(plan: Plan) -> dict[str, Any]:
-    phases = [
-        {
-            "name": phase.name,
-            "count": phase.count,
-            "noise_multiplier": phase.noise_multiplier,
-            "sampling_rate": phase.sampling_rate,
-        }
-        for phase in plan.phases
-    ]
-    return {"records": plan.n, "phases": phases}
+    told = {"name", "count", "noise_multiplier", "sampling_rate"}
+    return {"records": plan.n, "phases": [p.model_dump(include=told) for p in plan.phases]}
 
 
 def _words(attack: Callable[[float], Finding]) -> str:

@@ -188,26 +188,20 @@ class _WatchedRelease(SampledRelease):
         return NoisyGradient(mean, last[0].clipped, last[0].std)
 
 
-def altered(plan: Plan, *, repeats: int = 1, noise: float = 1.0, rate: float | None = None) -> Plan:
+def altered(plan: Plan, *, repeats: int = 1, noise: float = 1.0) -> Plan:
     """The plan with other noise than it claims, or none: what a broken table would carry out.
 
     Args:
       plan: as claimed.
       repeats: of every release, ≥ 1; selections are not repeated.
       noise: over the planned noise; 0 for none.
-      rate: Poisson rate of phases on random batches; None leaves it.
     """
 
     def phase(one: Phase) -> Phase:
         if one.mechanism == "zcdp":
-            quieter = None if one.rho is None or not noise else one.rho / noise**2
-            return one.model_copy(update={"rho": quieter or one.rho})
-        changed: dict[str, Any] = {
-            "noise_multiplier": one.noise_multiplier * noise,
-            "count": one.count * repeats,
-        }
-        if rate is not None and one.sampling_rate is not None:
-            changed["sampling_rate"] = rate
+            assert one.rho is not None
+            return one.model_copy(update={"rho": one.rho / noise**2}) if noise else one
+        changed = {"noise_multiplier": one.noise_multiplier * noise, "count": one.count * repeats}
         return one.model_copy(update=changed)
 
     budget = plan.budget if noise else Budget(epsilon=float("inf"), delta=plan.budget.delta)

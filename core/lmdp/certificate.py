@@ -53,20 +53,17 @@ class GroupTest:
     limit: float
 
     @classmethod
-    def calibrate(
-        cls, codec: Codec, names: Sequence[str], released: Codes, *, seed: int = 0
-    ) -> GroupTest:
+    def calibrate(cls, codec: Codec, names: Sequence[str], released: Codes) -> GroupTest:
         """Fix the limit on released records, which costs nothing.
 
         Args:
           codec: of the whole domain.
           names: the group's columns.
           released: NumPy codes of whole records, as many as `NEEDED` to be exact; at least 512.
-          seed: of subsets.
         """
         if len(released) < 4 * GROUP:
             raise ValueError(f"A group test needs {4 * GROUP} released records at least.")
-        random = torch.Generator().manual_seed(seed)
+        random = torch.Generator().manual_seed(0)  # of subsets
         order = torch.randperm(len(released), generator=random).numpy()
         cut = min(_REFERENCE, len(released) // 2)
         points = KernelPoints.of(codec, names, released)

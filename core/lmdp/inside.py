@@ -30,7 +30,7 @@ from core.table.stored_codes import StoredCodes
 
 __all__ = ["InsideCheck", "fitted_stein_test", "inside_check"]
 
-RECORDS = 1024  # real records the tests look at
+RECORDS = 1024  # real records the tests look at, fewer where a table is short
 RELEASED = 4  # times as many released ones stand against them
 BLUR = 0.5  # of the median distance: spread of the noise that makes a density of records
 BLURS = 8  # blurred copies that a record's features are averaged over
@@ -64,7 +64,6 @@ def inside_check(
     real: Codes | StoredCodes,
     released: Codes,
     seed: int = 0,
-    records: int = RECORDS,
     permutations: int = 999,
 ) -> InsideCheck:
     """Test one group.
@@ -74,11 +73,10 @@ def inside_check(
       names: the group's columns.
       real, released: codes of whole records, NumPy ones or on disk, at least 8 each.
       seed: of subsamples and permutations.
-      records: most real records looked at; fewer where a table is short.
       permutations: of the two-sample test.
     """
     random = torch.Generator().manual_seed(seed)
-    m = min(records, len(real), len(released) // 2)
+    m = min(RECORDS, len(real), len(released) // 2)
     cut = min(RELEASED * m, len(released) // 2)
     points = KernelPoints.of(codec, names, released)
     x = points(real.take(torch.randperm(len(real), generator=random)[:m].numpy()))

@@ -27,15 +27,13 @@ def rbf(x: Tensor, y: Tensor, *, bandwidth: float) -> Tensor:
     return torch.cdist(x, y).square_().div_(-2.0 * bandwidth**2).exp_()
 
 
-def two_sample_test(
-    x: Tensor, y: Tensor, *, bandwidth: float | None = None, permutations: int = 999, seed: int = 0
-) -> TestResult:
+def two_sample_test(x: Tensor, y: Tensor, *, permutations: int = 999, seed: int = 0) -> TestResult:
     """Test whether the rows of x and y follow one distribution.
+
+    The bandwidth is the median distance of the pooled rows, which does not depend on the labels.
 
     Args:
       x, y: float [n, d] and [m, d].
-      bandwidth: h > 0; by default the median distance of the pooled rows, which does not depend on
-        the labels.
       permutations: ≥ 1; the least p-value is 1/(permutations + 1).
       seed: of the permutations.
 
@@ -45,9 +43,7 @@ def two_sample_test(
     n, m = len(x), len(y)
     random = torch.Generator().manual_seed(seed)
     pooled = torch.cat([x, y])
-    if bandwidth is None:
-        mixed = pooled[torch.randperm(n + m, generator=random)]
-        bandwidth = median_bandwidth(mixed)
+    bandwidth = median_bandwidth(pooled[torch.randperm(n + m, generator=random)])
     k = rbf(pooled, pooled, bandwidth=bandwidth)
     weights = torch.cat([torch.full((n,), 1.0 / n), torch.full((m,), -1.0 / m)]).to(k)
     orders = torch.stack([torch.randperm(n + m, generator=random) for _ in range(permutations)])

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.privacy.mechanisms import noise
-from core.privacy.mechanisms.additive import Mechanism, Rows, group_size_of
+from core.privacy.mechanisms.additive import Mechanism, Rows, Statistic, group_size_of
 from core.privacy.mechanisms.noise import NoiseSource, SecureNoise
 from core.privacy.mechanisms.selection import Scores, Selection, range_of
 from core.privacy.meter import Meter, UnplannedReleaseError
@@ -313,7 +313,7 @@ class PrivateTable:
 
     def _sum(
         self,
-        mechanism: Mechanism | _Summed,
+        mechanism: Statistic,
         *,
         device: str,
         tick: Callable[[int, int], None] | None,

@@ -1,7 +1,7 @@
 """Budget, Phase, Plan, Guarantee: what a run will spend, stated before any row is touched.
 
 A plan is a value: it can be shown, stored, hashed and compared with what really ran. What a phase
-is to the accountant, `core.privacy.accounting.accountant.event` says.
+is to the accountant, `core.privacy.accounting.rdp.event_of` says.
 """
 
 from __future__ import annotations

@@ -18,12 +18,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.privacy.mechanisms.additive import Rows, check_parts, group_size_of
+from core.privacy.mechanisms.additive import Rows, Statistic, check_parts, group_size_of
 from core.privacy.threads import threads_of_one_processor
 from core.table.person_rows import PersonRows
 
@@ -36,7 +36,6 @@ __all__ = [
     "InOneProcess",
     "InThreads",
     "Records",
-    "Statistic",
     "Summation",
     "added",
     "in_threads",
@@ -47,19 +46,6 @@ BLOCK_CHUNKS = 32  # another number rounds sums of more than so many chunks anot
 
 Result = TypeVar("Result")
 Tick = Callable[[int], None]  # told how many records were read
-
-
-class Statistic(Protocol):
-    """What is summed: a `core.privacy.mechanisms.additive.Mechanism`, or scores of options."""
-
-    @property
-    def sensitivity(self) -> float:
-        """Δ > 0."""
-        ...
-
-    def statistic(self, rows: Any, mask: Tensor) -> Tensor:
-        """Of some records; see `Mechanism.statistic`."""
-        ...
 
 
 @dataclass(frozen=True)

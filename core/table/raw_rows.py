@@ -92,9 +92,9 @@ def _places(series: Sequence[pd.Series[Any]], known: Keys) -> tuple[NDArray[np.i
     codes = np.stack([code for code, _ in coded]).astype(np.int64)  # [columns, n], -1 for absent
     labels = [np.asarray(found, dtype=object) for _, found in coded]
     absent = (codes < 0).any(axis=0)
-    sizes = tuple(len(one) + 1 for one in labels)
-    flat, distinct = pd.factorize(np.ravel_multi_index(tuple(codes[:, ~absent]), sizes))
-    parts = np.unravel_index(np.asarray(distinct, dtype=np.int64), sizes)
+    present = pd.DataFrame(codes[:, ~absent].T)
+    flat = present.groupby(list(present), sort=False).ngroup().to_numpy()
+    parts = present.drop_duplicates().to_numpy().T  # in the order of `flat`
     observed = zip(*(one[part] for one, part in zip(labels, parts, strict=True)), strict=True)
     own = tuple(tuple(str(label) for label in key) for key in observed)
     keys = tuple(dict.fromkeys((*known, *own)))

@@ -11,6 +11,7 @@ from core.models.ppem.column_group import ColumnGroup
 from core.models.ppem.energy import Energy, lipschitz, shapes
 from core.models.ppem.plan import column_groups
 from core.models.ppem.stein_penalty import SteinPenalty
+from core.privacy.dpsgd import clipping
 from core.privacy.dpsgd.clipping import clipped_sum
 from core.privacy.dpsgd.dense import Dense
 from core.table.codec import Codec
@@ -95,7 +96,8 @@ def test_gradients_of_scores_and_penalties_match_autograd(parts):
 
 
 @pytest.mark.parametrize("parts", [(7,), (5, 4)])
-def test_clipped_penalised_gradients_match_record_by_record_autograd(parts):
+def test_clipped_penalised_gradients_match_record_by_record_autograd(parts, monkeypatch):
+    monkeypatch.setattr(clipping, "CANCELLING", 0.0)  # what is clipped more for rounding's sake
     networks, own = energy(parts)
     x = torch.randn((9, sum(parts)), generator=random(1))
     between = torch.randn((9, sum(parts)), generator=random(2))

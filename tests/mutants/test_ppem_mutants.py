@@ -121,8 +121,9 @@ def twice(networks):
 def test_a_norm_that_forgets_a_use_is_caught():
     networks = nets.dense(nets.SHAPES["deep"])
     rows = toys.table(np.full((6, toys.WIDTH), 50.0))
-    honest = ClippedGradient(networks=networks, grad_factors=twice(networks), clip_norm=C)
+    made = {"networks": networks, "grad_factors": twice(networks), "clip_norm": C}
+    honest = ClippedGradient(**made, several_passes=True)
     check_sensitivity(nets.OnCodes(honest), rows, tolerance=nets.FLOAT32)
-    broken = IgnoresOneFactor(networks=networks, grad_factors=twice(networks), clip_norm=C)
+    broken = IgnoresOneFactor(**made)
     with pytest.raises(Caught):
         check_sensitivity(nets.OnCodes(broken), rows, tolerance=nets.FLOAT32)

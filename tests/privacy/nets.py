@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from core.privacy.dpsgd.dense import Dense, GradFactor
+from core.privacy.dpsgd.dense import SLOPE, Dense, GradFactor
 from core.privacy.dpsgd.gradient import ClippedGradient, GradientMechanism
 from tests.privacy import toys
 
@@ -37,7 +37,7 @@ def module(networks: Dense, name: str = "net") -> nn.Sequential:
             linear.bias.copy_(bias)
         layers.append(linear)
         if i + 1 < len(stack.layers):
-            layers.append(nn.LeakyReLU(stack.slope))
+            layers.append(nn.LeakyReLU(SLOPE))
     return nn.Sequential(*layers)
 
 

@@ -7,8 +7,10 @@ import pytest
 import torch
 from torch import nn
 
-from core.privacy.dpsgd.clipping import clipped_sum, squared_norms
+from core.privacy.dpsgd import clipping
+from core.privacy.dpsgd.clipping import CANCELLING, clipped_sum, squared_norms
 from core.privacy.dpsgd.dense import Dense, GradFactor
+from core.privacy.dpsgd.gradient import ClippedGradient
 from tests.privacy import nets
 from tests.privacy.functional_gradient import functional_clipped_sum
 
@@ -87,23 +89,74 @@ def test_several_stacks_are_clipped_together():
         assert nets.relative(found, nets.clipped(each, clip_norm)) <= 1e-5
 
 
-def test_a_layer_used_several_times_is_exact():
+def test_a_layer_used_several_times_is_clipped_by_its_whole_gradient():
     """Loss f(x) + f(2x) - f(x²): every layer is passed three times; gradients cancel in part."""
     networks = nets.dense(nets.SHAPES["deep"])
-    x, grad_factors = rows(20), []
+    x, grad_factors, each = rows(20), [], []
     for change, sign in ((x, 1.0), (2 * x, 1.0), (x.square(), -1.0)):
         tape = networks["net"].forward(change)
         grad_factors += networks["net"].backward(tape, sign * torch.tanh(tape.out))[0]
-    net = nets.module(networks)
-
-    def loss(call, row):
-        return nets.loss(call(row)) + nets.loss(call(2 * row)) - nets.loss(call(row.square()))
-
+        each.append(sign * nets.per_record(networks, change))
+    gradients = sum(each)
+    norms, one_way = gradients.norm(dim=1), sum(one.norm(dim=1) for one in each)
     for clip_norm in CLIPS:
-        due, _ = functional_clipped_sum(net, loss, x, clip_norm=clip_norm, mask=torch.ones(20))
-        assert (
-            nets.relative(closed(networks, x, clip_norm, grad_factors=grad_factors)[0], due) <= 1e-5
+        total, scale = closed(networks, x, clip_norm, grad_factors=grad_factors)
+        most = (clip_norm / norms).clamp(max=1.0)
+        least = (clip_norm / (norms.square() + CANCELLING * one_way.square()).sqrt()).clamp(max=1.0)
+        assert (scale <= most * (1 + 1e-5)).all() and (scale >= least * (1 - 1e-5)).all()
+        assert nets.relative(total, scale @ gradients) <= 1e-5
+
+
+def beyond(gap, clip_norm):
+    """How much more than C the worst record weighs: two passes that differ by `gap` cancel.
+
+    Summed in float64, of the factors as they are.
+    """
+    networks = Dense({"net": (40, 128, 128, 128, 1)}, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        networks.flat.mul_(1.5)
+    random = torch.Generator().manual_seed(0)
+    x = torch.rand(500, 40, generator=random)
+    grad_factors = []
+    for change, sign in ((x, 1.0), (x + gap * torch.randn(500, 40, generator=random), -1.0)):
+        tape = networks["net"].forward(change)
+        grad_factors += networks["net"].backward(tape, torch.full((500, 1), sign))[0]
+    _, scale = closed(networks, x, clip_norm, grad_factors=grad_factors)
+    norms = torch.zeros(500, dtype=torch.float64)
+    for first, second in zip(grad_factors[:4], grad_factors[4:], strict=True):
+        (g, h), (a, b) = [
+            [getattr(one, name).double() for one in (first, second)]
+            for name in ("backprops", "activations")
+        ]
+        norms += (
+            (torch.einsum("ri,rj->rij", g, a) + torch.einsum("ri,rj->rij", h, b))
+            .square()
+            .sum(dim=(1, 2))
         )
+        norms += (g + h).square().sum(dim=1)
+    return float((norms.sqrt() * scale.double()).max() / clip_norm) - 1.0
+
+
+HIDDEN = [(1e-2, 1e-2), (1e-3, 1e-3), (1e-4, 1e-3)]  # gaps and clip norms that float32 mistakes
+
+
+@pytest.mark.parametrize(("gap", "clip_norm"), HIDDEN)
+def test_a_record_whose_passes_cancel_weighs_no_more_than_one_whose_passes_do_not(gap, clip_norm):
+    assert beyond(gap, clip_norm) <= 1e-6
+
+
+def test_norms_as_float32_sees_them_are_caught(monkeypatch):
+    monkeypatch.setattr(clipping, "CANCELLING", 0.0)
+    assert max(beyond(*one) for one in HIDDEN) > 0.1
+
+
+def test_passes_that_nobody_spoke_of_are_refused():
+    networks = nets.dense(nets.SHAPES["one"])
+    once = nets.grad_factors(networks)
+    made = {"networks": networks, "grad_factors": lambda x: once(x) + once(-x), "clip_norm": 1.0}
+    with pytest.raises(ValueError, match="several_passes"):
+        ClippedGradient(**made).statistic(rows(2), torch.ones(2))
+    ClippedGradient(**made, several_passes=True).statistic(rows(2), torch.ones(2))
 
 
 def test_a_gradient_of_an_input_gradient_is_a_use_without_bias():

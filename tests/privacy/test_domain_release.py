@@ -21,6 +21,7 @@ from core.privacy.mechanisms.domain_release import CellCounts, LabelCounts
 from core.privacy.mechanisms.noise import gaussian
 from core.privacy.meter import Meter, UnplannedReleaseError
 from core.table.raw_rows import read_raw
+from core.table.rules import Combinations
 from core.table.schema import Domain
 from tests.mutants import broken_buying as broken
 from tests.privacy import toys
@@ -116,6 +117,20 @@ def test_some_unit_reaches_the_sensitivity_and_broken_twins_are_caught(most):
 def test_a_table_without_records_has_empty_counts():
     frame, schema = labelled(5, 0)
     assert set(label_sums(frame, unbought(schema), np.zeros(5)).values()) == {0.0}
+
+
+def test_combinations_are_told_apart_however_many_there_could_be():
+    """64 labels in each of twelve columns could make 2⁷² of them, more than an integer counts."""
+    names = tuple(f"c{i}" for i in range(12))
+    place = np.random.default_rng(0).permutation(np.tile(np.arange(64), 2))
+    frame = pd.DataFrame({name: [f"{name}-{k}" for k in place] for name in names})
+    frame.loc[0, "c3"] = None
+    schema = schema_for(frame).model_copy(update={"rules": (Combinations(names=names),)})
+    raw, keys = read_raw(frame, unbought(schema))
+    assert keys[-1] == tuple(dict.fromkeys(map(tuple, frame[1:].to_numpy())))
+    found = [tuple(row) for row in frame[1:].to_numpy()]
+    assert [keys[-1][at] for at in raw.places[1:, -1]] == found
+    assert raw.places[0, -1] == len(keys[-1])  # a cell is missing
 
 
 def test_every_number_lies_in_one_cell():

@@ -1,7 +1,7 @@
 """A step of DP-SGD: bounded, additive, counted, noised as planned, divided by a public number."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -9,6 +9,7 @@ import torch
 
 import core.privacy.dpsgd.gradient as engine
 from core.privacy.accounting.accountant import epsilon
+from core.privacy.dpsgd.clipping import CANCELLING
 from core.privacy.dpsgd.gradient import ClippedGradient, SampledRelease
 from core.privacy.guarded import PrivateTable, UnplannedReleaseError
 from core.privacy.mechanisms.noise import SecureNoise
@@ -119,6 +120,17 @@ def test_noise_is_what_the_plan_says():
     found = steps(release, mechanism, 500).numpy()
     check_gaussian(found, due)
     assert release.step.__self__.expected_batch == pytest.approx(0.2 * N)
+
+
+def test_noise_covers_more_rounding_where_passes_may_cancel():
+    """A pass may weigh 1/√CANCELLING, some 32 clip norms, and float32 rounds in that measure."""
+    std = {}
+    for several in (False, True):
+        mechanism = replace(nets.gradient(), several_passes=several)
+        release = private_table(count=1, noise=1.3).sampled("sgd", view=nets.view)
+        std[several] = release.step(mechanism).std * 0.2 * N / (1.3 * mechanism.sensitivity) - 1.0
+    assert std[False] > 1e-5
+    assert std[True] == pytest.approx(std[False] / math.sqrt(CANCELLING))
 
 
 def test_the_divisor_is_the_expected_batch():

@@ -21,11 +21,12 @@ from core.privacy.accounting.accountant import (
     calibrate,
     check_budget,
     epsilon,
-    event,
     guarantee,
     renyi,
 )
 from core.privacy.accounting.attacker import attacker_best_guess
+from core.privacy.accounting.essence import essence
+from core.privacy.accounting.rdp import event_of
 from core.privacy.plan import Budget, Phase, Plan
 from tests.privacy.toys import phase
 
@@ -364,7 +365,7 @@ def test_a_plan_composes_to_the_event_its_phases_are() -> None:
     )
     rdp = RdpAccountant(neighboring_relation=NeighboringRelation.REPLACE_SPECIAL)
     for charged in made.charged:
-        rdp.compose(event(charged))
+        rdp.compose(event_of(essence(charged)))
     assert rdp.get_epsilon(DELTA) == library(RdpAccountant, example())
 
 

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import create_engine
 
 from core.privacy.accounting.accountant import calibrate, epsilon, renyi
+from core.privacy.ledger.filters import admitted, opening, order_of
 from core.privacy.ledger.ledger import Ledger, LedgerError, OverBudgetError
 from core.privacy.plan import Budget, Phase, Plan
 from tests.postgres_server import BOTH
@@ -16,15 +17,27 @@ from tests.privacy import races, toys
 from tests.privacy.toys import N
 
 
-def admitted(ledger: Ledger, plan: Plan, people: str = "people") -> int:
+def admissions(ledger: Ledger, plan: Plan, people: str = "people") -> int:
     """How many releases of one plan pass, one after the other."""
     for done in range(200):
-        assert ledger.would_admit(people, plan) == races.passes(
-            ledger, plan, people, f"{people}-{done}"
-        )
-        if len(ledger.entries(people)) - 1 == done:
+        passed = races.passes(ledger, plan, people, f"{people}-{done}")
+        assert len(ledger.entries(people)) - 1 == done + passed
+        if not passed:
             return done
     raise AssertionError("the filter never refused")
+
+
+def fits(ledger: Ledger, plan: Plan) -> bool:
+    """Whether the filter has room for a plan; spends nothing."""
+    known = ledger.entries("people")
+    account = opening(known)
+    assert account is not None
+    return admitted(
+        known,
+        epsilon=epsilon(plan.phases, plan.budget.delta)[0],
+        delta=plan.budget.delta,
+        rho=renyi(plan.phases, order_of(account)),
+    )
 
 
 # -- filter ---------------------------------------------------------------------------------------
@@ -38,10 +51,10 @@ def test_golden_number_of_releases(ledger: Ledger) -> None:
 
     scale = calibrate(Budget(epsilon=0.5, delta=1e-6), sgd)
     assert int(3.0 / 0.5) == 6
-    assert admitted(ledger, toys.plan(N, sgd(scale))) == 29
+    assert admissions(ledger, toys.plan(N, sgd(scale))) == 29
     # a Gaussian of the same ε has a little more Rényi divergence at this order
     ledger.register("others", 3.0, 1e-5, n=N)
-    assert admitted(ledger, toys.gaussian_plan(0.5), "others") == 28
+    assert admissions(ledger, toys.gaussian_plan(0.5), "others") == 28
 
 
 @BOTH
@@ -66,8 +79,8 @@ def test_what_is_said_to_be_left_is_left(ledger: Ledger) -> None:
     ledger.debit("people", toys.gaussian_plan(1.0), "first")
     for _ in range(3):
         rest = ledger.left("people").epsilon(1e-6)
-        assert not ledger.would_admit("people", toys.gaussian_plan(rest * 1.001))
-        assert ledger.would_admit("people", toys.gaussian_plan(rest * 0.999))
+        assert not races.passes(ledger, toys.gaussian_plan(rest * 1.001), "people", "too much")
+        assert fits(ledger, toys.gaussian_plan(rest * 0.999))
         ledger.debit("people", toys.gaussian_plan(rest / 2), f"half of {rest}")
     ledger.debit("people", toys.gaussian_plan(ledger.left("people").epsilon(1e-6) * 0.9999), "rest")
     assert ledger.left("people").share < 0.001
@@ -89,8 +102,9 @@ def test_one_release_may_use_the_whole_limit(ledger: Ledger) -> None:
 def test_the_sum_filter_stays_in_force_once_chosen(ledger: Ledger) -> None:
     ledger.debit("people", toys.gaussian_plan(2.95, 8e-6), "large")
     assert ledger.left("people").filter == "sum"
-    assert not ledger.would_admit("people", toys.gaussian_plan(0.06))  # ε would be 3.01
-    assert not ledger.would_admit("people", toys.gaussian_plan(0.01, 3e-6))  # δ would be 1.1e-5
+    more, less_sure = toys.gaussian_plan(0.06), toys.gaussian_plan(0.01, 3e-6)
+    assert not races.passes(ledger, more, "people", "ε would be 3.01")
+    assert not races.passes(ledger, less_sure, "people", "δ would be 1.1e-5")
     ledger.debit("people", toys.gaussian_plan(0.02, 1e-6), "small")
     assert ledger.left("people").spent == pytest.approx(2.97, abs=1e-6)
 
@@ -108,7 +122,7 @@ def test_the_first_release_settles_the_filter(ledger: Ledger) -> None:
     # adding would allow exactly 2.8 at 1e-6 more; the Rényi filter has no room for it
     tight = toys.plan(N, [toys.phase(noise_multiplier=0.9, mechanism="laplace", count=2)])
     assert epsilon(tight.phases, 1e-6)[0] <= 2.8
-    assert not ledger.would_admit("others", tight)
+    assert not races.passes(ledger, tight, "others", "tight")
 
 
 def test_a_first_release_beyond_the_limit_is_refused(ledger: Ledger) -> None:
@@ -159,7 +173,6 @@ def test_people_without_an_account_cannot_pay(ledger: Ledger) -> None:
         ledger.debit("nobody", toys.gaussian_plan(0.1), "run")
     with pytest.raises(LedgerError, match="no account"):
         ledger.left("nobody")
-    assert not ledger.would_admit("nobody", toys.gaussian_plan(0.1))
 
 
 @pytest.mark.parametrize(("limit", "delta"), [(0.0, 0.1), (math.inf, 0.1), (1.0, 0.0), (1.0, 1.0)])
@@ -214,7 +227,7 @@ def test_a_run_without_privacy_needs_leave_and_is_marked(ledger: Ledger) -> None
     with pytest.raises(LedgerError, match="no differential privacy") as refused:
         ledger.debit("people", bare, "bare")
     assert not isinstance(refused.value, OverBudgetError)
-    assert not ledger.would_admit("people", bare)
+    assert len(ledger.entries("people")) == 1
     entry = ledger.debit("people", bare, "bare", allow_non_private=True)
     assert not entry.private and entry.epsilon is None and entry.limit == math.inf
     assert ledger.debit("people", bare, "bare") == entry  # going on needs no second leave

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from core.privacy.dpsgd.dense import Dense, GradFactor, Tape
+from core.privacy.dpsgd.dense import SLOPE, Dense, GradFactor, Tape
 
 __all__ = ["Energy", "EnergyTape", "as_critics", "lipschitz", "shapes"]
 
@@ -75,7 +75,7 @@ class Energy:
     def __call__(self, rows: Tensor) -> Tensor:
         """Float32 [b, w] → [b, 1], under autograd with respect to the rows."""
         first = [s(rows[:, c]) for s, c in zip(self._first, self._columns, strict=True)]
-        out: Tensor = self._joint(functional.leaky_relu(torch.cat(first, 1), self._joint.slope))
+        out: Tensor = self._joint(functional.leaky_relu(torch.cat(first, 1), SLOPE))
         return out
 
     @torch.no_grad()
@@ -83,7 +83,7 @@ class Energy:
         """Float32 [b, w] → a tape; no autograd."""
         parts = tuple(rows.index_select(1, column) for column in self._columns)
         first = [s.forward(x).out for s, x in zip(self._first, parts, strict=True)]
-        hidden = functional.leaky_relu_(torch.cat(first, dim=1), self._joint.slope)
+        hidden = functional.leaky_relu_(torch.cat(first, dim=1), SLOPE)
         return EnergyTape(parts, self._joint.forward(hidden))
 
     @torch.no_grad()
@@ -123,7 +123,7 @@ class Energy:
         hidden = tape.joint.activations[0]
         if len(self._widths) > 1:
             q = functional.pad(q, (0, hidden.shape[1] - q.shape[1]))
-        q = _leaky_back(q, hidden, self._joint.slope, True)
+        q = _leaky_back(q, hidden, SLOPE, True)
         return [first, *self._joint.double_backward(tape.joint, factors[1:], q)]
 
     def as_layers(self, flats: Tensor, places: Tensor) -> list[tuple[Tensor, Tensor]]:
@@ -148,7 +148,7 @@ class Energy:
 
     def _split(self, tape: EnergyTape, g: Tensor) -> tuple[Tensor, ...]:
         """The gradient behind each first layer, from that of what they feed."""
-        behind = _leaky_back(g, tape.joint.activations[0], self._joint.slope, True)
+        behind = _leaky_back(g, tape.joint.activations[0], SLOPE, True)
         return torch.split(behind, self._widths, dim=1)
 
 

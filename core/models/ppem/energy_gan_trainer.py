@@ -144,6 +144,7 @@ class EnergyGanTrainer(AdversarialTrainer):
                 grad_factors=self._record_grad_factors,
                 clip_norm=self.config.clip_norm,
                 draws=self.draws,
+                several_passes=True,
             )
         return PenalisedGradient(
             networks=self.critic,
@@ -151,6 +152,7 @@ class EnergyGanTrainer(AdversarialTrainer):
             penalty=self._penalty_grad_factors,
             clip_norm=self.config.clip_norm,
             draws=self.draws,
+            several_passes=True,
             penalty_clip=self.config.penalty_clip * self.config.clip_norm,
         )
 

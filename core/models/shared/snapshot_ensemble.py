@@ -12,12 +12,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from core.models.shared.heads import Heads
-from core.privacy.dpsgd.dense import Layer
+from core.privacy.dpsgd.dense import SLOPE, Layer
 
 __all__ = ["Layers", "SnapshotEnsemble", "Snapshots", "unpacked"]
 
 NUMBERS_AT_ONCE = 2**23  # hidden values held at a time, whatever the number of rows and critics
-SLOPE = 0.2
 
 Layers = tuple[tuple[Tensor, Tensor], ...]  # weights [N, out, in] and biases [N, out]
 

@@ -28,15 +28,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from dp_accounting import dp_event
 from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 from dp_accounting.pld import privacy_loss_distribution as plds
 
 from core.privacy.accounting import curves
-from core.privacy.accounting.essence import Essence, essence, essences
+from core.privacy.accounting.essence import Essence, essences
 from core.privacy.accounting.gaussian_losses import gaussian_pld
 from core.privacy.accounting.groups import mixture_pld
-from core.privacy.accounting.rdp import event_of, rdp_divergences, rdp_epsilon
+from core.privacy.accounting.rdp import rdp_divergences, rdp_epsilon
 from core.privacy.accounting.scale_search import smallest_scale
 from core.privacy.plan import Budget, Guarantee, Phase
 
@@ -45,7 +44,6 @@ __all__ = [
     "calibrate",
     "check_budget",
     "epsilon",
-    "event",
     "guarantee",
     "renyi",
 ]
@@ -128,11 +126,6 @@ def _exact_gaussian(parts: tuple[Essence, ...], delta: float) -> float:
     """Gaussians σ₁, σ₂, … on all rows are one with 1/σ² = Σ 1/σᵢ², and its ε is known exactly."""
     precision = sum(part.runs / part.amount**2 for part in parts)
     return float(get_epsilon_gaussian(1.0 / math.sqrt(precision), delta)) + _ROUND_UP
-
-
-def event(phase: Phase) -> dp_event.DpEvent:
-    """What the accounting library calls a phase."""
-    return event_of(essence(phase))
 
 
 def renyi(phases: Sequence[Phase], order: float, *, rows: int = 1) -> float:

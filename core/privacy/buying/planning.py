@@ -61,22 +61,23 @@ class Levels:
         counts = _histograms(wanted)
         multiplier = {phase.name: phase.noise_multiplier for phase in plan.phases}
         keys = most_keys(wanted, plan.n, plan.most_rows) + 1
-        cells_each = {BOUNDS: _most_cells(wanted), LISTS: keys, FINE: FINE_BINS + 3}
+        cells = [grid_of(column).size for column in wanted.numeric]
+        cells_each = {BOUNDS: max(cells, default=1), LISTS: keys, FINE: FINE_BINS + 3}
         std = {
             name: _std(multiplier.get(name, 0.0), counts[name], cells_each[name], plan.n)
             for name in _WEIGHTS
         }
-        cells = sum(grid_of(column).size for column in wanted.numeric)
         columns = len(wanted.numeric) + len(wanted.listed)
         missing = {name: cell_threshold(std[name], columns) for name in (BOUNDS, LISTS)}
         label = math.inf
         if plan.failure:
             # rows that nobody can put together count one each, so of one person's all weights and
             # the noise are so many times those of rows that were
-            failure, rows, times = plan.phase(LISTS).failure, _most_rows(plan), plan.rows_of_one
+            failure, times = plan.phase(LISTS).failure, plan.rows_of_one
+            rows = 1 if plan.unit is None else plan.unit.rows
             label = times * label_threshold(std[LISTS] / times, failure, _open_lists(wanted), rows)
         return cls(
-            cell=cell_threshold(std[BOUNDS], cells),
+            cell=cell_threshold(std[BOUNDS], sum(cells)),
             neighbour=cell_threshold(std[BOUNDS], 1, doubt=NEIGHBOUR_DOUBT),
             missing=missing,
             label=label,
@@ -111,10 +112,6 @@ def most_keys(wanted: Unbought, n: int, rows: int) -> int:
     return n * rows + max((len(column.categories or ()) for column in wanted.listed), default=0)
 
 
-def _most_cells(wanted: Unbought) -> int:
-    return max((grid_of(column).size for column in wanted.numeric), default=1)
-
-
 def _std(multiplier: float, histograms: int, entries: int, n: int) -> float:
     """The standard deviation of the noise in each count; 0 where nothing is released.
 
@@ -138,10 +135,6 @@ def _std(multiplier: float, histograms: int, entries: int, n: int) -> float:
 def complete(column: SchemaColumn) -> bool:
     """Whether a listed column's labels are all known: those of a yes-or-no column."""
     return column.kind is Kind.BOOLEAN and bool(known_labels(column))
-
-
-def _most_rows(plan: Plan) -> int:
-    return 1 if plan.unit is None else plan.unit.rows
 
 
 def _open_lists(wanted: Unbought) -> int:
@@ -266,18 +259,11 @@ def forecasts(plan: Plan, wanted: Unbought) -> tuple[Forecast, ...]:
     lines = [Forecast(column.name, numeric, ranges) for column in wanted.numeric]
     for column in wanted.listed:
         words = "its two values are known; whether any is missing is found"
-        lines.append(
-            Forecast(
-                column.name, shares[LISTS], words if complete(column) else f"a label is {labels}"
-            )
-        )
-    return (
-        *lines,
-        *(
-            Forecast(rule.text, shares[LISTS], f"a combination is {labels}")
-            for rule in wanted.rules
-        ),
-    )
+        words = words if complete(column) else f"a label is {labels}"
+        lines.append(Forecast(column.name, shares[LISTS], words))
+    for rule in wanted.rules:
+        lines.append(Forecast(rule.text, shares[LISTS], f"a combination is {labels}"))
+    return tuple(lines)
 
 
 def _part(count: float, n: int) -> str:

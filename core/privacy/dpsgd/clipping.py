@@ -2,10 +2,11 @@
 
 They come in closed form from the gradient factors of linear layers (`core.privacy.dpsgd.dense`).
 
-A person with m rows is a record that passes every layer m times: the mean of their gradients is a
-sum of m outer products, and has a norm in closed form. Where a person's rows pull against each
-other that norm is small and float32 does not see it well, so a share `CANCELLING` of what it would
-be if they all pulled one way is counted in.
+A record may pass a layer several times: a person with m rows does, the mean of whose gradients is
+clipped, and so does a record whose loss compares it with something made from it. Its gradient is
+then a sum of outer products and has a norm in closed form. Where these pull against each other that
+norm is small and float32 does not see it well, so a share `CANCELLING` of what it would be if they
+all pulled one way is counted in.
 """
 
 from __future__ import annotations
@@ -20,18 +21,23 @@ from core.privacy.dpsgd.dense import GradFactor, Views
 
 __all__ = ["CANCELLING", "clipped_sum", "squared_norms"]
 
-CANCELLING = 1e-3  # of squared norms; no row of a person can then weigh over 32 C
+CANCELLING = 1e-3  # of squared norms; no pass of a record can then weigh over 32 C
 
 
-def squared_norms(grad_factors: Sequence[GradFactor]) -> Tensor:
-    """‖∇‖² of every record over all layers together, float32 [b].
+def squared_norms(grad_factors: Sequence[GradFactor], rows: int = 1) -> Tensor:
+    """‖∇‖² of every record over all layers together, float32 [b]; more where passes cancel.
 
     A layer passed once has ‖g aᵀ‖² + ‖g‖² = (‖a‖² + 1)‖g‖². A layer passed several times has the
     sum of its outer products as gradient: Σ_rs ⟨g_r, g_s⟩⟨a_r, a_s⟩, and ‖Σ_r g_r‖² for its bias.
+
+    Args:
+      grad_factors: of b·m rows, a person's together and weighted.
+      rows: m ≥ 1, how many rows make one record.
     """
     total: Tensor | None = None
     for factors in _by_layer(grad_factors).values():
-        square = _passed_once(factors[0]) if len(factors) == 1 else _passed_often(factors)
+        once = len(factors) == rows == 1
+        square = _passed_once(factors[0]) if once else _passed_often(factors, rows)
         total = square if total is None else total.add_(square)
     assert total is not None, "no layer was used"
     return total
@@ -44,48 +50,22 @@ def _passed_once(factor: GradFactor) -> Tensor:
     return square.mul_(torch.linalg.vector_norm(factor.backprops, dim=1).square_())
 
 
-def _passed_often(factors: Sequence[GradFactor]) -> Tensor:
-    backprops = torch.stack([factor.backprops for factor in factors], dim=1)  # [b, passes, out]
-    activations = torch.stack([factor.activations for factor in factors], dim=1)
+def _passed_often(factors: Sequence[GradFactor], rows: int) -> Tensor:
+    """One layer's part, never below the truth."""
+    layer = factors[0].layer
+    passes = [factor.backprops.reshape(-1, rows, layer.outputs) for factor in factors]
+    inputs = [factor.activations.reshape(-1, rows, layer.inputs) for factor in factors]
+    backprops, activations = torch.cat(passes, dim=1), torch.cat(inputs, dim=1)  # [b, passes·m, ·]
     gram = torch.bmm(backprops, backprops.mT) * torch.bmm(activations, activations.mT)
-    total = gram.sum(dim=(1, 2)).clamp_min_(0.0)  # from [b, passes, passes]
-    with_bias = [factor.backprops for factor in factors if factor.bias]
+    square = gram.sum(dim=(1, 2)).clamp_min_(0.0)
+    lengths = gram.diagonal(dim1=1, dim2=2).clamp_min(0.0).sqrt().sum(dim=1)
+    one_way = lengths.square_()  # if all outer products pulled one way
+    with_bias = [g for g, factor in zip(passes, factors, strict=True) if factor.bias]
     if with_bias:
-        total += torch.stack(with_bias).sum(dim=0).square().sum(dim=1)
-    return total
-
-
-def _people_norms(grad_factors: Sequence[GradFactor], shape: tuple[int, int]) -> Tensor:
-    """‖Σ over rows‖² of every person over all layers together, float32 [b]; never below the truth.
-
-    Args:
-      grad_factors: of rows, b·m of them, a person's m together and weighted.
-      shape: (b, m).
-    """
-    square = torch.zeros(shape[0], device=grad_factors[0].backprops.device)
-    reach = torch.zeros_like(square)  # squared norms if all outer products pulled one way
-    for factors in _by_layer(grad_factors).values():
-        shaped = [
-            GradFactor(
-                factor.layer,
-                factor.backprops.reshape(*shape, factor.layer.outputs),
-                factor.activations.reshape(*shape, factor.layer.inputs),
-                factor.bias,
-            )
-            for factor in factors
-        ]
-        backprops = torch.cat([factor.backprops for factor in shaped], dim=1)  # [b, passes·m, out]
-        activations = torch.cat([factor.activations for factor in shaped], dim=1)
-        gram = torch.bmm(backprops, backprops.mT) * torch.bmm(activations, activations.mT)
-        square += gram.sum(dim=(1, 2)).clamp_min_(0.0)
-        lengths = gram.diagonal(dim1=1, dim2=2).clamp_min(0.0).sqrt().sum(dim=1)
-        reach += lengths.square_()
-        with_bias = [factor.backprops for factor in shaped if factor.bias]
-        if with_bias:
-            biases = torch.cat(with_bias, dim=1)
-            square += biases.sum(dim=1).square().sum(dim=1)
-            reach += torch.linalg.vector_norm(biases, dim=2).sum(dim=1).square_()
-    return square.lerp_(torch.maximum(reach, square), CANCELLING)
+        biases = torch.cat(with_bias, dim=1)
+        square += biases.sum(dim=1).square().sum(dim=1)
+        one_way += torch.linalg.vector_norm(biases, dim=2).sum(dim=1).square_()
+    return square.lerp_(torch.maximum(one_way, square), CANCELLING)
 
 
 def _weighted(grad_factors: Sequence[GradFactor], weights: Tensor) -> list[GradFactor]:
@@ -130,16 +110,13 @@ def clipped_sum(
       views: where each layer's part of the sum goes, see `Dense.views`; overwritten.
 
     Returns:
-      Float32 [b], the scales min(1, C/‖∇ᵢ‖)·mᵢ. A record whose gradient is not finite has
-      scale 0 and contributes exactly nothing.
+      Float32 [b], the scales min(1, C/‖∇ᵢ‖)·mᵢ with ‖∇ᵢ‖² from `squared_norms`. A record whose
+      gradient is not finite has scale 0 and contributes exactly nothing.
     """
     rows = mask.shape[1] if mask.dim() == 2 else 1
     if mask.dim() == 2:
-        grad_factors = _weighted(grad_factors, mask)
-        shape = (len(mask), rows)
-        square, mask = _people_norms(grad_factors, shape), (mask > 0).any(dim=1)
-    else:
-        square = squared_norms(grad_factors)
+        grad_factors, mask = _weighted(grad_factors, mask), (mask > 0).any(dim=1)
+    square = squared_norms(grad_factors, rows)
     scale = square.rsqrt().mul_(clip_norm).clamp_(max=1.0) if clip_norm < float("inf") else None
     scale = mask.to(square.dtype) if scale is None else scale.mul_(mask)
     broken: Tensor | None = None

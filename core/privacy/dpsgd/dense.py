@@ -23,8 +23,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["MLP", "Dense", "GradFactor", "Layer", "Tape", "Views"]
+__all__ = ["MLP", "SLOPE", "Dense", "GradFactor", "Layer", "Tape", "Views"]
 
+SLOPE = 0.2  # of the leaky ReLU below zero
 Views = dict[int, tuple[Tensor, Tensor]]  # start of a layer → weight and bias in some flat vector
 
 _leaky_back = torch.ops.aten.leaky_relu_backward
@@ -91,12 +92,10 @@ class MLP:
     Args:
       flat: the vector that holds the parameters.
       layers: from input to output.
-      slope: of the leaky ReLU below zero, in [0, 1).
     """
 
-    def __init__(self, flat: Tensor, layers: Sequence[Layer], slope: float):
+    def __init__(self, flat: Tensor, layers: Sequence[Layer]):
         self.layers = tuple(layers)
-        self.slope = slope
         self._views = [layer.views(flat) for layer in layers]
         self._transposed = [weight.t() for weight, _ in self._views]
 
@@ -109,7 +108,7 @@ class MLP:
         for i, (weight, bias) in enumerate(self._views):
             x = functional.linear(x, weight, bias)
             if i + 1 < len(self._views):
-                x = functional.leaky_relu(x, self.slope)
+                x = functional.leaky_relu(x, SLOPE)
         return x
 
     @torch.no_grad()
@@ -119,7 +118,7 @@ class MLP:
         for i, (_, bias) in enumerate(self._views):
             x = torch.addmm(bias, x, self._transposed[i])
             if i + 1 < len(self._views):
-                functional.leaky_relu_(x, self.slope)
+                functional.leaky_relu_(x, SLOPE)
             activations.append(x)
         return Tape(tuple(activations))
 
@@ -138,17 +137,14 @@ class MLP:
           One gradient factor a layer, from input to output, and float32 [b, in] or None.
         """
         grad_factors: list[GradFactor] = []
-        g: Tensor | None = gradient
-        for i in range(len(self.layers) - 1, -1, -1):
-            assert g is not None
+        g = gradient
+        for i in reversed(range(len(self.layers))):
             grad_factors.append(GradFactor(self.layers[i], g, tape.activations[i]))
-            if i == 0 and not to_input:
-                g = None
-                break
-            g = torch.mm(g, self._views[i][0])
+            if i or to_input:
+                g = torch.mm(g, self._views[i][0])
             if i:  # the leaky ReLU keeps signs, so its output tells on which side it was
-                g = _leaky_back(g, tape.activations[i], self.slope, True)
-        return grad_factors[::-1], g
+                g = _leaky_back(g, tape.activations[i], SLOPE, True)
+        return grad_factors[::-1], g if to_input else None
 
     @torch.no_grad()
     def double_backward(
@@ -174,7 +170,7 @@ class MLP:
         for i, factor in enumerate(factors):
             if i:
                 q = torch.mm(q, self._transposed[i - 1])
-                q = _leaky_back(q, tape.activations[i], self.slope, True)
+                q = _leaky_back(q, tape.activations[i], SLOPE, True)
             grad_factors.append(GradFactor(factor.layer, factor.backprops, q, bias=False))
         return grad_factors
 
@@ -184,7 +180,6 @@ class Dense:
 
     Args:
       widths: of each network by name, from input to output, at least two each.
-      slope: of the leaky ReLU, in [0, 1).
       generator: data-free randomness on the CPU for the start: Kaiming-uniform weights, zero bias.
       device: where the parameters live.
 
@@ -196,7 +191,6 @@ class Dense:
         self,
         widths: Mapping[str, Sequence[int]],
         *,
-        slope: float = 0.2,
         generator: torch.Generator | None = None,
         device: str = "cpu",
     ):
@@ -211,11 +205,11 @@ class Dense:
                 start = layers[name][-1].stop
         flat = torch.zeros(start)
         for layer in chain.from_iterable(layers.values()):
-            bound = _init_bound(layer, slope)
+            bound = _init_bound(layer)
             weight, _ = layer.views(flat)
             weight.uniform_(-bound, bound, generator=generator)
         self.flat = torch.nn.Parameter(flat.to(device))
-        self._mlps = {n: MLP(self.flat.detach(), ls, slope) for n, ls in layers.items()}
+        self._mlps = {n: MLP(self.flat.detach(), ls) for n, ls in layers.items()}
         self._viewed: tuple[Tensor, Views] | None = None
 
     @property
@@ -235,9 +229,8 @@ class Dense:
     def init_bounds(self) -> Tensor:
         """Float32 [size], for every parameter the largest absolute weight its layer starts with."""
         out = torch.empty(self.size)
-        for mlp in self._mlps.values():
-            for layer in mlp.layers:
-                out[layer.start : layer.stop] = _init_bound(layer, mlp.slope)
+        for layer in self.layers:
+            out[layer.start : layer.stop] = _init_bound(layer)
         return out.to(self.flat.device)
 
     def views(self, flat: Tensor) -> Views:
@@ -258,6 +251,6 @@ class Dense:
             self.flat.copy_(flat)
 
 
-def _init_bound(layer: Layer, slope: float) -> float:
+def _init_bound(layer: Layer) -> float:
     """The Kaiming-uniform bound, which keeps the spread of values from layer to layer."""
-    return math.sqrt(6.0 / ((1.0 + slope**2) * layer.inputs))
+    return math.sqrt(6.0 / ((1.0 + SLOPE**2) * layer.inputs))

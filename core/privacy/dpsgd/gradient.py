@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
@@ -54,11 +54,10 @@ COUNT_WEIGHT = 0.1  # of the clip norm: what being clipped adds to the last coor
 ROWS_AT_ONCE = 16_384  # a larger batch is summed in parts
 LEAST_AT_ONCE = 16  # records; a graphics card without room for so few has none for training
 _ROUNDING = 1e-5, 1e-7  # extra noise for float32 sums: a share, and a share per record of a batch
-# a person's rows may pull against each other as far as `clipping.CANCELLING` allows
-_ROUNDING_OF_PEOPLE = _ROUNDING[0] * CANCELLING**-0.5, _ROUNDING[1] * CANCELLING**-0.5
+# passes of one record may pull against each other as far as `clipping.CANCELLING` allows
+_ROUNDING_OF_PASSES = _ROUNDING[0] * CANCELLING**-0.5, _ROUNDING[1] * CANCELLING**-0.5
 
 
-@runtime_checkable
 class GradientMechanism(Mechanism, Protocol):
     """A `Mechanism` with Gaussian noise whose last coordinate counts clipped records.
 
@@ -83,6 +82,11 @@ class GradientMechanism(Mechanism, Protocol):
     @property
     def draws(self) -> Draws:
         """How many random numbers follow a record in its row."""
+        ...
+
+    @property
+    def several_passes(self) -> bool:
+        """Whether one row may pass a layer several times; noise then covers more rounding."""
         ...
 
     def statistic(self, rows: Any, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -134,12 +138,14 @@ class ClippedGradient:
         released values alone.
       clip_norm: C > 0; inf for no privacy.
       draws: how many random numbers follow a record in its row.
+      several_passes: see `GradientMechanism`.
     """
 
     networks: Dense
     grad_factors: Callable[[Tensor], list[GradFactor]]
     clip_norm: float
     draws: Draws = Draws()
+    several_passes: bool = False
     noise: Literal["gaussian"] = "gaussian"
 
     @property
@@ -156,10 +162,18 @@ class ClippedGradient:
 
     @torch.no_grad()
     def statistic(self, rows: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """The records' sum, see `GradientMechanism`."""
+        """The records' sum, see `GradientMechanism`.
+
+        Raises:
+          ValueError: a row passes a layer several times, and nothing said so.
+        """
         total = torch.zeros(self.size + 1, device=rows.device) if out is None else out
+        grad_factors = self.grad_factors(rows.flatten(0, -2))
+        layers = {factor.layer.start for factor in grad_factors}
+        if len(layers) < len(grad_factors) and not self.several_passes:
+            raise ValueError("A row passes a layer several times without `several_passes`.")
         scale = clipped_sum(
-            self.grad_factors(rows.flatten(0, -2)),
+            grad_factors,
             clip_norm=self.clip_norm,
             mask=mask,
             views=self.networks.views(total),
@@ -276,7 +290,8 @@ class SampledRelease:
             return 0.0
         if not math.isfinite(mechanism.sensitivity):
             raise ValueError("A private gradient needs a finite clip norm. Nothing was released.")
-        share, per_record = _ROUNDING if self._people is None else _ROUNDING_OF_PEOPLE
+        often = self._people is not None or mechanism.several_passes
+        share, per_record = _ROUNDING_OF_PASSES if often else _ROUNDING
         widened = mechanism.sensitivity * (1.0 + share + per_record * self.expected_batch)
         return self._noise * widened
 

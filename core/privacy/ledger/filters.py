@@ -66,22 +66,15 @@ def _releases(known: tuple[Entry, ...]) -> list[Entry]:
     return [e for e in known if e.kind == "release" and e.private]
 
 
-def _aside(known: tuple[Entry, ...], first_failure: float) -> float:
+def _aside(account: Entry, earlier: list[Entry], first_failure: float) -> float:
     """The part of δ_g that is for failures: settled by the first private release."""
-    account = opening(known)
-    assert account is not None
-    earlier = _releases(known)
     failure = earlier[0].failure if earlier else first_failure
     return SET_ASIDE * account.delta if failure else 0.0
 
 
-def _by_sum(known: tuple[Entry, ...], first_rho: float, aside: float) -> bool:
+def _by_sum(earlier: list[Entry], first_rho: float, capacity: float) -> bool:
     """Whether the sum filter governs: settled by the first private release, before any output."""
-    account = opening(known)
-    assert account is not None
-    earlier = _releases(known)
-    rho = earlier[0].rho if earlier else first_rho
-    return rho > _capacity(account, aside)
+    return (earlier[0].rho if earlier else first_rho) > capacity
 
 
 def admitted(
@@ -98,11 +91,12 @@ def admitted(
     account = opening(known)
     assert account is not None
     earlier = _releases(known)
-    aside = _aside(known, failure)
-    if not _by_sum(known, rho, aside):
+    aside = _aside(account, earlier, failure)
+    capacity = _capacity(account, aside)
+    if not _by_sum(earlier, rho, capacity):
         total = math.fsum([*(e.rho for e in earlier), rho])
         failures = math.fsum([*(e.failure for e in earlier), failure])
-        return total <= _capacity(account, aside) and failures <= aside
+        return total <= capacity and failures <= aside
     spent = math.fsum([*(e.limit for e in earlier), epsilon])
     failed = math.fsum([*(e.delta for e in earlier), delta])
     return spent <= account.limit and failed <= account.delta
@@ -113,8 +107,8 @@ def left_of(known: tuple[Entry, ...]) -> Left:
     account = opening(known)
     assert account is not None
     earlier = _releases(known)
-    aside = _aside(known, 0.0)
-    by_sum = _by_sum(known, 0.0, aside)
+    capacity = _capacity(account, _aside(account, earlier, 0.0))
+    by_sum = _by_sum(earlier, 0.0, capacity)
     return Left(
         limit=account.limit,
         delta=account.delta,
@@ -122,7 +116,7 @@ def left_of(known: tuple[Entry, ...]) -> Left:
         releases=len(earlier),
         non_private=sum(not e.private for e in known if e.kind == "release"),
         filter="sum" if by_sum else "rdp",
-        capacity=account.limit if by_sum else _capacity(account, aside),
+        capacity=account.limit if by_sum else capacity,
         spent=math.fsum((e.limit if by_sum else e.rho) for e in earlier),
         delta_spent=math.fsum(e.delta for e in earlier) if by_sum else 0.0,
     )

@@ -228,21 +228,6 @@ class Ledger:
             raise LedgerError("These people have no account.")
         return left_of(known)
 
-    def would_admit(self, people: str, plan: Plan) -> bool:
-        """Whether a debit of this private plan would pass now; spends nothing."""
-        epsilon = _epsilon(plan)
-        known = self.entries(people)
-        account = opening(known)
-        if account is None or not math.isfinite(epsilon):
-            return False
-        return admitted(
-            known,
-            epsilon=epsilon,
-            delta=plan.budget.delta,
-            rho=_divergence(plan, account),
-            failure=plan.failure,
-        )
-
     def verify(self) -> ChainReport:
         """Recompute every hash from the first entry on."""
         with self._engine.connect() as connection:
@@ -318,29 +303,20 @@ def _paid(connection: Connection, people: str, plan: Plan, run: str) -> Entry | 
     return entry
 
 
-def _epsilon(plan: Plan) -> float:
-    """What the plan's phases cost at its δ, all attempts together; inf without privacy."""
+def _price(plan: Plan) -> float:
+    """What the plan's phases cost at its δ, all attempts together; inf without privacy.
+
+    Refused when it is finite at a δ that would permit publishing whole records.
+    """
     from core.privacy.accounting.accountant import epsilon  # costs 65 MB
 
-    return epsilon(plan.charged, plan.budget.delta, rows=plan.rows_of_one)[0]
-
-
-def _price(plan: Plan) -> float:
-    """`_epsilon`, refused when it is finite at a δ that would permit publishing whole records."""
-    epsilon = _epsilon(plan)
-    if math.isfinite(epsilon) and plan.budget.delta * plan.n >= 1.0:
+    price = epsilon(plan.charged, plan.budget.delta, rows=plan.rows_of_one)[0]
+    if math.isfinite(price) and plan.budget.delta * plan.n >= 1.0:
         raise LedgerError(
             f"δ must be below one over the number of records, 1/{plan.n}. Nothing was spent. "
             "Choose a smaller δ."
         )
-    return epsilon
-
-
-def _divergence(plan: Plan, account: Entry) -> float:
-    """The Rényi divergence of the plan's phases at the account's order."""
-    from core.privacy.accounting.accountant import renyi  # costs 65 MB
-
-    return renyi(plan.charged, order_of(account), rows=plan.rows_of_one)
+    return price
 
 
 def _admit(
@@ -365,7 +341,9 @@ def _admit(
             "was read. Confirm in words that it may run without protection, or choose a "
             "finite ε."
         )
-    rho = _divergence(plan, account)
+    from core.privacy.accounting.accountant import renyi  # costs 65 MB
+
+    rho = renyi(plan.charged, order_of(account), rows=plan.rows_of_one)
     if admitted(known, epsilon=epsilon, delta=delta, rho=rho, failure=plan.failure):
         return rho
     if plan.failure and admitted(known, epsilon=epsilon, delta=delta, rho=rho):

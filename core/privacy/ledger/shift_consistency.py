@@ -12,10 +12,10 @@ under another name, so it needs words too.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 from core.privacy.ledger.entries import Entry
 from core.privacy.plan import Plan
@@ -66,13 +66,9 @@ class ReleaseScope:
             columns=tuple(sorted(column.name for column in domain.modelled)),
             groups=groups,
             shift=shift,
-            domain_digest=_digest(domains) if domains else "",
+            domain_digest=sha256(json.dumps(domains).encode()).hexdigest() if domains else "",
             unit=unit,
         )
-
-
-def _digest(domains: list[list[object]]) -> str:
-    return hashlib.sha256(json.dumps(domains).encode()).hexdigest()
 
 
 def _domain(column: Column) -> list[object]:

@@ -21,6 +21,7 @@ __all__ = [
     "NotAdditiveError",
     "RowView",
     "Rows",
+    "Statistic",
     "check_parts",
     "clip_rows",
     "group_size_of",
@@ -54,8 +55,7 @@ class Rows(Protocol):
         ...
 
 
-@runtime_checkable
-class Mechanism(Protocol):
+class Statistic(Protocol):
     """An additive statistic of records with bounded sensitivity."""
 
     @property
@@ -64,11 +64,6 @@ class Mechanism(Protocol):
 
         In the L2 norm for "gaussian" and the L1 norm for "laplace".
         """
-        ...
-
-    @property
-    def noise(self) -> NoiseKind:
-        """Which noise Δ is stated for."""
         ...
 
     def statistic(self, rows: Any, mask: Tensor) -> Tensor:
@@ -90,6 +85,16 @@ class Mechanism(Protocol):
           mechanism whose number of entries depends on records states a public bound on it in an
           attribute `entries`, since the noise's scale must not depend on records.
         """
+        ...
+
+
+@runtime_checkable
+class Mechanism(Statistic, Protocol):
+    """A `Statistic` that is released with noise."""
+
+    @property
+    def noise(self) -> NoiseKind:
+        """Which noise Δ is stated for."""
         ...
 
 

@@ -24,6 +24,9 @@ from core.privacy.mechanisms.additive import RowView, clip_rows
 
 __all__ = ["Mixture", "MixtureStep", "update"]
 
+_LEAST_WEIGHT = 0.01  # of a component, before weights are made to sum to 1
+_LEAST_VARIANCE = 1e-3  # as a share of R²/d
+
 
 @dataclass(frozen=True)
 class Mixture:
@@ -129,31 +132,22 @@ class MixtureStep:
         return torch.cat([part.flatten() for part in parts])
 
 
-def update(
-    release: Tensor,
-    step: MixtureStep,
-    n: int,
-    *,
-    weight_floor: float = 0.01,
-    variance_floor: float = 1e-3,
-) -> Mixture:
+def update(release: Tensor, step: MixtureStep, n: int) -> Mixture:
     """The next mixture from a released step; post-processing, and safe for pure noise.
 
     Args:
       release: noisy `MixtureStep.statistic`.
       step: what was released.
       n: number of records, public.
-      weight_floor: least weight of a component before weights are made to sum to 1.
-      variance_floor: least variance, as a share of R²/d.
     """
     components, width = step.current.means.shape
     a, b, c = step.scales
     release = release.to("cpu", torch.float64)
     sizes = [components, components * width, components * width]
     counts, sums, squares = torch.split(release, sizes)
-    count = (counts / a).clamp_min(weight_floor * n)  # [K]
+    count = (counts / a).clamp_min(_LEAST_WEIGHT * n)  # [K]
     means = clip_rows(sums.view(components, width) / b / count.unsqueeze(1), step.radius)
     spread = squares.view(components, width) / c / count.unsqueeze(1) - means.square()
     typical = step.radius**2 / width
-    variances = spread.clamp(variance_floor * typical, typical * width)
+    variances = spread.clamp(_LEAST_VARIANCE * typical, typical * width)
     return Mixture(count / count.sum(), means, variances)

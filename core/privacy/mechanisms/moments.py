@@ -32,23 +32,18 @@ def svec(matrix: Tensor) -> Tensor:
     """
     d = len(matrix)
     row, column = torch.triu_indices(d, d, device=matrix.device)
-    return matrix[row, column] * _scale(row == column, math.sqrt(2.0), matrix)
+    off_diagonal = matrix.new_tensor(math.sqrt(2.0))
+    return matrix[row, column] * torch.where(row == column, 1.0, off_diagonal)
 
 
 def smat(vector: Tensor, d: int) -> Tensor:
     """The inverse of `svec`: [d(d+1)/2] → symmetric [d, d]."""
     row, column = torch.triu_indices(d, d, device=vector.device)
     matrix = torch.zeros(d, d, dtype=vector.dtype, device=vector.device)
-    matrix[row, column] = vector * _scale(row == column, math.sqrt(0.5), vector)
+    off_diagonal = vector.new_tensor(math.sqrt(0.5))
+    matrix[row, column] = vector * torch.where(row == column, 1.0, off_diagonal)
     matrix[column, row] = matrix[row, column]
     return matrix
-
-
-def _scale(diagonal: Tensor, off: float, like: Tensor) -> Tensor:
-    """1 on the diagonal and `off` elsewhere, in the precision of `like`."""
-    return torch.full(diagonal.shape, off, dtype=like.dtype, device=like.device).masked_fill_(
-        diagonal, 1.0
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from core.privacy.mechanisms.additive import Statistic
 from core.privacy.summation import (
     ChunkedStatistic,
     InOneProcess,
     InThreads,
-    Statistic,
     Summation,
     Tick,
     added,
