@@ -17,7 +17,7 @@ from core.table.form import FileForm, Form
 from core.table.grid import as_kind, grid_of, schema_of
 from core.table.infer import infer_column, infer_schema
 from core.table.io.apart import read_apart
-from core.table.io.write import as_written, write_csv
+from core.table.io.write import as_written, write_csv_parts
 from core.table.labels import to_numbers
 from core.table.layout.layout import Layout
 from core.table.misfits import misfits
@@ -260,7 +260,7 @@ def test_escaping_leaves_numbers_alone_and_reaches_text(tmp_path: Path) -> None:
         )
     )  # fmt: skip
     frame = pd.DataFrame({"pay": [-5.0, 1.5], "=who": pd.Series(["=1+1", None], dtype="str")})
-    write_csv(frame, tmp_path / "t.csv", schema=schema, escape_formulas=True)
+    write_csv_parts([frame], tmp_path / "t.csv", schema=schema, escape_formulas=True)
     assert (tmp_path / "t.csv").read_text() == 'pay,\'=who\n"-$5,00",\'=1+1\n"$1,50",?\n'
     plain = as_written(frame, schema)
     assert plain["=who"].tolist() == ["=1+1", "?"]

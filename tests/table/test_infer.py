@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from core.table.infer import infer_column, infer_schema
 from core.table.io.read import read_table
-from core.table.io.write import write_csv
+from core.table.io.write import write_csv_parts
 from core.table.labels import from_labels, from_numbers, to_labels, to_numbers
 from core.table.schema import DomainSource, Kind, Provenance, SchemaColumn
 from core.table.sentinels import SENTINELS
@@ -375,5 +375,5 @@ def test_titanic(tmp_path: Path) -> None:
     assert "681 of 891" in schema["ticket"].note
     assert schema["age"].missing and (schema["age"].low, schema["age"].high) == (0, 100)
     assert schema["fare"].scale == "log" and schema["age"].scale == "linear"
-    write_csv(frame, tmp_path / "t.csv")
+    write_csv_parts([frame], tmp_path / "t.csv")
     assert from_labels(to_labels(frame["survived"]), schema["survived"]).dtype == "int64"
