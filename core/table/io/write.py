@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.table.column import Column, Kind
-from core.table.form import Form
+from core.table.form import FORMULA_STARTS, Form
 from core.table.io.arrow_types import arrow_table
 from core.table.io.replacing import replacing
 from core.table.labels import to_labels
@@ -29,8 +29,6 @@ __all__ = [
 
 Series: TypeAlias = "pd.Series[Any]"
 
-# What spreadsheets run (OWASP "CSV injection"); those of East Asia take the wide signs too.
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 NUMBER = r"[+-]?\d+(?:[.,]\d+)?(?:[eE][+-]?\d+)?"
 
 
