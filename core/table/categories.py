@@ -14,34 +14,23 @@ from core.table.column import Column, SchemaColumn
 from core.table.labels import to_labels
 from core.table.rare import MERGED_NOTE, OTHER
 
-__all__ = ["count_labels", "count_labels_of", "falling", "labels_from", "merged_below"]
+__all__ = ["count_labels", "falling", "labels_from", "merged_below"]
 
 AnyColumn = TypeVar("AnyColumn", bound=Column)
 
 
-def count_labels(frame: pd.DataFrame, name: str, people: Sequence[str] = ()) -> pd.DataFrame:
+def count_labels(
+    batches: Iterable[pd.DataFrame], name: str, people: Sequence[str] = ()
+) -> pd.DataFrame:
     """How many rows and people hold each label of a column, the commonest first; inside only.
 
     Args:
-      frame: n rows.
+      batches: rows, in parts.
       name: of the column.
       people: columns that say whose a row is; without them each row is a person.
 
     Returns:
       One row a label: `label`, `rows` ≥ 1, `people` ≥ 1.
-    """
-    return count_labels_of([frame], name, people)
-
-
-def count_labels_of(
-    batches: Iterable[pd.DataFrame], name: str, people: Sequence[str] = ()
-) -> pd.DataFrame:
-    """See `count_labels`; the rows come in parts.
-
-    Args:
-      batches: rows.
-      name: of the column.
-      people: columns that say whose a row is; without them each row is a person.
     """
     rows = pd.Series(dtype="int64")
     pairs = pd.DataFrame({"label": pd.Series(dtype="str"), "who": pd.Series(dtype="uint64")})

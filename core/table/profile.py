@@ -16,8 +16,8 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
 from core.table.labels import to_numbers
-from core.table.misfits import misfits_of
-from core.table.rare import RareCounts, rare_counts_of
+from core.table.misfits import misfits
+from core.table.rare import RareCounts, rare_counts
 from core.table.schema import Column, Kind, Schema
 from core.table.tally import Tally, median
 
@@ -184,7 +184,7 @@ class Recount:
     def add(self, series: Series) -> None:
         """Count more rows."""
         tally = Tally.of(series)
-        self.misfit += misfits_of(tally, self.column)
+        self.misfit += misfits(tally, self.column)
         if self.column.kind.numeric:
             numbers = _numbers(tally, self.column)
             self.absent += numbers.absent
@@ -205,13 +205,13 @@ def picture(tally: Tally, column: Column, recount: Recount | None = None) -> Col
     labels = tally.labels() if column.kind.listed or column.kind.surrogate else None
     named = labels if recount is None else recount.listed
     listed = column.kind.listed and named is not None
-    rare = rare_counts_of(named, column) if listed and named is not None else RareCounts(0, 0, 0)
+    rare = rare_counts(named, column) if listed and named is not None else RareCounts(0, 0, 0)
     bare = ColumnProfile(
         name=column.name,
         kind=column.kind,
         missing=tally.absent / tally.n if tally.n else 0.0,
         distinct=0,
-        misfit=misfits_of(tally, column) if recount is None else recount.misfit,
+        misfit=misfits(tally, column) if recount is None else recount.misfit,
         **asdict(rare),
     )
     if labels is None:

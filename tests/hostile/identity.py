@@ -16,6 +16,7 @@ from core.table.io.read import ReadResult
 from core.table.labels import to_labels, to_numbers
 from core.table.misfits import misfits
 from core.table.schema import Column, DomainSource, Schema
+from core.table.tally import Tally
 
 
 def changed_cells(series: pd.Series, column: Column) -> int:
@@ -42,7 +43,7 @@ def codec_faults(frame: pd.DataFrame) -> list[str]:
                 faults.append(f"{column.name}: left out or made up without a word")
             continue
         counted, changed = (
-            misfits(frame[column.name], column),
+            misfits(Tally.of(frame[column.name]), column),
             changed_cells(frame[column.name], column),
         )
         if counted != changed:

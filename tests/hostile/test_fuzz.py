@@ -16,6 +16,7 @@ from core.table.io.read import read_table
 from core.table.labels import from_numbers, to_numbers
 from core.table.misfits import misfits
 from core.table.schema import Kind
+from core.table.tally import Tally
 from tests.hostile.identity import changed_cells, codec_faults, reading_faults
 
 WORDS = st.text(
@@ -94,7 +95,7 @@ def test_dates_keep_their_instant(seconds: list[int], written: str) -> None:
         numbers = to_numbers(text, column)
         assert np.array_equal(to_numbers(from_numbers(numbers, column), column), numbers)
     if column.modelled:
-        assert changed_cells(text, column) == misfits(text, column)
+        assert changed_cells(text, column) == misfits(Tally.of(text), column)
 
 
 @given(numbers=st.lists(st.floats(allow_nan=False, width=64), min_size=2, max_size=30))

@@ -25,16 +25,16 @@ def test_counts_are_of_rows_and_of_people() -> None:
     frame = pd.DataFrame(
         {"who": [1, 1, 2, 3, 3], "c": pd.Series(["a", "a", "a", "b", "b"], dtype="str")}
     )
-    rows = count_labels(frame, "c")
+    rows = count_labels([frame], "c")
     assert rows.to_dict("list") == {"label": ["a", "b"], "rows": [3, 2], "people": [3, 2]}
-    people = count_labels(frame, "c", ["who"])
+    people = count_labels([frame], "c", ["who"])
     assert people["people"].tolist() == [2, 1]  # b: two rows, one person
     gone = frame.assign(c=frame["c"].where(frame["c"] == "a"))
-    assert count_labels(gone, "c")["label"].tolist() == ["a"]
+    assert count_labels([gone], "c")["label"].tolist() == ["a"]
 
 
 def test_merging_below_k_lists_what_k_rows_hold_and_says_what_falls() -> None:
-    counts = count_labels(FRAME, "diagnosis")
+    counts = count_labels([FRAME], "diagnosis")
     assert falling(counts, 1) == (0, 0)
     assert falling(counts, 2) == (200, 200) == falling(counts, 20)
     assert falling(counts, 21) == (400, 4200)
@@ -51,7 +51,7 @@ def test_merging_below_k_lists_what_k_rows_hold_and_says_what_falls() -> None:
 
 
 def test_what_the_steward_declared_without_rows_stays() -> None:
-    counts = count_labels(FRAME, "diagnosis")
+    counts = count_labels([FRAME], "diagnosis")
     column = SchemaColumn(
         name="diagnosis", kind=Kind.CATEGORY, categories=("none yet", "once 001"), proposal="none"
     )

@@ -24,6 +24,7 @@ from core.table.misfits import misfits
 from core.table.rules import parse_rule
 from core.table.schema import Column, Domain, Kind, Provenance, Schema, SchemaColumn, SchemaError
 from core.table.surrogates import shape_of
+from core.table.tally import Tally
 from tests.table.files import read
 
 CODED = Column(
@@ -114,7 +115,7 @@ def test_codes_are_states_of_their_own_and_come_back() -> None:
     pd.testing.assert_frame_equal(codec.decode_codes(codes), CELLS.to_frame())
     pd.testing.assert_frame_equal(codec.decode(codec.expand(codes)), CELLS.to_frame())
     assert np.isnan(to_numbers(CELLS, CODED)).tolist() == [False, True, True, False, True, False]
-    assert misfits(CELLS, CODED) == 0
+    assert misfits(Tally.of(CELLS), CODED) == 0
     # pictures for outside have one bin for all of them
     bins = bins_of(block)
     assert bins.index(codes.to("cpu")).tolist()[1:3] == [bins.size - 1] * 2 and bins.missing

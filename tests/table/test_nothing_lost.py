@@ -17,6 +17,7 @@ from core.table.labels import from_numbers, to_numbers
 from core.table.misfits import misfit_words, misfits
 from core.table.rounding import round_bounds
 from core.table.schema import Column, DomainSource, Kind, Schema, SchemaColumn, SchemaError
+from core.table.tally import Tally
 from tests.hostile.identity import changed_cells
 from tests.hostile.workbook_files import GOOD, HEAD, book, cell
 from tests.table.files import read
@@ -49,7 +50,7 @@ def test_a_boolean_needs_every_cell_to_be_one_of_two(values: list[str]) -> None:
     series = pd.Series(values * 20, name="c")
     found = infer_column(series, "c")
     assert found.kind is Kind.CATEGORY and set(found.categories or ()) == set(values)
-    assert changed_cells(series, found) == misfits(series, found) == 0
+    assert changed_cells(series, found) == misfits(Tally.of(series), found) == 0
     assert "capitals" in found.note
 
 
@@ -162,7 +163,7 @@ def test_an_offset_past_the_last_year_can_be_shown() -> None:
     series = pd.Series(["9999-12-31T23:59:59-0500", "2024-01-01T00:00:00+0000"] * 5, name="c")
     schema = infer_schema(series.to_frame())
     assert grid_of(schema)["to"].tolist() == ["9999-12-31 23:59:59"]
-    assert misfits(series, schema["c"]) == 5 == changed_cells(series, schema["c"])
+    assert misfits(Tally.of(series), schema["c"]) == 5 == changed_cells(series, schema["c"])
 
 
 def test_errors_in_cells_and_hidden_sheets_are_named() -> None:
@@ -222,5 +223,5 @@ def test_misfits_are_the_cells_that_encoding_changes(
 ) -> None:
     series = pd.Series(values, name="c")
     declared = Column(name="c", dtype=str(series.dtype), **column)
-    assert misfits(series, declared) == changed_cells(series, declared) == expected
+    assert misfits(Tally.of(series), declared) == changed_cells(series, declared) == expected
     assert bool(misfit_words(declared, expected)) is bool(expected)

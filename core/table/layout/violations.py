@@ -16,7 +16,7 @@ from core.table.layout.relations import DAY
 from core.table.rules import AtMost, Combinations, Determines, MissingTogether, Rule
 from core.table.schema import Domain
 
-__all__ = ["count_violations", "declared_from_batches", "declared_from_rows"]
+__all__ = ["count_violations", "declared_from_batches"]
 
 NEAR = 1e-9  # relative: sums of decimals differ in their last digit
 
@@ -32,7 +32,7 @@ def count_violations(frame: pd.DataFrame, domain: Domain) -> dict[str, int]:
     return {rule.text: int(_violates(rule, frame, columns).sum()) for rule in domain.rules}
 
 
-def declared_from_rows(rule: Rule, frame: pd.DataFrame) -> Rule:
+def declared_from_batches(rule: Rule, batches: Iterable[pd.DataFrame]) -> Rule:
     """The rule with what rows say of values where nothing is declared; to be declared public.
 
     Each source gets its most common result, the first by alphabet of those that are; combinations
@@ -40,17 +40,7 @@ def declared_from_rows(rule: Rule, frame: pd.DataFrame) -> Rule:
 
     Args:
       rule: itself where it says nothing of values or has it declared.
-      frame: rows with the columns that it names.
-    """
-    return declared_from_batches(rule, [frame])
-
-
-def declared_from_batches(rule: Rule, batches: Iterable[pd.DataFrame]) -> Rule:
-    """See `declared_from_rows`; the rows come in parts.
-
-    Args:
-      rule: itself where it says nothing of values or has it declared.
-      batches: rows with the columns that it names.
+      batches: rows with the columns that it names, in parts.
     """
     mapped = isinstance(rule, Determines) and rule.mapping is None
     listed = isinstance(rule, Combinations) and rule.allowed is None
