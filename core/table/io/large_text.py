@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
@@ -78,12 +78,10 @@ class LargeText:
     Attributes:
       path: of the file.
       words: where it lies, for people.
-      limits: columns allowed; rows and bytes are not held, so not limited.
     """
 
     path: Path
     words: str
-    limits: ReadLimits = field(default_factory=ReadLimits)
 
     def __post_init__(self) -> None:
         self._doubts: list[str] = []
@@ -111,7 +109,7 @@ class LargeText:
         self._delimiter = declared or tell_delimiter(whole_lines, tabbed)
         spaced, tangled = self._check(begins)
         with self._opened(begins) as stream:
-            header, lines = read_header(stream, self._delimiter, spaced=spaced, limits=self.limits)
+            header, lines = read_header(stream, self._delimiter, spaced=spaced, limits=ReadLimits())
         self._doubts = header_doubts(header)
         cells = folder / "cells.parquet"
         if spaced or tangled:

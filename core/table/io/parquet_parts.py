@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,18 +37,16 @@ class ParquetParts:
       files: their paths in the file system, in order.
       system: an fsspec file system, or anything with its `open`.
       words: where they are, for people.
-      limits: columns allowed; rows and bytes are not held, so not limited.
     """
 
     files: Sequence[str]
     system: Any
     words: str
-    limits: ReadLimits = field(default_factory=ReadLimits)
 
     def __post_init__(self) -> None:
         self._doubts = Doubts()
         self._schema, self._gaps, self.rows = self._settle()
-        self._names = check_header(self._schema.names, self.limits)
+        self._names = check_header(self._schema.names, ReadLimits())
         for name, kind in zip(self._names, self._schema.types, strict=True):
             check_kind(kind, name)
         if not self.rows:

@@ -55,13 +55,11 @@ class SqlQuery:
       url: of the database, with its password.
       query: one SELECT, or whatever gives rows.
       words: which database, for people; without user, password and query.
-      limits: columns allowed; rows and bytes are not held, so not limited.
     """
 
     url: URL = field(repr=False)
     query: str = field(repr=False)
     words: str
-    limits: ReadLimits = field(default_factory=ReadLimits)
 
     def __post_init__(self) -> None:
         self._parts: ParquetParts | None = None
@@ -87,7 +85,7 @@ class SqlQuery:
             written = _write_parts(folder, self._tables(names, batches))
         if not written:
             raise TableReadError("The query gives no rows. Nothing was kept. Change the query.")
-        self._parts = ParquetParts(written, LocalFileSystem(), self.words, self.limits)
+        self._parts = ParquetParts(written, LocalFileSystem(), self.words)
 
     def batches(self) -> Iterator[pd.DataFrame]:
         """See `Source.batches`."""
@@ -105,7 +103,7 @@ class SqlQuery:
                     raise TableReadError(
                         "The query gives no rows. Nothing was kept. Write a SELECT."
                     )
-                names = check_header([str(name) for name in result.keys()], self.limits)
+                names = check_header([str(name) for name in result.keys()], ReadLimits())
                 yield names, _partitions(result, batch_rows(len(names)))
             except TableReadError:
                 raise
