@@ -7,7 +7,6 @@ tables share in whatever order their rows are.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pandas as pd
@@ -58,12 +57,6 @@ class PassingRows:
         self.n += len(batch)
         if len(self._lots) > _SPARE * self._most:
             self._cut()
-
-    def watching(self, batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        """The batches as they are, taken note of as they pass."""
-        for batch in batches:
-            self.add(batch)
-            yield batch
 
     def _cut(self) -> None:
         """Keep the rows with the smallest lots, which are a random part of all."""
