@@ -8,21 +8,22 @@ interval, so a value can be moved inside before the next one is drawn.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.table.column import Column, Kind, SchemaError
-from core.table.rules import AtMost, Difference, Sum
+from core.table.rules import AnyRule, AtMost, Difference, Sum
 
-__all__ = ["DAY", "Interval", "Relation", "inside", "inward", "outer", "relations_of"]
+__all__ = ["DAY", "Interval", "Relation", "breaks", "inside", "inward", "outer", "relations_of"]
 
 Floats = NDArray[np.float64]
 Interval = tuple[Floats, Floats]
 DAY = 86_400.0  # seconds
 _NEAR = 1e-6  # of a step; nearer to the grid than this is on it
+_EQUAL = 1e-9  # relative: sums of decimals differ in their last digit
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,27 @@ def inward(interval: Interval, column: Column) -> Interval:
     first = low + np.ceil((interval[0] - low) / step - _NEAR) * step
     last = low + np.floor((interval[1] - low) / step + _NEAR) * step
     return first, last
+
+
+def breaks(
+    rule: AnyRule, values: Sequence[Floats], columns: Mapping[str, Column]
+) -> NDArray[np.bool_]:
+    """Which rows break a rule about numbers, bool [n]; rows with a gap break none.
+
+    Args:
+      rule: about numbers or dates.
+      values: of its columns, in its order; dates in seconds.
+      columns: by name.
+    """
+    dated = [columns[name].kind is Kind.DATETIME for name in rule.columns]
+    unit = DAY if any(dated) else 1.0
+    scaled = [x if date else x * unit for x, date in zip(values, dated, strict=True)]
+    slack = _EQUAL * np.maximum.reduce([np.abs(x) for x in scaled]) + 1e-12
+    with np.errstate(invalid="ignore"):
+        if isinstance(rule, AtMost):
+            return np.asarray(scaled[0] - scaled[1] > slack)
+        sign = 1.0 if isinstance(rule, Sum) else -1.0
+        return np.asarray(np.abs(scaled[0] - scaled[1] - sign * scaled[2]) > slack)
 
 
 def relations_of(
