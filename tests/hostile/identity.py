@@ -53,10 +53,9 @@ def codec_faults(frame: pd.DataFrame) -> list[str]:
 
 def reading_faults(result: ReadResult, text: str) -> list[str]:
     """Cells of delimited text that the frame holds otherwise, in columns that no doubt names."""
-    spaced = f'{result.delimiter} "' in text
-    lines = csv.reader(
-        io.StringIO(text, newline=""), delimiter=result.delimiter or ",", skipinitialspace=spaced
-    )
+    delimiter = result.form.delimiter
+    spaced = f'{delimiter} "' in text
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=spaced)
     _, *rows = [row for row in lines if row]
     faults = []
     for place, name in enumerate(result.frame.columns):

@@ -59,7 +59,7 @@ def test_every_cell_of_a_delimited_file_is_what_it_was(
 ) -> None:
     text = as_text(rows, delimiter)
     result = read_table(io.BytesIO(text.encode()), "t.csv")
-    assert result.delimiter == delimiter and len(result.frame) == len(rows)
+    assert result.form.delimiter == delimiter and len(result.frame) == len(rows)
     assert reading_faults(result, text) == []
     assert codec_faults(result.frame) == []
 

@@ -40,7 +40,7 @@ def test_the_same_table_comes_back(tmp_path: Path) -> None:
     there.frame.loc[0, ["n", "x"]] = (7, 0.25)  # the rows can be worked with
     assert there.frame["n"].tolist() == [7, 2, 3]
     result = read_apart(io.BytesIO(b"a;b\n1,5;NA\n2,5;y\n"), "t.csv", bounds=SMALL)
-    assert (result.format, result.delimiter, result.decimal) == ("csv", ";", ",")
+    assert (result.form.delimiter, result.form.columns["a"].decimal) == (";", ",")
     assert result.frame["a"].tolist() == [1.5, 2.5] and len(result.warnings) == 2
 
 

@@ -75,18 +75,13 @@ class ReadResult:
 
     Attributes:
       frame: n rows, unique non-blank string names.
-      format: "csv", "tsv", "parquet", "xlsx", "xls" or "ods" (of the content, when compressed).
-      delimiter, encoding: of text formats, else None.
-      decimal: decimal mark in the file.
+      encoding: of text formats, else None.
       warnings: what was decided in doubt, one plain sentence each.
       form: how the file is written, so that synthetic rows can be written alike.
     """
 
     frame: pd.DataFrame
-    format: str
-    delimiter: str | None = None
     encoding: str | None = None
-    decimal: str = "."
     warnings: tuple[str, ...] = ()
     form: FileForm = field(default_factory=FileForm)
 
@@ -245,10 +240,10 @@ def _read_binary(data: bytes, limits: ReadLimits) -> ReadResult | None:
     """Parquet and workbooks by what the content is; None for what should be text."""
     if data.startswith(PARQUET_MAGIC):
         frame, forms, warnings = read_parquet(data, limits=limits)
-        return ReadResult(frame, "parquet", warnings=warnings, form=file_form(forms))
+        return ReadResult(frame, warnings=warnings, form=file_form(forms))
     if data.startswith((ZIP, OLE)):
-        frame, forms, kind, warnings = read_workbook(data, limits=limits)
-        return ReadResult(frame, kind, warnings=warnings, form=file_form(forms))
+        frame, forms, warnings = read_workbook(data, limits=limits)
+        return ReadResult(frame, warnings=warnings, form=file_form(forms))
     return None
 
 
@@ -265,13 +260,10 @@ def file_form(forms: Mapping[str, Form], delimiter: str = ",") -> FileForm:
 
 def _typed(text: Delimited) -> ReadResult:
     """Split text as a typed table."""
-    frame, forms, decimal, doubts = frame_of_cells(text.table, text.header)
+    frame, forms, doubts = frame_of_cells(text.table, text.header)
     return ReadResult(
         frame=frame,
-        format="tsv" if text.delimiter == "\t" else "csv",
-        delimiter=text.delimiter,
         encoding=text.encoding,
-        decimal=decimal,
         warnings=(*text.warnings, *doubts),
         form=file_form(forms, text.delimiter),
     )
