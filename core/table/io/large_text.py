@@ -43,7 +43,7 @@ from core.table.io.delimited import (
     tell_delimiter,
 )
 from core.table.io.parquet import PARQUET_MAGIC
-from core.table.io.read import MARKUP, OLE, OPENERS, REFUSED, ZIP, file_form, no_values
+from core.table.io.read import MARKUP, OLE, OPENERS, REFUSED, ZIP, no_values
 from core.table.io.sources import batch_rows
 from core.table.io.spelling import plain_spelling, typed_as_written
 from core.table.io.text_encoding import SAMPLE_BYTES, holds_nul
@@ -92,7 +92,7 @@ class LargeText:
     @property
     def form(self) -> FileForm:
         """See `Source.form`."""
-        return file_form(self._forms, self._delimiter)
+        return FileForm.of(self._forms, self._delimiter)
 
     @property
     def doubts(self) -> tuple[str, ...]:

@@ -20,13 +20,11 @@ from core.table.form import FileForm, Form
 from core.table.io.arrow_types import stored_type
 from core.table.io.cells import ReadLimits, TableReadError
 from core.table.io.delimited import check_header
-from core.table.io.parquet import check_kind, read_column
+from core.table.io.parquet import DAMAGE, check_kind, is_index, read_column
 from core.table.io.row_groups import arrow_batches, columns_with_gaps
 from core.table.io.sources import Doubts, batch_rows
 
 __all__ = ["ParquetParts"]
-
-DAMAGE = (pa.ArrowException, OSError, ValueError, OverflowError)  # what arrow raises on bad bytes
 
 
 @dataclass
@@ -56,8 +54,7 @@ class ParquetParts:
     def form(self) -> FileForm:
         """See `Source.form`."""
         kinds = zip(self._names, self._schema.types, strict=True)
-        said = {name: Form(arrow=stored_type(kind)) for name, kind in kinds}
-        return FileForm(columns={name: form for name, form in said.items() if form != Form()})
+        return FileForm.of({name: Form(arrow=stored_type(kind)) for name, kind in kinds})
 
     @property
     def doubts(self) -> tuple[str, ...]:
@@ -130,7 +127,7 @@ def _columns(file: pq.ParquetFile) -> pa.Schema:
     fields = [
         pa.field(one.name, one.type.value_type if pa.types.is_dictionary(one.type) else one.type)
         for one in file.schema_arrow
-        if not (one.name.startswith("__index_level_") and one.name.endswith("__"))
+        if not is_index(one.name)
     ]
     return pa.schema(fields)
 

@@ -13,20 +13,20 @@ import io
 import lzma
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 
 import pandas as pd
 
-from core.table.form import FileForm, Form
+from core.table.form import FileForm
 from core.table.io.cells import ReadLimits, TableReadError, too_big
 from core.table.io.delimited import Delimited, frame_of_cells, split_text
 from core.table.io.parquet import PARQUET_MAGIC, read_parquet
 from core.table.io.workbook import read_workbook
 
-__all__ = ["ReadLimits", "ReadResult", "TableReadError", "file_form", "no_values", "read_table"]
+__all__ = ["ReadLimits", "ReadResult", "TableReadError", "no_values", "read_table"]
 
 ZIP, EMPTY_ZIP = b"PK\x03\x04", b"PK\x05\x06"
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -240,22 +240,11 @@ def _read_binary(data: bytes, limits: ReadLimits) -> ReadResult | None:
     """Parquet and workbooks by what the content is; None for what should be text."""
     if data.startswith(PARQUET_MAGIC):
         frame, forms, warnings = read_parquet(data, limits=limits)
-        return ReadResult(frame, warnings=warnings, form=file_form(forms))
+        return ReadResult(frame, warnings=warnings, form=FileForm.of(forms))
     if data.startswith((ZIP, OLE)):
         frame, forms, warnings = read_workbook(data, limits=limits)
-        return ReadResult(frame, warnings=warnings, form=file_form(forms))
+        return ReadResult(frame, warnings=warnings, form=FileForm.of(forms))
     return None
-
-
-def file_form(forms: Mapping[str, Form], delimiter: str = ",") -> FileForm:
-    """The file's form; columns with nothing to say are left out.
-
-    Args:
-      forms: by column.
-      delimiter: of cells, in text.
-    """
-    said = {name: form for name, form in forms.items() if form != Form()}
-    return FileForm.model_validate({"delimiter": delimiter, "columns": said})
 
 
 def _typed(text: Delimited) -> ReadResult:
@@ -265,7 +254,7 @@ def _typed(text: Delimited) -> ReadResult:
         frame=frame,
         encoding=text.encoding,
         warnings=(*text.warnings, *doubts),
-        form=file_form(forms, text.delimiter),
+        form=FileForm.of(forms, text.delimiter),
     )
 
 
