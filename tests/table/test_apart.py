@@ -127,6 +127,15 @@ def test_pages_and_command_line_never_read_a_file_themselves() -> None:
 def test_the_process_is_told_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it reads may be made to take it over, and the database's address holds a password."""
     monkeypatch.setenv("FACSIMILE_DATABASE", f"postgresql://ann:{SECRET}@host/db")
+    for name in (
+        "FACSIMILE_SOURCE_PASSWORD",
+        "FACSIMILE_METRICS_TOKEN",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+        "FSSPEC_S3",
+        "PGPASSWORD",
+    ):
+        monkeypatch.setenv(name, SECRET)
     monkeypatch.setenv("TZ", "UTC")
     told = apart._environment()
     assert told["TZ"] == "UTC" and SECRET not in "".join(told.values())
