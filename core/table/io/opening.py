@@ -53,6 +53,8 @@ def open_address(address: Address, allowed: Allowed) -> Source:
         parts = sorted(str(part) for part in path.rglob(f"*{ENDING}") if _is_part(part, path))
         if any(not Allowed.holds(path, Path(part)) for part in parts):
             raise TableReadError("A part of this folder is a link out of it. Nothing was read.")
+        for part in parts:  # the folder may be one above the product's own
+            allowed.check_own(Path(part))
         return _parts(parts, LocalFileSystem(), address.words, str(path))
     if not path.is_file():
         raise TableReadError("There is no such file. Check the path.")
