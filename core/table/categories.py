@@ -73,10 +73,11 @@ def merged_below(column: SchemaColumn, counts: pd.DataFrame, fewer: int) -> Sche
     before = [label for label in column.categories or () if label != column.other]
     new = sorted(set(rows) - set(before) - {OTHER})
     named = [label for label in (*before, *new) if rows.get(label, fewer) >= fewer]
-    merged = set(rows) - set(named) - {OTHER}
-    rest = (OTHER,) if merged else ()
+    merged = set(rows) - set(named)  # with "OTHER" where rows hold that very word
+    if merged:
+        named = [*(label for label in named if label != OTHER), OTHER]
     note = MERGED_NOTE.sub("", column.note).strip()
-    change = {"categories": (*named, *rest), "other": OTHER if merged else None, "note": note}
+    change = {"categories": tuple(named), "other": OTHER if merged else None, "note": note}
     merged_column = column.model_copy(update=change)
     proposed = column.proposal is not None and column.proposal == column.domain_digest
     return merged_column.as_proposed() if proposed else merged_column

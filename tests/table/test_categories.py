@@ -60,6 +60,20 @@ def test_what_the_steward_declared_without_rows_stays() -> None:
     assert "once 001" not in (merged.categories or ())
 
 
+def test_rows_that_hold_the_very_word_keep_it() -> None:
+    labels = ["a"] * 30 + [OTHER] * 20 + ["b"] * 15 + ["c"] * 5
+    frame = pd.DataFrame({"x": pd.Series(labels, dtype="str")})
+    counts = count_labels([frame], "x")
+    proposed = infer_column(frame["x"], "x")
+    assert (proposed.categories, proposed.other) == (("a", "b", OTHER), OTHER)
+    everything = merged_below(proposed, counts, 1)
+    assert (everything.categories, everything.other) == (("a", "b", "c", OTHER), OTHER)
+    plain = proposed.model_copy(update={"categories": (OTHER, "a", "b", "c"), "other": None})
+    assert merged_below(plain, counts, 1).categories == plain.categories
+    merged = merged_below(plain, counts, 10)  # OTHER is listed once
+    assert (merged.categories, merged.other) == (("a", "b", OTHER), OTHER)
+
+
 def test_ticks_change_what_is_shown_and_nothing_else() -> None:
     column = Column(name="c", kind=Kind.CATEGORY, categories=("a", "b", OTHER), other=OTHER)
     assert labels_from(column, ["z"], []) == ("a", "b", "z", OTHER)
