@@ -7,6 +7,7 @@ needs a manual. Turning it back checks every cell and names the column that is w
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from pydantic import ValidationError
 from core.table.column import WHOLE_NUMBERS
 from core.table.form import Form
 from core.table.infer import EXACT
+from core.table.io.cells import GROUPED
 from core.table.labels import code_places, date_text, to_numbers
 from core.table.magnitudes import FIRST_SECOND, LAST_SECOND
 from core.table.rare import MERGED_NOTE, OTHER, common_labels
@@ -280,13 +282,14 @@ def _bound(value: float | None, column: Column) -> str:
 
 
 def _parse(cell: object, column: Column, side: str) -> float | None:
-    text = "" if cell is None or cell is pd.NA or cell != cell else str(cell).strip()
+    text = _words(cell)
     if not text:
         return None
     try:
         if column.kind is Kind.DATETIME:
             return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
-        number = float(text.replace(",", ""))
+        # a comma groups digits; one that could be a decimal mark is not guessed at
+        number = float(text.replace(",", "") if re.fullmatch(GROUPED, text) else text)
         if not math.isfinite(number):
             raise ValueError(text)
         return number

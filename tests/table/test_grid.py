@@ -29,7 +29,10 @@ def test_bounds_missing_and_keep_are_read_back():
     assert age.source is DomainSource.DROP
 
 
-@pytest.mark.parametrize(("cell", "word"), [("old", "a number"), ("200", "above")])
+@pytest.mark.parametrize(
+    ("cell", "word"),
+    [("old", "a number"), ("200", "above"), ("17,5", "a number"), ("0,250", "a number")],
+)
 def test_a_wrong_cell_is_named(cell, word):
     grid = grid_of(SCHEMA)
     grid.loc[grid["column"] == "age", "from"] = cell
