@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from pydantic import ValidationError
 
-from core.table.column import WHOLE_NUMBERS
+from core.table.column import WHOLE_NUMBERS, unpaid
 from core.table.form import Form
 from core.table.infer import EXACT
 from core.table.io.cells import GROUPED
@@ -30,7 +30,6 @@ from core.table.schema import (
     Column,
     DomainSource,
     Kind,
-    Provenance,
     Schema,
     SchemaColumn,
     SchemaError,
@@ -81,8 +80,7 @@ def grid_of(schema: Schema, rare: Mapping[str, str] | None = None) -> pd.DataFra
 
 
 def _origin(column: SchemaColumn) -> str:
-    unpaid = column.source is DomainSource.BOUGHT and column.provenance is not Provenance.BOUGHT
-    return "to be bought" if unpaid else column.provenance.words
+    return "to be bought" if unpaid(column) else column.provenance.words
 
 
 def schema_of(grid: pd.DataFrame, schema: Schema) -> Schema:
