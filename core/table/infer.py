@@ -2,7 +2,7 @@
 
 Nothing here is private by itself, and nothing here is public either: bounds and category lists are
 read from the rows, so the schema is only *proposed*. The steward, who may see the rows, attests
-that the bounds and lists are public or changes them; until then no model grad_factors them.
+that the bounds and lists are public or changes them; until then no model uses them.
 
 A proposal never names one row's value where it can help it: bounds are rounded outward
 (`core.table.rounding`), spikes are zero, a bound or a usual code for "unknown", and values that
