@@ -202,10 +202,9 @@ def picture(tally: Tally, column: Column, recount: Recount | None = None) -> Col
       column: its declaration.
       recount: of all rows, where the tally has not every value.
     """
-    labels = tally.labels() if column.kind.listed or column.kind.surrogate else None
-    named = labels if recount is None else recount.listed
-    listed = column.kind.listed and named is not None
-    rare = rare_counts(named, column) if listed and named is not None else RareCounts(0, 0, 0)
+    labels = None if column.kind.numeric else tally.labels()
+    listed = labels if recount is None else recount.listed
+    rare = RareCounts(0, 0, 0) if listed is None else rare_counts(listed, column)
     bare = ColumnProfile(
         name=column.name,
         kind=column.kind,
@@ -216,19 +215,11 @@ def picture(tally: Tally, column: Column, recount: Recount | None = None) -> Col
     )
     if labels is None:
         return _numeric(_numbers(tally, column), column, bare, recount)
-    if not tally.exact:
-        labels = _estimated(tally, recount)
+    if recount is not None:  # labels of the schema's list in full, others as far as they are here
+        exact = recount.listed[recount.listed > 0]
+        labels = pd.concat([exact, labels[~labels.index.isin(exact.index)]])
     distinct = len(labels) if tally.exact else tally.distinct
     return _bars_of_labels(labels, column, bare.model_copy(update={"distinct": distinct}))
-
-
-def _estimated(tally: Tally, recount: Recount | None) -> pd.Series[int]:
-    """Rows by label as far as they are here, those of the schema's list counted in full."""
-    labels = tally.labels()
-    if recount is None:
-        return labels
-    exact = recount.listed[recount.listed > 0]
-    return pd.concat([exact, labels[~labels.index.isin(exact.index)]])
 
 
 def _bars_of_labels(counts: pd.Series[int], column: Column, bare: ColumnProfile) -> ColumnProfile:
@@ -290,7 +281,7 @@ def _numeric(
     counts = _bars(numbers, edges) if recount is None else recount.bars
     return bare.model_copy(
         update={
-            "distinct": len(numbers.rows) if numbers.exact else numbers.distinct,
+            "distinct": numbers.distinct,
             "low": low,
             "median": median(numbers),
             "high": high,

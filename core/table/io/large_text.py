@@ -23,8 +23,7 @@ import pyarrow.parquet as pq
 from core.table.form import FileForm, Form
 from core.table.io.cells import (
     COMMA_DECIMAL,
-    FLOAT,
-    GROUPED,
+    GROUPED_OR_PLAIN,
     Distinct,
     ReadLimits,
     TableReadError,
@@ -52,7 +51,6 @@ __all__ = ["LARGE_BYTES", "LargeText", "is_large_text"]
 
 LARGE_BYTES = 256 * 2**20  # smaller files are read at once
 BLOCK_BYTES = 1 << 22  # of text; arrow reads some thirty ahead, and refuses a longer record
-GROUPED_OR_PLAIN = f"{GROUPED}|{FLOAT}"
 MARK = b"\xef\xbb\xbf"  # that a file of UTF-8 may begin with
 OTHERS = (PARQUET_MAGIC, ZIP, OLE, *OPENERS, *REFUSED)  # how what is no text begins
 

@@ -22,7 +22,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from fsspec.implementations.local import LocalFileSystem
-from sqlalchemy import URL, Connection, CursorResult, Engine, create_engine, text
+from sqlalchemy import URL, Connection, Engine, create_engine, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
@@ -104,7 +104,7 @@ class SqlQuery:
                         "The query gives no rows. Nothing was kept. Write a SELECT."
                     )
                 names = check_header([str(name) for name in result.keys()], ReadLimits())
-                yield names, _partitions(result, batch_rows(len(names)))
+                yield names, result.partitions(batch_rows(len(names)))
             except TableReadError:
                 raise
             except FAILURES as error:
@@ -123,10 +123,6 @@ class SqlQuery:
                     column = column.cast(pa.float64())
                 columns[name] = column
             yield pa.table(columns)
-
-
-def _partitions(result: CursorResult[Any], size: int) -> Iterator[Sequence[Any]]:
-    yield from result.partitions(size)
 
 
 def _column(cells: list[Any], name: str) -> pa.Array:
