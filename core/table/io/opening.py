@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -134,7 +135,9 @@ class FetchedFile:
         try:
             with self.system.open(self.file, "rb") as there, here.open("wb") as copy:
                 shutil.copyfileobj(there, copy, 1 << 22)
-        except OSError:
+        except OSError as error:
+            if error.errno == errno.ENOSPC:  # of this machine's disk: not the store's doing
+                raise
             raise _unreached() from None
         self._file = _file(here, self.words)
         self._file.prepare(folder)

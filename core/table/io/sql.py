@@ -37,7 +37,8 @@ __all__ = ["EXTRAS", "SqlQuery"]
 
 CONNECT_SECONDS = 20
 EXTRAS = "pip install -r requirements-cluster.txt"
-FAILURES = (SQLAlchemyError, sqlite3.Error, OSError)
+QUERY_FAILURES = (SQLAlchemyError, sqlite3.Error)
+FAILURES = (*QUERY_FAILURES, OSError)
 _READING = (
     sqlite3.SQLITE_SELECT,
     sqlite3.SQLITE_READ,
@@ -107,7 +108,7 @@ class SqlQuery:
                 yield names, result.partitions(batch_rows(len(names)))
             except TableReadError:
                 raise
-            except FAILURES as error:
+            except QUERY_FAILURES as error:  # no OSError: a full disk is not the database's doing
                 raise TableReadError(
                     f"The database did not carry out the query ({type(error).__name__}). Nothing "
                     "was kept. Try the query in the database's own program first."
