@@ -97,10 +97,9 @@ def _written(cells: Series, column: Column, form: Form) -> Series:
     return labels.fillna(form.absent) if form.absent else labels
 
 
-def csv_text(frame: pd.DataFrame, *, escape_formulas: bool = False) -> str:
-    """What `write_csv_parts` writes, as text; for small frames."""
-    shown = _escaped(frame) if escape_formulas else frame
-    return str(shown.to_csv(index=False, lineterminator="\n"))
+def csv_text(frame: pd.DataFrame) -> str:
+    """What `write_csv_parts` writes with formulas escaped, as text; for small frames."""
+    return str(_escaped(frame).to_csv(index=False, lineterminator="\n"))
 
 
 def write_parquet_parts(
