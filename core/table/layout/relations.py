@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,18 +163,16 @@ def relations_of(
             pairs = {(other.low, other.high): other.between, (other.between, other.high): other.low}
             third = pairs.get((rule.low, rule.high))
             if other.between is not None and third is not None:
-                floors = other.floors | {third}
-                relations[i] = Relation(**{**vars(other), "floors": floors})
+                relations[i] = replace(other, floors=other.floors | {third})
                 break
         else:
-            dates = columns[rule.low].kind is Kind.DATETIME
-            relations.append(_ordered(rule, columns) if dates else _ordered(rule, {}))
+            relations.append(_ordered(rule, columns))
     return relations
 
 
-def _ordered(rule: AtMost, dates: Mapping[str, Column]) -> Relation:
-    whole_days = bool(dates) and all(dates[name].step % DAY == 0 < dates[name].step for name in
-                                     rule.columns)  # fmt: skip
+def _ordered(rule: AtMost, columns: Mapping[str, Column]) -> Relation:
+    both = [columns[name] for name in rule.columns]
+    whole_days = all(c.kind is Kind.DATETIME and c.step % DAY == 0 < c.step for c in both)
     return Relation(rule.text, rule.low, rule.high, None, rule.high, DAY if whole_days else 1.0)
 
 
