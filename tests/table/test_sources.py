@@ -201,6 +201,14 @@ def test_parts_that_differ_are_refused(tmp_path: Path, other: pa.Table, words: s
         read(tmp_path, where)
 
 
+def test_a_name_that_stands_twice_in_parts_is_refused(tmp_path: Path) -> None:
+    twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
+    for name in ("0.parquet", "1.parquet"):
+        pq.write_table(twice, tmp_path / name)
+        with pytest.raises(TableReadError, match="'a' more than once"):
+            read(tmp_path, str(tmp_path))
+
+
 def test_gaps_in_a_later_part_leave_room_in_the_first(tmp_path: Path) -> None:
     gap = pa.table({"a": pa.array([None], pa.int64())})
     where = parts_of(tmp_path / "p", pa.table({"a": pa.array([1])}), gap)

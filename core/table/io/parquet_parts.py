@@ -103,6 +103,7 @@ class ParquetParts:
                     rows += told.num_rows
             except DAMAGE:
                 raise _damaged(part) from None
+            check_header(schema.names, ReadLimits())  # of each part: columns are found by name
             if settled is None:
                 settled = schema
                 continue
