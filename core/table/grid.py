@@ -175,18 +175,17 @@ def with_list(column: AnyColumn, labels: Sequence[str]) -> AnyColumn:
     return _changed(column, change)
 
 
-def as_kind(cells: pd.Series[Any] | Tally, column: Column, kind: Kind) -> SchemaColumn:
+def as_kind(tally: Tally, column: Column, kind: Kind) -> SchemaColumn:
     """The column as another kind, with a domain proposed from the rows as inference would.
 
     Args:
-      cells: of the column, or its different values.
+      tally: of the column's cells.
       column: as it is declared now.
       kind: what it should become.
 
     Raises:
       SchemaError: the cells do not fit that kind; nothing was changed.
     """
-    tally = cells if isinstance(cells, Tally) else Tally.of(cells)
     plain = SchemaColumn(**column.fields())
     bare: dict[str, object] = {
         "kind": kind, "low": None, "high": None, "step": 0.0, "scale": "linear", "spikes": (),

@@ -10,7 +10,7 @@ import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.table.infer import infer_column
+from core.table.infer import infer_tally
 from core.table.io.cells import TableReadError
 from core.table.io.read import read_table
 from core.table.labels import from_numbers, to_numbers
@@ -90,7 +90,7 @@ def test_dates_keep_their_instant(seconds: list[int], written: str) -> None:
     text = pd.Series(
         [f"{stamp:{written}}".rjust(4, "0") for stamp in stamps], name="c", dtype="str"
     )
-    column = infer_column(text, "c")
+    column = infer_tally(Tally.of(text), "c")
     if column.kind is Kind.DATETIME:  # else it stays text, to the letter
         numbers = to_numbers(text, column)
         assert np.array_equal(to_numbers(from_numbers(numbers, column), column), numbers)
@@ -102,7 +102,7 @@ def test_dates_keep_their_instant(seconds: list[int], written: str) -> None:
 @settings(max_examples=60, deadline=None)
 def test_numbers_of_any_size_are_kept_or_counted(numbers: list[float]) -> None:
     series = pd.Series(numbers, name="c")
-    column = infer_column(series, "c")
+    column = infer_tally(Tally.of(series), "c")
     if column.modelled and column.declared:
         assert changed_cells(series.where(series.abs() <= 1e150), column) == 0
         if column.kind.numeric:

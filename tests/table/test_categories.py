@@ -5,9 +5,10 @@ from __future__ import annotations
 import pandas as pd
 
 from core.table.categories import count_labels, falling, labels_from, merged_below
-from core.table.infer import infer_column
+from core.table.infer import infer_tally
 from core.table.rare import OTHER
 from core.table.schema import Column, Kind, Provenance, SchemaColumn
+from core.table.tally import Tally
 
 LABELS = [f"common {i:03d}" for i in range(200) for _ in range(20)] + [
     f"once {i:03d}" for i in range(200)
@@ -16,7 +17,7 @@ FRAME = pd.DataFrame({"diagnosis": pd.Series(LABELS, dtype="str")})
 
 
 def test_four_hundred_labels_half_of_them_once_are_categories() -> None:
-    column = infer_column(FRAME["diagnosis"], "diagnosis")
+    column = infer_tally(Tally.of(FRAME["diagnosis"]), "diagnosis")
     assert column.kind is Kind.CATEGORY and column.other == OTHER
     assert len(column.categories or ()) == 201 and "200 values of fewer than ten" in column.note
 
@@ -38,7 +39,7 @@ def test_merging_below_k_lists_what_k_rows_hold_and_says_what_falls() -> None:
     assert falling(counts, 1) == (0, 0)
     assert falling(counts, 2) == (200, 200) == falling(counts, 20)
     assert falling(counts, 21) == (400, 4200)
-    proposed = infer_column(FRAME["diagnosis"], "diagnosis")
+    proposed = infer_tally(Tally.of(FRAME["diagnosis"]), "diagnosis")
     for fewer, listed in ((1, 400), (2, 200), (20, 200)):
         merged = merged_below(proposed, counts, fewer)
         assert len(set(merged.categories or ()) - {OTHER}) == listed
@@ -64,7 +65,7 @@ def test_rows_that_hold_the_very_word_keep_it() -> None:
     labels = ["a"] * 30 + [OTHER] * 20 + ["b"] * 15 + ["c"] * 5
     frame = pd.DataFrame({"x": pd.Series(labels, dtype="str")})
     counts = count_labels([frame], "x")
-    proposed = infer_column(frame["x"], "x")
+    proposed = infer_tally(Tally.of(frame["x"]), "x")
     assert (proposed.categories, proposed.other) == (("a", "b", OTHER), OTHER)
     everything = merged_below(proposed, counts, 1)
     assert (everything.categories, everything.other) == (("a", "b", "c", OTHER), OTHER)
