@@ -213,7 +213,8 @@ class Allowed:
         Args:
           signed_in: whether people sign in; then nothing is allowed that is not named.
           forbidden: see the class.
-          environment: with `FACSIMILE_SOURCES`, entries separated by commas.
+          environment: with `FACSIMILE_SOURCES`, entries separated by commas, and
+            `FACSIMILE_STORAGE`.
         """
         named, storage = environment.get(SOURCES), environment.get(STORAGE, "")
         entries: tuple[str, ...] | None = () if signed_in else None
