@@ -22,7 +22,7 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.named_tables import NamedTable
-from core.table.io.write import write_csv
+from core.table.io.write import write_csv_parts
 
 __all__ = ["PEERS", "Fit", "FitError", "absent", "fit_and_sample"]
 
@@ -147,7 +147,7 @@ def _peer(
         raise FitError(f"{tool}: {reason}")
     assert peers is not None
     rows, out = folder / "table.csv", folder / "out.csv"
-    write_csv(table.train, rows)
+    write_csv_parts([table.train], rows)
     glue = ROOT / "benchmarks" / "peers" / f"{tool}.py"
     command = [str(peers.absolute() / tool / "bin" / "python"), str(glue)]
     command += ["--checkout", str(peers.absolute() / PEERS[tool])]

@@ -115,7 +115,7 @@ def fitted_table(
 ) -> tuple[pd.DataFrame, Plan]:
     """A synthetic table of as many rows as were trained on, and the plan behind it."""
     layout, person = Layout(schema.domain()), schema.person
-    n = len(trained) if person is None else people_trained_on(trained[["patient"]], 0.0)
+    n = len(trained) if person is None else people_trained_on([trained[["patient"]]], 0.0)
     budget = Budget(epsilon=options.epsilon, delta=default_delta(n))
     settings = settings_of(options.settings)
     plan = plan_fit(synthesizer(model), layout.domain, n, budget, settings, unit=person)

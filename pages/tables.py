@@ -111,11 +111,11 @@ def _choose() -> None:
 
 
 def _sample() -> ReadResult:
-    return ReadResult(sample_table(), format="built in")
+    return ReadResult(sample_table())
 
 
 def _adult() -> ReadResult:
-    return ReadResult(fetch_adult(), format="parquet")
+    return ReadResult(fetch_adult())
 
 
 def _bring_in(name: str, source: str, read: Callable[[], ReadResult], target: str | None) -> None:

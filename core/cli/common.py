@@ -23,12 +23,13 @@ from core.table.form import FileForm
 from core.table.infer import infer_schema
 from core.table.io.apart import read_apart
 from core.table.io.read import ReadResult
-from core.table.layout.violations import count_violations, declared_from_rows
+from core.table.layout.violations import count_violations, declared_from_batches
 from core.table.misfits import misfit_words, misfits
 from core.table.person import MOST_ROWS, Person
 from core.table.rare import danger, rare_counts
 from core.table.rules import parse_rule
 from core.table.schema import DomainSource, Kind, Schema, SchemaError
+from core.table.tally import Tally
 
 ALL = "all"  # columns, for --buy
 
@@ -83,7 +84,7 @@ def say_dangers(frame: pd.DataFrame, schema: Schema) -> None:
         words = ""
         declared = column.source is DomainSource.DECLARED
         if declared and column.modelled and column.name in frame.columns:
-            words = danger(column.name, rare_counts(frame[column.name], column))
+            words = danger(column.name, rare_counts(Tally.of(frame[column.name]).labels(), column))
         if words:
             print(f"danger: {words}", file=sys.stderr)
 
@@ -149,7 +150,7 @@ def with_rules(options: argparse.Namespace, schema: Schema, frame: pd.DataFrame 
         raise CommandError(str(error)) from None
     if frame is None:
         return schema
-    declared = tuple(declared_from_rows(rule, frame) for rule in schema.rules)
+    declared = tuple(declared_from_batches(rule, [frame]) for rule in schema.rules)
     for rule, before in zip(declared, schema.rules, strict=True):
         if rule != before:
             print(f"note: rule '{rule.text}': read from the rows and declared", file=sys.stderr)
@@ -173,7 +174,7 @@ def say_violations(frame: pd.DataFrame, schema: Schema) -> None:
 def _say_misfits(frame: pd.DataFrame, schema: Schema) -> None:
     """Count on stderr the cells that the declaration cannot hold."""
     for column in schema.columns:
-        words = misfit_words(column, misfits(frame[column.name], column))
+        words = misfit_words(column, misfits(Tally.of(frame[column.name]), column))
         if words:
             print(f"note: '{column.name}': {words}", file=sys.stderr)
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from core.cli.common import CommandError
 from core.table.io.replacing import replacing
-from core.table.io.write import write_csv, write_parquet
+from core.table.io.write import write_csv_parts, write_parquet_parts
 from core.table.schema import Schema
 
 __all__ = ["OUT_ENDINGS", "mark_without_privacy", "require_flag", "write_table"]
@@ -29,12 +29,12 @@ def write_table(
       frame: of synthetic rows.
       out: the file.
       schema: says how cells are written and of which type they are.
-      escape_formulas: see `write_csv`.
+      escape_formulas: see `write_csv_parts`.
     """
     if out.suffix.lower() == ".csv":
-        write_csv(frame, out, schema=schema, escape_formulas=escape_formulas)
+        write_csv_parts([frame], out, schema=schema, escape_formulas=escape_formulas)
     else:
-        write_parquet(frame, out, schema=schema)
+        write_parquet_parts([frame], out, schema=schema)
 
 
 def require_flag(options: argparse.Namespace) -> None:

@@ -158,7 +158,7 @@ def trained_on(frame: pd.DataFrame, schema: Schema) -> tuple[pd.DataFrame, int]:
     trained, _ = split_rows(frame, schema.holdout, person)
     if person is None or not person.grouped:
         return trained, len(trained)
-    return trained, people_trained_on(trained[list(person.columns)], 0.0)
+    return trained, people_trained_on([trained[list(person.columns)]], 0.0)
 
 
 def check_amounts(options: argparse.Namespace) -> None:

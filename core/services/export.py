@@ -186,7 +186,7 @@ def dictionary_text(run: RunRecord, *, escaped: bool = False) -> str:
       run: whose.
       escaped: as for `dictionary`.
     """
-    return csv_text(dictionary(run, escaped=escaped), escape_formulas=True)
+    return csv_text(dictionary(run, escaped=escaped))
 
 
 def certificate_text(certificate: dict[str, Any]) -> str:
@@ -219,5 +219,5 @@ def pack(
         for one in tables:
             own = table_name(name, one.facts.seed, several=len(tables) > 1)
             archive.write(one.path, own)
-        archive.writestr("dictionary.csv", csv_text(words, escape_formulas=True))
+        archive.writestr("dictionary.csv", csv_text(words))
         archive.writestr("certificate.json", certificate_text(certificate_of(certificate, facts)))

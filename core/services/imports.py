@@ -56,7 +56,7 @@ def import_source(
     with store.unfinished.begun(table_id) as (artefacts, scratch):
         source.prepare(scratch)
         counts, rows = TableCounts(VALUES), PassingRows(people_key(store.workspace))
-        passing = rows.watching(counts.watching(alike(_heard(source.batches(), progress))))
+        passing = _watched(alike(source.batches()), counts, rows, progress)
         write_rows(artefacts, passing)
         if is_large(counts.n, len(counts.head.columns)):
             written = _Written(artefacts, counts, rows)
@@ -136,9 +136,12 @@ def _keep(
     )
 
 
-def _heard(batches: Iterable[pd.DataFrame], progress: Progress) -> Iterator[pd.DataFrame]:
-    rows = 0
+def _watched(
+    batches: Iterable[pd.DataFrame], counts: TableCounts, rows: PassingRows, progress: Progress
+) -> Iterator[pd.DataFrame]:
+    """The batches as they are, taken note of as they pass."""
     for batch in batches:
+        counts.add(batch)
+        rows.add(batch)
         yield batch
-        rows += len(batch)
-        progress(rows)
+        progress(counts.n)

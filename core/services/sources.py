@@ -65,7 +65,7 @@ def read_address(text: str, *, query: str = "", password: str = "") -> ReadResul
     with tempfile.TemporaryDirectory(prefix="source-", dir=private_folder(home)) as fetched:
         source.prepare(Path(fetched))
         frame = pd.concat(list(source.batches()), ignore_index=True)
-    return ReadResult(frame, "parquet", warnings=source.doubts, form=source.form)
+    return ReadResult(frame, warnings=source.doubts, form=source.form)
 
 
 def is_large_parquet(path: Path) -> bool:

@@ -16,7 +16,7 @@ from core.runs.accounts.people import choose_account
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.services.recounting import proposed_kind, recounted, tallies
-from core.table.categories import count_labels_of, merged_below
+from core.table.categories import count_labels, merged_below
 from core.table.column import refusal
 from core.table.form import FileForm, Form
 from core.table.grid import as_kind, schema_of, with_categories, with_list
@@ -185,7 +185,7 @@ def label_counts(store: RunStore, table: TableRecord, name: str) -> pd.DataFrame
     person = table.schema.person
     people = () if person is None or name in person.columns else person.columns
     columns = list(dict.fromkeys((name, *people)))
-    return count_labels_of(store.batches(table.id, columns=columns), name, people)
+    return count_labels(store.batches(table.id, columns=columns), name, people)
 
 
 def change_list(

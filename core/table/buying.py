@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from core.table.column import unpaid
 from core.table.infer import BOOLEAN_PAIRS
 from core.table.rules import Combinations, Determines
 from core.table.schema import DomainSource, Kind, Provenance, Schema, SchemaColumn, SchemaError
@@ -69,7 +70,7 @@ def as_bought(schema: Schema, names: Collection[str] | None = None) -> Schema:
         )
     for column in schema.columns:
         read = column.modelled and column.provenance in _FROM_ROWS and column.name not in tagged
-        if column.name in chosen or (names is None and read and not _to_buy(column)):
+        if column.name in chosen or (names is None and read and not unpaid(column)):
             schema = schema.replace(_bare(column))
     return schema
 
@@ -83,7 +84,7 @@ def unbought(schema: Schema) -> Unbought:
     open_columns = [
         _bare(column) if column.provenance in _FROM_ROWS else column
         for column in schema.columns
-        if _to_buy(column)
+        if unpaid(column)
     ]
     return Unbought(
         numeric=tuple(column for column in open_columns if column.kind.numeric),
@@ -112,11 +113,6 @@ def stand_in(schema: Schema) -> Schema:
 def known_labels(column: SchemaColumn) -> tuple[str, ...]:
     """The labels of a column to be bought that the steward knows without the rows; often none."""
     return tuple(label for label in column.categories or () if label != column.other)
-
-
-def _to_buy(column: SchemaColumn) -> bool:
-    bought = column.provenance is Provenance.BOUGHT
-    return column.modelled and column.source is DomainSource.BOUGHT and not bought
 
 
 def _open_rule(rule: Determines | Combinations, schema: Schema) -> bool:

@@ -14,34 +14,23 @@ from core.table.column import Column, SchemaColumn
 from core.table.labels import to_labels
 from core.table.rare import MERGED_NOTE, OTHER
 
-__all__ = ["count_labels", "count_labels_of", "falling", "labels_from", "merged_below"]
+__all__ = ["count_labels", "falling", "labels_from", "merged_below"]
 
 AnyColumn = TypeVar("AnyColumn", bound=Column)
 
 
-def count_labels(frame: pd.DataFrame, name: str, people: Sequence[str] = ()) -> pd.DataFrame:
+def count_labels(
+    batches: Iterable[pd.DataFrame], name: str, people: Sequence[str] = ()
+) -> pd.DataFrame:
     """How many rows and people hold each label of a column, the commonest first; inside only.
 
     Args:
-      frame: n rows.
+      batches: rows, in parts.
       name: of the column.
       people: columns that say whose a row is; without them each row is a person.
 
     Returns:
       One row a label: `label`, `rows` ≥ 1, `people` ≥ 1.
-    """
-    return count_labels_of([frame], name, people)
-
-
-def count_labels_of(
-    batches: Iterable[pd.DataFrame], name: str, people: Sequence[str] = ()
-) -> pd.DataFrame:
-    """See `count_labels`; the rows come in parts.
-
-    Args:
-      batches: rows.
-      name: of the column.
-      people: columns that say whose a row is; without them each row is a person.
     """
     rows = pd.Series(dtype="int64")
     pairs = pd.DataFrame({"label": pd.Series(dtype="str"), "who": pd.Series(dtype="uint64")})
@@ -84,10 +73,11 @@ def merged_below(column: SchemaColumn, counts: pd.DataFrame, fewer: int) -> Sche
     before = [label for label in column.categories or () if label != column.other]
     new = sorted(set(rows) - set(before) - {OTHER})
     named = [label for label in (*before, *new) if rows.get(label, fewer) >= fewer]
-    merged = set(rows) - set(named) - {OTHER}
-    rest = (OTHER,) if merged else ()
+    merged = set(rows) - set(named)  # with "OTHER" where rows hold that very word
+    if merged:
+        named = [*(label for label in named if label != OTHER), OTHER]
     note = MERGED_NOTE.sub("", column.note).strip()
-    change = {"categories": (*named, *rest), "other": OTHER if merged else None, "note": note}
+    change = {"categories": tuple(named), "other": OTHER if merged else None, "note": note}
     merged_column = column.model_copy(update=change)
     proposed = column.proposal is not None and column.proposal == column.domain_digest
     return merged_column.as_proposed() if proposed else merged_column

@@ -223,7 +223,7 @@ def concat_codes(parts: Sequence[Codes]) -> Codes:
 
 
 class Codec:
-    """Encode rows, expand codes to vectors, decode both back. Built from the domain, never fitted.
+    """Encode rows, decode them back, expand codes to vectors. Built from the domain, never fitted.
 
     Attributes:
       domain: the declared domain.
@@ -286,26 +286,6 @@ class Codec:
                 hot = torch.nn.functional.one_hot(state, len(block.states))
                 parts.append(hot.to(torch.float32))  # [b, states]
         return torch.cat(parts, dim=1)
-
-    def collapse(self, x: Any) -> Codes:
-        """[b, width] in [0, 1] → codes: the strongest state of each block, positions clipped."""
-        array = np.asarray(x, dtype=np.float64)
-        states = np.zeros((len(array), len(self.blocks)), dtype=np.int32)
-        values = np.zeros((len(array), self.numbers), dtype=np.float64)
-        for block in self.blocks:
-            part = array[:, block.slice]
-            if block.number is None:
-                states[:, block.index] = part.argmax(axis=1)
-                continue
-            if len(block.states) > 1:
-                states[:, block.index] = part[:, 1:].argmax(axis=1)
-            on_line = states[:, block.index] == 0
-            values[:, block.number] = np.where(on_line, np.clip(part[:, 0], 0.0, 1.0), 0.0)
-        return Codes(states, values)
-
-    def decode(self, x: Any) -> pd.DataFrame:
-        """[b, width] → rows with the domain's columns, order and dtypes."""
-        return self.decode_codes(self.collapse(x))
 
     def decode_codes(self, codes: Codes) -> pd.DataFrame:
         """Codes → rows with the domain's columns, order and dtypes, nothing outside the domain.

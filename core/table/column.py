@@ -41,6 +41,7 @@ __all__ = [
     "SchemaError",
     "UndeclaredDomainError",
     "refusal",
+    "unpaid",
 ]
 
 WHOLE_NUMBERS = ("int", "uint")  # how their dtypes begin, in lower case
@@ -281,7 +282,7 @@ class DomainColumn(Column):
     @property
     def declared(self) -> bool:
         """Whether everything a model needs to know is stated here, and paid for."""
-        return super().declared and _paid(self, self.provenance)
+        return super().declared and not unpaid(self)
 
     @classmethod
     def of(cls, column: Column) -> DomainColumn:
@@ -293,10 +294,10 @@ class DomainColumn(Column):
         return cls(**column.fields())
 
 
-def _paid(column: Column, provenance: Provenance) -> bool:
-    """Whether a domain that is to be bought was; one that needs no buying counts as paid."""
+def unpaid(column: DomainColumn | SchemaColumn) -> bool:
+    """Whether a column's domain is to be bought and was not."""
     to_buy = column.source is DomainSource.BOUGHT and column.modelled
-    return not to_buy or provenance is Provenance.BOUGHT
+    return to_buy and column.provenance is not Provenance.BOUGHT
 
 
 INSIDE = ("note", "proposal")  # fields of `SchemaColumn` that earlier versions saved with models
@@ -321,7 +322,7 @@ class SchemaColumn(Column):
     @property
     def declared(self) -> bool:
         """Whether everything a model needs to know is stated here, and paid for."""
-        return super().declared and _paid(self, self.provenance)
+        return super().declared and not unpaid(self)
 
     @property
     def provenance(self) -> Provenance:

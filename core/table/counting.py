@@ -7,7 +7,7 @@ counts again what has to be exact. A table that is not large comes to the same a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -61,12 +61,6 @@ class TableCounts:
         for name, column in self._columns.items():
             column.add(batch[name])
         self.n += len(batch)
-
-    def watching(self, batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        """The batches as they are, counted as they pass."""
-        for batch in batches:
-            self.add(batch)
-            yield batch
 
     def tallies(self) -> dict[str, Tally]:
         """Each column's different values."""

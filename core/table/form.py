@@ -8,6 +8,7 @@ rows are written, so that whatever reads the original reads the synthetic file a
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Literal, Self, TypeAlias, get_args
 
@@ -20,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-__all__ = ["DELIMITERS", "Delimiter", "GROUP_MARKS", "UNIT", "FileForm", "Form"]
+__all__ = ["DELIMITERS", "FORMULA_STARTS", "Delimiter", "UNIT", "FileForm", "Form"]
 
 Delimiter: TypeAlias = Literal[",", ";", "\t", "|"]
 DELIMITERS: tuple[Delimiter, ...] = get_args(Delimiter)
@@ -32,7 +33,8 @@ _CODES = (
 )
 UNIT = rf"(?:[$€£¥₹₽₩₺₪฿₫₴₦₱₡₲₵¢%‰]|{_CODES}|US\$|R\$|kr|zł)"  # of money or a share of a hundred
 _BEFORE, _AFTER = re.compile(f"{UNIT}{_SPACE}"), re.compile(f"{_SPACE}{UNIT}")
-_RUNS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # as a spreadsheet's formula
+# What spreadsheets run (OWASP "CSV injection"); those of East Asia take the wide signs too.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _INERT = re.compile(r"-+|[+-]?\d+([.,]\d+)?")
 
 
@@ -94,7 +96,7 @@ class Form(BaseModel):
                 raise ValueError("a code for a missing value is one line without outer spaces")
             if len(word) > 64:
                 raise ValueError("a code for a missing value has at most 64 characters")
-            if word.startswith(_RUNS) and not _INERT.fullmatch(word):
+            if word.startswith(FORMULA_STARTS) and not _INERT.fullmatch(word):
                 raise ValueError(
                     f"a spreadsheet would run '{word}' as a formula, so it cannot stand for a "
                     "missing value"
@@ -148,3 +150,14 @@ class FileForm(BaseModel):
 
     delimiter: Delimiter = ","
     columns: dict[str, Form] = Field(default_factory=dict)
+
+    @classmethod
+    def of(cls, forms: Mapping[str, Form], delimiter: str = ",") -> Self:
+        """The form of a file; columns with nothing to say are left out.
+
+        Args:
+          forms: by column.
+          delimiter: of cells, in text.
+        """
+        said = {name: form for name, form in forms.items() if form != Form()}
+        return cls.model_validate({"delimiter": delimiter, "columns": said})

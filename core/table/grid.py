@@ -7,6 +7,7 @@ needs a manual. Turning it back checks every cell and names the column that is w
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -15,9 +16,10 @@ import numpy as np
 import pandas as pd
 from pydantic import ValidationError
 
-from core.table.column import WHOLE_NUMBERS
+from core.table.column import WHOLE_NUMBERS, unpaid
 from core.table.form import Form
 from core.table.infer import EXACT
+from core.table.io.cells import GROUPED
 from core.table.labels import code_places, date_text, to_numbers
 from core.table.magnitudes import FIRST_SECOND, LAST_SECOND
 from core.table.rare import MERGED_NOTE, OTHER, common_labels
@@ -28,7 +30,6 @@ from core.table.schema import (
     Column,
     DomainSource,
     Kind,
-    Provenance,
     Schema,
     SchemaColumn,
     SchemaError,
@@ -79,8 +80,7 @@ def grid_of(schema: Schema, rare: Mapping[str, str] | None = None) -> pd.DataFra
 
 
 def _origin(column: SchemaColumn) -> str:
-    unpaid = column.source is DomainSource.BOUGHT and column.provenance is not Provenance.BOUGHT
-    return "to be bought" if unpaid else column.provenance.words
+    return "to be bought" if unpaid(column) else column.provenance.words
 
 
 def schema_of(grid: pd.DataFrame, schema: Schema) -> Schema:
@@ -175,18 +175,17 @@ def with_list(column: AnyColumn, labels: Sequence[str]) -> AnyColumn:
     return _changed(column, change)
 
 
-def as_kind(cells: pd.Series[Any] | Tally, column: Column, kind: Kind) -> SchemaColumn:
+def as_kind(tally: Tally, column: Column, kind: Kind) -> SchemaColumn:
     """The column as another kind, with a domain proposed from the rows as inference would.
 
     Args:
-      cells: of the column, or its different values.
+      tally: of the column's cells.
       column: as it is declared now.
       kind: what it should become.
 
     Raises:
       SchemaError: the cells do not fit that kind; nothing was changed.
     """
-    tally = cells if isinstance(cells, Tally) else Tally.of(cells)
     plain = SchemaColumn(**column.fields())
     bare: dict[str, object] = {
         "kind": kind, "low": None, "high": None, "step": 0.0, "scale": "linear", "spikes": (),
@@ -280,13 +279,14 @@ def _bound(value: float | None, column: Column) -> str:
 
 
 def _parse(cell: object, column: Column, side: str) -> float | None:
-    text = "" if cell is None or cell is pd.NA or cell != cell else str(cell).strip()
+    text = _words(cell)
     if not text:
         return None
     try:
         if column.kind is Kind.DATETIME:
             return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
-        number = float(text.replace(",", ""))
+        # a comma groups digits; one that could be a decimal mark is not guessed at
+        number = float(text.replace(",", "") if re.fullmatch(GROUPED, text) else text)
         if not math.isfinite(number):
             raise ValueError(text)
         return number

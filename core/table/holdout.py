@@ -23,7 +23,6 @@ from core.table.person_rows import number_people
 __all__ = [
     "SHARES",
     "held_out",
-    "people_in_batches",
     "people_trained_on",
     "split_rows",
     "training_batches",
@@ -68,22 +67,11 @@ def _people_held_out(hashes: NDArray[np.uint64], share: float) -> NDArray[np.boo
     return out
 
 
-def people_trained_on(keys: pd.DataFrame, share: float) -> int:
-    """How many people are trained on, at least one.
+def people_trained_on(batches: Iterable[pd.DataFrame], share: float) -> int:
+    """How many people are trained on, at least one; holds eight bytes a person.
 
     Args:
-      keys: the columns that say who a row is of, r ≥ 1 rows.
-      share: in [0, ½].
-    """
-    _, hashes = number_people(keys)
-    return int((~_people_held_out(hashes, share)).sum())
-
-
-def people_in_batches(batches: Iterable[pd.DataFrame], share: float) -> int:
-    """`people_trained_on` of keys that come in parts; holds eight bytes a person.
-
-    Args:
-      batches: the columns that say who a row is of.
+      batches: the columns that say who a row is of, in parts, r ≥ 1 rows together.
       share: in [0, ½].
     """
     hashes = np.zeros(0, dtype=np.uint64)

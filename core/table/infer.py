@@ -2,7 +2,7 @@
 
 Nothing here is private by itself, and nothing here is public either: bounds and category lists are
 read from the rows, so the schema is only *proposed*. The steward, who may see the rows, attests
-that the bounds and lists are public or changes them; until then no model grad_factors them.
+that the bounds and lists are public or changes them; until then no model uses them.
 
 A proposal never names one row's value where it can help it: bounds are rounded outward
 (`core.table.rounding`), spikes are zero, a bound or a usual code for "unknown", and values that
@@ -30,7 +30,7 @@ from core.table.sentinels import SENTINELS, code_note, sentinel_note, without_co
 from core.table.surrogates import shape_of
 from core.table.tally import Tally, quantile
 
-__all__ = ["BOOLEAN_PAIRS", "infer_column", "infer_schema", "infer_tally", "scale_order"]
+__all__ = ["BOOLEAN_PAIRS", "infer_schema", "infer_tally", "scale_order"]
 
 Series: TypeAlias = "pd.Series[Any]"
 Numbers: TypeAlias = npt.NDArray[np.float64]
@@ -95,22 +95,11 @@ def infer_schema(frame: pd.DataFrame, form: FileForm | None = None) -> Schema:
     form = form or FileForm()
     return Schema(
         columns=tuple(
-            infer_column(frame[name], str(name), form.columns.get(str(name)))
+            infer_tally(Tally.of(frame[name]), str(name), form.columns.get(str(name)))
             for name in frame.columns
         ),
         delimiter=form.delimiter,
     )
-
-
-def infer_column(series: pd.Series[Any], name: str, form: Form | None = None) -> SchemaColumn:
-    """Propose one column; see `infer_schema`.
-
-    Args:
-      series: n ≥ 1 cells.
-      name: of the column.
-      form: how they are written in the file, if that is known.
-    """
-    return infer_tally(Tally.of(series), name, form)
 
 
 def infer_tally(tally: Tally, name: str, form: Form | None = None) -> SchemaColumn:

@@ -6,40 +6,26 @@ outside. So they are counted before, inside, for the steward alone.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 import numpy as np
-import pandas as pd
 
 from core.table.codec import Line
 from core.table.labels import code_places, to_labels, to_numbers
 from core.table.schema import Column
 from core.table.tally import Tally
 
-__all__ = ["misfit_words", "misfits", "misfits_of"]
+__all__ = ["misfit_words", "misfits"]
 
-Series: TypeAlias = "pd.Series[Any]"
 GRID_SHARE = 1e-6  # of a step; nearer to the grid than this is on it
 
 
-def misfits(series: Series, column: Column) -> int:
-    """How many cells would not come back from encoding as they were.
+def misfits(tally: Tally, column: Column) -> int:
+    """How many cells, of those whose values are here, would not come back from encoding alike.
 
     Numbers count as the same when they agree to twelve digits of the widest bound.
 
     Args:
-      series: n cells.
-      column: its declaration; nothing is counted for one that is not modelled or not declared.
-    """
-    return misfits_of(Tally.of(series), column)
-
-
-def misfits_of(tally: Tally, column: Column) -> int:
-    """How many cells do not fit, see `misfits`; of those whose values are here.
-
-    Args:
       tally: of n cells.
-      column: its declaration.
+      column: its declaration; nothing is counted for one that is not modelled or not declared.
     """
     if not column.modelled or not column.declared:
         return 0

@@ -16,8 +16,8 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
 from core.table.labels import to_numbers
-from core.table.misfits import misfits_of
-from core.table.rare import RareCounts, rare_counts_of
+from core.table.misfits import misfits
+from core.table.rare import RareCounts, rare_counts
 from core.table.schema import Column, Kind, Schema
 from core.table.tally import Tally, median
 
@@ -184,7 +184,7 @@ class Recount:
     def add(self, series: Series) -> None:
         """Count more rows."""
         tally = Tally.of(series)
-        self.misfit += misfits_of(tally, self.column)
+        self.misfit += misfits(tally, self.column)
         if self.column.kind.numeric:
             numbers = _numbers(tally, self.column)
             self.absent += numbers.absent
@@ -202,33 +202,24 @@ def picture(tally: Tally, column: Column, recount: Recount | None = None) -> Col
       column: its declaration.
       recount: of all rows, where the tally has not every value.
     """
-    labels = tally.labels() if column.kind.listed or column.kind.surrogate else None
-    named = labels if recount is None else recount.listed
-    listed = column.kind.listed and named is not None
-    rare = rare_counts_of(named, column) if listed and named is not None else RareCounts(0, 0, 0)
+    labels = None if column.kind.numeric else tally.labels()
+    listed = labels if recount is None else recount.listed
+    rare = RareCounts(0, 0, 0) if listed is None else rare_counts(listed, column)
     bare = ColumnProfile(
         name=column.name,
         kind=column.kind,
         missing=tally.absent / tally.n if tally.n else 0.0,
         distinct=0,
-        misfit=misfits_of(tally, column) if recount is None else recount.misfit,
+        misfit=misfits(tally, column) if recount is None else recount.misfit,
         **asdict(rare),
     )
     if labels is None:
         return _numeric(_numbers(tally, column), column, bare, recount)
-    if not tally.exact:
-        labels = _estimated(tally, recount)
+    if recount is not None:  # labels of the schema's list in full, others as far as they are here
+        exact = recount.listed[recount.listed > 0]
+        labels = pd.concat([exact, labels[~labels.index.isin(exact.index)]])
     distinct = len(labels) if tally.exact else tally.distinct
     return _bars_of_labels(labels, column, bare.model_copy(update={"distinct": distinct}))
-
-
-def _estimated(tally: Tally, recount: Recount | None) -> pd.Series[int]:
-    """Rows by label as far as they are here, those of the schema's list counted in full."""
-    labels = tally.labels()
-    if recount is None:
-        return labels
-    exact = recount.listed[recount.listed > 0]
-    return pd.concat([exact, labels[~labels.index.isin(exact.index)]])
 
 
 def _bars_of_labels(counts: pd.Series[int], column: Column, bare: ColumnProfile) -> ColumnProfile:
@@ -290,7 +281,7 @@ def _numeric(
     counts = _bars(numbers, edges) if recount is None else recount.bars
     return bare.model_copy(
         update={
-            "distinct": len(numbers.rows) if numbers.exact else numbers.distinct,
+            "distinct": numbers.distinct,
             "low": low,
             "median": median(numbers),
             "high": high,

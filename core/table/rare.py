@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import pandas as pd
 
-from core.table.labels import to_labels
 from core.table.schema import Column
 
 __all__ = [
@@ -23,10 +22,7 @@ __all__ = [
     "common_labels",
     "danger",
     "rare_counts",
-    "rare_counts_of",
 ]
-
-Series: TypeAlias = "pd.Series[Any]"
 
 FEW_ROWS = 10  # a value that fewer rows hold is not listed unless the steward says so
 OTHER = "OTHER"
@@ -50,13 +46,8 @@ class RareCounts:
     single: int
 
 
-def rare_counts(series: Series, column: Column) -> RareCounts:
-    """Count the categories that few rows hold; zeros for kinds without a list."""
-    return rare_counts_of(to_labels(series).value_counts(), column)
-
-
-def rare_counts_of(labels: pd.Series[int], column: Column) -> RareCounts:
-    """Count the categories that few rows hold, see `rare_counts`.
+def rare_counts(labels: pd.Series[int], column: Column) -> RareCounts:
+    """Count the categories that few rows hold; zeros for kinds without a list.
 
     Args:
       labels: rows by label.

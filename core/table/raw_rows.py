@@ -89,16 +89,15 @@ def _side_by_side(columns: Sequence[NDArray[Any]], n: int, dtype: type) -> NDArr
 def _places(series: Sequence[pd.Series[Any]], known: Keys) -> tuple[NDArray[np.int64], Keys]:
     """Each row's place in the keys, and the keys."""
     coded = [pd.factorize(to_labels(one)) for one in series]
-    codes = np.stack([code for code, _ in coded]).astype(np.int64)  # [columns, n], -1 for absent
-    labels = [np.asarray(found, dtype=object) for _, found in coded]
-    absent = (codes < 0).any(axis=0)
-    present = pd.DataFrame(codes[:, ~absent].T)
-    flat = present.groupby(list(present), sort=False).ngroup().to_numpy()
-    parts = present.drop_duplicates().to_numpy().T  # in the order of `flat`
-    observed = zip(*(one[part] for one, part in zip(labels, parts, strict=True)), strict=True)
+    codes = pd.DataFrame(np.stack([code for code, _ in coded], axis=1))  # -1 for absent
+    there = (codes >= 0).all(axis=1).to_numpy()
+    codes = codes[there]
+    flat = codes.groupby(list(codes), sort=False).ngroup().to_numpy(dtype=np.int64)
+    distinct = codes.drop_duplicates()  # in the order of `flat`
+    observed = zip(*(found[distinct[i]] for i, (_, found) in enumerate(coded)), strict=True)
     own = tuple(tuple(str(label) for label in key) for key in observed)
     keys = tuple(dict.fromkeys((*known, *own)))
     place_of = {key: place for place, key in enumerate(keys)}
-    places = np.full(codes.shape[1], len(keys), dtype=np.int64)
-    places[~absent] = np.array([place_of[key] for key in own], dtype=np.int64)[flat]
+    places = np.full(len(there), len(keys), dtype=np.int64)
+    places[there] = np.array([place_of[key] for key in own], dtype=np.int64)[flat]
     return places, keys

@@ -44,14 +44,12 @@ class Overlap:
     """What two tables share.
 
     Attributes:
-      columns: how many columns were matched.
       of_new: estimated share of the new table's rows that are in the earlier one, [0, 1].
       of_old: estimated share of the earlier table's rows that are in the new one, [0, 1].
       shared: single rows of the earlier table's sample that were met.
       p_value: chance that strangers share as many.
     """
 
-    columns: int
     of_new: float
     of_old: float
     shared: int
@@ -179,7 +177,6 @@ class _Rows:
         chance = float(np.minimum(expected, 1.0).mean())  # the union bound
         beyond = max(0.0, (shared / singles - chance) / max(1e-12, 1.0 - chance))
         return Overlap(
-            columns=len(self._pairs),
             of_new=min(1.0, beyond * self._old.n / self._n),
             of_old=min(1.0, beyond / part),
             shared=shared,

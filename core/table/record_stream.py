@@ -7,7 +7,6 @@ tables share in whatever order their rows are.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pandas as pd
@@ -26,16 +25,15 @@ class PassingRows:
     """Draws rows and sums hashes of batches that pass by.
 
     Args:
-      key: secret bytes of the workspace; they fix which rows are drawn.
-      most: rows that are drawn, at most.
+      key: secret bytes of the workspace; they fix which rows are drawn, `COMPARED` at most.
 
     Attributes:
       n: rows so far.
     """
 
-    def __init__(self, key: bytes, most: int = COMPARED) -> None:
+    def __init__(self, key: bytes) -> None:
         self.n = 0
-        self._key, self._most = key, most
+        self._key = key
         seed = int.from_bytes(hashlib.sha256(key + b"passing").digest()[:8], "big")
         self._random = np.random.default_rng(seed)
         self._drawn: list[pd.DataFrame] = []
@@ -56,20 +54,14 @@ class PassingRows:
         self._drawn.append(batch[chosen])
         self._lots = np.concatenate([self._lots, lots[chosen]])
         self.n += len(batch)
-        if len(self._lots) > _SPARE * self._most:
+        if len(self._lots) > _SPARE * COMPARED:
             self._cut()
-
-    def watching(self, batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        """The batches as they are, taken note of as they pass."""
-        for batch in batches:
-            self.add(batch)
-            yield batch
 
     def _cut(self) -> None:
         """Keep the rows with the smallest lots, which are a random part of all."""
         drawn = pd.concat(self._drawn, ignore_index=True)
-        if len(drawn) > self._most:
-            order = np.sort(np.argpartition(self._lots, self._most)[: self._most])
+        if len(drawn) > COMPARED:
+            order = np.sort(np.argpartition(self._lots, COMPARED)[:COMPARED])
             drawn, self._lots = drawn.iloc[order].reset_index(drop=True), self._lots[order]
             self._below = float(self._lots.max())
         self._drawn = [drawn]

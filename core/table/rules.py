@@ -7,7 +7,7 @@ code has, which combinations there are) is declared with it, or bought, like a c
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
@@ -24,10 +24,31 @@ __all__ = [
     "parse_rule",
 ]
 
-_FROZEN = ConfigDict(frozen=True, extra="forbid")
+
+class _Rule(BaseModel):
+    """What rules have in common.
+
+    Attributes:
+      PARTS: fields that name a column each.
+      TEXT: how a rule is written, with these fields in braces.
+    """
+
+    PARTS: ClassVar[tuple[str, ...]] = ()
+    TEXT: ClassVar[str] = ""
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it speaks of."""
+        return tuple(getattr(self, part) for part in self.PARTS)
+
+    @property
+    def text(self) -> str:
+        """As the command line takes it."""
+        return self.TEXT.format(**dict(self))
 
 
-class Determines(BaseModel):
+class Determines(_Rule):
     """One column follows from another: equal sources have equal results.
 
     Attributes:
@@ -36,7 +57,8 @@ class Determines(BaseModel):
       bought: whether the mapping was released by a mechanism, not declared.
     """
 
-    model_config = _FROZEN
+    PARTS = ("source", "result")
+    TEXT = "{result} <- {source}"
 
     kind: Literal["determines"] = "determines"
     source: str
@@ -44,80 +66,43 @@ class Determines(BaseModel):
     mapping: dict[str, str] | None = None
     bought: bool = False
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns it speaks of."""
-        return (self.source, self.result)
 
-    @property
-    def text(self) -> str:
-        """As the command line takes it."""
-        return f"{self.result} <- {self.source}"
-
-
-class AtMost(BaseModel):
+class AtMost(_Rule):
     """low ≤ high in every row that has both."""
 
-    model_config = _FROZEN
+    PARTS = ("low", "high")
+    TEXT = "{low} <= {high}"
 
     kind: Literal["at_most"] = "at_most"
     low: str
     high: str
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns it speaks of."""
-        return (self.low, self.high)
 
-    @property
-    def text(self) -> str:
-        """As the command line takes it."""
-        return f"{self.low} <= {self.high}"
-
-
-class Sum(BaseModel):
+class Sum(_Rule):
     """total = left + right in every row that has all three; dates count in days."""
 
-    model_config = _FROZEN
+    PARTS = ("total", "left", "right")
+    TEXT = "{total} = {left} + {right}"
 
     kind: Literal["sum"] = "sum"
     total: str
     left: str
     right: str
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns it speaks of."""
-        return (self.total, self.left, self.right)
 
-    @property
-    def text(self) -> str:
-        """As the command line takes it."""
-        return f"{self.total} = {self.left} + {self.right}"
-
-
-class Difference(BaseModel):
+class Difference(_Rule):
     """result = left - right in every row that has all three; dates count in days."""
 
-    model_config = _FROZEN
+    PARTS = ("result", "left", "right")
+    TEXT = "{result} = {left} - {right}"
 
     kind: Literal["difference"] = "difference"
     result: str
     left: str
     right: str
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns it speaks of."""
-        return (self.result, self.left, self.right)
 
-    @property
-    def text(self) -> str:
-        """As the command line takes it."""
-        return f"{self.result} = {self.left} - {self.right}"
-
-
-class Combinations(BaseModel):
+class Combinations(_Rule):
     """Only some combinations of labels occur.
 
     Attributes:
@@ -125,8 +110,6 @@ class Combinations(BaseModel):
       allowed: labels in the order of `names`; None until they are declared or bought.
       bought: whether they were released by a mechanism, not declared.
     """
-
-    model_config = _FROZEN
 
     kind: Literal["combinations"] = "combinations"
     names: tuple[str, ...] = Field(min_length=2)
@@ -150,10 +133,8 @@ class Combinations(BaseModel):
         return f"combinations {', '.join(self.names)}"
 
 
-class MissingTogether(BaseModel):
+class MissingTogether(_Rule):
     """Where one of the columns is missing, all of them are."""
-
-    model_config = _FROZEN
 
     kind: Literal["missing_together"] = "missing_together"
     names: tuple[str, ...] = Field(min_length=2)

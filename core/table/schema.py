@@ -268,11 +268,6 @@ class Domain(BaseModel):
         """Modelled columns whose values lie on a line."""
         return tuple(c for c in self.modelled if c.kind.numeric)
 
-    @property
-    def listed(self) -> tuple[DomainColumn, ...]:
-        """Modelled columns whose values come from a list."""
-        return tuple(c for c in self.modelled if c.kind.listed)
-
     def project(self, names: Sequence[str]) -> Domain:
         """The domain of some columns, in this order; target and tags as far as they are among them.
 

@@ -16,7 +16,7 @@ The sample: Gibbons, "Distinct sampling for highly-accurate answers to distinct 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeAlias
 
@@ -171,19 +171,6 @@ class TallyBuilder:
     def __init__(self, most: int | None = VALUES) -> None:
         self._most, self._below = most, _EVERY
         self._tally: Tally | None = None
-
-    @classmethod
-    def count(cls, batches: Iterable[Series], most: int | None = VALUES) -> Tally:
-        """The tally of a column's batches; at least one.
-
-        Args:
-          batches: the column in parts, all of one dtype.
-          most: see the class.
-        """
-        builder = cls(most)
-        for batch in batches:
-            builder.add(batch)
-        return builder.tally()
 
     def add(self, series: Series) -> None:
         """Count more rows."""

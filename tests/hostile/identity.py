@@ -16,6 +16,7 @@ from core.table.io.read import ReadResult
 from core.table.labels import to_labels, to_numbers
 from core.table.misfits import misfits
 from core.table.schema import Column, DomainSource, Schema
+from core.table.tally import Tally
 
 
 def changed_cells(series: pd.Series, column: Column) -> int:
@@ -42,7 +43,7 @@ def codec_faults(frame: pd.DataFrame) -> list[str]:
                 faults.append(f"{column.name}: left out or made up without a word")
             continue
         counted, changed = (
-            misfits(frame[column.name], column),
+            misfits(Tally.of(frame[column.name]), column),
             changed_cells(frame[column.name], column),
         )
         if counted != changed:
@@ -52,10 +53,9 @@ def codec_faults(frame: pd.DataFrame) -> list[str]:
 
 def reading_faults(result: ReadResult, text: str) -> list[str]:
     """Cells of delimited text that the frame holds otherwise, in columns that no doubt names."""
-    spaced = f'{result.delimiter} "' in text
-    lines = csv.reader(
-        io.StringIO(text, newline=""), delimiter=result.delimiter or ",", skipinitialspace=spaced
-    )
+    delimiter = result.form.delimiter
+    spaced = f'{delimiter} "' in text
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=spaced)
     _, *rows = [row for row in lines if row]
     faults = []
     for place, name in enumerate(result.frame.columns):

@@ -10,12 +10,13 @@ import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.table.infer import infer_column
+from core.table.infer import infer_tally
 from core.table.io.cells import TableReadError
 from core.table.io.read import read_table
 from core.table.labels import from_numbers, to_numbers
 from core.table.misfits import misfits
 from core.table.schema import Kind
+from core.table.tally import Tally
 from tests.hostile.identity import changed_cells, codec_faults, reading_faults
 
 WORDS = st.text(
@@ -58,7 +59,7 @@ def test_every_cell_of_a_delimited_file_is_what_it_was(
 ) -> None:
     text = as_text(rows, delimiter)
     result = read_table(io.BytesIO(text.encode()), "t.csv")
-    assert result.delimiter == delimiter and len(result.frame) == len(rows)
+    assert result.form.delimiter == delimiter and len(result.frame) == len(rows)
     assert reading_faults(result, text) == []
     assert codec_faults(result.frame) == []
 
@@ -89,19 +90,19 @@ def test_dates_keep_their_instant(seconds: list[int], written: str) -> None:
     text = pd.Series(
         [f"{stamp:{written}}".rjust(4, "0") for stamp in stamps], name="c", dtype="str"
     )
-    column = infer_column(text, "c")
+    column = infer_tally(Tally.of(text), "c")
     if column.kind is Kind.DATETIME:  # else it stays text, to the letter
         numbers = to_numbers(text, column)
         assert np.array_equal(to_numbers(from_numbers(numbers, column), column), numbers)
     if column.modelled:
-        assert changed_cells(text, column) == misfits(text, column)
+        assert changed_cells(text, column) == misfits(Tally.of(text), column)
 
 
 @given(numbers=st.lists(st.floats(allow_nan=False, width=64), min_size=2, max_size=30))
 @settings(max_examples=60, deadline=None)
 def test_numbers_of_any_size_are_kept_or_counted(numbers: list[float]) -> None:
     series = pd.Series(numbers, name="c")
-    column = infer_column(series, "c")
+    column = infer_tally(Tally.of(series), "c")
     if column.modelled and column.declared:
         assert changed_cells(series.where(series.abs() <= 1e150), column) == 0
         if column.kind.numeric:

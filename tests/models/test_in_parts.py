@@ -13,12 +13,7 @@ from core.models import in_parts
 from core.models.in_parts import sample_parts, sampled
 from core.models.laid_out import LaidOut
 from core.models.shaped_output import Shape, draw_shaped
-from core.table.io.write import (
-    write_csv,
-    write_csv_parts,
-    write_parquet,
-    write_parquet_parts,
-)
+from core.table.io.write import write_csv_parts, write_parquet_parts
 from core.table.layout.layout import Layout
 from core.table.person import Person
 from core.table.schema import Column, Kind, Schema
@@ -112,9 +107,9 @@ def test_files_written_in_parts_are_those_written_at_once(tmp_path: Path, escape
     parts, whole = list(sample_parts(model(), ROWS, 7)), sampled(model(), ROWS, 7)
     one, other = tmp_path / "one", tmp_path / "other"
     for given in (None, schema()):
-        write_csv(whole, one, schema=given, escape_formulas=escaped)
+        write_csv_parts([whole], one, schema=given, escape_formulas=escaped)
         write_csv_parts(parts, other, schema=given, escape_formulas=escaped)
         assert one.read_bytes() == other.read_bytes()
-        write_parquet(whole, one, schema=given)
+        write_parquet_parts([whole], one, schema=given)
         write_parquet_parts(parts, other, schema=given)
         pd.testing.assert_frame_equal(pd.read_parquet(one), pd.read_parquet(other))

@@ -7,8 +7,9 @@ import pandas as pd
 from core.privacy.buying.release import Released
 from core.privacy.buying.thresholds import label_threshold
 from core.privacy.mechanisms.domain_release import CellCounts, LabelCounts
-from core.table.infer import infer_column
+from core.table.infer import infer_tally
 from core.table.schema import Schema
+from core.table.tally import Tally
 from tests.privacy.purchases import buy
 
 
@@ -54,7 +55,7 @@ def _with(released: Released, frame: pd.DataFrame, **change: str) -> Released:
     columns = [
         column.model_copy(
             update={
-                name: getattr(infer_column(frame[column.name], "c"), field)
+                name: getattr(infer_tally(Tally.of(frame[column.name]), "c"), field)
                 for name, field in change.items()
             }
         )

@@ -20,6 +20,7 @@ from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.domain_release import CellCounts, LabelCounts
 from core.privacy.mechanisms.noise import gaussian
 from core.privacy.meter import Meter, UnplannedReleaseError
+from core.table.buying import Unbought
 from core.table.raw_rows import read_raw
 from core.table.rules import Combinations
 from core.table.schema import Domain
@@ -141,6 +142,16 @@ def test_every_number_lies_in_one_cell():
     counts = CellCounts((grid,)).statistic(raw, torch.ones(len(values)))
     assert counts.sum() == len(values) and len(counts) == grid.size
     assert counts[-1] == 1 and counts[grid.bins + 2] == 2  # missing, and zero
+
+
+def test_a_rule_of_many_columns_with_many_labels_can_be_bought():
+    """That 301⁸ is beyond 64 bits once ended a purchase after it was paid for."""
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({f"c{i}": random.permutation(301).astype(str) for i in range(8)})
+    rule = Combinations(names=tuple(frame.columns))
+    raw, keys = read_raw(frame, Unbought((), (), (rule,)))
+    assert keys == (tuple(frame.itertuples(index=False, name=None)),)
+    assert raw.places[:, 0].tolist() == list(range(301))
 
 
 def test_the_noise_does_not_depend_on_how_many_labels_occur():

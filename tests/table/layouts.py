@@ -14,6 +14,7 @@ from core.table.layout.violations import count_violations
 from core.table.person import Person
 from core.table.rules import Combinations, Determines, MissingTogether, parse_rule
 from core.table.schema import Column, Domain, Kind, Schema
+from tests.table.vectors import collapse
 
 DAY = 86_400.0
 MAPPING = {"A": "low", "B": "low", "C": "high"}
@@ -83,7 +84,8 @@ def drawn(domain: Domain, rows: int, seed: int) -> pd.DataFrame:
     """What an ignorant model draws: any state, and often the ends of the scale."""
     codec, random = Codec(domain), np.random.default_rng(seed)
     x = random.random((rows, codec.width))
-    return codec.decode(np.where(random.random(x.shape) < 0.2, np.rint(x), x))
+    x = np.where(random.random(x.shape) < 0.2, np.rint(x), x)
+    return codec.decode_codes(collapse(codec, x))
 
 
 def faults(table: pd.DataFrame, domain: Domain) -> list[str]:

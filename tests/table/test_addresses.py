@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from core.table.io.address import SOURCES, Address, Allowed
@@ -114,4 +115,24 @@ def test_the_workspace_is_never_a_source(tmp_path: Path) -> None:
     home = tmp_path / "home"
     everything = allowed(tmp_path, None, signed_in=False)
     assert not opens(everything, f"sqlite:///{home / 'facsimile.db'}")
-    assert not opens(everything, str(home / "tables" / "x" / "rows.parquet"))
+    own = home / "tables" / "x" / "rows.parquet"
+    assert not opens(everything, str(own))
+    own.parent.mkdir(parents=True)
+    pd.DataFrame({"a": [1]}).to_parquet(own)
+    for rule in (everything, allowed(tmp_path, str(tmp_path))):
+        with pytest.raises(TableReadError, match="product's own"):
+            open_address(Address.of(str(tmp_path)), rule)  # the folder that holds the workspace
+
+
+def test_the_workspaces_object_store_is_never_a_source(tmp_path: Path) -> None:
+    environment = {SOURCES: "s3://bucket", "FACSIMILE_STORAGE": "s3://bucket/prefix/"}
+    named = Allowed.here(signed_in=True, forbidden=tmp_path, environment=environment)
+    for text in (
+        "s3://bucket",
+        "s3://bucket/prefix",
+        "s3://me:x@bucket/prefix/tables/x/rows.parquet",
+    ):
+        assert not opens(named, text), text
+    assert opens(named, "s3://bucket/prefix-too/rows.parquet") and opens(
+        named, "s3://bucket/visits"
+    )

@@ -40,7 +40,7 @@ def test_the_same_table_comes_back(tmp_path: Path) -> None:
     there.frame.loc[0, ["n", "x"]] = (7, 0.25)  # the rows can be worked with
     assert there.frame["n"].tolist() == [7, 2, 3]
     result = read_apart(io.BytesIO(b"a;b\n1,5;NA\n2,5;y\n"), "t.csv", bounds=SMALL)
-    assert (result.format, result.delimiter, result.decimal) == ("csv", ";", ",")
+    assert (result.form.delimiter, result.form.columns["a"].decimal) == (";", ",")
     assert result.frame["a"].tolist() == [1.5, 2.5] and len(result.warnings) == 2
 
 
@@ -127,6 +127,15 @@ def test_pages_and_command_line_never_read_a_file_themselves() -> None:
 def test_the_process_is_told_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it reads may be made to take it over, and the database's address holds a password."""
     monkeypatch.setenv("FACSIMILE_DATABASE", f"postgresql://ann:{SECRET}@host/db")
+    for name in (
+        "FACSIMILE_SOURCE_PASSWORD",
+        "FACSIMILE_METRICS_TOKEN",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+        "FSSPEC_S3",
+        "PGPASSWORD",
+    ):
+        monkeypatch.setenv(name, SECRET)
     monkeypatch.setenv("TZ", "UTC")
     told = apart._environment()
     assert told["TZ"] == "UTC" and SECRET not in "".join(told.values())

@@ -10,6 +10,7 @@ from core.table.grid import as_kind, grid_of, schema_of, with_categories
 from core.table.infer import infer_schema
 from core.table.sample import sample_table
 from core.table.schema import Column, DomainSource, Kind, SchemaError
+from core.table.tally import Tally
 
 FRAME = sample_table(300)
 SCHEMA = infer_schema(FRAME)
@@ -29,7 +30,10 @@ def test_bounds_missing_and_keep_are_read_back():
     assert age.source is DomainSource.DROP
 
 
-@pytest.mark.parametrize(("cell", "word"), [("old", "a number"), ("200", "above")])
+@pytest.mark.parametrize(
+    ("cell", "word"),
+    [("old", "a number"), ("200", "above"), ("17,5", "a number"), ("0,250", "a number")],
+)
 def test_a_wrong_cell_is_named(cell, word):
     grid = grid_of(SCHEMA)
     grid.loc[grid["column"] == "age", "from"] = cell
@@ -55,11 +59,11 @@ def test_removed_categories_are_merged_into_other():
 
 def test_kinds_change_with_a_domain_from_the_rows():
     ages = FRAME["age"]
-    listed = as_kind(ages, SCHEMA["age"], Kind.ORDERED)
+    listed = as_kind(Tally.of(ages), SCHEMA["age"], Kind.ORDERED)
     assert listed.categories == tuple(str(v) for v in sorted(ages.unique()))
-    back = as_kind(ages, listed, Kind.INTEGER)
+    back = as_kind(Tally.of(ages), listed, Kind.INTEGER)
     assert (back.low, back.high, back.step) == (0.0, 100.0, 1.0)  # ages are 18 to 90
-    assert as_kind(ages, listed, Kind.TEXT).categories is None
+    assert as_kind(Tally.of(ages), listed, Kind.TEXT).categories is None
 
 
 @pytest.mark.parametrize("kind", [Kind.NUMBER, Kind.DATETIME, Kind.BOOLEAN])
@@ -67,7 +71,7 @@ def test_a_kind_that_does_not_fit_is_refused(kind):
     words = pd.Series(["north", "south", "east"])
     column = Column(name="ward", kind=Kind.CATEGORY, categories=("north", "south", "east"))
     with pytest.raises(SchemaError, match="Nothing was changed"):
-        as_kind(words, column, kind)
+        as_kind(Tally.of(words), column, kind)
 
 
 def spread(values: object) -> pd.DataFrame:
@@ -147,13 +151,13 @@ def test_other_stays_when_more_is_merged():
 def test_one_value_that_does_not_read_is_a_refusal_not_a_missing_value(cells, kind):
     column = Column(name="x", kind=Kind.CATEGORY, categories=tuple(cells))
     with pytest.raises(SchemaError, match=f"Not every value of 'x' reads as {kind.value}"):
-        as_kind(pd.Series(cells, dtype="str"), column, kind)
+        as_kind(Tally.of(pd.Series(cells, dtype="str")), column, kind)
 
 
 def test_an_empty_column_has_no_bounds_to_propose():
     column = Column(name="x", kind=Kind.TEXT)
     with pytest.raises(SchemaError, match="no value"):
-        as_kind(pd.Series([None, None], dtype="str"), column, Kind.NUMBER)
+        as_kind(Tally.of(pd.Series([None, None], dtype="str")), column, Kind.NUMBER)
 
 
 def test_dates_keep_their_time_of_day():
@@ -162,9 +166,10 @@ def test_dates_keep_their_time_of_day():
         (["2024-01-01", "2024-02-01"], 86_400.0),
         (["2024-01-01 10:00", "2024-01-03 11:30"], 60.0),
     ]:
-        assert as_kind(pd.Series(cells, dtype="str"), column, Kind.DATETIME).step == step
+        assert as_kind(Tally.of(pd.Series(cells, dtype="str")), column, Kind.DATETIME).step == step
 
 
 def test_numbers_as_categories_stand_by_size():
     column = Column(name="x", kind=Kind.INTEGER, low=2, high=10, step=1, dtype="int64")
-    assert as_kind(pd.Series([10, 9, 2]), column, Kind.ORDERED).categories == ("2", "9", "10")
+    listed = as_kind(Tally.of(pd.Series([10, 9, 2])), column, Kind.ORDERED)
+    assert listed.categories == ("2", "9", "10")

@@ -12,18 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.table.infer import infer_column, infer_schema
+from core.table.infer import infer_schema, infer_tally
 from core.table.io.read import read_table
-from core.table.io.write import write_csv
+from core.table.io.write import write_csv_parts
 from core.table.labels import from_labels, from_numbers, to_labels, to_numbers
 from core.table.schema import DomainSource, Kind, Provenance, SchemaColumn
 from core.table.sentinels import SENTINELS
+from core.table.tally import Tally
 
 RNG = np.random.default_rng(7)
 
 
 def column(values: object, name: str = "c", dtype: object = None) -> SchemaColumn:
-    return infer_column(pd.Series(values, dtype=dtype), name)  # type: ignore[call-overload]
+    return infer_tally(Tally.of(pd.Series(values, dtype=dtype)), name)  # type: ignore[call-overload]
 
 
 def test_integers() -> None:
@@ -375,5 +376,5 @@ def test_titanic(tmp_path: Path) -> None:
     assert "681 of 891" in schema["ticket"].note
     assert schema["age"].missing and (schema["age"].low, schema["age"].high) == (0, 100)
     assert schema["fare"].scale == "log" and schema["age"].scale == "linear"
-    write_csv(frame, tmp_path / "t.csv")
+    write_csv_parts([frame], tmp_path / "t.csv")
     assert from_labels(to_labels(frame["survived"]), schema["survived"]).dtype == "int64"

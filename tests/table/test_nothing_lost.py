@@ -11,12 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from core.table.grid import grid_of
-from core.table.infer import infer_column, infer_schema
+from core.table.infer import infer_schema, infer_tally
 from core.table.io.read import ReadResult, TableReadError
 from core.table.labels import from_numbers, to_numbers
 from core.table.misfits import misfit_words, misfits
 from core.table.rounding import round_bounds
 from core.table.schema import Column, DomainSource, Kind, Schema, SchemaColumn, SchemaError
+from core.table.tally import Tally
 from tests.hostile.identity import changed_cells
 from tests.hostile.workbook_files import GOOD, HEAD, book, cell
 from tests.table.files import read
@@ -47,9 +48,9 @@ def parquet_of(column: pa.Array) -> ReadResult:
 )
 def test_a_boolean_needs_every_cell_to_be_one_of_two(values: list[str]) -> None:
     series = pd.Series(values * 20, name="c")
-    found = infer_column(series, "c")
+    found = infer_tally(Tally.of(series), "c")
     assert found.kind is Kind.CATEGORY and set(found.categories or ()) == set(values)
-    assert changed_cells(series, found) == misfits(series, found) == 0
+    assert changed_cells(series, found) == misfits(Tally.of(series), found) == 0
     assert "capitals" in found.note
 
 
@@ -130,13 +131,14 @@ def test_bytes_of_a_fixed_width_are_refused() -> None:
 def test_nanoseconds_are_cut_and_counted() -> None:
     result = parquet_of(pa.array([1_000_000_001, 1_000, None], pa.timestamp("ns")))
     assert "(1 cell)" in doubts(result) and str(result.frame["c"].dtype) == "datetime64[us]"
-    text = infer_column(pd.Series(["2024-01-01 10:00:00.123456789", "2024-01-02 10:00:00.5"]), "c")
+    times = pd.Series(["2024-01-01 10:00:00.123456789", "2024-01-02 10:00:00.5"])
+    text = infer_tally(Tally.of(times), "c")
     assert "1 different times are finer than a microsecond" in text.note
 
 
 def test_an_offset_comes_back_as_one() -> None:
     series = pd.Series(["2024-01-01T10:00:00+0200", "2024-06-01T10:00:00-0530"] * 5, name="c")
-    found = infer_column(series, "c")
+    found = infer_tally(Tally.of(series), "c")
     back = from_numbers(to_numbers(series, found), found)
     assert back.tolist()[:2] == ["2024-01-01T08:00:00+0000", "2024-06-01T15:30:00+0000"]
     assert np.array_equal(to_numbers(back, found), to_numbers(series, found))
@@ -162,7 +164,7 @@ def test_an_offset_past_the_last_year_can_be_shown() -> None:
     series = pd.Series(["9999-12-31T23:59:59-0500", "2024-01-01T00:00:00+0000"] * 5, name="c")
     schema = infer_schema(series.to_frame())
     assert grid_of(schema)["to"].tolist() == ["9999-12-31 23:59:59"]
-    assert misfits(series, schema["c"]) == 5 == changed_cells(series, schema["c"])
+    assert misfits(Tally.of(series), schema["c"]) == 5 == changed_cells(series, schema["c"])
 
 
 def test_errors_in_cells_and_hidden_sheets_are_named() -> None:
@@ -222,5 +224,5 @@ def test_misfits_are_the_cells_that_encoding_changes(
 ) -> None:
     series = pd.Series(values, name="c")
     declared = Column(name="c", dtype=str(series.dtype), **column)
-    assert misfits(series, declared) == changed_cells(series, declared) == expected
+    assert misfits(Tally.of(series), declared) == changed_cells(series, declared) == expected
     assert bool(misfit_words(declared, expected)) is bool(expected)

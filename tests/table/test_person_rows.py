@@ -87,7 +87,7 @@ def test_who_is_held_out_depends_on_their_own_key_alone():
     trained, kept = split_rows(frame, 0.25, person)
     assert not set(trained["who"]) & set(kept["who"])
     assert 60 < kept["who"].nunique() < 140
-    assert people_trained_on(frame[["who"]], 0.25) == trained["who"].nunique()
+    assert people_trained_on([frame[["who"]]], 0.25) == trained["who"].nunique()
     gone = kept["who"].iloc[0]
     _, less = split_rows(frame[frame["who"] != gone], 0.25, person)
     assert set(less["who"]) == set(kept["who"]) - {gone}

@@ -18,6 +18,7 @@ from core.table.schema import (
     Schema,
     SchemaColumn,
 )
+from core.table.tally import Tally
 
 FRAME = sample_table(300)
 PROPOSED = infer_schema(FRAME)
@@ -62,7 +63,8 @@ def test_categories_and_spikes_are_the_stewards_when_changed() -> None:
 
 
 def test_another_kind_brings_a_proposal_of_its_own() -> None:
-    assert as_kind(FRAME["age"], PROPOSED["age"], Kind.NUMBER).provenance is Provenance.PROPOSED
+    number = as_kind(Tally.of(FRAME["age"]), PROPOSED["age"], Kind.NUMBER)
+    assert number.provenance is Provenance.PROPOSED
 
 
 def test_leaving_a_column_out_and_taking_it_back_changes_nothing() -> None:

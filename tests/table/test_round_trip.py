@@ -20,7 +20,7 @@ from core.cli.main import main
 from core.table.codec import Codec
 from core.table.infer import infer_schema
 from core.table.io.read import ReadResult, read_table
-from core.table.io.write import write_csv, write_parquet
+from core.table.io.write import write_csv_parts, write_parquet_parts
 from core.table.schema import Schema
 from tests.table.corpus import CORPUS, STORED, ColumnForm, shapes_of
 from tests.table.files import xlsx
@@ -67,7 +67,7 @@ def lost_forms(write: Callable[[ColumnForm], bytes], path: Path, delimiter: str)
     lost = []
     for form in CORPUS:
         rows, schema = there_and_back(write(form), "t.csv")
-        write_csv(rows, path, schema=schema)
+        write_csv_parts([rows], path, schema=schema)
         if changed(form, cells_of(path, delimiter).get("column", [])):
             lost.append(form.name)
     return lost
@@ -93,7 +93,7 @@ def test_real_types_come_back_in_parquet(tmp_path: Path) -> None:
         table = pa.table({"column": stored, "beside": [i % 7 for i in range(len(stored))]})
         pq.write_table(table, stream)
         rows, schema = there_and_back(stream.getvalue(), "t.parquet")
-        write_parquet(rows, path, schema=schema)
+        write_parquet_parts([rows], path, schema=schema)
         back = pq.read_table(path).column("column")
         if back.type != stored.type or back.to_pylist() != stored.to_pylist():
             lost.append(name)
@@ -111,7 +111,7 @@ def test_a_text_file_becomes_a_parquet_file_with_real_types(tmp_path: Path) -> N
         )
     }  # fmt: skip
     rows, schema = there_and_back(text_file(columns, ";"), "t.csv")
-    write_parquet(rows, tmp_path / "t.parquet", schema=schema)
+    write_parquet_parts([rows], tmp_path / "t.parquet", schema=schema)
     found = pq.read_schema(tmp_path / "t.parquet")
     assert {field.name: field.type for field in found} == {
         "dotted days": pa.date32(),

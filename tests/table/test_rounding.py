@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from core.table.rare import RareCounts, common_labels, danger, rare_counts
 from core.table.rounding import round_bounds, rung, whole_years
 from core.table.schema import Column, Kind
+from core.table.tally import Tally
 
 FINITE = st.floats(-1e15, 1e15).filter(lambda x: x == 0 or abs(x) > 1e-9)
 
@@ -72,16 +73,16 @@ def test_the_last_year_that_can_be_written_has_an_end() -> None:
 
 
 def test_rare_values_are_counted_and_named() -> None:
-    values = pd.Series(["a"] * 10 + ["b"] * 9 + ["c", "d"])
+    labels = Tally.of(pd.Series(["a"] * 10 + ["b"] * 9 + ["c", "d"])).labels()
     column = Column(name="x", kind=Kind.CATEGORY, categories=("a", "b", "c", "d", "never"))
-    counts = rare_counts(values, column)
+    counts = rare_counts(labels, column)
     assert counts == RareCounts(listed=5, rare=3, single=2)
     words = danger("x", counts)
     assert "2 of 5 values belong to one row each and 3 to fewer than ten" in words
     assert danger("x", RareCounts(listed=5, rare=0, single=0)) == ""
     merged = column.model_copy(update={"categories": ("a", "OTHER"), "other": "OTHER"})
-    assert rare_counts(values, merged) == RareCounts(listed=1, rare=0, single=0)
-    assert rare_counts(values, Column(name="x", kind=Kind.TEXT)) == RareCounts(0, 0, 0)
+    assert rare_counts(labels, merged) == RareCounts(listed=1, rare=0, single=0)
+    assert rare_counts(labels, Column(name="x", kind=Kind.TEXT)) == RareCounts(0, 0, 0)
 
 
 @pytest.mark.parametrize(("rare", "kept"), [(9, ["a"]), (45, None)])

@@ -13,7 +13,7 @@ import pytest
 
 from core.table.infer import infer_schema
 from core.table.io.read import TableReadError, read_table
-from core.table.io.write import write_csv
+from core.table.io.write import write_csv_parts
 from core.table.sample import SAMPLE_TARGET, fetch_adult, sample_table
 from core.table.schema import Kind
 
@@ -27,7 +27,7 @@ def test_it_is_the_same_every_time_and_made_at_once() -> None:
 
 
 def test_it_is_what_reading_its_own_file_gives(tmp_path: Path) -> None:
-    write_csv(sample_table(), tmp_path / "visits.csv")
+    write_csv_parts([sample_table()], tmp_path / "visits.csv")
     result = read_table(tmp_path / "visits.csv")
     pd.testing.assert_frame_equal(result.frame, sample_table())
     assert result.warnings == ()

@@ -1,5 +1,6 @@
 """Tables from a path, a folder, a database or an object store: the same rows, or one plain line."""
 
+import errno
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -200,6 +201,14 @@ def test_parts_that_differ_are_refused(tmp_path: Path, other: pa.Table, words: s
         read(tmp_path, where)
 
 
+def test_a_name_that_stands_twice_in_parts_is_refused(tmp_path: Path) -> None:
+    twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
+    for name in ("0.parquet", "1.parquet"):
+        pq.write_table(twice, tmp_path / name)
+        with pytest.raises(TableReadError, match="'a' more than once"):
+            read(tmp_path, str(tmp_path))
+
+
 def test_gaps_in_a_later_part_leave_room_in_the_first(tmp_path: Path) -> None:
     gap = pa.table({"a": pa.array([None], pa.int64())})
     where = parts_of(tmp_path / "p", pa.table({"a": pa.array([1])}), gap)
@@ -222,6 +231,23 @@ def test_nothing_to_read_is_said(tmp_path: Path) -> None:
     ):
         with pytest.raises(TableReadError, match=words):
             read(tmp_path, str(tmp_path / where))
+
+
+def test_a_full_disk_is_not_blamed_on_where_rows_come_from(
+    tmp_path: Path, memory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    fsspec.filesystem("memory").pipe("/bucket/visits/rows.csv", b"age\n1\n2\n")
+    monkeypatch.setattr("core.table.io.sql._write_parts", full)
+    monkeypatch.setattr("core.table.io.opening.shutil.copyfileobj", full)
+    for address, query in (
+        (sqlite(tmp_path), "SELECT age FROM visits"),
+        (f"{memory}/rows.csv", ""),
+    ):
+        with pytest.raises(OSError, match="No space"):
+            read(tmp_path, address, query)
 
 
 def test_the_same_doubt_of_many_batches_is_said_once() -> None:

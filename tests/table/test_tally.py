@@ -148,9 +148,8 @@ def test_few_values_are_held_and_all_rows_counted() -> None:
 def test_the_sample_of_values_does_not_depend_on_the_order_of_rows() -> None:
     frame = wide_columns("")
     kept = []
-    for rows in (frame["key"], frame["key"].iloc[::-1]):
-        tally = TallyBuilder.count([rows.iloc[i : i + 900] for i in range(0, N, 900)], MOST)
-        kept.append(set(tally.values))
+    for rows in (frame[["key"]], frame[["key"]].iloc[::-1]):
+        kept.append(set(count_columns(parts(rows, 900), most=MOST)["key"].values))
     assert kept[0] == kept[1]
 
 
@@ -163,8 +162,9 @@ def test_one_late_fraction_makes_a_column_of_numbers() -> None:
 
 
 def test_a_batch_without_values_changes_no_type() -> None:
-    gaps = pd.Series([None] * 50, dtype="Int64")
-    tally = TallyBuilder.count([gaps, pd.Series([1, 2, None], dtype="Int64"), gaps])
+    gaps = pd.DataFrame({"x": pd.Series([None] * 50, dtype="Int64")})
+    some = pd.DataFrame({"x": pd.Series([1, 2, None], dtype="Int64")})
+    tally = count_columns([gaps, some, gaps])["x"]
     assert (tally.dtype, tally.absent, tally.known) == ("Int64", 101, 2)
     with pytest.raises(ValueError, match="no rows"):
         TallyBuilder().tally()

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.table.io.read import read_table
-from core.table.io.write import write_csv, write_parquet
+from core.table.io.write import write_csv_parts, write_parquet_parts
 from core.table.magnitudes import LARGEST
 from tests.table.files import read
 
@@ -50,24 +50,24 @@ def test_what_is_written_reads_back(
     tmp_path_factory: pytest.TempPathFactory, frame: pd.DataFrame
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "round.csv"
-    write_csv(frame, path)
+    write_csv_parts([frame], path)
     pd.testing.assert_frame_equal(read_table(path).frame, frame)
     packed = path.with_suffix(".parquet")
-    write_parquet(frame, packed)
+    write_parquet_parts([frame], packed)
     pd.testing.assert_frame_equal(read_table(packed).frame, frame)
 
 
 def test_integers_with_gaps_are_written_as_integers(tmp_path: Path) -> None:
-    write_csv(read(b"a,b\n1,x\n,y\n").frame, tmp_path / "t.csv")
+    write_csv_parts([read(b"a,b\n1,x\n,y\n").frame], tmp_path / "t.csv")
     assert (tmp_path / "t.csv").read_text() == "a,b\n1,x\n,y\n"
 
 
 def test_formulas_are_made_inert_when_asked(tmp_path: Path) -> None:
     frame = pd.DataFrame({"=a": ["=1+1", "@x", "plain", None], "n": [-1, 2, 3, 4]})
     path = tmp_path / "t.csv"
-    write_csv(frame, path, escape_formulas=True)
+    write_csv_parts([frame], path, escape_formulas=True)
     assert path.read_text() == "'=a,n\n'=1+1,-1\n'@x,2\nplain,3\n,4\n"
-    write_csv(frame, path)
+    write_csv_parts([frame], path)
     assert path.read_text().startswith("=a,n\n=1+1,-1\n")
 
 
@@ -79,5 +79,5 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("old")
     with pytest.raises(RuntimeError):
-        write_csv(pd.DataFrame({"a": [Unprintable()]}), path)
+        write_csv_parts([pd.DataFrame({"a": [Unprintable()]})], path)
     assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["t.csv"]

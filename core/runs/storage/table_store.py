@@ -29,7 +29,7 @@ from core.runs.storage.records import PEOPLE, TableRecord, people_of_profile
 from core.runs.storage.row_batches import BATCH_ROWS, row_batches
 from core.runs.storage.unfinished import UnfinishedTables
 from core.runs.storage.workspace import Workspace
-from core.table.holdout import people_in_batches, split_rows
+from core.table.holdout import people_trained_on, split_rows
 from core.table.person import Person
 from core.table.schema import Schema
 
@@ -345,7 +345,7 @@ def _with_people(
     if people_of_profile(profile, schema) is not None:
         return profile
     who = list(person.columns)
-    n = people_in_batches(columns_of(who), schema.holdout)
+    n = people_trained_on(columns_of(who), schema.holdout)
     return {**rest, PEOPLE: {"columns": who, "holdout": schema.holdout, "n": n}}
 
 

@@ -26,7 +26,7 @@ from core.table.io.cells import TableReadError
 
 __all__ = ["SOURCES", "Address", "Allowed", "is_url"]
 
-SOURCES = "FACSIMILE_SOURCES"
+SOURCES, STORAGE = "FACSIMILE_SOURCES", "FACSIMILE_STORAGE"
 DATABASES = ("postgresql", "sqlite")
 STORES = ("s3", "gs", "gcs", "az", "abfs", "abfss", "memory")
 # what a PostgreSQL address may add: nothing that names a file or service of the server's account
@@ -197,10 +197,12 @@ class Allowed:
     Attributes:
       entries: folders, and beginnings of addresses; None where everything may.
       forbidden: a folder of the product's own that is never read as a table's place.
+      storage: the object store that the product keeps its own rows in, likewise; "" for none.
     """
 
     entries: tuple[str, ...] | None
     forbidden: Path
+    storage: str = ""
 
     @classmethod
     def here(
@@ -211,12 +213,14 @@ class Allowed:
         Args:
           signed_in: whether people sign in; then nothing is allowed that is not named.
           forbidden: see the class.
-          environment: with `FACSIMILE_SOURCES`, entries separated by commas.
+          environment: with `FACSIMILE_SOURCES`, entries separated by commas, and
+            `FACSIMILE_STORAGE`.
         """
-        named = environment.get(SOURCES)
-        if named is None:
-            return cls(() if signed_in else None, forbidden)
-        return cls(tuple(one.strip() for one in named.split(",") if one.strip()), forbidden)
+        named, storage = environment.get(SOURCES), environment.get(STORAGE, "")
+        entries: tuple[str, ...] | None = () if signed_in else None
+        if named is not None:
+            entries = tuple(one.strip() for one in named.split(",") if one.strip())
+        return cls(entries, forbidden, storage)
 
     def check(self, address: Address) -> None:
         """Refuse an address that may not be opened.
@@ -224,8 +228,10 @@ class Allowed:
         Raises:
           TableReadError: it does not say what is there, or whether anything is.
         """
-        if address.path is not None and self.holds(self.forbidden, address.path):
-            raise TableReadError("This folder is the product's own. Nothing was read.")
+        if address.path is not None:
+            self.check_own(address.path)
+        if address.kind == "store" and self._meets_storage(address.store):
+            raise _own()
         if self.entries is None:
             return
         if address.path is not None:
@@ -239,6 +245,20 @@ class Allowed:
             f"names folders and addresses in {SOURCES}; or upload the file instead."
         )
 
+    def check_own(self, path: Path) -> None:
+        """Refuse a file or folder in the product's own folder.
+
+        Raises:
+          TableReadError: it lies there, links followed.
+        """
+        if self.holds(self.forbidden, path):
+            raise _own()
+
+    def _meets_storage(self, store: str) -> bool:
+        """Whether a place in an object store holds the product's own rows, or lies among them."""
+        own, place = _bare(self.storage), _bare(store)
+        return bool(own) and (self._begins(own, place) or self._begins(place, own))
+
     @staticmethod
     def holds(folder: Path, path: Path) -> bool:
         """Whether a path lies in a folder, links followed."""
@@ -249,3 +269,13 @@ class Allowed:
         """Whether an address begins with an entry, which ends at a slash or with the address."""
         beginning = entry.rstrip("/")
         return reach == beginning or reach.startswith(f"{beginning}/")
+
+
+def _bare(store: str) -> str:
+    """Bucket and path of an object store's address, without scheme and user."""
+    parts = urlsplit(store)
+    return f"{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")
+
+
+def _own() -> TableReadError:
+    return TableReadError("This folder is the product's own. Nothing was read.")

@@ -17,7 +17,7 @@ import pyarrow as pa
 from core.table.column import Column, Kind
 from core.table.labels import parse_dates, to_labels, to_numbers
 
-__all__ = ["arrow_table", "stored_type"]
+__all__ = ["TICKS", "arrow_table", "is_text", "stored_type"]
 
 Series: TypeAlias = "pd.Series[Any]"
 
@@ -37,13 +37,19 @@ def stored_type(kind: pa.DataType) -> str:
     """
     if pa.types.is_dictionary(kind):
         return DICTIONARY
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    if is_text(kind):
         return "string"
     kept = (
         pa.types.is_date, pa.types.is_timestamp, pa.types.is_decimal, pa.types.is_time,
         pa.types.is_duration,
     )  # fmt: skip
     return str(kind) if any(check(kind) for check in kept) else ""
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column is of text, in any of Arrow's types for it."""
+    checks = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(check(kind) for check in checks)
 
 
 def arrow_table(frame: pd.DataFrame, columns: tuple[Column, ...]) -> pa.Table:

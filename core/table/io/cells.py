@@ -48,6 +48,7 @@ DOT_THOUSANDS = r"^[+-]?[1-9]\d{0,2}(\.\d{3})+$"  # 1.234 where a comma is the d
 LONG = r"^[+-]?[0.]*[1-9](\.?\d){17,}([eE][+-]?\d+)?$"  # more digits than a float gives back
 NAME_MARKERS = ("Na", "Nan", "Null")  # people's names in this spelling; no program writes it so
 GROUPED = r"^[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?$"
+GROUPED_OR_PLAIN = f"{GROUPED}|{FLOAT}"
 
 
 class TableReadError(ValueError):
@@ -232,7 +233,7 @@ def decimal_mark(columns: dict[str, Distinct]) -> tuple[str, list[str]]:
                 pc.invert(pc.match_substring_regex(column.present, THOUSANDS)),
             )
             (clear if pc.any(certain).as_py() else unclear).append(name)
-        elif column.matches(GROUPED + "|" + FLOAT):
+        elif column.matches(GROUPED_OR_PLAIN):
             grouped.append(name)
     warnings = [
         f"'{name}' has commas that group thousands; it is kept as text. Remove them in the file "

@@ -337,8 +337,8 @@ def spaced_options(width: int, delimiter: str) -> dict[str, Any]:
 
 def frame_of_cells(
     table: pa.Table, header: list[str]
-) -> tuple[pd.DataFrame, dict[str, Form], str, list[str]]:
-    """Typed frame of a table of text, how columns are written, its decimal mark, and warnings."""
+) -> tuple[pd.DataFrame, dict[str, Form], list[str]]:
+    """Typed frame of a table of text, how columns are written, and warnings."""
     cells: dict[str, Distinct] = {}
     for name in header:
         cells[name] = distinct(table.column(0))
@@ -352,4 +352,4 @@ def frame_of_cells(
             cells.pop(name), name, decimal, plain.pop(name)
         )
         warnings += doubts
-    return pd.DataFrame(columns, copy=False), forms, decimal, warnings
+    return pd.DataFrame(columns, copy=False), forms, warnings

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
@@ -23,8 +23,7 @@ import pyarrow.parquet as pq
 from core.table.form import FileForm, Form
 from core.table.io.cells import (
     COMMA_DECIMAL,
-    FLOAT,
-    GROUPED,
+    GROUPED_OR_PLAIN,
     Distinct,
     ReadLimits,
     TableReadError,
@@ -43,7 +42,7 @@ from core.table.io.delimited import (
     tell_delimiter,
 )
 from core.table.io.parquet import PARQUET_MAGIC
-from core.table.io.read import MARKUP, OLE, OPENERS, REFUSED, ZIP, file_form, no_values
+from core.table.io.read import MARKUP, OLE, OPENERS, REFUSED, ZIP, no_values
 from core.table.io.sources import batch_rows
 from core.table.io.spelling import plain_spelling, typed_as_written
 from core.table.io.text_encoding import SAMPLE_BYTES, holds_nul
@@ -52,7 +51,6 @@ __all__ = ["LARGE_BYTES", "LargeText", "is_large_text"]
 
 LARGE_BYTES = 256 * 2**20  # smaller files are read at once
 BLOCK_BYTES = 1 << 22  # of text; arrow reads some thirty ahead, and refuses a longer record
-GROUPED_OR_PLAIN = f"{GROUPED}|{FLOAT}"
 MARK = b"\xef\xbb\xbf"  # that a file of UTF-8 may begin with
 OTHERS = (PARQUET_MAGIC, ZIP, OLE, *OPENERS, *REFUSED)  # how what is no text begins
 
@@ -78,12 +76,10 @@ class LargeText:
     Attributes:
       path: of the file.
       words: where it lies, for people.
-      limits: columns allowed; rows and bytes are not held, so not limited.
     """
 
     path: Path
     words: str
-    limits: ReadLimits = field(default_factory=ReadLimits)
 
     def __post_init__(self) -> None:
         self._doubts: list[str] = []
@@ -94,7 +90,7 @@ class LargeText:
     @property
     def form(self) -> FileForm:
         """See `Source.form`."""
-        return file_form(self._forms, self._delimiter)
+        return FileForm.of(self._forms, self._delimiter)
 
     @property
     def doubts(self) -> tuple[str, ...]:
@@ -111,7 +107,7 @@ class LargeText:
         self._delimiter = declared or tell_delimiter(whole_lines, tabbed)
         spaced, tangled = self._check(begins)
         with self._opened(begins) as stream:
-            header, lines = read_header(stream, self._delimiter, spaced=spaced, limits=self.limits)
+            header, lines = read_header(stream, self._delimiter, spaced=spaced, limits=ReadLimits())
         self._doubts = header_doubts(header)
         cells = folder / "cells.parquet"
         if spaced or tangled:

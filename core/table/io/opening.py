@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -53,6 +54,8 @@ def open_address(address: Address, allowed: Allowed) -> Source:
         parts = sorted(str(part) for part in path.rglob(f"*{ENDING}") if _is_part(part, path))
         if any(not Allowed.holds(path, Path(part)) for part in parts):
             raise TableReadError("A part of this folder is a link out of it. Nothing was read.")
+        for part in parts:  # the folder may be one above the product's own
+            allowed.check_own(Path(part))
         return _parts(parts, LocalFileSystem(), address.words, str(path))
     if not path.is_file():
         raise TableReadError("There is no such file. Check the path.")
@@ -132,7 +135,9 @@ class FetchedFile:
         try:
             with self.system.open(self.file, "rb") as there, here.open("wb") as copy:
                 shutil.copyfileobj(there, copy, 1 << 22)
-        except OSError:
+        except OSError as error:
+            if error.errno == errno.ENOSPC:  # of this machine's disk: not the store's doing
+                raise
             raise _unreached() from None
         self._file = _file(here, self.words)
         self._file.prepare(folder)

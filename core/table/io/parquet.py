@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from core.table.form import Form
-from core.table.io.arrow_types import stored_type
+from core.table.io.arrow_types import TICKS, is_text, stored_type
 from core.table.io.cells import (
     ReadLimits,
     TableReadError,
@@ -25,7 +25,7 @@ from core.table.io.cells import (
 from core.table.io.delimited import check_header
 from core.table.magnitudes import FIRST_SECOND, LAST_SECOND
 
-__all__ = ["PARQUET_MAGIC", "check_kind", "read_column", "read_parquet"]
+__all__ = ["DAMAGE", "PARQUET_MAGIC", "check_kind", "is_index", "read_column", "read_parquet"]
 
 Series: TypeAlias = "pd.Series[Any]"
 
@@ -34,7 +34,6 @@ DAMAGE = (pa.ArrowException, OSError, ValueError, OverflowError)  # what arrow r
 OFFSET_BYTES = 8  # of each text in a column, beside its letters
 DAY = 86_400
 FIRST, LAST = int(FIRST_SECOND), int(LAST_SECOND)
-TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # a second's
 MICROSECOND = 1_000  # in ns
 
 
@@ -52,11 +51,7 @@ def read_parquet(
         will not do.
     """
     file, stored_schema = _opened(data, limits)
-    names = [
-        name
-        for name in file.schema_arrow.names
-        if not (name.startswith("__index_level_") and name.endswith("__"))
-    ]
+    names = [name for name in file.schema_arrow.names if not is_index(name)]
     warnings = []
     if len(names) < len(file.schema_arrow.names):
         warnings.append("The row index stored beside the table is left out.")
@@ -102,7 +97,7 @@ def _opened(data: bytes, limits: ReadLimits) -> tuple[pq.ParquetFile, pa.Schema]
         unpacked = sum(meta.row_group(i).total_byte_size for i in groups)
         # What the groups say is what memory is taken for, whatever the total says.
         rows = max(meta.num_rows, sum(meta.row_group(i).num_rows for i in groups))
-        text = [field.name for field in plain.schema_arrow if _is_text(field.type)]
+        text = [field.name for field in plain.schema_arrow if is_text(field.type)]
         file = pq.ParquetFile(io.BytesIO(data), read_dictionary=text)
     except MemoryError:
         raise
@@ -115,10 +110,9 @@ def _opened(data: bytes, limits: ReadLimits) -> tuple[pq.ParquetFile, pa.Schema]
     return file, plain.schema_arrow
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    )
+def is_index(name: str) -> bool:
+    """Whether pandas gave a column its name: the row index, stored beside the table."""
+    return name.startswith("__index_level_") and name.endswith("__")
 
 
 def check_kind(kind: pa.DataType, name: str) -> None:
@@ -130,7 +124,7 @@ def check_kind(kind: pa.DataType, name: str) -> None:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     checks = (
-        _is_text, pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean,
+        is_text, pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean,
         pa.types.is_decimal, pa.types.is_date, pa.types.is_timestamp, pa.types.is_time,
         pa.types.is_duration, pa.types.is_null,
     )  # fmt: skip
@@ -143,7 +137,7 @@ def check_kind(kind: pa.DataType, name: str) -> None:
 
 def _width(kind: pa.DataType) -> int:
     """Bytes of a cell in the frame, without the letters of text."""
-    if _is_text(kind) or pa.types.is_dictionary(kind) or pa.types.is_time(kind):
+    if is_text(kind) or pa.types.is_dictionary(kind) or pa.types.is_time(kind):
         return OFFSET_BYTES
     try:
         return max(1, int(kind.bit_width) // 8)
@@ -153,7 +147,7 @@ def _width(kind: pa.DataType) -> int:
 
 def _letters(column: pa.ChunkedArray) -> int:
     """Bytes of a dictionary column's text once it is spread over the rows; 0 for others."""
-    if not pa.types.is_dictionary(column.type) or not _is_text(column.type.value_type):
+    if not pa.types.is_dictionary(column.type) or not is_text(column.type.value_type):
         return 0
     total = 0
     for chunk in column.chunks:
@@ -175,9 +169,9 @@ def read_column(
     """
     kind, warnings = column.type, []
     if pa.types.is_dictionary(kind):
-        kind = pa.large_string() if _is_text(kind.value_type) else kind.value_type
+        kind = pa.large_string() if is_text(kind.value_type) else kind.value_type
         column = column.cast(kind)
-    if _is_text(kind):
+    if is_text(kind):
         refuse_nul(column, name)
     elif pa.types.is_decimal(kind):
         column = column.cast(pa.float64())

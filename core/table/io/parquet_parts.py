@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,11 @@ from core.table.form import FileForm, Form
 from core.table.io.arrow_types import stored_type
 from core.table.io.cells import ReadLimits, TableReadError
 from core.table.io.delimited import check_header
-from core.table.io.parquet import check_kind, read_column
+from core.table.io.parquet import DAMAGE, check_kind, is_index, read_column
 from core.table.io.row_groups import arrow_batches, columns_with_gaps
 from core.table.io.sources import Doubts, batch_rows
 
 __all__ = ["ParquetParts"]
-
-DAMAGE = (pa.ArrowException, OSError, ValueError, OverflowError)  # what arrow raises on bad bytes
 
 
 @dataclass
@@ -37,18 +35,16 @@ class ParquetParts:
       files: their paths in the file system, in order.
       system: an fsspec file system, or anything with its `open`.
       words: where they are, for people.
-      limits: columns allowed; rows and bytes are not held, so not limited.
     """
 
     files: Sequence[str]
     system: Any
     words: str
-    limits: ReadLimits = field(default_factory=ReadLimits)
 
     def __post_init__(self) -> None:
         self._doubts = Doubts()
         self._schema, self._gaps, self.rows = self._settle()
-        self._names = check_header(self._schema.names, self.limits)
+        self._names = check_header(self._schema.names, ReadLimits())
         for name, kind in zip(self._names, self._schema.types, strict=True):
             check_kind(kind, name)
         if not self.rows:
@@ -58,8 +54,7 @@ class ParquetParts:
     def form(self) -> FileForm:
         """See `Source.form`."""
         kinds = zip(self._names, self._schema.types, strict=True)
-        said = {name: Form(arrow=stored_type(kind)) for name, kind in kinds}
-        return FileForm(columns={name: form for name, form in said.items() if form != Form()})
+        return FileForm.of({name: Form(arrow=stored_type(kind)) for name, kind in kinds})
 
     @property
     def doubts(self) -> tuple[str, ...]:
@@ -108,6 +103,7 @@ class ParquetParts:
                     rows += told.num_rows
             except DAMAGE:
                 raise _damaged(part) from None
+            check_header(schema.names, ReadLimits())  # of each part: columns are found by name
             if settled is None:
                 settled = schema
                 continue
@@ -132,7 +128,7 @@ def _columns(file: pq.ParquetFile) -> pa.Schema:
     fields = [
         pa.field(one.name, one.type.value_type if pa.types.is_dictionary(one.type) else one.type)
         for one in file.schema_arrow
-        if not (one.name.startswith("__index_level_") and one.name.endswith("__"))
+        if not is_index(one.name)
     ]
     return pa.schema(fields)
 

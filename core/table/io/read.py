@@ -13,20 +13,20 @@ import io
 import lzma
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 
 import pandas as pd
 
-from core.table.form import FileForm, Form
+from core.table.form import FileForm
 from core.table.io.cells import ReadLimits, TableReadError, too_big
 from core.table.io.delimited import Delimited, frame_of_cells, split_text
 from core.table.io.parquet import PARQUET_MAGIC, read_parquet
 from core.table.io.workbook import read_workbook
 
-__all__ = ["ReadLimits", "ReadResult", "TableReadError", "file_form", "no_values", "read_table"]
+__all__ = ["ReadLimits", "ReadResult", "TableReadError", "no_values", "read_table"]
 
 ZIP, EMPTY_ZIP = b"PK\x03\x04", b"PK\x05\x06"
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -75,18 +75,13 @@ class ReadResult:
 
     Attributes:
       frame: n rows, unique non-blank string names.
-      format: "csv", "tsv", "parquet", "xlsx", "xls" or "ods" (of the content, when compressed).
-      delimiter, encoding: of text formats, else None.
-      decimal: decimal mark in the file.
+      encoding: of text formats, else None.
       warnings: what was decided in doubt, one plain sentence each.
       form: how the file is written, so that synthetic rows can be written alike.
     """
 
     frame: pd.DataFrame
-    format: str
-    delimiter: str | None = None
     encoding: str | None = None
-    decimal: str = "."
     warnings: tuple[str, ...] = ()
     form: FileForm = field(default_factory=FileForm)
 
@@ -245,35 +240,21 @@ def _read_binary(data: bytes, limits: ReadLimits) -> ReadResult | None:
     """Parquet and workbooks by what the content is; None for what should be text."""
     if data.startswith(PARQUET_MAGIC):
         frame, forms, warnings = read_parquet(data, limits=limits)
-        return ReadResult(frame, "parquet", warnings=warnings, form=file_form(forms))
+        return ReadResult(frame, warnings=warnings, form=FileForm.of(forms))
     if data.startswith((ZIP, OLE)):
-        frame, forms, kind, warnings = read_workbook(data, limits=limits)
-        return ReadResult(frame, kind, warnings=warnings, form=file_form(forms))
+        frame, forms, warnings = read_workbook(data, limits=limits)
+        return ReadResult(frame, warnings=warnings, form=FileForm.of(forms))
     return None
-
-
-def file_form(forms: Mapping[str, Form], delimiter: str = ",") -> FileForm:
-    """The file's form; columns with nothing to say are left out.
-
-    Args:
-      forms: by column.
-      delimiter: of cells, in text.
-    """
-    said = {name: form for name, form in forms.items() if form != Form()}
-    return FileForm.model_validate({"delimiter": delimiter, "columns": said})
 
 
 def _typed(text: Delimited) -> ReadResult:
     """Split text as a typed table."""
-    frame, forms, decimal, doubts = frame_of_cells(text.table, text.header)
+    frame, forms, doubts = frame_of_cells(text.table, text.header)
     return ReadResult(
         frame=frame,
-        format="tsv" if text.delimiter == "\t" else "csv",
-        delimiter=text.delimiter,
         encoding=text.encoding,
-        decimal=decimal,
         warnings=(*text.warnings, *doubts),
-        form=file_form(forms, text.delimiter),
+        form=FileForm.of(forms, text.delimiter),
     )
 
 

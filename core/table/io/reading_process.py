@@ -100,9 +100,8 @@ def _hand_over(result: ReadResult, file: int, memory_mb: int) -> dict[str, Any]:
             "refused": f"There is no room for the rows ({error.strerror}). Nothing was kept. Free "
             "some disk space and try again."
         }
-    kept = ("format", "delimiter", "encoding", "decimal", "warnings")
-    facts = {name: getattr(result, name) for name in kept}
-    return {**facts, "form": result.form.model_dump(mode="json")}
+    form = result.form.model_dump(mode="json")
+    return {"encoding": result.encoding, "warnings": result.warnings, "form": form}
 
 
 if __name__ == "__main__":

@@ -13,15 +13,14 @@ __all__ = ["replacing"]
 
 
 @contextmanager
-def replacing(path: Path, *, mode: int = 0o600) -> Iterator[BinaryIO]:
-    """A new file that takes the place of `path` only when the block ends well.
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A new file, for its owner alone, that takes the place of `path` when the block ends well.
 
     The bytes go to a temporary file in the same folder, are flushed to disk and renamed over
     `path`, so that a reader sees the old file or the new one and never half of one.
 
     Args:
       path: where the file shall be; its folder exists.
-      mode: permission bits of the new file.
     """
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     temporary = Path(name)
@@ -30,7 +29,6 @@ def replacing(path: Path, *, mode: int = 0o600) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        temporary.chmod(mode)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -22,7 +22,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from fsspec.implementations.local import LocalFileSystem
-from sqlalchemy import URL, Connection, CursorResult, Engine, create_engine, text
+from sqlalchemy import URL, Connection, Engine, create_engine, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
@@ -37,7 +37,8 @@ __all__ = ["EXTRAS", "SqlQuery"]
 
 CONNECT_SECONDS = 20
 EXTRAS = "pip install -r requirements-cluster.txt"
-FAILURES = (SQLAlchemyError, sqlite3.Error, OSError)
+QUERY_FAILURES = (SQLAlchemyError, sqlite3.Error)
+FAILURES = (*QUERY_FAILURES, OSError)
 _READING = (
     sqlite3.SQLITE_SELECT,
     sqlite3.SQLITE_READ,
@@ -55,13 +56,11 @@ class SqlQuery:
       url: of the database, with its password.
       query: one SELECT, or whatever gives rows.
       words: which database, for people; without user, password and query.
-      limits: columns allowed; rows and bytes are not held, so not limited.
     """
 
     url: URL = field(repr=False)
     query: str = field(repr=False)
     words: str
-    limits: ReadLimits = field(default_factory=ReadLimits)
 
     def __post_init__(self) -> None:
         self._parts: ParquetParts | None = None
@@ -87,7 +86,7 @@ class SqlQuery:
             written = _write_parts(folder, self._tables(names, batches))
         if not written:
             raise TableReadError("The query gives no rows. Nothing was kept. Change the query.")
-        self._parts = ParquetParts(written, LocalFileSystem(), self.words, self.limits)
+        self._parts = ParquetParts(written, LocalFileSystem(), self.words)
 
     def batches(self) -> Iterator[pd.DataFrame]:
         """See `Source.batches`."""
@@ -105,11 +104,11 @@ class SqlQuery:
                     raise TableReadError(
                         "The query gives no rows. Nothing was kept. Write a SELECT."
                     )
-                names = check_header([str(name) for name in result.keys()], self.limits)
-                yield names, _partitions(result, batch_rows(len(names)))
+                names = check_header([str(name) for name in result.keys()], ReadLimits())
+                yield names, result.partitions(batch_rows(len(names)))
             except TableReadError:
                 raise
-            except FAILURES as error:
+            except QUERY_FAILURES as error:  # no OSError: a full disk is not the database's doing
                 raise TableReadError(
                     f"The database did not carry out the query ({type(error).__name__}). Nothing "
                     "was kept. Try the query in the database's own program first."
@@ -125,10 +124,6 @@ class SqlQuery:
                     column = column.cast(pa.float64())
                 columns[name] = column
             yield pa.table(columns)
-
-
-def _partitions(result: CursorResult[Any], size: int) -> Iterator[Sequence[Any]]:
-    yield from result.partitions(size)
 
 
 def _column(cells: list[Any], name: str) -> pa.Array:

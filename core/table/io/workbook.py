@@ -47,11 +47,11 @@ EXACT = 2**53  # beyond it a spreadsheet's floating-point number is no exact int
 
 def read_workbook(
     data: bytes, *, limits: ReadLimits
-) -> tuple[pd.DataFrame, dict[str, Form], str, tuple[str, ...]]:
+) -> tuple[pd.DataFrame, dict[str, Form], tuple[str, ...]]:
     """The first sheet with cells of an xlsx, xlsb, xls or ods workbook.
 
     Returns:
-      The frame, how its columns are written, the format ("xlsx", "xls" or "ods") and warnings.
+      The frame, how its columns are written, and warnings.
 
     Raises:
       TableReadError: damaged, protected by a password, no cells, or a header that will not do.
@@ -71,10 +71,7 @@ def read_workbook(
     with _refusing_damage():
         rows: list[list[Cell]] = sheet.to_python()
     frame, forms, doubts = _frame_of_rows(rows, limits)
-    kind = "xls"
-    if data.startswith(ZIP):
-        kind = "ods" if b"opendocument" in data[:200] else "xlsx"
-    return frame, forms, kind, (*warnings, *doubts)
+    return frame, forms, (*warnings, *doubts)
 
 
 @contextmanager

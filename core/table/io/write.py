@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.table.column import Column, Kind
-from core.table.form import Form
+from core.table.form import FORMULA_STARTS, Form
 from core.table.io.arrow_types import arrow_table
 from core.table.io.replacing import replacing
 from core.table.labels import to_labels
@@ -22,38 +22,14 @@ __all__ = [
     "as_written",
     "csv_text",
     "escape_formulas",
-    "write_csv",
     "write_csv_parts",
-    "write_parquet",
     "write_parquet_parts",
     "write_row_groups",
 ]
 
 Series: TypeAlias = "pd.Series[Any]"
 
-# What spreadsheets run (OWASP "CSV injection"); those of East Asia take the wide signs too.
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 NUMBER = r"[+-]?\d+(?:[.,]\d+)?(?:[eE][+-]?\d+)?"
-
-
-def write_csv(
-    frame: pd.DataFrame,
-    path: Path,
-    *,
-    schema: Schema | None = None,
-    escape_formulas: bool = False,
-) -> None:
-    """Write UTF-8 text with a header, cells written as the original's are.
-
-    Args:
-      frame: rows.
-      path: replaced only when the whole file has been written.
-      schema: says how cells are written and what stands between them; without one that is commas,
-        "." decimals and empty cells for absent values.
-      escape_formulas: put an apostrophe before text a spreadsheet would run as a formula; the
-        file then no longer reads back as it was.
-    """
-    write_csv_parts([frame], path, schema=schema, escape_formulas=escape_formulas)
 
 
 def write_csv_parts(
@@ -63,11 +39,15 @@ def write_csv_parts(
     schema: Schema | None = None,
     escape_formulas: bool = False,
 ) -> None:
-    """Write rows that come some at a time, as `write_csv` does.
+    """Write UTF-8 text with a header, cells written as the original's are.
 
     Args:
-      parts: of one table, one at least.
-      path, schema, escape_formulas: see `write_csv`.
+      parts: rows of one table, some at a time; one at least.
+      path: replaced only when the whole file has been written.
+      schema: says how cells are written and what stands between them; without one that is commas,
+        "." decimals and empty cells for absent values.
+      escape_formulas: put an apostrophe before text a spreadsheet would run as a formula; the
+        file then no longer reads back as it was.
     """
     with replacing(path) as file:
         for number, part in enumerate(parts):
@@ -117,32 +97,21 @@ def _written(cells: Series, column: Column, form: Form) -> Series:
     return labels.fillna(form.absent) if form.absent else labels
 
 
-def csv_text(frame: pd.DataFrame, *, escape_formulas: bool = False) -> str:
-    """What `write_csv` writes, as text; for small frames."""
-    shown = _escaped(frame) if escape_formulas else frame
-    return str(shown.to_csv(index=False, lineterminator="\n"))
-
-
-def write_parquet(frame: pd.DataFrame, path: Path, *, schema: Schema | None = None) -> None:
-    """Write Parquet without an index, whole or not at all.
-
-    Args:
-      frame: rows.
-      path: replaced only when the whole file has been written.
-      schema: gives columns real types, see `core.table.io.arrow_types`; without one they have
-        those of pandas.
-    """
-    write_parquet_parts([frame], path, schema=schema)
+def csv_text(frame: pd.DataFrame) -> str:
+    """What `write_csv_parts` writes with formulas escaped, as text; for small frames."""
+    return str(_escaped(frame).to_csv(index=False, lineterminator="\n"))
 
 
 def write_parquet_parts(
     parts: Iterable[pd.DataFrame], path: Path, *, schema: Schema | None = None
 ) -> None:
-    """Write rows that come some at a time, as `write_parquet` does, a part a group of rows.
+    """Write Parquet without an index, whole or not at all, a part a group of rows.
 
     Args:
-      parts: of one table, one at least.
-      path, schema: see `write_parquet`.
+      parts: rows of one table, some at a time; one at least.
+      path: replaced only when the whole file has been written.
+      schema: gives columns real types, see `core.table.io.arrow_types`; without one they have
+        those of pandas.
     """
     with replacing(path) as file:
         write_row_groups(parts, file, schema=schema)
@@ -156,7 +125,7 @@ def write_row_groups(
     Args:
       parts: of one table, one at least; the first one's types are those of all.
       file: for writing.
-      schema: see `write_parquet`.
+      schema: see `write_parquet_parts`.
     """
     writer, rows = None, 0
     try:

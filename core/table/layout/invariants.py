@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from core.table.column import Column, Kind
 from core.table.labels import to_numbers
 from core.table.layout.labels import labels_of
-from core.table.layout.relations import DAY
+from core.table.layout.relations import breaks
 from core.table.rules import AnyRule, AtMost, Determines, Difference, Sum
 
 __all__ = ["Invariant", "invariants"]
@@ -29,7 +28,6 @@ FEW_ROWS = 2_000  # on which candidates are tried first
 FEW_STEPS = 50  # different values of a number from which a label may follow
 MOST_COLUMNS = 40  # of lists, and of numbers
 MOST_SUMMED = 15  # numbers that are tried for sums
-NEAR = 1e-9
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -60,7 +58,7 @@ class Invariant:
             wrong = expected.to_numpy() != labels_of(frame[rule.result])
             return np.asarray(wrong & expected.notna().to_numpy())
         values = [to_numbers(frame[name], columns[name]) for name in rule.columns]
-        return _apart(rule, values, columns)
+        return breaks(rule, values, columns)
 
 
 def invariants(
@@ -128,7 +126,7 @@ def _numeric(few: pd.DataFrame, columns: Sequence[Column]) -> Iterator[AnyRule]:
         for left, right in permutations(dates, 2)
     ]
     for rule in candidates:
-        if not _apart(rule, [values[name] for name in rule.columns], by_name).any():
+        if not breaks(rule, [values[name] for name in rule.columns], by_name).any():
             yield rule
 
 
@@ -154,30 +152,7 @@ def _holding(
             return None
         return Invariant(rule, dict(zip(pairs["source"], pairs["result"], strict=True)))
     values = [to_numbers(frame[name], columns[name]) for name in rule.columns]
-    if _apart(rule, values, columns).any():
+    if breaks(rule, values, columns).any():
         return None
     shuffled = [random.permutation(values[0]), *values[1:]]
-    return Invariant(rule) if int(_apart(rule, shuffled, columns).sum()) >= ENOUGH else None
-
-
-def _apart(rule: AnyRule, values: Sequence[Floats], columns: Mapping[str, Column]) -> Mask:
-    """Which rows break a rule about numbers, bool [n]; rows with a gap break none.
-
-    Args:
-      rule: about numbers or dates.
-      values: of its columns, in its order; dates in seconds.
-      columns: by name.
-    """
-    dates = any(columns[name].kind is Kind.DATETIME for name in rule.columns)
-    unit = DAY if dates else 1.0
-    scaled: list[Any] = [
-        x if columns[name].kind is Kind.DATETIME else x * unit
-        for name, x in zip(rule.columns, values, strict=True)
-    ]
-    slack = NEAR * np.maximum.reduce([np.abs(x) for x in scaled]) + 1e-12
-    with np.errstate(invalid="ignore"):
-        if isinstance(rule, AtMost):
-            low, high = values
-            return np.asarray(low - high > slack)
-        sign = 1.0 if isinstance(rule, Sum) else -1.0
-        return np.asarray(np.abs(scaled[0] - scaled[1] - sign * scaled[2]) > slack)
+    return Invariant(rule) if int(breaks(rule, shuffled, columns).sum()) >= ENOUGH else None

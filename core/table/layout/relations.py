@@ -8,21 +8,22 @@ interval, so a value can be moved inside before the next one is drawn.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.table.column import Column, Kind, SchemaError
-from core.table.rules import AtMost, Difference, Sum
+from core.table.rules import AnyRule, AtMost, Difference, Sum
 
-__all__ = ["DAY", "Interval", "Relation", "inside", "inward", "outer", "relations_of"]
+__all__ = ["DAY", "Interval", "Relation", "breaks", "inside", "inward", "outer", "relations_of"]
 
 Floats = NDArray[np.float64]
 Interval = tuple[Floats, Floats]
 DAY = 86_400.0  # seconds
 _NEAR = 1e-6  # of a step; nearer to the grid than this is on it
+_EQUAL = 1e-9  # relative: sums of decimals differ in their last digit
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,27 @@ def inward(interval: Interval, column: Column) -> Interval:
     return first, last
 
 
+def breaks(
+    rule: AnyRule, values: Sequence[Floats], columns: Mapping[str, Column]
+) -> NDArray[np.bool_]:
+    """Which rows break a rule about numbers, bool [n]; rows with a gap break none.
+
+    Args:
+      rule: about numbers or dates.
+      values: of its columns, in its order; dates in seconds.
+      columns: by name.
+    """
+    dated = [columns[name].kind is Kind.DATETIME for name in rule.columns]
+    unit = DAY if any(dated) else 1.0
+    scaled = [x if date else x * unit for x, date in zip(values, dated, strict=True)]
+    slack = _EQUAL * np.maximum.reduce([np.abs(x) for x in scaled]) + 1e-12
+    with np.errstate(invalid="ignore"):
+        if isinstance(rule, AtMost):
+            return np.asarray(scaled[0] - scaled[1] > slack)
+        sign = 1.0 if isinstance(rule, Sum) else -1.0
+        return np.asarray(np.abs(scaled[0] - scaled[1] - sign * scaled[2]) > slack)
+
+
 def relations_of(
     rules: tuple[AtMost | Sum | Difference, ...], columns: Mapping[str, Column]
 ) -> list[Relation]:
@@ -141,18 +163,16 @@ def relations_of(
             pairs = {(other.low, other.high): other.between, (other.between, other.high): other.low}
             third = pairs.get((rule.low, rule.high))
             if other.between is not None and third is not None:
-                floors = other.floors | {third}
-                relations[i] = Relation(**{**vars(other), "floors": floors})
+                relations[i] = replace(other, floors=other.floors | {third})
                 break
         else:
-            dates = columns[rule.low].kind is Kind.DATETIME
-            relations.append(_ordered(rule, columns) if dates else _ordered(rule, {}))
+            relations.append(_ordered(rule, columns))
     return relations
 
 
-def _ordered(rule: AtMost, dates: Mapping[str, Column]) -> Relation:
-    whole_days = bool(dates) and all(dates[name].step % DAY == 0 < dates[name].step for name in
-                                     rule.columns)  # fmt: skip
+def _ordered(rule: AtMost, columns: Mapping[str, Column]) -> Relation:
+    both = [columns[name] for name in rule.columns]
+    whole_days = all(c.kind is Kind.DATETIME and c.step % DAY == 0 < c.step for c in both)
     return Relation(rule.text, rule.low, rule.high, None, rule.high, DAY if whole_days else 1.0)
 
 

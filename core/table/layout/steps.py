@@ -176,13 +176,9 @@ class Steps:
         """
         cells: dict[str, pd.Series[Any]] = {name: frame[name] for name in frame.columns}
         for chain in self.chains:
-            given = {}
-            for column in self.columns:
-                gaps = {link.gap.column.name for link in chain.links if link.gap is not None}
-                if column.name in gaps or (
-                    column.name in chain.columns and column.name not in chain.replaced
-                ):
-                    given[column.name] = to_numbers(frame[column.name], column)
+            gaps = {link.gap.column.name for link in chain.links if link.gap is not None}
+            seen = gaps | (set(chain.columns) - chain.replaced)
+            given = {c.name: to_numbers(frame[c.name], c) for c in self.columns if c.name in seen}
             for name, values in chain.settle(given, people).items():
                 cells[name] = from_numbers(values, chain.columns[name])
         for joint in self.joints:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from core.table.column import DomainColumn, Kind
+from core.table.column import DomainColumn
 from core.table.labels import to_numbers
 from core.table.layout.labels import Lookup, labels_of
-from core.table.layout.relations import DAY
-from core.table.rules import AtMost, Combinations, Determines, MissingTogether, Rule
+from core.table.layout.relations import breaks
+from core.table.rules import Combinations, Determines, MissingTogether, Rule
 from core.table.schema import Domain
 
-__all__ = ["count_violations", "declared_from_batches", "declared_from_rows"]
-
-NEAR = 1e-9  # relative: sums of decimals differ in their last digit
+__all__ = ["count_violations", "declared_from_batches"]
 
 
 def count_violations(frame: pd.DataFrame, domain: Domain) -> dict[str, int]:
@@ -32,7 +29,7 @@ def count_violations(frame: pd.DataFrame, domain: Domain) -> dict[str, int]:
     return {rule.text: int(_violates(rule, frame, columns).sum()) for rule in domain.rules}
 
 
-def declared_from_rows(rule: Rule, frame: pd.DataFrame) -> Rule:
+def declared_from_batches(rule: Rule, batches: Iterable[pd.DataFrame]) -> Rule:
     """The rule with what rows say of values where nothing is declared; to be declared public.
 
     Each source gets its most common result, the first by alphabet of those that are; combinations
@@ -40,17 +37,7 @@ def declared_from_rows(rule: Rule, frame: pd.DataFrame) -> Rule:
 
     Args:
       rule: itself where it says nothing of values or has it declared.
-      frame: rows with the columns that it names.
-    """
-    return declared_from_batches(rule, [frame])
-
-
-def declared_from_batches(rule: Rule, batches: Iterable[pd.DataFrame]) -> Rule:
-    """See `declared_from_rows`; the rows come in parts.
-
-    Args:
-      rule: itself where it says nothing of values or has it declared.
-      batches: rows with the columns that it names.
+      batches: rows with the columns that it names, in parts.
     """
     mapped = isinstance(rule, Determines) and rule.mapping is None
     listed = isinstance(rule, Combinations) and rule.allowed is None
@@ -83,7 +70,8 @@ def _violates(
     """
     if isinstance(rule, Determines):
         lookup = Lookup.of(rule, columns)
-        return _different(lookup.decode(frame[rule.source]), frame[rule.result])
+        wanted = labels_of(lookup.decode(frame[rule.source]))
+        return np.asarray(wanted != labels_of(frame[rule.result]))
     if isinstance(rule, Combinations):
         allowed = pd.MultiIndex.from_tuples(rule.allowed or ())
         cells = {name: labels_of(frame[name]) for name in rule.names}
@@ -91,24 +79,4 @@ def _violates(
     if isinstance(rule, MissingTogether):
         absent = frame[list(rule.names)].isna().to_numpy()
         return np.asarray(absent.any(axis=1) & ~absent.all(axis=1))
-    values = [to_numbers(frame[name], columns[name]) for name in rule.columns]
-    unit = DAY if Kind.DATETIME in [columns[name].kind for name in rule.columns] else 1.0
-    with np.errstate(invalid="ignore"):
-        if isinstance(rule, AtMost):
-            low, high = values
-            return np.asarray(low - high > _slack(low, high))
-        days = [
-            x * (1.0 if columns[name].kind is Kind.DATETIME else unit)
-            for name, x in zip(rule.columns, values, strict=True)
-        ]
-        sign = 1.0 if rule.kind == "sum" else -1.0
-        apart = np.abs(days[0] - days[1] - sign * days[2])
-        return np.asarray(apart > _slack(*days))
-
-
-def _slack(*values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(NEAR * np.maximum.reduce([np.abs(x) for x in values]) + 1e-12)
-
-
-def _different(a: pd.Series[Any], b: pd.Series[Any]) -> NDArray[np.bool_]:
-    return np.asarray(labels_of(a) != labels_of(b))
+    return breaks(rule, [to_numbers(frame[name], columns[name]) for name in rule.columns], columns)
