@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
+from core.privacy.plan import Phase
+
 __all__ = [
     "Emitter",
     "FitCancelled",
@@ -183,8 +185,18 @@ class Emitter:
         """
         self.send(PhaseStarted(name=name, title=title, private=private))
 
+    def release(self, phase: Phase) -> Callable[[int, int], None]:
+        """A release of the plan begins; returns what tells of its rows, see `rows`.
+
+        A wish to pause is followed before or after it: within it, what it charged would be lost,
+        and the plan pays for it once.
+        """
+        self.phase(phase.name, phase.title, private=True)
+        until_done = Emitter(self._observe, keep=self._keep, obeys=self._obeys - {Wish.PAUSE})
+        return until_done.rows(phase.name)
+
     def rows(self, phase: str) -> Callable[[int, int], None]:
-        """Tells of (rows done, rows in all) while a release reads the table; see `Progress`."""
+        """Tells of (rows done, rows in all) while the table is read; see `Progress`."""
 
         def tick(done: int, total: int) -> None:
             self.send(Progress(step=done, steps=total, phase=phase, unit="rows"))
