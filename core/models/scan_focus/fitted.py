@@ -46,7 +46,7 @@ def fitted_mixture(
     weights = {"weights": mixture[0].detach().cpu(), "shares": mixture[1].detach().cpu()}
     for i, scale in enumerate(scales):
         if scale.grid.cells:
-            weights[f"places.{i}"] = torch.from_numpy(scale.grid.places)
+            weights[f"places.{i}"] = torch.from_numpy(scale.grid.centres)
             weights[f"keys.{i}"] = torch.from_numpy(scale.keys)
     for relation in follows:
         weights[f"cells.{relation.result}"] = relation.cells

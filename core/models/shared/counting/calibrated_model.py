@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file
 from torch import Tensor
 
+from core.models.shared.column_bins import ColumnBins
 from core.models.shared.counting.coupling import carried
 from core.models.shared.counting.design import SumCandidate
 from core.models.shared.counting.placing import add_up, placed
 from core.models.shared.counting.relations import Determined
-from core.models.shared.counting.scales import ColumnScale, FineGrid
+from core.models.shared.counting.scales import ColumnScale
 from core.models.shared.counting.tilt import log_weights, systematic
 from core.models.shared.fitted import ROWS_AT_ONCE, FittedModel, write_json, write_tensors
 from core.models.synthesizer import Fitted
@@ -100,7 +101,7 @@ class Calibration:
                 cells[i],
                 line=scale.line,
                 keys=scale.keys,
-                places=scale.grid.places,
+                places=scale.grid.centres,
                 width=scale.grid.width,
                 random=random,
             )
@@ -168,7 +169,7 @@ class CalibratedModel(FittedModel):
         for i, scale in enumerate(one.scales):
             tensors[f"cell_of.{i}"] = torch.from_numpy(scale.cell_of)
             if scale.grid.cells:
-                tensors[f"places.{i}"] = torch.from_numpy(scale.grid.places)
+                tensors[f"places.{i}"] = torch.from_numpy(scale.grid.centres)
                 tensors[f"keys.{i}"] = torch.from_numpy(scale.keys)
         for name, moves in (("moves", one.moves), ("settled", one.settled)):
             for i, move in enumerate(moves):
@@ -229,6 +230,6 @@ def _stored_scale(
     none = torch.zeros(0, dtype=torch.float64)
     places, keys = (tensors.get(f"{name}.{i}", none).numpy() for name in ("places", "keys"))
     cell_of = tensors[f"cell_of.{i}"].numpy()
-    grid = FineGrid(codec.blocks[i], places, values["widths"][i])
+    grid = ColumnBins(codec.blocks[i], places, values["widths"][i])
     size = np.bincount(cell_of).astype(np.float64)
     return ColumnScale(grid, cell_of, values["lines"][i], size, np.zeros(len(size)), keys)
