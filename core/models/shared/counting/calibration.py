@@ -15,6 +15,7 @@ from core.models.shared.counting.counts import PairTarget
 from core.models.shared.counting.coupling import coupling, goal_of
 from core.models.shared.counting.denoising import denoised
 from core.models.shared.counting.design import PAIRS, TOGETHER, Design, SumCandidate
+from core.models.shared.counting.placing import Placing
 from core.models.shared.counting.relations import Determined, determined
 from core.models.shared.counting.releases import Releases
 from core.models.shared.counting.scales import ColumnScale
@@ -114,9 +115,8 @@ def calibrate(
     most = min(POOL * candidates // MANY, max(FEWEST_POOL, POOL_A_RECORD * counts.n))
     rows = max(FEWEST_POOL, min(most, POOL_CELLS // len(tables)))
     kinds = tuple((table.columns, table.sizes) for table in tables)
-    begun = Calibration(
-        counts.scales, kinds, (), counts.follows, counts.sums, candidates=candidates
-    )
+    placing = Placing.of(counts.scales, counts.follows, counts.sums)
+    begun = Calibration(counts.scales, kinds, (), placing, candidates=candidates)
     random = torch.Generator().manual_seed(counts.seed + 11)
     with torch.no_grad():
         pool = inner.draw(rows, random)
