@@ -19,7 +19,13 @@ from core.models.shared.counting.coupling import carried
 from core.models.shared.counting.placing import Placing
 from core.models.shared.counting.scales import ColumnScale
 from core.models.shared.counting.tilt import log_weights, systematic
-from core.models.shared.fitted import ROWS_AT_ONCE, FittedModel, write_json, write_tensors
+from core.models.shared.fitted import (
+    ROWS_AT_ONCE,
+    FittedModel,
+    chunks,
+    write_json,
+    write_tensors,
+)
 from core.models.synthesizer import Fitted
 from core.table.codec import Codec, Codes, concat_codes
 
@@ -121,14 +127,10 @@ class CalibratedModel(FittedModel):
 
     def draw(self, rows: int, random: torch.Generator) -> Codes:
         """See `FittedModel.draw`: of more rows that the model generates, some by their weights."""
-        return concat_codes([self._draw(count, random) for count in self._parts(rows)])
-
-    def _parts(self, rows: int) -> Iterator[int]:
         each = self.calibration.candidates
         most = CELLS_AT_ONCE // (each * len(self.codec.blocks))
-        step = max(FEWEST // each, min(ROWS_AT_ONCE, most))
-        for start in range(0, rows, step):
-            yield min(step, rows - start)
+        size = max(FEWEST // each, min(ROWS_AT_ONCE, most))
+        return concat_codes([self._draw(count, random) for count in chunks(rows, size)])
 
     def _draw(self, rows: int, random: torch.Generator) -> Codes:
         candidates = self.inner.draw(max(self.calibration.candidates * rows, FEWEST), random)

@@ -95,7 +95,6 @@ def calibrate(
     *,
     pairs: bool = True,
     fine: bool = True,
-    trust: float = TRUST,
     candidates: int = MANY,
     told: Callable[[int, dict[str, float]], None] | None = None,
 ) -> CalibratedModel:
@@ -107,7 +106,6 @@ def calibrate(
       pairs: whether pairs of columns are matched besides single ones.
       fine: whether cells are carried to the released shares of single columns before that, places
         drawn from the fine counts and relations kept.
-      trust: see `fit_tilt`.
       candidates: see `Calibrated`; the pool is smaller where they are fewer.
       told: called after each iteration with its number and distances in units of the noise.
     """
@@ -122,33 +120,30 @@ def calibrate(
         pool = inner.draw(rows, random)
     if fine:
         even = np.full(rows, 1.0 / rows)
-        begun = replace(begun, moves=_moves(counts, begun.cells(pool, random), even, trust))
+        begun = replace(begun, moves=_moves(counts, begun.cells(pool, random), even))
 
     def tell(done: int, shares: list[Floats]) -> None:
         if told is not None:
             told(done, _distances(tables, shares))
 
-    factors = fit_tilt(tables, begun.cells(pool, random), trust=trust, told=tell)
+    factors = fit_tilt(tables, begun.cells(pool, random), trust=TRUST, told=tell)
     weighed = replace(begun, factors=tuple(factors))
     if fine:
         with torch.no_grad():  # rows that the weights were not fitted on
             cells = weighed.cells(inner.draw(SETTLING * rows, random), random)
         drawn = inclusion(weighed.weights(cells), max(1, SETTLING * rows // candidates))
-        weighed = replace(weighed, settled=_moves(counts, cells, drawn, trust))
+        weighed = replace(weighed, settled=_moves(counts, cells, drawn))
     random.manual_seed(counts.seed)  # a mixture draws until rows are enough: nothing goes on there
     return CalibratedModel(inner, weighed)
 
 
-def _moves(
-    counts: Counts, cells: Sequence[Cells], weights: Floats, trust: float
-) -> tuple[Floats | None, ...]:
+def _moves(counts: Counts, cells: Sequence[Cells], weights: Floats) -> tuple[Floats | None, ...]:
     """Where the cells of each column are carried, by the shares that a pool has of them.
 
     Args:
       counts: what was released.
       cells: of the pool's rows, by column.
       weights: of the rows, summing to one.
-      trust: see `goal_of`.
     """
     moves: list[Floats | None] = []
     for scale, table, cell in zip(counts.scales, counts.columns, cells, strict=True):
@@ -156,7 +151,7 @@ def _moves(
             moves.append(None)
             continue
         share = np.bincount(cell, weights, minlength=scale.size).astype(np.float64)
-        goal = goal_of(share, table.shares, table.noise, trust)
+        goal = goal_of(share, table.shares, table.noise, TRUST)
         moves.append(coupling(share, goal, scale.line))
     return tuple(moves)
 
