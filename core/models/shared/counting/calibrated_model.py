@@ -19,13 +19,7 @@ from core.models.shared.counting.coupling import carried
 from core.models.shared.counting.placing import Placing
 from core.models.shared.counting.scales import ColumnScale
 from core.models.shared.counting.tilt import log_weights, systematic
-from core.models.shared.fitted import (
-    ROWS_AT_ONCE,
-    FittedModel,
-    chunks,
-    write_json,
-    write_tensors,
-)
+from core.models.shared.fitted import ROWS_AT_ONCE, FittedModel, chunks, write_json, write_tensors
 from core.models.synthesizer import Fitted
 from core.table.codec import Codec, Codes, concat_codes
 
