@@ -6,8 +6,7 @@ from collections.abc import Callable, Collection
 from enum import StrEnum
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict
-
+from core.models.card import Frozen
 from core.privacy.plan import Phase
 
 __all__ = [
@@ -43,13 +42,11 @@ class FitPaused(Exception):
     """The observer asked to pause; the checkpoint holds everything needed to go on."""
 
 
-class FitEvent(BaseModel):
+class FitEvent(Frozen):
     """One thing a fit tells its observer; one of the classes below.
 
     No event may carry anything computed from real rows except through a released statistic.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: ClassVar[str]
 
@@ -111,7 +108,7 @@ class Note(FitEvent):
     text: str
 
 
-class Interaction(BaseModel):
+class Interaction(Frozen):
     """Columns that go together beyond noise and chance, going by a release.
 
     Attributes:
@@ -119,8 +116,6 @@ class Interaction(BaseModel):
       score: standard deviations above what noise and chance alone show, > 0.
       target: whether how they go together differs between the target's values.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     columns: tuple[str, ...]
     score: float
