@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from core.models.events import Emitter, Metrics, PhaseStarted, Preview, Progress, StoodOut
 from core.models.shared.counting.calibrated_model import CalibratedModel, Calibration
-from core.models.shared.counting.counts import PairTarget
+from core.models.shared.counting.counts import LEAST_NOISE, PairTarget
 from core.models.shared.counting.coupling import coupling, goal_of
 from core.models.shared.counting.denoising import denoised
 from core.models.shared.counting.design import PAIRS, TOGETHER, Design, SumCandidate
@@ -38,7 +38,6 @@ SETTLING = 2  # times as many rows tell how chosen rows lie in single columns
 POOL_A_RECORD = 4  # so many at most, or `FEWEST_POOL`
 POOL_CELLS = 8_000_000  # rows times tables of the pool
 MOST_CARRIED = 1000  # cells of a column whose rows are carried to other cells
-LEAST_NOISE = 3.0  # records: where there is less noise, or none, no count is chased further
 NAME = "calibration"  # of the last phase, which reads no rows
 
 
