@@ -7,17 +7,21 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["Card", "Chart", "Setting", "Stage", "settings_of", "tunable"]
+__all__ = ["Card", "Chart", "Frozen", "Setting", "Stage", "settings_of", "tunable"]
 
 
-class Setting(BaseModel):
+class Frozen(BaseModel):
+    """Fields that stay as they were given, and no others."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Setting(Frozen):
     """One advanced setting of a model, for the folded part of the Plan page.
 
     Attributes:
       choices: (value, words) pairs where only named values are allowed.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     label: str
@@ -86,7 +90,7 @@ def settings_of(model: type[BaseModel], names: Collection[str] = ()) -> tuple[Se
     return tuple(settings)
 
 
-class Stage(BaseModel):
+class Stage(Frozen):
     """One step of a fit, for the picture of how a model works.
 
     Attributes:
@@ -97,15 +101,13 @@ class Stage(BaseModel):
       private: whether it reads real rows, through noise.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     name: str
     title: str
     makes: str
     private: bool
 
 
-class Chart(BaseModel):
+class Chart(Frozen):
     """One live chart of the Training page: some of the metrics that a fit reports.
 
     Attributes:
@@ -115,21 +117,17 @@ class Chart(BaseModel):
       series: names of the metrics it draws, as events carry them.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     title: str
     caption: str
     unit: str
     series: tuple[str, ...]
 
 
-class Card(BaseModel):
+class Card(Frozen):
     """What a model says about itself before anything runs.
 
     `published` is a list of (what, figure) pairs as printed in the paper; `source` names it.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
     name: str

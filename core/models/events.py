@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection
 from enum import StrEnum
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from core.models.card import Frozen
+from core.privacy.plan import Phase
 
 __all__ = [
     "Emitter",
@@ -41,13 +42,11 @@ class FitPaused(Exception):
     """The observer asked to pause; the checkpoint holds everything needed to go on."""
 
 
-class FitEvent(BaseModel):
+class FitEvent(Frozen):
     """One thing a fit tells its observer; one of the classes below.
 
     No event may carry anything computed from real rows except through a released statistic.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: ClassVar[str]
 
@@ -109,7 +108,7 @@ class Note(FitEvent):
     text: str
 
 
-class Interaction(BaseModel):
+class Interaction(Frozen):
     """Columns that go together beyond noise and chance, going by a release.
 
     Attributes:
@@ -117,8 +116,6 @@ class Interaction(BaseModel):
       score: standard deviations above what noise and chance alone show, > 0.
       target: whether how they go together differs between the target's values.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     columns: tuple[str, ...]
     score: float
@@ -183,8 +180,18 @@ class Emitter:
         """
         self.send(PhaseStarted(name=name, title=title, private=private))
 
+    def release(self, phase: Phase) -> Callable[[int, int], None]:
+        """A release of the plan begins; returns what tells of its rows, see `rows`.
+
+        A wish to pause is followed before or after it: within it, what it charged would be lost,
+        and the plan pays for it once.
+        """
+        self.phase(phase.name, phase.title, private=True)
+        until_done = Emitter(self._observe, keep=self._keep, obeys=self._obeys - {Wish.PAUSE})
+        return until_done.rows(phase.name)
+
     def rows(self, phase: str) -> Callable[[int, int], None]:
-        """Tells of (rows done, rows in all) while a release reads the table; see `Progress`."""
+        """Tells of (rows done, rows in all) while the table is read; see `Progress`."""
 
         def tick(done: int, total: int) -> None:
             self.send(Progress(step=done, steps=total, phase=phase, unit="rows"))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -21,7 +20,6 @@ from core.table.schema import Domain
 __all__ = ["LaidOut", "laid_out", "previewed", "with_layout"]
 
 FILE = "layout.json"  # the table's domain, public
-Inner = TypeVar("Inner", bound=Fitted)
 
 
 class LaidOut:
@@ -66,7 +64,7 @@ def laid_out(inner: Fitted, layout: Layout) -> Fitted:
     return inner if layout.same else LaidOut(inner, layout)
 
 
-def with_layout(inner: Inner, folder: Path) -> Inner | LaidOut:
+def with_layout(inner: Fitted, folder: Path) -> Fitted:
     """A loaded model behind the layout that `LaidOut.save` left in its folder, if there is one."""
     file = folder / FILE
     if not file.exists():

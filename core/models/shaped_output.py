@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
+from core.models.card import Frozen
 from core.models.filling import complete_rows, fill_gaps
 from core.models.in_parts import sampled
 from core.models.synthesizer import Fitted
@@ -34,7 +35,7 @@ FEWEST, MOST_AT_ONCE = 2_000, 100_000  # rows drawn at a time
 Rows = NDArray[np.intp]
 
 
-class Shape(BaseModel):
+class Shape(Frozen):
     """What is asked of rows, beside how many.
 
     Attributes:
@@ -42,8 +43,6 @@ class Shape(BaseModel):
       share: shares of one column's values, or None.
       fill_missing: whether no cell of a modelled column is missing.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     where: tuple[str, ...] = ()
     share: str | None = None

@@ -115,6 +115,23 @@ def test_resumed_fit_releases_nothing_twice_and_claims_the_same(
     assert len(fitted.sample(10)) == 10
 
 
+@pytest.mark.parametrize("model", IDS)
+def test_a_pause_waits_until_a_release_is_over(model, tmp_path):
+    """Stopped while it reads rows, it would have been charged for nothing."""
+    plan = planned(model)
+    table, watcher = door(plan), Watcher()
+
+    def observe(event):
+        watcher(event)
+        reads = event.kind == "progress" and event.data["unit"] == "rows"
+        return Wish.PAUSE if reads else Wish.GO_ON
+
+    fit(table, plan, tmp_path, observe)
+    assert table.meter.executed == plan.phases
+    reads = any(event.data.get("unit") == "rows" for event in watcher.events)
+    assert reads == any(phase.sampling_rate is None for phase in plan.phases)
+
+
 class Killed(BaseException):
     """The process ends here: nothing is written after it."""
 

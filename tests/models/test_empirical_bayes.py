@@ -13,7 +13,7 @@ from core.models.shared.counting import denoising, empirical_bayes
 from core.models.shared.counting.counts import PairTarget
 from core.models.shared.counting.denoising import denoised
 from core.models.shared.counting.empirical_bayes import fitted_margins, pooled
-from core.models.shared.counting.scales import ColumnScale, FineGrid
+from core.models.shared.counting.scales import ColumnScale, fine_grid
 from core.table.codec import Codec
 from core.table.column import Column, Kind
 from core.table.schema import Schema
@@ -26,7 +26,7 @@ def listed(size: int) -> ColumnScale:
     """A list of so many labels, each a cell."""
     categories = tuple(str(label) for label in range(size))
     column = Column(name="a", kind=Kind.CATEGORY, categories=categories)
-    grid = FineGrid.of(Codec(Schema(columns=(column,)).domain()).blocks[0], 16)
+    grid = fine_grid(Codec(Schema(columns=(column,)).domain()).blocks[0], 16)
     return ColumnScale.of(grid, np.full(size, 100.0), 1.0, size)
 
 

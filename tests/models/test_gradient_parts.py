@@ -9,6 +9,7 @@ import torch
 from torch.nn import functional
 
 from core.models.dp_auto_gan.autoencoder import AutoEncoder
+from core.models.dp_auto_gan.settings import DpAutoGanSettings
 from core.models.p3gm.centred_records import CentredRecords
 from core.models.p3gm.decoder import DECODER, SPREAD, ElboGradient, Projection
 from core.models.shared.adversarial import AdversarialConfig
@@ -143,7 +144,8 @@ def by_hand(networks, name, x):
 
 
 def test_the_autoencoders_gradient_is_that_of_its_loss():
-    autoencoder = AutoEncoder(HEADS, hidden=7, latent=3, generator=random(4))
+    settings = DpAutoGanSettings(encoder_hidden=7, latent=3)
+    autoencoder = AutoEncoder(HEADS, settings, generator=random(4))
     rows = HEADS.view(ROWS)
     expanded, bins = HEADS.split(rows)
     z = torch.tanh(by_hand(autoencoder.networks, "encoder", expanded))

@@ -31,9 +31,9 @@ from core.models.shared.counting.design import MOST_SETS, Design, SumCandidate
 from core.models.shared.counting.relations import determined, sums_kept
 from core.models.shared.counting.scales import (
     ColumnScale,
-    FineGrid,
     FineHistograms,
     _tail,
+    fine_grid,
     fine_grids,
     scales_of,
 )
@@ -214,7 +214,7 @@ def listed(size: int) -> ColumnScale:
     codec = Codec(
         Schema(columns=(Column(name="a", kind=Kind.CATEGORY, categories=categories),)).domain()
     )
-    grid = FineGrid.of(codec.blocks[0], 16)
+    grid = fine_grid(codec.blocks[0], 16)
     return ColumnScale.of(grid, np.full(size, 100.0), 1.0, 32)
 
 
@@ -374,7 +374,7 @@ def test_the_cells_of_a_column_follow_its_density_and_keep_spikes():
     scale = scales_of(histograms, statistic, 20.0)[0]
     cell = scale.index(codes).numpy()
     place = np.searchsorted(scale.keys, cell + random.random(20_000)).clip(0, len(scale.keys) - 1)
-    drawn = -5 + 10 * scale.grid.places[place]
+    drawn = -5 + 10 * scale.grid.centres[place]
     edges = np.linspace(-4, 4, 17)
     real, made = (np.histogram(x, edges)[0] / 20_000 for x in (value, drawn))
     assert np.abs(real - made).sum() / 2.0 < 0.02

@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from core.models.dp_auto_gan.settings import DpAutoGanSettings
 from core.models.shared.heads import Heads
 from core.privacy.dpsgd.dense import Dense, GradFactor
 
@@ -23,7 +24,7 @@ class AutoEncoder:
 
     Args:
       heads: of the domain.
-      hidden, latent: widths.
+      settings: of the model.
       device: where parameters live.
       generator: data-free randomness on the CPU for the start.
 
@@ -35,13 +36,13 @@ class AutoEncoder:
     def __init__(
         self,
         heads: Heads,
+        settings: DpAutoGanSettings,
         *,
-        hidden: int,
-        latent: int,
         device: str = "cpu",
         generator: torch.Generator | None = None,
     ):
         self.heads = heads
+        hidden, latent = settings.encoder_hidden, settings.latent
         shapes = {ENCODER: (heads.width, hidden, latent), DECODER: (latent, hidden, heads.total)}
         self.networks = Dense(shapes, generator=generator, device=device)
         with torch.no_grad():

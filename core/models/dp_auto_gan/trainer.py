@@ -35,7 +35,7 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
     heads = Heads(Codec(table.domain), device=context.device)
     checkpoint = Checkpoint.open(context, "dp_auto_gan.pt", table.meter)
     start = torch.Generator().manual_seed(checkpoint.seed)
-    autoencoder = _autoencoder(heads, settings, device=context.device, generator=start)
+    autoencoder = AutoEncoder(heads, settings, device=context.device, generator=start)
     _train_autoencoder(table, settings, autoencoder, checkpoint, context)
 
     def fitted(weights: dict[str, Tensor], history: dict[str, Tensor]) -> FittedGenerator:
@@ -101,7 +101,7 @@ def load(folder: Path) -> FittedGenerator:
 def ensemble(fitted: FittedGenerator) -> SnapshotEnsemble:
     """The snapshots of a fit, for boosting; see `core.models.pgb.plan`."""
     settings = DpAutoGanSettings(**fitted.settings)
-    autoencoder = _autoencoder(Heads(fitted.codec), settings)
+    autoencoder = AutoEncoder(Heads(fitted.codec), settings)
     autoencoder.networks.load(fitted.weights[AUTOENCODER])
     return gan_ensemble(fitted, _generator(settings, autoencoder), settings.critic_hidden)
 
@@ -115,22 +115,6 @@ def _generator(settings: DpAutoGanSettings, autoencoder: AutoEncoder) -> Generat
     )
 
 
-def _autoencoder(
-    heads: Heads,
-    settings: DpAutoGanSettings,
-    *,
-    device: str = "cpu",
-    generator: torch.Generator | None = None,
-) -> AutoEncoder:
-    return AutoEncoder(
-        heads,
-        hidden=settings.encoder_hidden,
-        latent=settings.latent,
-        device=device,
-        generator=generator,
-    )
-
-
 def _fitted(
     heads: Heads,
     settings: DpAutoGanSettings,
@@ -139,7 +123,7 @@ def _fitted(
     history: dict[str, Tensor],
 ) -> FittedGenerator:
     """A generator with these weights before a decoder with those, on the CPU."""
-    autoencoder = _autoencoder(heads, settings)
+    autoencoder = AutoEncoder(heads, settings)
     autoencoder.networks.load(flat.detach().cpu())
     generator = _generator(settings, autoencoder)
     generator.load_state_dict(weights)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from core.models.card import tunable
+from core.models.card import Frozen, tunable
 from core.models.shared.settings import BATCH, counting_share
 
 __all__ = ["P3gmSettings"]
 
 
-class P3gmSettings(BaseModel):
+class P3gmSettings(Frozen):
     """Public settings; none depends on data.
 
     Attributes:
@@ -31,8 +31,6 @@ class P3gmSettings(BaseModel):
       count_share: of the budget, for counts that rows are fitted to; the other shares are of the
         rest.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     dimensions: int = tunable(
         0, "Directions kept", "0: 8, or 12 without privacy.", form=(0, 500), ge=0, le=1000

@@ -90,11 +90,11 @@ class P3gmTrainer:
           emitter: told of each phase.
         """
         if self._projected and "directions" not in checkpoint.state:
-            emitter.phase(PCA, table.plan.phase(PCA).title, private=True)
             moments = Moments.of(
                 self._points, width=self._centred.width, radius=self._centred.radius
             )
-            release = table.release(PCA, moments, device=self._device, tick=emitter.rows(PCA))
+            tick = emitter.release(table.plan.phase(PCA))
+            release = table.release(PCA, moments, device=self._device, tick=tick)
             axes = principal(release, table.n, moments, self._latent)
             checkpoint.keep(mean=axes.mean, directions=axes.components, variances=axes.variances)
         projection, steps = self._projection(checkpoint.state), self._settings.em_steps

@@ -9,7 +9,6 @@ Source: PEARL (ICLR 2022) Alg. 1 (App. E).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,9 +16,10 @@ from torch import Tensor, nn
 
 from core.models.pearl.characteristic_function import Frequencies, Target
 from core.models.pearl.mixture_generator import MixtureGenerator
-from core.models.shared.draws import normals, permutation
+from core.models.pearl.settings import PearlSettings
+from core.models.shared.draws import normals
 
-__all__ = ["EmbeddingMatcher", "FrequencyCritic", "MatchingConfig"]
+__all__ = ["EmbeddingMatcher", "FrequencyCritic"]
 
 LOSS_SCALE = 100.0  # keeps gradients far above Adam's epsilon
 LARGEST_RATIO = 3.0  # bounds how far one frequency's weight can move the loss
@@ -80,27 +80,6 @@ class FrequencyCritic(nn.Module):
         self.log_width.clamp_(-self.strength, self.strength)
 
 
-@dataclass(frozen=True)
-class MatchingConfig:
-    """How training goes.
-
-    Attributes:
-      steps: in all.
-      batch: latents a step.
-      groups: of frequencies compared a step.
-      rate: peak learning rate, of generator and critic alike.
-      critic_strength: how far the critic may re-weight, log units; 0 switches it off.
-      seed: of latents.
-    """
-
-    steps: int
-    batch: int
-    groups: int
-    rate: float
-    critic_strength: float
-    seed: int
-
-
 class EmbeddingMatcher:
     """The training state: generator, critic, their optimisers, and the released target.
 
@@ -110,7 +89,8 @@ class EmbeddingMatcher:
       target: the released embedding, divided by n.
       noise_level: standard deviation of one real coordinate of the target (public).
       one_way_weight: λ of the embedding.
-      config: see `MatchingConfig`.
+      settings: of the model, with how many steps it takes.
+      seed: of latents.
       device: where tensors live.
 
     Attributes:
@@ -125,31 +105,32 @@ class EmbeddingMatcher:
         *,
         noise_level: float,
         one_way_weight: float,
-        config: MatchingConfig,
+        settings: PearlSettings,
+        seed: int,
         device: str,
     ):
         self.device = device
-        self.config = config
+        self.settings = settings
         self.generator = generator.to(device)
         self.target = target.to(device)
         self.noise_level = noise_level
         self.one_way_weight = one_way_weight
         public = frequencies.to(device)
-        self.tables = tuple(table.to(device) for table in public.of_bins())
+        self.tables = public.of_bins()
         self.counts = [column.count for column in frequencies.bins]
         columns = len(frequencies.bins)
         self.upper = torch.triu_indices(columns, columns, offset=1, device=device)
         self.total_groups = frequencies.groups
-        self.critic = FrequencyCritic(public, config.critic_strength).to(device)
-        self.random = torch.Generator().manual_seed(config.seed)
-        self.optimiser = torch.optim.Adam(self.generator.parameters(), config.rate, fused=True)
+        self.critic = FrequencyCritic(public, settings.critic).to(device)
+        self.random = torch.Generator().manual_seed(seed)
+        self.optimiser = torch.optim.Adam(self.generator.parameters(), settings.rate, fused=True)
         self.schedule = torch.optim.lr_scheduler.OneCycleLR(
             self.optimiser,
-            config.rate,
-            total_steps=config.steps,
-            pct_start=max(0.05, 2.0 / config.steps),  # the schedule needs one step of warm-up
+            settings.rate,
+            total_steps=settings.steps,
+            pct_start=max(0.05, 2.0 / settings.steps),  # the schedule needs one step of warm-up
         )
-        self.critic_optimiser = torch.optim.Adam(self.critic.parameters(), config.rate)
+        self.critic_optimiser = torch.optim.Adam(self.critic.parameters(), settings.rate)
         self.done = 0
         self._mismatch = torch.zeros(2, device=device)
 
@@ -160,8 +141,8 @@ class EmbeddingMatcher:
 
     def step(self) -> None:
         """One descent step, and one ascent step of the critic."""
-        groups = permutation(self.total_groups, self.random, self.device)
-        groups = groups[: self.config.groups]
+        order = torch.randperm(self.total_groups, generator=self.random)
+        groups = order[: self.settings.groups_per_step].to(self.device)
         ones, pairs = self._moments(groups)
         one = (ones - self.target.ones[:, groups]).abs().square()  # [C, g, m]
         two = (pairs - self.target.pairs[:, groups]).abs().square()  # [C, g, pairs]
@@ -203,7 +184,7 @@ class EmbeddingMatcher:
           complex64 [C, g, m] (times λ) and [C, g, pairs].
         """
         classes = self.generator.classes
-        each = max(1, self.config.batch // classes)
+        each = max(1, self.settings.batch // classes)
         y = torch.arange(classes, device=self.device).repeat_interleave(each)
         z = normals((len(y), self.generator.latent), self.random, self.device)
         logits = torch.split(self.generator(z, y), self.counts, dim=1)

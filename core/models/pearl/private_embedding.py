@@ -65,9 +65,9 @@ def release_embedding(
         generator=torch.Generator().manual_seed(seed),
     )
     phase = table.plan.phase(EMBEDDING)
-    emitter.phase(EMBEDDING, phase.title, private=True)
     mechanism = Embedding(drawn, design)
-    release = table.release(EMBEDDING, mechanism, device=device, tick=emitter.rows(EMBEDDING))
+    tick = emitter.release(phase)
+    release = table.release(EMBEDDING, mechanism, device=device, tick=tick)
     target = split_release(release, design, table.n)
     return {
         "seed": seed,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from core.models.card import tunable
+from core.models.card import Frozen, tunable
 from core.models.shared.settings import AutomaticSteps
 
 __all__ = ["PearlSettings"]
 
 
-class PearlSettings(BaseModel):
+class PearlSettings(Frozen):
     """Public settings; none depends on data.
 
     Attributes:
@@ -24,8 +24,6 @@ class PearlSettings(BaseModel):
       critic: how far the critic may re-weight, log units; 0 switches it off.
       distance_share: share of the budget for the pair distance; 0 uses a public constant.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     steps: AutomaticSteps = tunable(
         0,

@@ -6,25 +6,32 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from core.models.events import Emitter, PhaseStarted
-from core.models.pearl.fitted import FILE, fitted_pearl, new_generator
-from core.models.pearl.matching import EmbeddingMatcher, MatchingConfig
+from core.models.pearl.design import condition_block
+from core.models.pearl.matching import EmbeddingMatcher
+from core.models.pearl.mixture_generator import MixtureGenerator
+from core.models.pearl.plan import Pearl
 from core.models.pearl.private_embedding import (
     release_embedding,
     stored_frequencies,
     stored_target,
+    unconditional_bins,
 )
 from core.models.pearl.settings import PearlSettings
 from core.models.shared.adversarial import seeded
+from core.models.shared.column_bins import draw_codes
 from core.models.shared.fitted import FittedGenerator, read_generator
 from core.models.shared.training_loop import Checkpoint, train
 from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
-from core.table.codec import Codec
+from core.table.codec import Codec, Codes
 
 __all__ = ["fit", "load"]
+
+FILE = "pearl.json"  # name of the JSON description
 
 
 def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator:
@@ -49,19 +56,19 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
         steps=settings.steps,
         checkpoint=checkpoint,
         key="matcher",
-        preview=lambda: fitted_pearl(codec, settings, matcher.generator, shares).preview(),
+        preview=lambda: _fitted(codec, settings, matcher.generator, shares).preview(),
         observe=context.observe,
     )
-    return fitted_pearl(codec, settings, matcher.generator.to("cpu").eval(), shares)
+    return _fitted(codec, settings, matcher.generator.to("cpu").eval(), shares)
 
 
 def load(folder: Path) -> FittedGenerator:
     """See `Synthesizer.load`."""
     codec, values, weights, _ = read_generator(folder, FILE)
     settings = PearlSettings(**values["settings"])
-    generator = new_generator(codec, settings)
+    generator = _new_generator(codec, settings)
     generator.load_state_dict(weights)
-    return fitted_pearl(codec, settings, generator.eval(), torch.tensor(values["shares"]))
+    return _fitted(codec, settings, generator.eval(), torch.tensor(values["shares"]))
 
 
 def _matcher(
@@ -69,21 +76,63 @@ def _matcher(
 ) -> EmbeddingMatcher:
     """The training state, fresh or as it was when `state` was kept."""
     matcher = EmbeddingMatcher(
-        seeded(lambda: new_generator(codec, settings), state["seed"]),
+        seeded(lambda: _new_generator(codec, settings), state["seed"]),
         stored_frequencies(codec, state),
         stored_target(state),
         noise_level=state["noise_level"],
         one_way_weight=state["one_way_weight"],
-        config=MatchingConfig(
-            steps=settings.steps,
-            batch=settings.batch,
-            groups=settings.groups_per_step,
-            rate=settings.rate,
-            critic_strength=settings.critic,
-            seed=state["seed"] + 1,
-        ),
+        settings=settings,
+        seed=state["seed"] + 1,
         device=device,
     )
     if state["matcher"] is not None:
         matcher.load_state_dict(state["matcher"])
     return matcher
+
+
+def _new_generator(codec: Codec, settings: PearlSettings) -> MixtureGenerator:
+    """An untrained generator for a domain."""
+    block = condition_block(codec)
+    return MixtureGenerator(
+        latent=settings.latent,
+        classes=1 if block is None else len(block.states),
+        hidden=settings.hidden,
+        bins=sum(column.count for column in unconditional_bins(codec)),
+    )
+
+
+def _fitted(
+    codec: Codec, settings: PearlSettings, generator: MixtureGenerator, shares: Tensor
+) -> FittedGenerator:
+    """The model around a generator; it follows as the generator learns, on any device.
+
+    Args:
+      codec: of the domain.
+      settings: of the model.
+      generator: trained, or in training.
+      shares: float [classes], released.
+    """
+    block, bins, shares = condition_block(codec), unconditional_bins(codec), shares.cpu()
+
+    def draw_chunk(rows: int, random: torch.Generator) -> Codes:
+        device = next(generator.parameters()).device
+        was_training = generator.training
+        if was_training:  # a finished one is drawn from by several threads at once
+            generator.eval()  # batch norm by its running means
+        y = torch.multinomial(shares, rows, replacement=True, generator=random)
+        z = torch.randn((rows, generator.latent), generator=random)
+        logits = generator(z.to(device), y.to(device))
+        if was_training:
+            generator.train()
+        fixed = {} if block is None else {block.index: y}
+        return draw_codes(codec, bins, logits, generator=random, fixed=fixed)
+
+    return FittedGenerator(
+        codec,
+        model=Pearl.card.id,
+        settings=settings.model_dump(),
+        weights=generator.state_dict(),
+        draw_chunk=draw_chunk,
+        file=FILE,
+        constants={"shares": shares.tolist()},
+    )

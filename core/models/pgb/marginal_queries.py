@@ -36,25 +36,14 @@ class MarginalQueries:
     def __init__(self, codec: Codec, count: int, *, seed: int = 0):
         self._count = count
         random = torch.Generator().manual_seed(seed)
-        columns: list[int] = []  # of each set
-        lows: list[float] = []
-        highs: list[float] = []
-        places: list[int] = []  # which coordinate of a record the bounds are about
-        guards: list[int] = []  # which coordinate must be one as well; -1 for none
-        for block in codec.blocks:
-            for place, low, high, guard in _sets(block, random):
-                columns.append(block.index)
-                places.append(place)
-                lows.append(low)
-                highs.append(high)
-                guards.append(guard)
+        sets = [(block.index, *one) for block in codec.blocks for one in _sets(block, random)]
+        columns, *bounds = (torch.tensor(part) for part in zip(*sets, strict=True))
         target = None if codec.domain.target is None else codec.block(codec.domain.target).index
-        left, right = _pairs(torch.tensor(columns), count, target, random)
+        left, right = _pairs(columns, count, target, random)
         both = torch.cat([left, right])
         used = torch.unique(both[both < len(columns)])  # no other set is ever looked at
         self._pairs = torch.searchsorted(used, left), torch.searchsorted(used, right)
-        self._lows, self._highs = torch.tensor(lows)[used], torch.tensor(highs)[used]
-        self._places, self._guards = torch.tensor(places)[used], torch.tensor(guards)[used]
+        self._places, self._lows, self._highs, self._guards = (part[used] for part in bounds)
 
     def __len__(self) -> int:
         return self._count

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
-
-from core.models.card import tunable
+from core.models.card import Frozen, tunable
 from core.models.shared.settings import counting_share
 from core.models.synthesizer import Settings
 
@@ -18,7 +16,7 @@ __all__ = ["WITHOUT_PRIVACY", "BoostedSettings", "PgbSettings", "split_settings"
 WITHOUT_PRIVACY = {"rounds": 1000, "candidates": 1024}
 
 
-class PgbSettings(BaseModel):
+class PgbSettings(Frozen):
     """Public settings beside those of the base; none depends on data.
 
     Attributes:
@@ -32,8 +30,6 @@ class PgbSettings(BaseModel):
         is 0.
       rejection: 1 to also keep records in proportion to D/(1 - D) of the average critic, 0 not to.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     base: Literal["dp_gan", "dp_auto_gan", "ppem"] = "dp_gan"
     snapshots: int = tunable(

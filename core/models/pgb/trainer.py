@@ -64,9 +64,8 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> BoostedFitted:
     candidates = ensemble.heads.critic_input(torch.cat(drawn))
     critics = CalibratedCritics.calibrate(ensemble, candidates, queries_for(ensemble, own))
     phase = plan.phase(BOOST)
-    Emitter(context.observe).phase(BOOST, phase.title, private=True)
     watching = Emitter(context.observe, obeys=())  # a wish to stop is followed after the round
-    selection = table.selection(BOOST, critics, tick=watching.rows(BOOST))
+    selection = table.selection(BOOST, critics, tick=watching.release(phase))
     state = WeightsState(**checkpoint.state.get("rounds", {}))
     done = table.meter.runs(BOOST)
     weights = MultiplicativeWeights(critics, critics(candidates), selection, state=state, done=done)

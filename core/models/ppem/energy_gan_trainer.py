@@ -86,9 +86,6 @@ class EnergyGanConfig(AdversarialConfig):
     temperature: float
 
 
-Split = Callable[[Tensor], "tuple[Tensor, Tensor | None]"]
-
-
 class EnergyGanTrainer(AdversarialTrainer):
     """Energies against a generator.
 
@@ -97,10 +94,9 @@ class EnergyGanTrainer(AdversarialTrainer):
       networks: holds the energies' layers.
       energies: whose sum is the energy.
       heads: of the generated columns.
-      release: of the private phase.
+      release: of the private phase: a record's row is what is given, if anything, then the columns
+        that are generated.
       config: see `EnergyGanConfig`.
-      split: rows of the release [b, w] → the generated columns and what is given (or None); what a
-        record draws is cut off before.
       given: (b, random) → what to generate for, in training of the generator; None without.
       penalties: one a protected group, whose energy is among `energies`.
     """
@@ -117,12 +113,11 @@ class EnergyGanTrainer(AdversarialTrainer):
         release: SampledRelease,
         *,
         config: EnergyGanConfig,
-        split: Split,
         given: Callable[[int, torch.Generator], Tensor] | None = None,
         penalties: Sequence[SteinPenalty] = (),
     ):
         self.energies, self.penalties = tuple(energies), tuple(penalties)
-        self._heads, self._split, self._given = heads, split, given
+        self._heads, self._given = heads, given
         # metrics come by the clock, so they draw from a stream of their own
         self._metrics_random = torch.Generator().manual_seed(config.seed + 1)
         self._expected_batch = release.expected_batch
@@ -198,8 +193,7 @@ class EnergyGanTrainer(AdversarialTrainer):
     @torch.no_grad()
     def _record_grad_factors(self, rows: Tensor) -> list[GradFactor]:
         """Factors for E(x) + the Lipschitz penalty, and for [m - E(x̃)]₊ with x̃ made from x's."""
-        record, z, uniform, mix = self._parts(rows)
-        own, given = self._split(record)
+        own, given, z, uniform, mix = self._parts(rows)
         one_hot = self._heads.sample_one_hot(self.generator(z, given), uniform=uniform)
         fake = self._heads.critic_input(one_hot)
         between = torch.lerp(fake, own, mix)
@@ -211,12 +205,16 @@ class EnergyGanTrainer(AdversarialTrainer):
             grad_factors += self._margin_grad_factors(fake)
         return grad_factors + self._lipschitz_grad_factors(between)
 
-    def _parts(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Rows of the release → records [b, w], latents, uniforms a bin, and mixtures [b, 1]."""
-        latent, total = self.generator.latent, self._heads.total
-        width = rows.shape[1] - sum(self.draws)
-        record, z, uniform, mix = torch.split(rows, [width, latent, total, 1], dim=1)
-        return record, z, uniform, mix
+    def _parts(self, rows: Tensor) -> tuple[Tensor, Tensor | None, Tensor, Tensor, Tensor]:
+        """Rows of the release, and of what records draw, apart.
+
+        Returns:
+          The generated columns, what is given or None, latents, uniforms a bin, mixtures [b, 1].
+        """
+        before, latent, total = self.generator.given, self.generator.latent, self._heads.total
+        width = rows.shape[1] - before - sum(self.draws)
+        given, own, z, uniform, mix = torch.split(rows, [before, width, latent, total, 1], dim=1)
+        return own, given if before else None, z, uniform, mix
 
     def _score_grad_factors(
         self, rows: Tensor, derivative: Callable[[Tensor], Tensor]
@@ -252,7 +250,7 @@ class EnergyGanTrainer(AdversarialTrainer):
 
     def _penalty_grad_factors(self, rows: Tensor) -> list[GradFactor]:
         """Factors for λ_α Σ [critical - Ŝ]₊ over protected groups, in units of a sum over rows."""
-        own, _ = self._split(self._parts(rows)[0])
+        own = self._parts(rows)[0]
         weight = self.config.penalty * self._expected_batch
         return [f for penalty in self.penalties for f in penalty.grad_factors(own, weight)]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from core.models.card import tunable
+from core.models.card import Frozen, tunable
 from core.models.shared.settings import (
     BATCH,
     CLIP_NORM,
@@ -32,7 +32,7 @@ WITHOUT_PRIVACY = {
 }
 
 
-class PpemSettings(BaseModel):
+class PpemSettings(Frozen):
     """Public settings; none depends on data.
 
     Attributes:
@@ -55,8 +55,6 @@ class PpemSettings(BaseModel):
       count_share: of the budget, for counts that rows are fitted to; the energies take the rest.
       snapshots: of the last phase, kept over its last quarter for boosting.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     marginal_steps: int = tunable(
         500, "Steps, tagged columns", "Generator steps.", form=(1, 20_000), ge=1, le=100_000

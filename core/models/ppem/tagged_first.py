@@ -95,7 +95,6 @@ class TaggedFirst:
             self.tagged.heads,
             table.sampled(MARGINAL, view=self.tagged.view, device=self._device),
             config=self._config("tagged", steps=self._settings.marginal_steps, offset=2),
-            split=lambda rows: (rows, None),
             penalties=penalties,
         )
         self._trainers = [trainer]
@@ -104,7 +103,7 @@ class TaggedFirst:
     def conditional(self, table: PrivateTable) -> EnergyGanTrainer:
         """The other columns' trainer, given tagged ones that the first generator makes."""
         assert self.others is not None
-        tagged, others, cut = self.tagged, self.others, self.tagged.width
+        tagged, others = self.tagged, self.others
         networks, energies = self._conditional_energies(others.width)
         marginal = self._new_generator(0, tagged)
         marginal.load_state_dict(self._trainers[0].weights())
@@ -125,7 +124,6 @@ class TaggedFirst:
             others.heads,
             table.sampled(CONDITIONAL, view=view, device=self._device),
             config=self._config("others", steps=self._settings.steps, offset=4),
-            split=lambda rows: (rows[:, cut:], rows[:, :cut]),
             given=given,
         )
         self._trainers = [self._trainers[0], trainer]

@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 
 from core.models.scan_focus.ensemble import MixtureEnsemble
-from core.models.scan_focus.matching import LEAST_NOISE, Targets, set_shares
+from core.models.scan_focus.matching import Targets, set_shares
+from core.models.shared.counting.counts import LEAST_NOISE
 from core.models.shared.counting.design import Design
 
 __all__ = ["more_to_learn", "of_pairs", "of_sets"]

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from core.models.events import Interaction
 from core.models.scan_focus.plan import ScanFocus
-from core.models.shared.counting.design import SumCandidate
-from core.models.shared.counting.placing import add_up, placed
-from core.models.shared.counting.relations import Determined
-from core.models.shared.counting.scales import ColumnScale
+from core.models.scan_focus.settings import ScanFocusSettings
+from core.models.shared.counting.counts import PairTarget
+from core.models.shared.counting.placing import Placing
+from core.models.shared.counting.relations import determined
+from core.models.shared.counting.releases import Releases
 from core.models.shared.fitted import FittedGenerator
 from core.table.codec import Codec, Codes
 
@@ -24,41 +25,30 @@ FILE = "scan_focus.json"  # name of the JSON description
 
 
 def fitted_mixture(
-    codec: Codec,
-    settings: dict[str, Any],
+    known: Releases,
+    counted: Sequence[PairTarget],
+    settings: ScanFocusSettings,
     mixture: tuple[Tensor, Tensor],
-    scales: Sequence[ColumnScale],
-    *,
-    follows: Sequence[Determined],
-    sums: Sequence[SumCandidate],
-    stood_out: Sequence[Interaction] = (),
 ) -> FittedGenerator:
     """The model of a trained mixture.
 
     Args:
-      codec: of the domain.
-      settings: of the model, JSON values.
+      known: what was released.
+      counted: pairs as they were released.
+      settings: of the model.
       mixture: weights [components] and shares [components, cells].
-      scales: of all columns.
-      follows, sums: what every row is made to keep.
-      stood_out: what went together in the scan, for whoever reads the description.
     """
-    weights = {"weights": mixture[0].detach().cpu(), "shares": mixture[1].detach().cpu()}
-    for i, scale in enumerate(scales):
-        if scale.grid.cells:
-            weights[f"places.{i}"] = torch.from_numpy(scale.grid.places)
-            weights[f"keys.{i}"] = torch.from_numpy(scale.keys)
-    for relation in follows:
-        weights[f"cells.{relation.result}"] = relation.cells
+    scales = known.scales
+    follows = determined(counted, scales, known.shares, known.design.condition)
+    placing = Placing.of(scales, follows, known.sums)
+    mixed = {"weights": mixture[0].detach().cpu(), "shares": mixture[1].detach().cpu()}
     constants = {
         "sizes": [scale.size for scale in scales],
-        "lines": [scale.line for scale in scales],
-        "widths": [scale.grid.width for scale in scales],
-        "follows": [[relation.source, relation.result] for relation in follows],
-        "sums": [[one.total, one.left, one.right, one.unit] for one in sums],
-        "stood_out": [one.model_dump(mode="json") for one in stood_out],
+        **placing.values,
+        "stood_out": [one.model_dump(mode="json") for one in known.stood_out],
     }
-    return fitted_of(codec, settings, weights, constants)
+    weights = {**mixed, **placing.tensors}
+    return fitted_of(known.codec, settings.model_dump(), weights, constants)
 
 
 def fitted_of(
@@ -72,53 +62,36 @@ def fitted_of(
       weights: all tensors that drawing reads, by name; see `fitted_mixture`.
       constants: further JSON values of it.
     """
+    placing, sizes = Placing.stored(weights, constants), constants["sizes"]
+
+    def draw_chunk(rows: int, random: torch.Generator) -> Codes:
+        return placing.codes(codec, _cells(weights, sizes, rows, random), random)
+
     return FittedGenerator(
         codec,
         model=ScanFocus.card.id,
         settings=settings,
         weights=weights,
-        draw_chunk=lambda rows, random: _draw(codec, weights, constants, rows, random),
+        draw_chunk=draw_chunk,
         file=FILE,
         constants=constants,
     )
 
 
-def _draw(
-    codec: Codec, weights: dict[str, Tensor], constants: dict[str, Any], rows: int,
-    random: torch.Generator,
-) -> Codes:  # fmt: skip
-    """Records in random order; each component and each of its cells comes up as evenly as can be.
+def _cells(
+    weights: dict[str, Tensor], sizes: list[int], rows: int, random: torch.Generator
+) -> list[NDArray[np.int64]]:
+    """Cells of every column, int64 [rows], in random order.
 
-    Draws are stratified: that changes no record's distribution and takes most of the sampling
-    error off every count.
+    Draws are stratified, so that each component and each of its cells comes up as evenly as can be:
+    that changes no record's distribution and takes most of the sampling error off every count.
     """
     share = weights["weights"].double()
     spread = (torch.arange(rows) + torch.rand(rows, generator=random)) / rows
     component = torch.searchsorted(share.cumsum(0) / share.sum(), spread.double())
     component = component.clamp_max(len(share) - 1)[torch.randperm(rows, generator=random)]
-    states = np.zeros((rows, len(codec.blocks)), dtype=np.int32)
-    values = np.zeros((rows, codec.numbers), dtype=np.float64)
-    parts = torch.split(weights["shares"], constants["sizes"], dim=1)
-    cells = [_stratified(part, component, random) for part in parts]
-    for source, result in constants["follows"]:
-        cells[result] = weights[f"cells.{result}"][cells[source]]
-    for i, block in enumerate(codec.blocks):
-        cell = cells[i].numpy()
-        if block.number is None:
-            states[:, i] = cell
-            continue
-        states[:, i], values[:, block.number] = placed(
-            cell,
-            line=constants["lines"][i],
-            keys=weights[f"keys.{i}"].numpy(),
-            places=weights[f"places.{i}"].numpy(),
-            width=constants["widths"][i],
-            random=random,
-        )
-    codes = Codes(states, values)
-    for total, left, right, unit in constants["sums"]:
-        add_up(codec, codes, SumCandidate(total, left, right, unit))
-    return codes
+    parts = torch.split(weights["shares"], sizes, dim=1)
+    return [_stratified(part, component, random).numpy() for part in parts]
 
 
 def _stratified(shares: Tensor, component: Tensor, random: torch.Generator) -> Tensor:

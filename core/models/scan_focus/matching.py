@@ -15,13 +15,12 @@ import torch
 from torch import Tensor
 
 from core.models.scan_focus.mixture import LatentMixture
-from core.models.shared.counting.counts import PairTarget
+from core.models.shared.counting.counts import LEAST_NOISE, PairTarget
 from core.models.shared.counting.design import Design
 from core.models.shared.counting.scan import Scanned
 
 __all__ = ["MixtureMatcher", "SetTarget", "Targets", "set_shares"]
 
-LEAST_NOISE = 3.0  # records: where there is less noise, or none, no count is chased further
 APART = 0.03  # weight of a pair that was not counted; at 1 its signs are as exact as chance's
 COLUMNS_A_STEP = 300  # columns whose pairs are kept apart in one step
 CELLS_A_STEP = 200_000  # counted cells of pairs compared in one step

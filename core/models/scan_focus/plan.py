@@ -19,19 +19,8 @@ from typing import ClassVar
 from core.models.card import Card, Stage, settings_of
 from core.models.registry import register
 from core.models.scan_focus.settings import ScanFocusSettings
-from core.models.shared.counting.design import (
-    COLUMNS,
-    FOCUS,
-    PAIRS,
-    Design,
-)
-from core.models.shared.counting.phases import (
-    CLOSENESS,
-    COUNTING_STAGES,
-    TITLES,
-    WHAT,
-    counting_phases,
-)
+from core.models.shared.counting.design import COLUMNS, FOCUS, PAIRS, Design
+from core.models.shared.counting.phases import CLOSENESS, COUNTING_STAGES, TITLES, counting_phases
 from core.models.synthesizer import Synthesizer
 from core.privacy.plan import Phase, Plan
 from core.table.codec import Codec
@@ -45,12 +34,6 @@ TRAININGS = 3  # times these steps, at most, where little noise leaves much to l
 NARROW = 100
 CLEAR = 3000.0  # records a unit of noise; where there are fewer, steps go down by the root
 LEAST = 0.5  # of the steps, however strong the noise
-
-_TITLES = TITLES | {FOCUS: "Counts where the draft is wrong"}
-_WHAT = WHAT | {
-    FOCUS: "Counts of the cells of those sets of three or more columns whose scan a draft of the "
-    "synthetic table contradicts; of the pairs once more where there is none.",
-}
 
 
 @register
@@ -72,7 +55,7 @@ class ScanFocus(Synthesizer[ScanFocusSettings]):
         stages=(
             *COUNTING_STAGES,
             Stage(name="draft", title="Draft", makes="a first mixture", private=False),
-            Stage(name=FOCUS, title=_TITLES[FOCUS], makes="noisy counts of sets", private=True),
+            Stage(name=FOCUS, title=TITLES[FOCUS], makes="noisy counts of sets", private=True),
             Stage(name="training", title="Training", makes="a matching mixture", private=False),
         ),
         charts=(CLOSENESS,),
@@ -88,7 +71,7 @@ class ScanFocus(Synthesizer[ScanFocusSettings]):
     ) -> tuple[Phase, ...]:
         """See `Synthesizer.phases`; shares are of the composed Gaussian's 1/σ²."""
         design = Design.of(Codec(domain), settings.most_together)
-        return counting_phases(design.shares(n, scale), scale, titles=_TITLES, what=_WHAT)
+        return counting_phases(design.shares(n, scale), scale)
 
     def finish(self, domain: Domain, plan: Plan, settings: ScanFocusSettings) -> ScanFocusSettings:
         """See `Synthesizer.finish`.

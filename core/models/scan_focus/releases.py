@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -53,8 +53,8 @@ class FocusedReleases(Releases):
             counted = tuple(_mean(a, b) for a, b in zip(targets.counted, second, strict=True))
             pairs = denoised(counted, self.scales, self.shares, self.within)
             columns, columns_noise = self._column_targets()
-            again = {"counted": counted, "pairs": pairs}
-            return _with(targets, columns=columns, columns_noise=columns_noise, **again)
+            again = replace(targets, counted=counted, pairs=pairs)
+            return replace(again, columns=columns, columns_noise=columns_noise)
         queries = tuple(self._set_query(columns) for columns in sets)
         mechanism = SetCounts(self.scales, queries)
         counts = mechanism.split(self._release(FOCUS, mechanism))
@@ -69,7 +69,7 @@ class FocusedReleases(Releases):
             )
             for query, count, one in zip(queries, counts, noise, strict=True)
         ]
-        return _with(targets, sets=tuple(targeted))
+        return replace(targets, sets=tuple(targeted))
 
     def stuck(self, draft: MixtureMatcher | None) -> frozenset[int]:
         """Columns of clear pairs of which the draft has learnt less than half.
@@ -112,10 +112,6 @@ class FocusedReleases(Releases):
             return Query(tuple(columns), tuple(groups), 1.0)
         classes = torch.arange(self.design.classes)
         return Query((condition, *columns), (classes, *groups), 1.0)
-
-
-def _with(targets: Targets, **parts: Any) -> Targets:
-    return Targets(**{**targets.__dict__, **parts})
 
 
 def _mean(one: PairTarget, other: PairTarget) -> PairTarget:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from core.models.card import tunable
+from core.models.card import Frozen, tunable
 from core.models.shared.settings import LEAST_STEPS, AutomaticSteps
 
 __all__ = ["ScanFocusSettings"]
 
 
-class ScanFocusSettings(BaseModel):
+class ScanFocusSettings(Frozen):
     """Public settings; none depends on data.
 
     Attributes:
@@ -24,8 +24,6 @@ class ScanFocusSettings(BaseModel):
       hidden, latent: widths of the network.
       rate: peak learning rate of Adam.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     steps: AutomaticSteps = tunable(
         0,

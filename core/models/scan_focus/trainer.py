@@ -16,7 +16,6 @@ from core.models.scan_focus.releases import FocusedReleases
 from core.models.scan_focus.settings import ScanFocusSettings
 from core.models.shared.adversarial import seeded
 from core.models.shared.counting.design import Design
-from core.models.shared.counting.relations import determined
 from core.models.shared.fitted import FittedGenerator, read_generator
 from core.models.shared.training_loop import Checkpoint, train
 from core.models.synthesizer import FitContext
@@ -39,6 +38,9 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
     known = FocusedReleases(table, plan, codec, design, checkpoint, emitter, context.device)
     targets = known.targets()
 
+    def fitted(ensemble: MixtureEnsemble) -> FittedGenerator:
+        return fitted_mixture(known, targets.counted, settings, ensemble.mixture())
+
     def train_on(phase: PhaseStarted, ensemble: MixtureEnsemble, steps: int) -> None:
         if not ensemble.done and phase.name in checkpoint.state:
             ensemble.load_state_dict(checkpoint.state[phase.name])
@@ -49,7 +51,7 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
                 steps=steps,
                 checkpoint=checkpoint,
                 key=phase.name,
-                preview=lambda: _fitted(known, targets, settings, ensemble).preview(),
+                preview=lambda: fitted(ensemble).preview(),
                 observe=context.observe,
             )
 
@@ -60,16 +62,17 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
         if design.larger:
             phase = PhaseStarted(name="draft", title="Draft (touches no private data)")
             steps = settings.draft_steps
-            alone = _ensemble(known, targets, settings, stuck, steps=steps, members=1)
-            train_on(phase, alone, steps)
-            draft = alone.members[0]
+            draft = _matcher(known, targets, settings, stuck, steps=steps, member=0)
+            train_on(phase, MixtureEnsemble([draft]), steps)
             stuck = known.stuck(draft)
         targets = known.focused(targets, draft)
         emitter.send(StoodOut(sets=known.stood_out))
     phase = PhaseStarted(name=TRAINING, title="Training (touches no private data)")
     members = max(1, settings.members)  # earlier versions' plans name none
     steps = _steps(settings, targets, checkpoint)
-    ensemble = _ensemble(known, targets, settings, stuck, steps=steps, members=members)
+    ensemble = MixtureEnsemble(
+        [_matcher(known, targets, settings, stuck, steps=steps, member=m) for m in range(members)]
+    )
     train_on(phase, ensemble, int(checkpoint.state.get(IN_ALL, steps)))
     phase = PhaseStarted(name=TRAINING, title="Training further (touches no private data)")
     most = steps * settings.trainings  # none in plans of earlier versions
@@ -77,7 +80,7 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
         ensemble.begin(steps)
         checkpoint.state[IN_ALL] = ensemble.done + steps
         train_on(phase, ensemble, ensemble.done + steps)
-    return _fitted(known, targets, settings, ensemble)
+    return fitted(ensemble)
 
 
 def _steps(settings: ScanFocusSettings, targets: Targets, checkpoint: Checkpoint) -> int:
@@ -103,46 +106,6 @@ def load(folder: Path) -> FittedGenerator:
     constants = {name: values[name] for name in names}
     constants["stood_out"] = values.get("stood_out", [])  # the first of these models told none
     return fitted_of(codec, values["settings"], weights, constants)
-
-
-def _fitted(
-    known: FocusedReleases, targets: Targets, settings: ScanFocusSettings, ensemble: MixtureEnsemble
-) -> FittedGenerator:
-    """The model of what has been trained so far.
-
-    Args:
-      known: what was released.
-      targets: of this training.
-      settings: of the model.
-      ensemble: trained on them.
-    """
-    return fitted_mixture(
-        known.codec,
-        settings.model_dump(),
-        ensemble.mixture(),
-        known.scales,
-        follows=determined(targets.counted, known.scales, known.shares, known.design.condition),
-        sums=known.sums,
-        stood_out=known.stood_out,
-    )
-
-
-def _ensemble(
-    known: FocusedReleases,
-    targets: Targets,
-    settings: ScanFocusSettings,
-    apart: frozenset[int],
-    *,
-    steps: int,
-    members: int,
-) -> MixtureEnsemble:
-    """So many untrained mixtures; the other arguments are as for `_matcher`."""
-    return MixtureEnsemble(
-        [
-            _matcher(known, targets, settings, apart, steps=steps, member=member)
-            for member in range(members)
-        ]
-    )
 
 
 def _matcher(

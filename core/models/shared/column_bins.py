@@ -3,11 +3,13 @@
 A listed column has one bin a state. A numeric column has one bin for each value of a short step
 grid, or equal-width cells of its scale where the grid is long, and then one bin each for its
 spikes and "missing". A distribution over bins is what a generator emits; drawing a bin, and a
-uniform place inside it where it has a width, gives back codes.
+uniform place inside it where it has a width, gives back codes. Fine counts have bins too.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -31,7 +33,7 @@ class ColumnBins:
 
     Attributes:
       block: where the column lives in the codec.
-      centres: float64 [cells], middles of the cells in [0, 1]; empty for a listed column.
+      centres: float64 [cells], ascending middles of the cells in [0, 1]; empty for a listed column.
       width: width of a cell in [0, 1]; 0 where each cell is one value of the step grid.
     """
 
@@ -40,18 +42,25 @@ class ColumnBins:
     width: float
 
     @classmethod
-    def of(cls, block: Block) -> ColumnBins:
-        """The bins of a block, from its declared domain alone."""
+    def of(cls, block: Block, short: Callable[[float], bool], cells: int) -> ColumnBins:
+        """The bins of a block, from its declared domain alone.
+
+        Args:
+          block: where the column lives in the codec.
+          short: of a step grid's number of steps, whether each value gets a bin.
+          cells: of equal width, where it does not.
+        """
         if block.number is None:
             return cls(block, np.zeros(0), 0.0)
         line = block.line
         if line.high == line.low:
             return cls(block, np.zeros(1), 0.0)
-        if line.step > 0 and (line.high - line.low) / line.step < LONGEST_GRID:
-            count = int(np.floor((line.high - line.low) / line.step + 0.5)) + 1
+        steps = (line.high - line.low) / line.step if line.step > 0 else math.inf
+        if short(steps):
+            count = math.floor(steps + 0.5) + 1
             grid = line.snap(np.arange(count, dtype=np.float64) * line.step + line.low)
             return cls(block, np.unique(line.position(grid)), 0.0)
-        return cls(block, (np.arange(CELLS) + 0.5) / CELLS, 1.0 / CELLS)
+        return cls(block, (np.arange(cells) + 0.5) / cells, 1.0 / cells)
 
     @cached_property
     def cells(self) -> int:
@@ -71,7 +80,8 @@ class ColumnBins:
 
 def column_bins(codec: Codec, *, without: str | None = None) -> tuple[ColumnBins, ...]:
     """The bins of all modelled columns, in file order, but for the column called `without`."""
-    return tuple(ColumnBins.of(b) for b in codec.blocks if b.column.name != without)
+    blocks = [block for block in codec.blocks if block.column.name != without]
+    return tuple(ColumnBins.of(b, lambda steps: steps < LONGEST_GRID, CELLS) for b in blocks)
 
 
 def draw_codes(

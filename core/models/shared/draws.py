@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-__all__ = ["normals", "permutation", "uniforms"]
+__all__ = ["normals", "uniforms"]
 
 Device = torch.device | str
 
@@ -36,14 +36,3 @@ def uniforms(shape: Sequence[int], random: torch.Generator, device: Device) -> T
       device: where they are wanted.
     """
     return torch.rand(tuple(shape), generator=random).to(device, non_blocking=True)
-
-
-def permutation(count: int, random: torch.Generator, device: Device) -> Tensor:
-    """0 … count - 1 in random order, int64; see `normals`.
-
-    Args:
-      count: ≥ 0.
-      random: on the CPU.
-      device: where they are wanted.
-    """
-    return torch.randperm(count, generator=random).to(device, non_blocking=True)

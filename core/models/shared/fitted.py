@@ -137,14 +137,14 @@ def read_generator(
     return codec, values, load_file(folder / "weights.safetensors"), snapshots
 
 
-def chunks(rows: int) -> Iterator[int]:
+def chunks(rows: int, size: int = ROWS_AT_ONCE) -> Iterator[int]:
     """Sizes of parts of `rows` that are drawn at once.
 
     >>> list(chunks(20_000))
     [8192, 8192, 3616]
     """
-    for start in range(0, rows, ROWS_AT_ONCE):
-        yield min(ROWS_AT_ONCE, rows - start)
+    for start in range(0, rows, size):
+        yield min(size, rows - start)
 
 
 def write_tensors(tensors: Mapping[str, Tensor], file: Path) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
-from core.models.card import tunable
+from core.models.card import Frozen, tunable
 
 __all__ = [
     "BATCH",
@@ -67,7 +67,7 @@ def counting_share(default: float) -> Any:
     )
 
 
-class GanSettings(BaseModel):
+class GanSettings(Frozen):
     """Public settings; none depends on data.
 
     Attributes:
@@ -84,8 +84,6 @@ class GanSettings(BaseModel):
       snapshots: generators and critics kept over the last quarter, for boosting.
       count_share: of the budget, for counts that rows are fitted to; the critic takes the rest.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     steps: int = tunable(
         2000,

@@ -9,9 +9,8 @@ torch.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 from core.models.shared.counting.design import SCALES, TOGETHER, Design
 from core.models.shared.counting.phases import counting_phases
@@ -80,7 +79,8 @@ class Calibrated(Synthesizer[S]):
     def fit(self, table: PrivateTable, plan: Plan, context: FitContext) -> Fitted:
         """See `Synthesizer.fit`; a plan without counts, as of earlier versions, has none."""
         if not _counted(plan):
-            return super().fit(table, _without_counts(plan), context)
+            without = plan.model_copy(update={"settings": {**plan.settings, SHARE: 0.0}})
+            return super().fit(table, without, context)
         # tensors: cards and plans must not wait for them
         from core.models.shared.counting.calibration import fit_calibrated
 
@@ -96,9 +96,3 @@ class Calibrated(Synthesizer[S]):
 
 def _counted(plan: Plan) -> bool:
     return any(phase.name == SCALES for phase in plan.phases)
-
-
-def _without_counts(plan: Plan) -> Plan:
-    """A plan that says so, whatever it left to the model."""
-    settings: Mapping[str, Any] = plan.settings
-    return plan.model_copy(update={"settings": {**settings, SHARE: 0.0}})

@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file
 from torch import Tensor
 
+from core.models.shared.column_bins import ColumnBins
 from core.models.shared.counting.coupling import carried
-from core.models.shared.counting.design import SumCandidate
-from core.models.shared.counting.placing import add_up, placed
-from core.models.shared.counting.relations import Determined
-from core.models.shared.counting.scales import ColumnScale, FineGrid
+from core.models.shared.counting.placing import Placing
+from core.models.shared.counting.scales import ColumnScale
 from core.models.shared.counting.tilt import log_weights, systematic
-from core.models.shared.fitted import ROWS_AT_ONCE, FittedModel, write_json, write_tensors
+from core.models.shared.fitted import ROWS_AT_ONCE, FittedModel, chunks, write_json, write_tensors
 from core.models.synthesizer import Fitted
 from core.table.codec import Codec, Codes, concat_codes
 
@@ -41,7 +40,7 @@ class Calibration:
       scales: of all columns.
       tables: columns and sizes of each counted table.
       factors: λ, float64 [cells] of each.
-      follows, sums: what every row is made to keep.
+      placing: makes records of cells.
       moves: by column, where the rows of each cell are carried before they are weighed, see
         `coupling`; None where they stay. Empty where a number's place stays as the model drew it
         and no relation is kept; else places are drawn from the fine counts.
@@ -53,8 +52,7 @@ class Calibration:
     scales: tuple[ColumnScale, ...]
     tables: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
     factors: tuple[Floats, ...]
-    follows: tuple[Determined, ...] = ()
-    sums: tuple[SumCandidate, ...] = ()
+    placing: Placing
     moves: tuple[Floats | None, ...] = ()
     settled: tuple[Floats | None, ...] = ()
     candidates: int = 16
@@ -88,26 +86,7 @@ class Calibration:
         """
         if not self.moves:
             return codes
-        cells = _carried(cells, self.settled, random)
-        states, values = codes.states.copy(), codes.values.copy()
-        for relation in self.follows:
-            cells[relation.result] = relation.cells.numpy()[cells[relation.source]]
-        for i, (block, scale) in enumerate(zip(codec.blocks, self.scales, strict=True)):
-            if block.number is None:
-                states[:, i] = cells[i]
-                continue
-            states[:, i], values[:, block.number] = placed(
-                cells[i],
-                line=scale.line,
-                keys=scale.keys,
-                places=scale.grid.places,
-                width=scale.grid.width,
-                random=random,
-            )
-        codes = Codes(states, values)
-        for one in self.sums:
-            add_up(codec, codes, one)
-        return codes
+        return self.placing.codes(codec, _carried(cells, self.settled, random), random)
 
 
 def _carried(
@@ -142,14 +121,10 @@ class CalibratedModel(FittedModel):
 
     def draw(self, rows: int, random: torch.Generator) -> Codes:
         """See `FittedModel.draw`: of more rows that the model generates, some by their weights."""
-        return concat_codes([self._draw(count, random) for count in self._parts(rows)])
-
-    def _parts(self, rows: int) -> Iterator[int]:
         each = self.calibration.candidates
         most = CELLS_AT_ONCE // (each * len(self.codec.blocks))
-        step = max(FEWEST // each, min(ROWS_AT_ONCE, most))
-        for start in range(0, rows, step):
-            yield min(step, rows - start)
+        size = max(FEWEST // each, min(ROWS_AT_ONCE, most))
+        return concat_codes([self._draw(count, random) for count in chunks(rows, size)])
 
     def _draw(self, rows: int, random: torch.Generator) -> Codes:
         candidates = self.inner.draw(max(self.calibration.candidates * rows, FEWEST), random)
@@ -163,26 +138,18 @@ class CalibratedModel(FittedModel):
     def save(self, folder: Path) -> None:
         """See `Fitted.save`: the model, and beside it calibration.json and .safetensors."""
         self.inner.save(folder)
-        one, tensors = self.calibration, {}
-        tensors["factors"] = torch.from_numpy(np.concatenate(one.factors))
+        one = self.calibration
+        tensors = {"factors": torch.from_numpy(np.concatenate(one.factors)), **one.placing.tensors}
         for i, scale in enumerate(one.scales):
             tensors[f"cell_of.{i}"] = torch.from_numpy(scale.cell_of)
-            if scale.grid.cells:
-                tensors[f"places.{i}"] = torch.from_numpy(scale.grid.places)
-                tensors[f"keys.{i}"] = torch.from_numpy(scale.keys)
         for name, moves in (("moves", one.moves), ("settled", one.settled)):
             for i, move in enumerate(moves):
                 if move is not None:
                     tensors[f"{name}.{i}"] = torch.from_numpy(move)
-        for relation in one.follows:
-            tensors[f"cells.{relation.result}"] = relation.cells
         write_tensors(tensors, folder / TENSORS)
         values = {
             "tables": [[list(columns), list(sizes)] for columns, sizes in one.tables],
-            "lines": [scale.line for scale in one.scales],
-            "widths": [scale.grid.width for scale in one.scales],
-            "follows": [[relation.source, relation.result] for relation in one.follows],
-            "sums": [[sum_.total, sum_.left, sum_.right, sum_.unit] for sum_ in one.sums],
+            **one.placing.values,
             "carried": bool(one.moves),
             "candidates": one.candidates,
         }
@@ -208,8 +175,7 @@ def with_calibration(inner: Fitted, folder: Path) -> Fitted:
         scales,
         tables,
         tuple(np.split(tensors["factors"].numpy(), ends)),
-        tuple(Determined(a, b, tensors[f"cells.{b}"]) for a, b in values["follows"]),
-        tuple(SumCandidate(*one) for one in values["sums"]),
+        Placing.stored(tensors, values),
         moves if values["carried"] else (),
         settled if values["carried"] else (),
         values["candidates"],
@@ -229,6 +195,6 @@ def _stored_scale(
     none = torch.zeros(0, dtype=torch.float64)
     places, keys = (tensors.get(f"{name}.{i}", none).numpy() for name in ("places", "keys"))
     cell_of = tensors[f"cell_of.{i}"].numpy()
-    grid = FineGrid(codec.blocks[i], places, values["widths"][i])
+    grid = ColumnBins(codec.blocks[i], places, values["widths"][i])
     size = np.bincount(cell_of).astype(np.float64)
     return ColumnScale(grid, cell_of, values["lines"][i], size, np.zeros(len(size)), keys)

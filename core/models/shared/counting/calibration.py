@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from core.models.events import Emitter, Metrics, PhaseStarted, Preview, Progress, StoodOut
 from core.models.shared.counting.calibrated_model import CalibratedModel, Calibration
-from core.models.shared.counting.counts import PairTarget
+from core.models.shared.counting.counts import LEAST_NOISE, PairTarget
 from core.models.shared.counting.coupling import coupling, goal_of
 from core.models.shared.counting.denoising import denoised
 from core.models.shared.counting.design import PAIRS, TOGETHER, Design, SumCandidate
+from core.models.shared.counting.placing import Placing
 from core.models.shared.counting.relations import Determined, determined
 from core.models.shared.counting.releases import Releases
 from core.models.shared.counting.scales import ColumnScale
@@ -37,7 +38,6 @@ SETTLING = 2  # times as many rows tell how chosen rows lie in single columns
 POOL_A_RECORD = 4  # so many at most, or `FEWEST_POOL`
 POOL_CELLS = 8_000_000  # rows times tables of the pool
 MOST_CARRIED = 1000  # cells of a column whose rows are carried to other cells
-LEAST_NOISE = 3.0  # records: where there is less noise, or none, no count is chased further
 NAME = "calibration"  # of the last phase, which reads no rows
 
 
@@ -94,7 +94,6 @@ def calibrate(
     *,
     pairs: bool = True,
     fine: bool = True,
-    trust: float = TRUST,
     candidates: int = MANY,
     told: Callable[[int, dict[str, float]], None] | None = None,
 ) -> CalibratedModel:
@@ -106,7 +105,6 @@ def calibrate(
       pairs: whether pairs of columns are matched besides single ones.
       fine: whether cells are carried to the released shares of single columns before that, places
         drawn from the fine counts and relations kept.
-      trust: see `fit_tilt`.
       candidates: see `Calibrated`; the pool is smaller where they are fewer.
       told: called after each iteration with its number and distances in units of the noise.
     """
@@ -114,41 +112,37 @@ def calibrate(
     most = min(POOL * candidates // MANY, max(FEWEST_POOL, POOL_A_RECORD * counts.n))
     rows = max(FEWEST_POOL, min(most, POOL_CELLS // len(tables)))
     kinds = tuple((table.columns, table.sizes) for table in tables)
-    begun = Calibration(
-        counts.scales, kinds, (), counts.follows, counts.sums, candidates=candidates
-    )
+    placing = Placing.of(counts.scales, counts.follows, counts.sums)
+    begun = Calibration(counts.scales, kinds, (), placing, candidates=candidates)
     random = torch.Generator().manual_seed(counts.seed + 11)
     with torch.no_grad():
         pool = inner.draw(rows, random)
     if fine:
         even = np.full(rows, 1.0 / rows)
-        begun = replace(begun, moves=_moves(counts, begun.cells(pool, random), even, trust))
+        begun = replace(begun, moves=_moves(counts, begun.cells(pool, random), even))
 
     def tell(done: int, shares: list[Floats]) -> None:
         if told is not None:
             told(done, _distances(tables, shares))
 
-    factors = fit_tilt(tables, begun.cells(pool, random), trust=trust, told=tell)
+    factors = fit_tilt(tables, begun.cells(pool, random), trust=TRUST, told=tell)
     weighed = replace(begun, factors=tuple(factors))
     if fine:
         with torch.no_grad():  # rows that the weights were not fitted on
             cells = weighed.cells(inner.draw(SETTLING * rows, random), random)
         drawn = inclusion(weighed.weights(cells), max(1, SETTLING * rows // candidates))
-        weighed = replace(weighed, settled=_moves(counts, cells, drawn, trust))
+        weighed = replace(weighed, settled=_moves(counts, cells, drawn))
     random.manual_seed(counts.seed)  # a mixture draws until rows are enough: nothing goes on there
     return CalibratedModel(inner, weighed)
 
 
-def _moves(
-    counts: Counts, cells: Sequence[Cells], weights: Floats, trust: float
-) -> tuple[Floats | None, ...]:
+def _moves(counts: Counts, cells: Sequence[Cells], weights: Floats) -> tuple[Floats | None, ...]:
     """Where the cells of each column are carried, by the shares that a pool has of them.
 
     Args:
       counts: what was released.
       cells: of the pool's rows, by column.
       weights: of the rows, summing to one.
-      trust: see `goal_of`.
     """
     moves: list[Floats | None] = []
     for scale, table, cell in zip(counts.scales, counts.columns, cells, strict=True):
@@ -156,7 +150,7 @@ def _moves(
             moves.append(None)
             continue
         share = np.bincount(cell, weights, minlength=scale.size).astype(np.float64)
-        goal = goal_of(share, table.shares, table.noise, trust)
+        goal = goal_of(share, table.shares, table.noise, TRUST)
         moves.append(coupling(share, goal, scale.line))
     return tuple(moves)
 

@@ -16,7 +16,9 @@ from core.models.shared.counting.design import SumCandidate
 from core.models.shared.counting.scales import ColumnScale
 from core.table.codec import Block, Codes
 
-__all__ = ["PairTarget", "Query", "SetCounts", "SumCounts", "uniform_query"]
+__all__ = ["LEAST_NOISE", "PairTarget", "Query", "SetCounts", "SumCounts", "uniform_query"]
+
+LEAST_NOISE = 3.0  # records: where there is less noise, or none, no count is chased further
 
 
 @dataclass(frozen=True)

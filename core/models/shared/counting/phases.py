@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from core.models.card import Chart, Stage
-from core.models.shared.counting.design import COLUMNS, PAIRS, RELATIONS, SCALES, SCAN
+from core.models.shared.counting.design import COLUMNS, FOCUS, PAIRS, RELATIONS, SCALES, SCAN
 from core.privacy.accounting.split import noise_for_share
 from core.privacy.plan import Phase
 
-__all__ = ["CLOSENESS", "COUNTING_STAGES", "TITLES", "WHAT", "counting_phases"]
+__all__ = ["CLOSENESS", "COUNTING_STAGES", "TITLES", "counting_phases"]
 
 TITLES = {
     SCALES: "Fine counts of each column",
@@ -17,6 +17,7 @@ TITLES = {
     SCAN: "Scan of all small sets of columns",
     RELATIONS: "Columns that add up",
     PAIRS: "Counts of pairs of columns",
+    FOCUS: "Counts where the draft is wrong",
 }
 WHAT = {
     SCALES: "How many records lie in each fine and each coarse cell of every column. The cells of "
@@ -28,6 +29,8 @@ WHAT = {
     PAIRS: "How many records lie in each cell of the pairs that stood out, for each value of the "
     "target where they go together differently and enough records are there to show it, and in "
     "each cell of every column for each value of the target.",
+    FOCUS: "Counts of the cells of those sets of three or more columns whose scan a draft of the "
+    "synthetic table contradicts; of the pairs once more where there is none.",
 }
 COUNTING_STAGES = tuple(
     Stage(name=name, title=TITLES[name], makes=makes, private=True)
@@ -48,25 +51,18 @@ CLOSENESS = Chart(
 )
 
 
-def counting_phases(
-    shares: Mapping[str, float],
-    scale: float,
-    *,
-    titles: Mapping[str, str] = TITLES,
-    what: Mapping[str, str] = WHAT,
-) -> tuple[Phase, ...]:
+def counting_phases(shares: Mapping[str, float], scale: float) -> tuple[Phase, ...]:
     """The releases of a design as phases of a plan, in their order.
 
     Args:
       shares: of the whole precision, by phase.
       scale: of all noise, ≥ 0.
-      titles, what: of the phases, for people.
     """
     return tuple(
         Phase(
             name=name,
-            title=titles[name],
-            what=what[name],
+            title=TITLES[name],
+            what=WHAT[name],
             share=share,
             noise_multiplier=noise_for_share(scale, share),
         )

@@ -1,56 +1,115 @@
-"""Where in its cell a drawn record lies, and the relations that drawn rows are made to keep."""
+"""From the cells of drawn rows to records: where in its cell each lies, and what all rows keep."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from core.models.shared.counting.design import SumCandidate
+from core.models.shared.counting.relations import Determined
+from core.models.shared.counting.scales import ColumnScale
 from core.table.codec import Codec, Codes
 
-__all__ = ["add_up", "placed"]
+__all__ = ["Placing"]
 
 Floats = NDArray[np.float64]
+Cells = NDArray[np.int64]
 
 
-def placed(
-    cell: NDArray[np.int64],
-    *,
-    line: int,
-    keys: Floats,
-    places: Floats,
-    width: float,
-    random: torch.Generator,
-) -> tuple[NDArray[np.int64], Floats]:
-    """States and positions of a numeric column whose cells are given.
+@dataclass(frozen=True)
+class Placing:
+    """What makes records of cells, as models store it.
 
-    Args:
-      cell: int64 [n], see `ColumnScale`.
-      line: how many cells lie on the line; the others are spikes and missing.
-      keys: float64 [fine cells], see `ColumnScale`.
-      places: float64 [fine cells], their middles in [0, 1].
-      width: of a fine cell; 0 where each is one value.
-      random: data-free.
-
-    Returns:
-      States [n], and positions [n] in [0, 1], 0 where there is none.
+    Attributes:
+      tensors: of the ith column, where it has fine cells, "places.i" and "keys.i", float64 [fine
+        cells], their middles in [0, 1] and `ColumnScale.keys`; where it follows, "cells.i", see
+        `Determined`.
+      values: "lines", of each column how many cells lie on the line, the others being labels,
+        spikes and missing; "widths", of a fine cell, 0 where each is one value; "follows" and
+        "sums", what every row is made to keep.
     """
-    jitter = torch.rand((2, len(cell)), generator=random, dtype=torch.float64).numpy()
-    fine = np.searchsorted(keys, cell + jitter[0]).clip(0, len(keys) - 1)
-    place = places[fine] + width * (jitter[1] - 0.5)
-    on_line = cell < line
-    return np.where(on_line, 0, cell - line + 1), np.where(on_line, np.clip(place, 0.0, 1.0), 0.0)
+
+    tensors: Mapping[str, Tensor]
+    values: Mapping[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        scales: Sequence[ColumnScale],
+        follows: Sequence[Determined],
+        sums: Sequence[SumCandidate],
+    ) -> Placing:
+        """That of columns and of the relations between them.
+
+        Args:
+          scales: of all columns.
+          follows, sums: what every row is made to keep.
+        """
+        tensors = {f"cells.{relation.result}": relation.cells for relation in follows}
+        for i, scale in enumerate(scales):
+            if scale.grid.cells:
+                tensors[f"places.{i}"] = torch.from_numpy(scale.grid.centres)
+                tensors[f"keys.{i}"] = torch.from_numpy(scale.keys)
+        values = {
+            "lines": [scale.line for scale in scales],
+            "widths": [scale.grid.width for scale in scales],
+            "follows": [[relation.source, relation.result] for relation in follows],
+            "sums": [[one.total, one.left, one.right, one.unit] for one in sums],
+        }
+        return cls(tensors, values)
+
+    @classmethod
+    def stored(cls, tensors: Mapping[str, Tensor], values: Mapping[str, Any]) -> Placing:
+        """That of a stored model, among whatever else is stored with it."""
+        own = ("places.", "keys.", "cells.")
+        names = ("lines", "widths", "follows", "sums")
+        return cls(
+            {name: tensor for name, tensor in tensors.items() if name.startswith(own)},
+            {name: values[name] for name in names},
+        )
+
+    def codes(self, codec: Codec, cells: Sequence[Cells], random: torch.Generator) -> Codes:
+        """Records of the given cells, at places drawn from the fine counts.
+
+        Args:
+          codec: of the table.
+          cells: int64 [n] of every column.
+          random: data-free.
+        """
+        cells = list(cells)
+        for source, result in self.values["follows"]:
+            cells[result] = self.tensors[f"cells.{result}"].numpy()[cells[source]]
+        states = np.zeros((len(cells[0]), len(codec.blocks)), dtype=np.int32)
+        values = np.zeros((len(cells[0]), codec.numbers), dtype=np.float64)
+        for i, block in enumerate(codec.blocks):
+            if block.number is None:
+                states[:, i] = cells[i]
+            else:
+                states[:, i], values[:, block.number] = self._placed(i, cells[i], random)
+        codes = Codes(states, values)
+        for one in self.values["sums"]:
+            _add_up(codec, codes, SumCandidate(*one))
+        return codes
+
+    def _placed(self, i: int, cell: Cells, random: torch.Generator) -> tuple[Cells, Floats]:
+        """States [n] of a number, and positions [n] in [0, 1], 0 where there is none."""
+        places, keys = (self.tensors[f"{name}.{i}"].numpy() for name in ("places", "keys"))
+        line, width = self.values["lines"][i], self.values["widths"][i]
+        jitter = torch.rand((2, len(cell)), generator=random, dtype=torch.float64).numpy()
+        fine = np.searchsorted(keys, cell + jitter[0]).clip(0, len(keys) - 1)
+        place = places[fine] + width * (jitter[1] - 0.5)
+        state, on_line = cell - line + 1, cell < line
+        return np.where(on_line, 0, state), np.where(on_line, np.clip(place, 0.0, 1.0), 0.0)
 
 
-def add_up(codec: Codec, codes: Codes, one: SumCandidate) -> None:
-    """Write the total of each row where all three are there, within its bounds.
-
-    Args:
-      codec: of the table.
-      codes: of rows, changed in place.
-      one: the columns of the sum.
-    """
+def _add_up(codec: Codec, codes: Codes, one: SumCandidate) -> None:
+    """Write the total of each row, in place, where all three are there, within its bounds."""
     block = codec.blocks[one.total]
     total, left, right = (codes.numbers(codec.blocks[i]) for i in (one.total, one.left, one.right))
     present = ~np.isnan(total) & ~np.isnan(left + right)

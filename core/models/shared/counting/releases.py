@@ -171,8 +171,7 @@ class Releases:
         kept: Tensor | None = self.checkpoint.state.get(phase)
         if kept is not None:
             return kept
-        self.emitter.phase(phase, self.plan.phase(phase).title, private=True)
-        tick = self.emitter.rows(phase)
+        tick = self.emitter.release(self.plan.phase(phase))
         release = self.table.release(phase, mechanism, device=self.device, tick=tick)
         self.checkpoint.keep(**{phase: release})
         return release

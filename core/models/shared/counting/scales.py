@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from torch import Tensor
 
+from core.models.shared.column_bins import ColumnBins
 from core.models.shared.counting.design import CELLS
 from core.table.codec import Block, Codec, Codes
 
-__all__ = ["ColumnScale", "FineGrid", "FineHistograms", "fine_grids", "scales_of"]
+__all__ = ["ColumnScale", "FineHistograms", "fine_grid", "fine_grids", "scales_of"]
 
 Floats = NDArray[np.float64]
 FEWEST_CELLS, MOST_CELLS = 16, 1024  # of a long or continuous scale
@@ -36,61 +37,12 @@ CLEAR = 3.0  # standard deviations that a cell stands above the noise
 SPIKE = 4.5  # … that a single value must, to be kept apart among up to `MOST_CELLS`
 
 
-@dataclass(frozen=True)
-class FineGrid:
-    """Public fine cells of one modelled column, then its atoms.
-
-    Attributes:
-      block: where the column lives.
-      places: float64 [cells], middles of the cells in [0, 1], ascending; empty for a list.
-      width: of a cell in [0, 1]; 0 where each is one value of the step grid.
-    """
-
-    block: Block
-    places: Floats
-    width: float
-
-    @classmethod
-    def of(cls, block: Block, most: int) -> FineGrid:
-        """The fine cells of a block, at most `most` on a long scale."""
-        if block.number is None:
-            return cls(block, np.zeros(0), 0.0)
-        line = block.line
-        if line.high == line.low:
-            return cls(block, np.zeros(1), 0.0)
-        values = (line.high - line.low) / line.step + 1 if line.step > 0 else math.inf
-        if values <= max(SHORT_GRID, most):
-            grid = np.arange(math.floor(values + 0.5), dtype=np.float64) * line.step + line.low
-            return cls(block, np.unique(line.position(line.snap(grid))), 0.0)
-        return cls(block, (np.arange(most) + 0.5) / most, 1.0 / most)
-
-    @property
-    def cells(self) -> int:
-        """How many lie on the line; 0 for a list."""
-        return len(self.places)
-
-    @property
-    def atoms(self) -> int:
-        """How many states are cells of their own: categories, spikes, missing."""
-        return len(self.block.states) - (1 if self.block.number is not None else 0)
-
-    @property
-    def coarse(self) -> int:
-        """How many coarse cells are counted beside the fine ones; 0 where the line is short."""
-        return math.ceil(self.cells / COARSE) if self.cells >= 4 * COARSE else 0
-
-    def index(self, rows: Codes) -> Tensor:
-        """Codes as tensors, b records → int64 [b], each in 0 … cells + atoms - 1."""
-        state: Tensor = rows.states[:, self.block.index]
-        if self.block.number is None:
-            return state
-        value = rows.values[:, self.block.number].contiguous()
-        middles = torch.as_tensor((self.places[1:] + self.places[:-1]) / 2.0)
-        cell = torch.bucketize(value, middles.to(value))
-        return torch.where(state == 0, cell, self.cells + state - 1)
+def fine_grid(block: Block, most: int) -> ColumnBins:
+    """The fine cells of a block, at most `most` on a long scale."""
+    return ColumnBins.of(block, lambda steps: steps + 1 <= max(SHORT_GRID, most), most)
 
 
-def fine_grids(codec: Codec, noise: float, n: int) -> tuple[FineGrid, ...]:
+def fine_grids(codec: Codec, noise: float, n: int) -> tuple[ColumnBins, ...]:
     """The grids of all columns, no finer than the noise lets one see.
 
     Args:
@@ -100,7 +52,23 @@ def fine_grids(codec: Codec, noise: float, n: int) -> tuple[FineGrid, ...]:
     """
     clear = round(math.log2(max(1.0, n / (2.0 * max(noise, 1e-9)))))
     most = min(MOST_CELLS, max(FEWEST_CELLS, 2 ** min(clear, 20)))
-    return tuple(FineGrid.of(block, most) for block in codec.blocks)
+    return tuple(fine_grid(block, most) for block in codec.blocks)
+
+
+def _coarse(grid: ColumnBins) -> int:
+    """How many coarse cells are counted beside the fine ones; 0 where the line is short."""
+    return math.ceil(grid.cells / COARSE) if grid.cells >= 4 * COARSE else 0
+
+
+def _fine_cell(grid: ColumnBins, rows: Codes) -> Tensor:
+    """Codes as tensors, b records → int64 [b], each in 0 … count - 1; atoms come last."""
+    state: Tensor = rows.states[:, grid.block.index]
+    if grid.block.number is None:
+        return state
+    value = rows.values[:, grid.block.number].contiguous()
+    middles = torch.as_tensor((grid.centres[1:] + grid.centres[:-1]) / 2.0)
+    cell = torch.bucketize(value, middles.to(value))
+    return torch.where(state == 0, cell, grid.cells + state - 1)
 
 
 @dataclass(frozen=True)
@@ -115,30 +83,30 @@ class FineHistograms:
       noise: Gaussian.
     """
 
-    grids: tuple[FineGrid, ...]
+    grids: tuple[ColumnBins, ...]
     noise: Literal["gaussian"] = "gaussian"
 
     @property
     def sensitivity(self) -> float:
         """Δ₂ under zero-out."""
-        return math.sqrt(sum(1 + (grid.coarse > 0) for grid in self.grids))
+        return math.sqrt(sum(1 + (_coarse(grid) > 0) for grid in self.grids))
 
     @property
     def sizes(self) -> list[int]:
         """Lengths of the parts: fine counts and coarse counts of each column in turn."""
-        return [size for g in self.grids for size in (g.cells + g.atoms, g.coarse)]
+        return [size for g in self.grids for size in (g.count, _coarse(g))]
 
     def statistic(self, rows: Codes, mask: Tensor) -> Tensor:
         """Float64 [Σ sizes]: Σᵢ mᵢ of the indicators of record i's cells."""
         rows, weights = rows.to(str(mask.device)), mask.to(torch.float64)
         counts = []
         for grid in self.grids:
-            cell = grid.index(rows)
-            counts.append(torch.bincount(cell, weights, minlength=grid.cells + grid.atoms))
-            if grid.coarse:
+            cell = _fine_cell(grid, rows)
+            counts.append(torch.bincount(cell, weights, minlength=grid.count))
+            if coarse := _coarse(grid):
                 on_line = weights * (cell < grid.cells)
                 block = cell.clamp_max(grid.cells - 1) // COARSE
-                counts.append(torch.bincount(block, on_line, minlength=grid.coarse))
+                counts.append(torch.bincount(block, on_line, minlength=coarse))
         return torch.cat(counts)
 
     def split(self, release: Tensor) -> list[Floats]:
@@ -151,7 +119,7 @@ class FineHistograms:
         columns = []
         for grid, fine, coarse in zip(self.grids, parts[0::2], parts[1::2], strict=True):
             counts = fine.copy()
-            for c in range(grid.coarse):
+            for c in range(len(coarse)):
                 cells = slice(c * COARSE, min((c + 1) * COARSE, grid.cells))
                 size = cells.stop - cells.start
                 lacking = (coarse[c] - fine[cells].sum()) * size / (size + 1.0)
@@ -173,7 +141,7 @@ class ColumnScale:
       keys: float64 [fine cells], ascending: cell plus the share of its records up to that fine one.
     """
 
-    grid: FineGrid
+    grid: ColumnBins
     cell_of: NDArray[np.int64]
     line: int
     variance: Floats
@@ -181,7 +149,7 @@ class ColumnScale:
     keys: Floats
 
     @classmethod
-    def of(cls, grid: FineGrid, counts: Floats, noise: float, most: int) -> ColumnScale:
+    def of(cls, grid: ColumnBins, counts: Floats, noise: float, most: int) -> ColumnScale:
         """Merge fine cells.
 
         Args:
@@ -211,7 +179,7 @@ class ColumnScale:
 
     def index(self, rows: Codes) -> Tensor:
         """Codes as tensors, b records → int64 [b], the cell of each."""
-        fine = self.grid.index(rows)
+        fine = _fine_cell(self.grid, rows)
         return torch.as_tensor(self.cell_of, device=fine.device)[fine]
 
     def shares(self, counts: Floats) -> Floats:
