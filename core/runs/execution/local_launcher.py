@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.runs.execution import children
-from core.runs.execution.launcher import SampleRequest
-from core.runs.execution.sampling_words import REFUSED, arguments
+from core.runs.execution.launcher import REFUSED, SampleRequest
 from core.runs.storage.engine import can_write
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
@@ -89,9 +88,9 @@ class LocalLauncher:
 
     def sample(self, run_id: str, name: str, request: SampleRequest) -> None:
         """See `Launcher.sample`; in a process of its own, since models need torch."""
-        command = [*self._command(SAMPLING, run_id), "--name", name, *arguments(request)]
+        asked = ["--name", name, "--request", request.model_dump_json()]
         ended = subprocess.run(
-            command,
+            [*self._command(SAMPLING, run_id), *asked],
             cwd=PROJECT_ROOT,
             stdin=subprocess.DEVNULL,
             capture_output=True,
