@@ -15,6 +15,7 @@ from core.quality.report.outside import ONE_VOTE, outside_report
 from core.runs.execution.job import Job
 from core.runs.execution.noisy_scores import cells_key, count_synthetic
 from core.runs.execution.pipeline import execute
+from core.runs.execution.training_rows import FrameRows
 from core.runs.execution.privacy_certificate import conditions
 from core.runs.storage.artefacts import LocalArtefacts
 from core.runs.storage.database import TableRow
@@ -99,12 +100,13 @@ def test_rows_reach_the_model_by_person_and_the_certificate_says_so(
     (tmp_path / "run").mkdir()
     model, asked = Summing(), []
 
-    def load(names):
-        asked.append(list(names))
-        return frame[list(names)]
+    class Asked(FrameRows):
+        def whole(self, names):
+            asked.append(list(names))
+            return super().whole(names)
 
     job = job_of(store, tmp_path, schema, plan_for(schema, PEOPLE))
-    outcome = execute(job, load, store=store, observe=lambda _: 0, find=lambda _: model)
+    outcome = execute(job, Asked(frame), store=store, observe=lambda _: 0, find=lambda _: model)
     assert asked == [["age", "sex", "who"]]
     assert model.seen.n == PEOPLE and model.seen.counts.max() == 2
     paper = outcome.privacy_certificate

@@ -28,12 +28,9 @@ from core.runs.accounts.purchases import PurchaseRecord, purchases_used
 from core.runs.execution.attempts import Attempts, fit_attempts
 from core.runs.execution.job import Job
 from core.runs.execution.privacy_certificate import conditions, make_privacy_certificate
-from core.runs.execution.training_rows import Load, TrainingRows, check_disk, training_records
+from core.runs.execution.training_rows import TrainingRows, check_disk, training_records
 from core.runs.execution.written_tables import WrittenTables, write_tables
-from core.runs.storage.artefacts import (
-    PRIVACY_CERTIFICATE,
-    ArtefactStore,
-)
+from core.runs.storage.artefacts import PRIVACY_CERTIFICATE, ArtefactStore
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import shift_key
 from core.table.layout.layout import Layout
@@ -93,7 +90,7 @@ def choose_device(asked: str) -> str:
 
 def execute(
     job: Job,
-    rows: TrainingRows | Load,
+    rows: TrainingRows,
     *,
     store: RunStore,
     observe: Observe,
@@ -104,8 +101,7 @@ def execute(
 
     Args:
       job: see `Job`.
-      rows: that are trained on; read once, after the debit. A function gives all of the named
-        columns at once.
+      rows: that are trained on; read once, after the debit.
       store: holds the ledger that pays and the secret that shifts.
       observe: hears of each phase and brings the wish back.
       find: the synthesizer of a model id.
