@@ -20,10 +20,11 @@ from core.cli.files import require_flag
 from core.cli.people import account_for
 from core.cli.saved_runs import check_save, save_run
 from core.models.events import Observe
+from core.privacy.ledger.filters import opening
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
 from core.quality.metrics.noisy import NoisyCells, NoisyScore, score
-from core.runs.accounts.account import limited, opening_entry
+from core.runs.accounts.account import limited
 from core.runs.execution.job import Job
 from core.runs.execution.noisy_scores import NOISY_CELLS, count_synthetic
 from core.runs.execution.pipeline import Outcome, choose_device, execute
@@ -266,7 +267,7 @@ def _score(outcome: Outcome, job: Job) -> NoisyScore | None:
 
 
 def _ledger_words(ledger: Ledger, people: str) -> str:
-    opened = opening_entry(ledger, people)
+    opened = opening(ledger.entries(people))
     if opened is None or not limited(opened):
         return "recorded; no limit was set for these people"
     return f"recorded; {ledger.left(people).share:.0%} of the limit ε {opened.limit:g} is left"

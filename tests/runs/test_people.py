@@ -272,7 +272,7 @@ def test_a_workspace_of_an_older_version_opens(tmp_path: Path, visits: pd.DataFr
 def test_an_account_of_the_older_command_line_is_recognised(
     store: RunStore, visits: pd.DataFrame
 ) -> None:
-    name = people_of(visits)
+    name = people_of([visits])
     Ledger(store.engine).register(name, NO_LIMIT, 1e-6, n=len(visits))
     assert bring(store, visits.sample(frac=1.0, random_state=1)).people == name
 
