@@ -15,8 +15,8 @@ from core.quality.report.outside import ONE_VOTE, outside_report
 from core.runs.execution.job import Job
 from core.runs.execution.noisy_scores import cells_key, count_synthetic
 from core.runs.execution.pipeline import execute
-from core.runs.execution.training_rows import FrameRows
 from core.runs.execution.privacy_certificate import conditions
+from core.runs.execution.training_rows import FrameRows
 from core.runs.storage.artefacts import LocalArtefacts
 from core.runs.storage.database import TableRow
 from core.runs.storage.errors import RunStoreError

@@ -88,9 +88,7 @@ class Compared:
           rows: all of them.
           reread: reads them again.
         """
-        return cls(
-            rows.n, rows.hashed(), rows.digest(), rows.sample(), lambda: people_of(reread())
-        )
+        return cls(rows.n, rows.hashed(), rows.digest(), rows.sample(), lambda: people_of(reread()))
 
     def sketch(
         self,
