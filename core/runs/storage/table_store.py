@@ -26,7 +26,7 @@ from core.runs.storage.events import json_safe
 from core.runs.storage.migrations.current import bring_up_to_date
 from core.runs.storage.places import open_places
 from core.runs.storage.records import PEOPLE, TableRecord, people_of_profile
-from core.runs.storage.row_batches import BATCH_ROWS, row_batches
+from core.runs.storage.row_batches import BATCH_ROWS, row_batches, table_batches
 from core.runs.storage.unfinished import UnfinishedTables
 from core.runs.storage.workspace import Workspace
 from core.table.holdout import people_in_batches, split_rows
@@ -276,12 +276,7 @@ class TableStore:
 
     def _columns_of(self, table_id: str) -> Callable[[list[str]], Iterable[pd.DataFrame]]:
         """Reads columns of a table's rows; whether the table is known is not looked up again."""
-
-        def read(columns: list[str]) -> Iterator[pd.DataFrame]:
-            with self.places.table(table_id).readable(ROWS) as rows:
-                yield from row_batches(rows, columns=columns)
-
-        return read
+        return lambda columns: table_batches(self.places.table(table_id), columns)
 
     def _drop_table(self, table_id: str) -> None:
         """Remove a table's rows and its records, and those of its runs, at once.
