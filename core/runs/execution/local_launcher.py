@@ -18,6 +18,7 @@ from core.runs.execution.launcher import REFUSED, SampleRequest
 from core.runs.storage.engine import can_write
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
+from core.runs.storage.records import RESUMABLE
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import PROJECT_ROOT, private_folder
 
@@ -57,9 +58,8 @@ class LocalLauncher:
 
     def resume(self, run_id: str) -> None:
         """See `Launcher.resume`."""
-        expect = (State.PAUSED, State.LOST, State.FAILED)
         message = "Waiting for a free slot."
-        if not self.store.set_state(run_id, State.QUEUED, message, expect=expect):
+        if not self.store.set_state(run_id, State.QUEUED, message, expect=RESUMABLE):
             state = self.store.run(run_id).state
             raise RunStoreError(f"A run that is {state.value} cannot be resumed.")
         self.pump()
