@@ -285,12 +285,12 @@ class TableStore:
         Where the rows cannot be removed, the table stays, so that it can be deleted again.
         """
         table = self.table(table_id)
-        written = Ledger(self.engine).entries(table.people)
         with self.engine.begin() as connection:
             connection.execute(delete(TableRow).where(TableRow.id == table_id))
-            if not written:
-                connection.execute(delete(SketchRow).where(SketchRow.table_id == table_id))
             self.places.table(table_id).clear()
+            # the ledger is asked last: whoever read rows has paid before, and now nobody can
+            if not Ledger(self.engine).entries(table.people):
+                connection.execute(delete(SketchRow).where(SketchRow.table_id == table_id))
 
     def _check_records(self, table_id: str, plan: Plan, schema: Schema) -> None:
         """Refuse a plan that is not for the records that a schema makes of a table.
