@@ -91,13 +91,13 @@ def start(
         raise RunStoreError(
             "This run claims no differential privacy. Nothing was started. Confirm it in words."
         )
+    table = store.table(table_id)  # before: what is declared from here on was not confirmed
     if not store.attested(table_id):
         raise RunStoreError(
             "Nobody has confirmed yet that this table's bounds and category names may be public. "
             "Nothing was started. Confirm it on the Tables page."
         )
     require_account(store, table_id)
-    table = store.table(table_id)
     problem = Ledger(store.engine).objection(table.people, plan, table.schema.domain())
     if problem is not None and not shift_words.strip():
         raise HiddenError(problem)
