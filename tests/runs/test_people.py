@@ -98,7 +98,7 @@ def test_what_is_kept_out_belongs_to_the_same_account(
     store: RunStore, visits: pd.DataFrame
 ) -> None:
     first = tables.change_holdout(store, bring(store, visits), 0.25)
-    _, held = store.load_split(first.id, first.schema.holdout)
+    _, held = store.load_split(first.id, first.schema, first.columns)
     assert len(held) == 150
     assert bring(store, held, "held.csv").people == first.people
 

@@ -50,9 +50,9 @@ def test_people_are_counted_when_the_schema_is_kept(store, table, schema, monkey
     assert table.training_n == PEOPLE and table.records == "people" and table.n == 150
     spared = tables.change_holdout(store, table, 0.25)
     assert 30 < spared.training_n < PEOPLE
-    trained, kept = store.load_split(table.id, 0.25, columns=["sex"], person=PERSON)
+    trained, kept = store.load_split(table.id, spared.schema, ["sex"])
     assert list(trained) == ["sex"] and len(trained) + len(kept) == 150
-    whole, _ = store.load_split(table.id, 0.25, person=PERSON)
+    whole, _ = store.load_split(table.id, spared.schema, table.columns)
     assert whole["who"].nunique() == spared.training_n
     monkeypatch.setattr("core.runs.storage.table_store.pd.read_parquet", None)
     assert store.table(table.id).training_n == spared.training_n  # read from nowhere

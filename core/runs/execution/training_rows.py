@@ -60,8 +60,7 @@ class StoredRows:
 
     def whole(self, names: Sequence[str]) -> pd.DataFrame:
         """See `TrainingRows`."""
-        holdout, person = self.schema.holdout, self.schema.person
-        return self.store.load_split(self.table_id, holdout, columns=names, person=person)[0]
+        return self.store.load_split(self.table_id, self.schema, names)[0]
 
     def batches(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
         """See `TrainingRows`."""

@@ -30,7 +30,6 @@ from core.runs.storage.row_batches import BATCH_ROWS, row_batches, table_batches
 from core.runs.storage.unfinished import UnfinishedTables
 from core.runs.storage.workspace import Workspace
 from core.table.holdout import people_in_batches, split_rows
-from core.table.person import Person
 from core.table.schema import Schema
 
 __all__ = ["TableStore"]
@@ -247,27 +246,19 @@ class TableStore:
             yield from row_batches(file, columns=columns, rows=rows)
 
     def load_split(
-        self,
-        table_id: str,
-        holdout: float,
-        *,
-        columns: Sequence[str] | None = None,
-        person: Person | None = None,
+        self, table_id: str, schema: Schema, columns: Sequence[str]
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
         """The rows that are trained on and those kept out, each in file order.
 
         Args:
           table_id: which table.
-          holdout: share of records kept out, see `core.table.holdout`.
-          columns: only these; all by default.
-          person: whose rows stay together.
+          schema: says how many records are kept out and whose rows stay together.
+          columns: only these.
         """
-        if columns is None:
-            return split_rows(self._read(table_id, None), holdout, person)
+        holdout, person = schema.holdout, schema.person
         who = () if person is None or not holdout else person.columns
         wanted = list(dict.fromkeys((*columns, *who)))
-        frame = self._read(table_id, wanted)
-        trained, kept = split_rows(frame, holdout, person)
+        trained, kept = split_rows(self._read(table_id, wanted), holdout, person)
         return trained[list(columns)], kept[list(columns)]
 
     def _read(self, table_id: str, columns: list[str] | None) -> pd.DataFrame:
