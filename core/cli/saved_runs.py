@@ -112,8 +112,9 @@ def save_run(folder: Path, job: Job, outcome: Outcome, certificate: dict[str, An
     (folder / FILE).write_text(told.model_dump_json(), encoding="utf-8")
     released = load_json(job.artefacts, REVIEW.artefact, ReleasedHistograms)
     if released is not None:
-        laid_out = None if Layout(job.schema.domain()).same else outcome.modelled
-        report = outside_report(outcome.synthetic, job.schema, released=released, modelled=laid_out)
+        tables = outcome.tables
+        laid_out = None if Layout(job.schema.domain()).same else tables.modelled
+        report = outside_report(tables.synthetic, job.schema, released=released, modelled=laid_out)
         shown = page(report.model_dump(mode="json"), "Synthetic table, for people outside")
         (folder / "outside.html").write_text(shown, encoding="utf-8")
 

@@ -137,7 +137,7 @@ def test_a_private_run_shifts_and_certifies_what_it_releases(rows, tagged, tmp_p
     assert "Testing the tagged columns, with noise" in titles
     # the saved model draws shifted rows too
     again = load_fitted("pearl", tmp_path / "run" / "model").sample(N, seed=1)
-    pd.testing.assert_frame_equal(again, outcome.synthetic)
+    pd.testing.assert_frame_equal(again, outcome.tables.synthetic)
     assert entry.epsilon == pytest.approx(plan.guarantee.epsilon)
 
 

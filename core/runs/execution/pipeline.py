@@ -14,8 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pandas as pd
-
 from core.models.events import Emitter, Observe, Wish
 from core.models.registry import synthesizer
 from core.models.synthesizer import Synthesizer
@@ -54,19 +52,6 @@ class Outcome:
     executed: tuple[Phase, ...]
     guarantee: Guarantee
     privacy_certificate: dict[str, Any]
-
-    @property
-    def synthetic(self) -> pd.DataFrame:
-        """The synthetic table [rows, columns], in memory."""
-        return self.tables.synthetic
-
-    @property
-    def modelled(self) -> pd.DataFrame:
-        """As many synthetic rows in the columns that models see, in memory.
-
-        That is what a plan's bought counts are counts of.
-        """
-        return self.tables.modelled
 
 
 def choose_device(asked: str) -> str:
@@ -117,16 +102,17 @@ def execute(
     _check(job, layout)
     key = shift_key(store.workspace, job.people)  # first: one that is broken costs nothing
     bought = purchases_used(store, job.people, job.schema)
-    _phase(observe, "debit", "Checking the ledger")
+    emitter = Emitter(observe)
+    emitter.phase("debit", "Checking the ledger")
     entry = _debit(job, store)
     debited(entry)
-    _phase(observe, "read", "Reading and encoding the table")
+    emitter.phase("read", "Reading and encoding the table")
     records = training_records(
         rows, layout, job.plan, job.schema.person, folder=job.folder, observe=observe
     )
     attempts = fit_attempts(job, model, layout, *records, shift_key=key, observe=observe)
     claim = _with_purchases(_claim(job, attempts), bought)
-    _phase(observe, "sample", "Making the synthetic table", pausable=False)
+    Emitter(observe, obeys=(Wish.CANCEL,)).phase("sample", "Making the synthetic table")
     tables = write_tables(attempts.fitted, job.rows, job.seed, job.artefacts, observe=observe)
     certificate = make_privacy_certificate(
         table=job.table,
@@ -215,9 +201,3 @@ def _with_purchases(claim: Guarantee, bought: Sequence[PurchaseRecord]) -> Guara
             "conditions": (*claim.conditions, words),
         }
     )
-
-
-def _phase(observe: Observe, name: str, title: str, *, pausable: bool = True) -> None:
-    """Say that a phase begins and follow a wish that stands already."""
-    obeys = (Wish.CANCEL, Wish.PAUSE) if pausable else (Wish.CANCEL,)
-    Emitter(observe, obeys=obeys).phase(name, title)

@@ -44,7 +44,7 @@ class WrittenTables:
 
     @cached_property
     def modelled(self) -> pd.DataFrame:
-        """As many synthetic rows in the columns that models see, all of them in memory."""
+        """As many synthetic rows as models see them, in memory: what bought counts are held to."""
         if self.modelled_few is not None:
             return self.modelled_few
         apart = self.artefacts.exists(MODELLED_TABLE)
