@@ -183,10 +183,18 @@ class Emitter:
         """
         self.send(PhaseStarted(name=name, title=title, private=private))
 
-    def rows(self, phase: str) -> Callable[[int, int], None]:
-        """Tells of (rows done, rows in all) while a release reads the table; see `Progress`."""
+    def rows(self, phase: str, *, pausable: bool = False) -> Callable[[int, int], None]:
+        """Tells of (rows done, rows in all) while the table is read; see `Progress`.
+
+        Args:
+          phase: which.
+          pausable: whether to follow a wish to pause here too. A release is charged before it reads
+            and kept after, so it would be lost; the next event brings the wish again.
+        """
+        obeys = self._obeys if pausable else self._obeys - {Wish.PAUSE}
+        reading = Emitter(self._observe, keep=self._keep, obeys=obeys)
 
         def tick(done: int, total: int) -> None:
-            self.send(Progress(step=done, steps=total, phase=phase, unit="rows"))
+            reading.send(Progress(step=done, steps=total, phase=phase, unit="rows"))
 
         return tick

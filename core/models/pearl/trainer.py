@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from core.models.events import Emitter, PhaseStarted
+from core.models.events import Emitter, PhaseStarted, Wish
 from core.models.pearl.fitted import FILE, fitted_pearl, new_generator
 from core.models.pearl.matching import EmbeddingMatcher, MatchingConfig
 from core.models.pearl.private_embedding import (
@@ -38,7 +38,7 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
             frequencies=settings.frequencies,
             seed=checkpoint.seed,
             device=context.device,
-            emitter=Emitter(context.observe),
+            emitter=Emitter(context.observe, obeys=(Wish.CANCEL,)),  # kept when all is released
         )
         checkpoint.keep(**embedding)
     matcher = _matcher(codec, settings, checkpoint.state, device=context.device)

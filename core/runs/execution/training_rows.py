@@ -139,7 +139,7 @@ def training_records(
     names = list(dict.fromkeys((*layout.reads, *who)))
     if not _on_disk(plan, layout, person):
         return encoded_records(rows.whole(names), layout, person)
-    tick, codec, n = Emitter(observe).rows("read"), Codec(layout.domain), plan.n
+    tick, codec, n = Emitter(observe).rows("read", pausable=True), Codec(layout.domain), plan.n
     batches = rows.batches(names)
 
     def parts() -> Iterator[Codes]:
