@@ -199,7 +199,7 @@ def synthesize(
     synthesis = make(parsed, frame, declared, observe=_go_on)
     outcome = synthesis.outcome
     return Synthetic(
-        table=outcome.synthetic,
+        table=outcome.tables.synthetic,
         guarantee=outcome.guarantee,
         certificate=synthesis.certificate,
         ledger=synthesis.ledger,

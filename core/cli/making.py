@@ -20,12 +20,13 @@ from core.cli.files import require_flag
 from core.cli.people import account_for
 from core.cli.saved_runs import check_save, save_run
 from core.models.events import Observe
+from core.privacy.ledger.filters import opening
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
 from core.quality.metrics.noisy import NoisyCells, NoisyScore, score
-from core.runs.accounts.account import limited, opening_entry
+from core.runs.accounts.account import limited
 from core.runs.execution.job import Job
-from core.runs.execution.noisy_scores import NOISY_CELLS, count_synthetic
+from core.runs.execution.noisy_scores import SCORE, count_synthetic
 from core.runs.execution.pipeline import Outcome, choose_device, execute
 from core.runs.execution.threads import limit_threads
 from core.runs.execution.training_rows import FrameRows
@@ -260,13 +261,13 @@ def _job(
 def _score(outcome: Outcome, job: Job) -> NoisyScore | None:
     """How near the table is by noisy counts, where the plan bought some; opens no real row."""
     domain = Layout(job.schema.domain()).domain
-    synthetic = count_synthetic(outcome.modelled, domain, job.plan.n)
-    released = load_json(job.artefacts, NOISY_CELLS, NoisyCells)
+    synthetic = count_synthetic(outcome.tables.modelled, domain, job.plan.n)
+    released = load_json(job.artefacts, SCORE.artefact, NoisyCells)
     return None if synthetic is None or released is None else score(released, synthetic)
 
 
 def _ledger_words(ledger: Ledger, people: str) -> str:
-    opened = opening_entry(ledger, people)
+    opened = opening(ledger.entries(people))
     if opened is None or not limited(opened):
         return "recorded; no limit was set for these people"
     return f"recorded; {ledger.left(people).share:.0%} of the limit ε {opened.limit:g} is left"

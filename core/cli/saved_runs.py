@@ -17,7 +17,7 @@ from core.quality.report.outside import outside_report
 from core.quality.report.types import ReleasedHistograms
 from core.runs.execution.job import Job
 from core.runs.execution.pipeline import Outcome
-from core.runs.execution.review_histograms import HISTOGRAMS
+from core.runs.execution.review_histograms import REVIEW
 from core.runs.storage.artefacts import MODEL, load_json
 from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
@@ -110,10 +110,11 @@ def save_run(folder: Path, job: Job, outcome: Outcome, certificate: dict[str, An
         model=job.plan.model, private=job.plan.budget.private, delimiter=job.schema.delimiter
     )
     (folder / FILE).write_text(told.model_dump_json(), encoding="utf-8")
-    released = load_json(job.artefacts, HISTOGRAMS, ReleasedHistograms)
+    released = load_json(job.artefacts, REVIEW.artefact, ReleasedHistograms)
     if released is not None:
-        laid_out = None if Layout(job.schema.domain()).same else outcome.modelled
-        report = outside_report(outcome.synthetic, job.schema, released=released, modelled=laid_out)
+        tables = outcome.tables
+        laid_out = None if Layout(job.schema.domain()).same else tables.modelled
+        report = outside_report(tables.synthetic, job.schema, released=released, modelled=laid_out)
         shown = page(report.model_dump(mode="json"), "Synthetic table, for people outside")
         (folder / "outside.html").write_text(shown, encoding="utf-8")
 

@@ -120,7 +120,7 @@ def synth(options: argparse.Namespace) -> int:
     if not outcome.guarantee.private:
         mark_without_privacy(out, outcome.privacy_certificate)
     write_table(
-        outcome.synthetic,
+        outcome.tables.synthetic,
         out,
         schema=synthesis.schema,
         escape_formulas=options.escape_formulas,
@@ -159,7 +159,7 @@ def _say_outcome(plan: Plan, outcome: Outcome, *, out: Path) -> None:
       outcome: of it.
       out: the file that holds the table.
     """
-    rows, columns = outcome.synthetic.shape
+    rows, columns = outcome.tables.synthetic.shape
     print(f"wrote {out}: {rows} records, {columns} columns")
     if not plan.budget.private:
         print("the file beside it says that it has no differential privacy")
@@ -174,7 +174,7 @@ def _say_outcome(plan: Plan, outcome: Outcome, *, out: Path) -> None:
 
 def _facts(plan: Plan, outcome: Outcome) -> dict[str, Any]:
     """What the last line says of the run, besides what it claims and took."""
-    rows, columns = outcome.synthetic.shape
+    rows, columns = outcome.tables.synthetic.shape
     certificate = outcome.privacy_certificate
     return {
         "model": plan.model,

@@ -181,19 +181,22 @@ class Emitter:
         self.send(PhaseStarted(name=name, title=title, private=private))
 
     def release(self, phase: Phase) -> Callable[[int, int], None]:
-        """A release of the plan begins; returns what tells of its rows, see `rows`.
-
-        A wish to pause is followed before or after it: within it, what it charged would be lost,
-        and the plan pays for it once.
-        """
+        """A release of the plan begins; returns what tells of its rows, see `rows`."""
         self.phase(phase.name, phase.title, private=True)
-        until_done = Emitter(self._observe, keep=self._keep, obeys=self._obeys - {Wish.PAUSE})
-        return until_done.rows(phase.name)
+        return self.rows(phase.name)
 
-    def rows(self, phase: str) -> Callable[[int, int], None]:
-        """Tells of (rows done, rows in all) while the table is read; see `Progress`."""
+    def rows(self, phase: str, *, pausable: bool = False) -> Callable[[int, int], None]:
+        """Tells of (rows done, rows in all) while the table is read; see `Progress`.
+
+        Args:
+          phase: which.
+          pausable: whether to follow a wish to pause here too. A release is charged before it reads
+            and kept after, so it would be lost; the next event brings the wish again.
+        """
+        obeys = self._obeys if pausable else self._obeys - {Wish.PAUSE}
+        reading = Emitter(self._observe, keep=self._keep, obeys=obeys)
 
         def tick(done: int, total: int) -> None:
-            self.send(Progress(step=done, steps=total, phase=phase, unit="rows"))
+            reading.send(Progress(step=done, steps=total, phase=phase, unit="rows"))
 
         return tick

@@ -30,7 +30,6 @@ from core.table.schema import Domain
 
 __all__ = [
     "certificate_text",
-    "dictionary",
     "dictionary_text",
     "domain_dictionary",
     "file_name",
@@ -114,11 +113,6 @@ def model_zip(store: RunStore, run: RunRecord) -> bytes:
     return buffer.getvalue()
 
 
-def dictionary(run: RunRecord, *, escaped: bool = False) -> pd.DataFrame:
-    """The dictionary of a run's tables, see `domain_dictionary`."""
-    return domain_dictionary(run.schema.domain(), escaped=escaped)
-
-
 def domain_dictionary(
     domain: Domain, *, escaped: bool = False, shape: Shape | None = None
 ) -> pd.DataFrame:
@@ -180,13 +174,14 @@ def _kept(domain: Domain, name: str) -> str:
 
 
 def dictionary_text(run: RunRecord, *, escaped: bool = False) -> str:
-    """The dictionary as CSV; it is opened in spreadsheets, so names in it are always made safe.
+    """A run's dictionary as CSV; spreadsheets open it, so names in it are always made safe.
 
     Args:
       run: whose.
-      escaped: as for `dictionary`.
+      escaped: see `domain_dictionary`.
     """
-    return csv_text(dictionary(run, escaped=escaped))
+    words = domain_dictionary(run.schema.domain(), escaped=escaped)
+    return csv_text(words)
 
 
 def certificate_text(certificate: dict[str, Any]) -> str:

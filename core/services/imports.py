@@ -7,8 +7,8 @@ changes nothing about it.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TypeAlias
 
 import pandas as pd
@@ -17,7 +17,7 @@ from core.runs.accounts.people import choose_account
 from core.runs.accounts.record_linkage import Compared
 from core.runs.storage.artefacts import ROWS, ArtefactStore
 from core.runs.storage.records import TableRecord, is_large
-from core.runs.storage.row_batches import row_batches
+from core.runs.storage.row_batches import table_batches
 from core.runs.storage.rows_writer import alike, write_rows
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import people_key
@@ -59,8 +59,16 @@ def import_source(
         passing = _watched(alike(source.batches()), counts, rows, progress)
         write_rows(artefacts, passing)
         if is_large(counts.n, len(counts.head.columns)):
-            written = _Written(artefacts, counts, rows)
-            return _keep(store, source, written, name=name, people=people, table_id=table_id)
+            return _keep(
+                store,
+                source,
+                artefacts,
+                counts,
+                rows,
+                name=name,
+                people=people,
+                table_id=table_id,
+            )
         del counts, rows, passing  # a wide table's values weigh more than its rows
         with artefacts.readable(ROWS) as file:
             frame = pd.read_parquet(file)
@@ -77,30 +85,12 @@ def import_source(
     )
 
 
-@dataclass(frozen=True)
-class _Written:
-    """Rows that have passed by.
-
-    Attributes:
-      artefacts: hold them.
-      counts: of every column.
-      rows: what their people are recognised by.
-    """
-
-    artefacts: ArtefactStore
-    counts: TableCounts
-    rows: PassingRows
-
-    def reread(self, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
-        """Some columns of all rows, in batches."""
-        with self.artefacts.readable(ROWS) as file:
-            yield from row_batches(file, columns=columns)
-
-
 def _keep(
     store: RunStore,
     source: Source,
-    written: _Written,
+    artefacts: ArtefactStore,
+    counts: TableCounts,
+    rows: PassingRows,
     *,
     name: str,
     people: str | None,
@@ -110,27 +100,25 @@ def _keep(
 
     Args:
       store: where.
-      source: of the rows.
-      written: what is known of them.
+      source: of the rows, which have passed by.
+      artefacts: hold them.
+      counts: of every column.
+      rows: what their people are recognised by.
       name: for people.
       people: ledger account, or None.
       table_id: of the table.
     """
-    schema = propose(written.counts.tallies(), written.reread, source.form)
-    profile = profile_counted(written.counts, schema, written.reread, source.doubts)
-    chosen = choose_account(
-        store,
-        Compared.passing(written.rows, written.reread),
-        title=name,
-        table_id=table_id,
-        people=people,
-    )
+    reread = partial(table_batches, artefacts)
+    schema = propose(counts.tallies(), reread, source.form)
+    profile = profile_counted(counts, schema, reread, source.doubts)
+    compared = Compared.passing(rows, reread)
+    chosen = choose_account(store, compared, title=name, table_id=table_id, people=people)
     return store.add_written(
         table_id,
         name=name,
         schema=schema,
         profile=profile.model_dump(mode="json"),
-        n=written.counts.n,
+        n=counts.n,
         source=source.words,
         people=chosen.people,
     )

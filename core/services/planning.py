@@ -14,8 +14,8 @@ from core.lmdp.level import GROUP, groups_of
 from core.models.planning import plan_fit
 from core.models.registry import synthesizer
 from core.privacy.plan import Budget, Phase, Plan, Protection, default_delta
-from core.runs.execution.noisy_scores import score_phase
-from core.runs.execution.review_histograms import review_phase
+from core.runs.execution.noisy_scores import SCORE
+from core.runs.execution.review_histograms import REVIEW
 from core.table.buying import unbought
 from core.table.layout.layout import Layout
 from core.table.schema import Domain, Schema, SchemaError
@@ -133,9 +133,11 @@ def _added(
     """The private accesses beside the model's own; none where no privacy is claimed."""
     if not budget.private:
         return ()
-    bought = ((review_phase, request.review), (score_phase, request.score))
+    bought = ((REVIEW, request.review), (SCORE, request.score))
     phases = [
-        make(domain, budget, share, attempts=request.attempts) for make, share in bought if share
+        counts.phase(domain, budget, share, attempts=request.attempts)
+        for counts, share in bought
+        if share
     ]
     return (*phases, *(protection.phases(budget.epsilon) if protection else ()))
 

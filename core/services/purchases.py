@@ -7,9 +7,6 @@ would cost and find, from public numbers alone; `buy` does it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-
-import pandas as pd
 
 from core.privacy.buying.planning import Forecast, forecasts, plan_schema
 from core.privacy.plan import Budget, Plan, default_delta
@@ -20,6 +17,7 @@ from core.runs.accounts.purchases import (
     with_purchases,
 )
 from core.runs.execution.buying import buy_schema
+from core.runs.execution.training_rows import StoredRows
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.services.tables import confirm_schema
@@ -124,17 +122,12 @@ def buy(
       RunStoreError, LedgerError, ValueError: one plain line; nothing was spent, and the table's
         schema stays as it was.
     """
-
-    def load(names: Sequence[str]) -> pd.DataFrame:
-        person = schema.person
-        return store.load_split(table.id, schema.holdout, columns=names, person=person)[0]
-
     with_bought = buy_schema(
         store,
         table.people,
         schema,
         plan,
-        load,
+        StoredRows(store, table.id, schema).whole,
         table_id=table.id,
         again=again,
         shift_words=shift_words,

@@ -45,8 +45,8 @@ def request_of_plan(plan: Plan) -> PlanRequest:
         shift=None if plan.protection is None else plan.protection.shift,
         certificate=None if plan.protection is None else plan.protection.certificate,
         attempts=plan.attempts,
-        review=shares.get(REVIEW),
-        score=shares.get(SCORE),
+        review=shares.get(REVIEW.name),
+        score=shares.get(SCORE.name),
     )
 
 

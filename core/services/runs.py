@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from core.models.events import Wish
 from core.privacy.accounting.accountant import epsilon
 from core.privacy.ledger.ledger import HiddenError, Ledger
-from core.privacy.plan import Plan
+from core.privacy.plan import Plan, certificate_phase
 from core.runs.accounts.people import require_account
 from core.runs.execution.launcher import Launcher, SampleRequest
-from core.runs.storage.artefacts import MODEL
+from core.runs.execution.noisy_scores import SCORE
+from core.runs.execution.review_histograms import REVIEW
+from core.runs.storage.artefacts import ATTEMPT, CHECKPOINT, MODEL
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.places import forget_logs
@@ -39,6 +42,7 @@ __all__ = [
 ]
 
 TRAINING = "training"  # a phase of free steps, as many as the `steps` setting says
+CERTIFICATE = "certificate"  # what a fit calls the phases of all groups' certificates together
 
 
 def open_store(home: Path | None = None) -> RunStore:
@@ -91,13 +95,13 @@ def start(
         raise RunStoreError(
             "This run claims no differential privacy. Nothing was started. Confirm it in words."
         )
+    table = store.table(table_id)  # before: what is declared from here on was not confirmed
     if not store.attested(table_id):
         raise RunStoreError(
             "Nobody has confirmed yet that this table's bounds and category names may be public. "
             "Nothing was started. Confirm it on the Tables page."
         )
     require_account(store, table_id)
-    table = store.table(table_id)
     problem = Ledger(store.engine).objection(table.people, plan, table.schema.domain())
     if problem is not None and not shift_words.strip():
         raise HiddenError(problem)
@@ -293,25 +297,40 @@ def epsilon_so_far(store: RunStore, run_id: str) -> float | None:
     """ε of what a running fit has released so far; None where no privacy is claimed.
 
     Counted from its events: phases before the present one ran in full, the present one as far as
-    its newest progress says. Rounded up to a twentieth of a phase, so that few values are computed.
-    A picture to watch by: what is claimed at the end comes from the meter.
+    its newest progress says, and all of them in each earlier attempt. Rounded up to a twentieth of
+    a phase, so that few values are computed. A picture to watch by: what is claimed at the end
+    comes from the meter.
     """
     run = store.run(run_id)
     if not run.private:
         return None
-    newest = store.journal.latest(run_id, "phase")
-    present = "" if newest is None else str(newest.data.get("name", ""))
-    begun = [e.data.get("name") for e in store.journal.events(run_id, kind="phase", limit=100)]
+    told = [str(e.data.get("name")) for e in store.journal.events(run_id, kind="phase")]
+    folders = store.artefacts(run_id).names(CHECKPOINT) if run.plan.attempts > 1 else []
+    earlier = sum(name.startswith(ATTEMPT) for name in folders)
+    begun = _since_last(told, run.plan.phases[0].name) if earlier else told
     executed = []
     for phase in run.plan.phases:
-        if phase.name not in begun:
-            continue
-        count = phase.count
-        if phase.name == present and count > 1:
-            count = _rounded(progress(store, run_id).fraction, count)
-        executed.append(phase.model_copy(update={"count": count}))
+        once = phase.name in (REVIEW.name, SCORE.name)  # released in the first attempt alone
+        event = CERTIFICATE if phase.name.startswith(certificate_phase("")) else phase.name
+        count = 0 if once else earlier * phase.count
+        if [event] == told[-1:] and phase.count > 1:
+            count += _rounded(progress(store, run_id).fraction, phase.count)
+        elif event in (told if once else begun):
+            count += phase.count
+        if count:
+            executed.append(phase.model_copy(update={"count": count}))
     rows = run.plan.rows_of_one
     return epsilon(executed, run.plan.budget.delta, rows=rows)[0] if executed else 0.0
+
+
+def _since_last(told: Sequence[str], first: str) -> Sequence[str]:
+    """The names from the last `first` on: what the present attempt has begun.
+
+    >>> _since_last(["sum", "fit", "sum"], "sum"), _since_last(["read"], "sum")
+    (['sum'], ['read'])
+    """
+    last = max((at for at, name in enumerate(told) if name == first), default=0)
+    return told[last:]
 
 
 def _rounded(fraction: float, count: int) -> int:

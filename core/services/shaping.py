@@ -6,13 +6,12 @@ All of it is post-processing of a trained model: no real row is read and nothing
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from core.models.shaped_output import Shape, ShapeFacts
-from core.runs.execution.launcher import Launcher, SampleRequest
-from core.runs.execution.sampling_words import facts_name
+from core.runs.execution.launcher import Launcher, SampleRequest, facts_name
 from core.runs.storage.store import RunStore
 from core.services.runs import generate_rows
 from core.table.conditions import parse_conditions, parse_shares
@@ -62,7 +61,8 @@ def draw_tables(
         parse_shares(request.shape.share, domain)
     tables = []
     for seed in seeds or (request.seed,):
-        path = generate_rows(store, launcher, run_id, replace(request, seed=seed))
+        seeded = request.model_copy(update={"seed": seed})
+        path = generate_rows(store, launcher, run_id, seeded)
         with store.artefacts(run_id).within("exports").open(facts_name(path.name)) as file:
             facts = ShapeFacts.model_validate_json(file.read())
         tables.append(DrawnTable(path, facts))

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from core.runs.storage.records import TableRecord, is_large
+from core.runs.storage.row_batches import row_count
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace, private_folder
 from core.services.imports import Progress, import_source
@@ -71,7 +71,6 @@ def read_address(text: str, *, query: str = "", password: str = "") -> ReadResul
 def is_large_parquet(path: Path) -> bool:
     """Whether a file is Parquet with more rows than are read at once."""
     try:
-        told = pq.read_metadata(path)
+        return is_large(*row_count(path))
     except (pa.ArrowException, OSError):
         return False
-    return is_large(told.num_rows, told.num_columns)

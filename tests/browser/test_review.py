@@ -32,7 +32,7 @@ def home(tmp_path_factory) -> Path:
     table = tables.change_target(store, table, SAMPLE_TARGET)
     table = tables.change_holdout(store, table, 0.2)
     store.attest(table.id)
-    train, held = store.load_split(table.id, 0.2)
+    train, held = store.load_split(table.id, table.schema, table.columns)
     mixed = made.apply(lambda column: column.sample(frac=1, random_state=1).array)
     for name, epsilon, frame in ((TITLE, 1.0, made), ("shuffled", 0.3, mixed)):
         plan = planning.make_plan(

@@ -177,7 +177,7 @@ def _collected(store: RunStore, run_id: str) -> dict[str, bytes]:
     events = [(e.kind, e.data) for e in store.journal.events(run_id) if e.kind != "device"]
     found = {
         "certificate": export.certificate_text(timeless).encode(),
-        "dictionary": export.dictionary(run).to_csv(index=False).encode(),
+        "dictionary": export.domain_dictionary(run.schema.domain()).to_csv(index=False).encode(),
         "outside.json": json.dumps(outside).encode(),
         "outside.html": page(outside, run.title, claim=certificate["claim"]).encode(),
         "table.csv": export.reviewed_file(store, run, format="csv").read_bytes(),

@@ -11,7 +11,7 @@ from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from core.models.events import Progress
+from core.models.events import PhaseStarted, Progress
 from core.privacy.ledger.entries import entries_table
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.ledger.transaction import exclusive_transaction
@@ -76,7 +76,7 @@ def test_a_worker_that_starts_meanwhile_waits_for_the_server(store, postgres_ser
 def test_what_cannot_be_written_is_written_later(store, table, postgres_server, capsys):
     run = queued(store, table, toy_plan(table))
     reporter = Reporter(store, run.id)
-    reporter.phase("fit", "Fit")
+    reporter(PhaseStarted(name="fit", title="Fit"))
     postgres_server.stop()
     try:
         for step in (1, 2):

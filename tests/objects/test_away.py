@@ -18,7 +18,7 @@ from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
 from core.runs.execution import sampling_process, worker
-from core.runs.execution.sampling_words import REFUSED
+from core.runs.execution.launcher import REFUSED, SampleRequest
 from core.runs.storage.artefacts import METER
 from core.runs.storage.database import SketchRow
 from core.runs.storage.errors import StorageError
@@ -167,7 +167,8 @@ def test_a_report_that_loses_the_store_says_so(store, table, bucket, s3_server, 
 def test_more_rows_are_refused_in_one_sentence(store, table, bucket, s3_server, monkeypatch):
     run = work(store, queued(store, table, toy_plan(table)).id)
     monkeypatch.setattr("core.runs.execution.sampling_process.load_fitted", None)
-    command = [run.id, "--home", str(store.workspace.home), "--rows", "5", "--name", "a.csv"]
+    command = [run.id, "--home", str(store.workspace.home), "--name", "a.csv"]
+    command += ["--request", SampleRequest(rows=5).model_dump_json()]
     with s3_server.away(), redirect_stdout(StringIO()) as said:
         assert sampling_process.main(command) == REFUSED
     assert said.getvalue().strip() == AWAY

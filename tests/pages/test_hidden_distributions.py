@@ -149,11 +149,12 @@ def test_a_table_that_hides_nothing_says_nothing_of_hiding(store, table, start):
     run = start()
     finish(store, run, report=small_report())
     assert not any("purpose" in line for line in limits.limits(store, run))
-    assert "shares" not in export.dictionary(run)
+    assert "shares" not in export.domain_dictionary(run.schema.domain())
 
 
 def test_the_dictionary_names_hidden_columns(store, tagged, start):
-    dictionary = export.dictionary(start(certificate=0.1)).set_index("column")["shares"]
+    domain = start(certificate=0.1).schema.domain()
+    dictionary = export.domain_dictionary(domain).set_index("column")["shares"]
     assert set(dictionary.index[dictionary.str.contains("hidden on purpose")]) == {"age", "ward"}
 
 

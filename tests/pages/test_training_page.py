@@ -8,10 +8,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.models.events import Metrics, PhaseStarted, Preview, Progress, Wish
+from core.privacy.accounting.accountant import epsilon
 from core.runs.execution.ray_words import WAITS
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import RunEvent, State
-from core.services import runs
+from core.services import runs, tables
 from pages import training as page
 from pages.parts import shared
 from tests.pages.screen import buttons, finish, press, running, small_report, whole, words
@@ -310,6 +311,30 @@ def test_spending_grows_with_stages_and_ends_at_the_plan(store, start):
             seen.append(runs.epsilon_so_far(store, run.id))
     assert seen == sorted(seen) and seen[0] > 0.1
     assert seen[-1] == pytest.approx(plan.guarantee.epsilon)
+
+
+def test_certificates_and_earlier_attempts_are_spent_too(store, table, start):
+    tables.change_groups(store, table, {"age": "ages"})
+    store.attest(table.id)
+    run = start(epsilon=2.0, certificate=0.2, attempts=2, review=0.1)
+    plan = run.plan
+
+    def begin(*names):
+        for name in names:
+            store.journal.append(run.id, PhaseStarted(name=name, title=name, private=True))
+        return runs.epsilon_so_far(store, run.id)
+
+    own = [phase.name for phase in plan.phases[: len(plan.phases) - plan.added]]
+    without = begin("debit", "read", *own, "review")
+    assert begin("certificate") > without + 0.1
+    first = begin("sample")
+    assert first == pytest.approx(epsilon(plan.phases, plan.budget.delta)[0])
+    store.artefacts(run.id).within("checkpoint").within("attempt-2")
+    second = begin(own[0])
+    assert second > first + 0.01
+    whole = begin(*own[1:], "certificate", "sample")
+    assert second < whole < plan.guarantee.epsilon  # the pictures were bought once
+    assert whole > 0.9 * plan.guarantee.epsilon
 
 
 def test_nothing_is_counted_where_nothing_is_claimed(store, start):

@@ -15,7 +15,7 @@ from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.histograms import Histograms
 from core.privacy.plan import Budget, Plan
 from core.runs.execution.paid_release import shown_columns
-from core.runs.execution.review_histograms import review_phase
+from core.runs.execution.review_histograms import REVIEW
 from core.services.planning import PlanRequest, make_plan
 from core.table.bins import MAX_LABELS
 from core.table.codec import Codec
@@ -135,13 +135,13 @@ def test_the_bins_do_not_depend_on_any_row():
 def test_hidden_columns_are_never_shown_and_the_share_is_of_precision():
     assert shown_columns(DOMAIN) == ["cost", "ill"]
     budget = Budget(epsilon=1.0, delta=1e-5)
-    half, tenth = (review_phase(DOMAIN, budget, share) for share in (0.4, 0.1))
+    half, tenth = (REVIEW.phase(DOMAIN, budget, share) for share in (0.4, 0.1))
     assert tenth.noise_multiplier == pytest.approx(2 * half.noise_multiplier)
     with pytest.raises(ValueError, match="share"):
-        review_phase(DOMAIN, budget, 0.9)
+        REVIEW.phase(DOMAIN, budget, 0.9)
     hidden = DOMAIN.model_copy(update={"sensitive": {"all": tuple(NAMES)}})
     with pytest.raises(ValueError, match="Every column is hidden"):
-        review_phase(hidden, budget, 0.05)
+        REVIEW.phase(hidden, budget, 0.05)
 
 
 def plan_of(**more) -> Plan:

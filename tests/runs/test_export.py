@@ -120,7 +120,7 @@ def test_a_shifted_model_stays_here(store, run):
         export.model_zip(store, replace(run, plan=plan))
 
 
-def test_the_dictionary_has_a_row_for_every_kept_column(run):
+def test_the_dictionary_has_a_row_for_every_kept_column():
     schema = Schema(
         columns=(
             Column(name="id", kind=Kind.IDENTIFIER),
@@ -135,7 +135,7 @@ def test_the_dictionary_has_a_row_for_every_kept_column(run):
             Column(name="secret", kind=Kind.TEXT, source=DomainSource.DROP),
         )
     )
-    words = export.dictionary(replace(run, schema=schema))
+    words = export.domain_dictionary(schema.domain())
     assert words["column"].tolist() == ["id", "age", "a: b"]
     assert words["what may stand in it"].tolist() == [
         "identifier, replaced by made-up values",
@@ -146,7 +146,7 @@ def test_the_dictionary_has_a_row_for_every_kept_column(run):
     assert words["kind"].tolist() == ["identifier", "integer", "category"]
 
 
-def test_the_dictionary_says_how_cells_are_written(run):
+def test_the_dictionary_says_how_cells_are_written():
     pay = Column(
         name="pay", kind=Kind.NUMBER, low=0, high=9e4, dtype="float64", missing=True,
         form=Form(decimal=",", thousands=".", suffix=" €", places=2, absent="k. A."),
@@ -154,7 +154,7 @@ def test_the_dictionary_says_how_cells_are_written(run):
     age = Column(
         name="age", kind=Kind.INTEGER, low=0, high=99, dtype="int64", form=Form(codes=("-99",))
     )
-    words = export.dictionary(replace(run, schema=Schema(columns=(pay, age))))
+    words = export.domain_dictionary(Schema(columns=(pay, age)).domain())
     assert words["written"].tolist() == ["such as 1.234,50 €, missing as k. A.", ""]
     assert words["what may stand in it"][1].endswith("may be missing (also written as -99)")
 

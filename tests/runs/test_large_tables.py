@@ -18,7 +18,12 @@ from core.models import in_parts
 from core.models.events import FitCancelled, FitEvent, Wish
 from core.quality.report.build_report import build_report
 from core.runs.execution import report_rows, training_rows, worker
-from core.runs.execution.training_rows import FrameRows, StoredRows, training_records
+from core.runs.execution.training_rows import (
+    FrameRows,
+    StoredRows,
+    TrainingRows,
+    training_records,
+)
 from core.runs.storage.artefacts import ROWS
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
@@ -67,13 +72,15 @@ def test_codes_on_disk_are_those_in_memory_holdout_and_rules_included(
     plan = toy_plan(table).model_copy(update={"n": 30})
     layout = Layout(schema.domain())
 
-    def records(rows: Any) -> Codes | StoredCodes:
+    def records(rows: TrainingRows) -> Codes | StoredCodes:
         codes, people = training_records(rows, layout, plan, None, folder=tmp_path, observe=go_on)
         assert people is None
         return codes
 
     at_once = split_rows(frame, 0.25)[0]
-    in_memory = records(lambda names: at_once[list(names)])
+    with monkeypatch.context() as roomy:
+        roomy.setattr(training_rows, "MOST_IN_MEMORY", 1_000)
+        in_memory = records(FrameRows(at_once))
     assert isinstance(in_memory, Codes)
     for rows in (StoredRows(store, table.id, schema), FrameRows(at_once)):
         monkeypatch.setattr(training_rows, "BATCH_ROWS", 7)

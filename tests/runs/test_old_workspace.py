@@ -139,7 +139,7 @@ def test_downloads_are_there(store, expected, name):
     assert paper == old["certificate"] and paper["plan_digest"] == run.plan.digest
     assert json.loads(export.certificate_text(paper)) == paper
     assert export.reviewed_file(store, run, format="csv").read_text().count("\n") == 41
-    assert tuple(export.dictionary(run)["column"]) == run.schema.names
+    assert tuple(export.domain_dictionary(run.schema.domain())["column"]) == run.schema.names
     if name in ("tagged", "ppem"):
         with pytest.raises(ValueError, match="it stays here"):
             export.model_zip(store, run)

@@ -13,7 +13,7 @@ from dp_accounting.gaussian_mechanism import get_sigma_gaussian
 from sqlalchemy import create_engine
 
 from core.cli.main import main
-from core.privacy.ledger.ledger import HiddenError, Ledger, OverBudgetError
+from core.privacy.ledger.ledger import Entry, HiddenError, Ledger, OverBudgetError
 from core.privacy.ledger.shift_consistency import NO_OTHER_ACCOUNT
 from core.privacy.plan import Plan, default_delta
 from core.runs.accounts import people
@@ -98,7 +98,7 @@ def test_what_is_kept_out_belongs_to_the_same_account(
     store: RunStore, visits: pd.DataFrame
 ) -> None:
     first = tables.change_holdout(store, bring(store, visits), 0.25)
-    _, held = store.load_split(first.id, first.schema.holdout)
+    _, held = store.load_split(first.id, first.schema, first.columns)
     assert len(held) == 150
     assert bring(store, held, "held.csv").people == first.people
 
@@ -116,6 +116,23 @@ def test_people_are_recognised_after_their_table_is_gone(
     untouched = bring(store, sample_table(300), "other.csv")
     store.delete_table(untouched.id)  # nothing was released, so nothing needs recognising
     assert bring(store, sample_table(300)).people != untouched.people
+
+
+def test_people_are_forgotten_only_when_nothing_can_be_released_any_more(
+    store: RunStore, visits: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A purchase may pay and read while its table is deleted: then they must be recognised."""
+    table, entries, looks = bring(store, visits), Ledger.entries, []
+
+    def looked(ledger: Ledger, account: str | None = None) -> tuple[Entry, ...]:
+        with pytest.raises(FileNotFoundError):
+            store.load_frame(table.id)
+        looks.append(account)
+        return entries(ledger, account)
+
+    monkeypatch.setattr(Ledger, "entries", looked)
+    store.delete_table(table.id)
+    assert looks == [table.people]
 
 
 def test_two_imports_at_once_end_in_one_account(tmp_path: Path, visits: pd.DataFrame) -> None:
@@ -272,7 +289,7 @@ def test_a_workspace_of_an_older_version_opens(tmp_path: Path, visits: pd.DataFr
 def test_an_account_of_the_older_command_line_is_recognised(
     store: RunStore, visits: pd.DataFrame
 ) -> None:
-    name = people_of(visits)
+    name = people_of([visits])
     Ledger(store.engine).register(name, NO_LIMIT, 1e-6, n=len(visits))
     assert bring(store, visits.sample(frac=1.0, random_state=1)).people == name
 

@@ -16,6 +16,7 @@ from core.runs.execution.job import Job
 from core.runs.execution.noisy_scores import cells_key, count_synthetic
 from core.runs.execution.pipeline import execute
 from core.runs.execution.privacy_certificate import conditions
+from core.runs.execution.training_rows import FrameRows
 from core.runs.storage.artefacts import LocalArtefacts
 from core.runs.storage.database import TableRow
 from core.runs.storage.errors import RunStoreError
@@ -49,9 +50,9 @@ def test_people_are_counted_when_the_schema_is_kept(store, table, schema, monkey
     assert table.training_n == PEOPLE and table.records == "people" and table.n == 150
     spared = tables.change_holdout(store, table, 0.25)
     assert 30 < spared.training_n < PEOPLE
-    trained, kept = store.load_split(table.id, 0.25, columns=["sex"], person=PERSON)
+    trained, kept = store.load_split(table.id, spared.schema, ["sex"])
     assert list(trained) == ["sex"] and len(trained) + len(kept) == 150
-    whole, _ = store.load_split(table.id, 0.25, person=PERSON)
+    whole, _ = store.load_split(table.id, spared.schema, table.columns)
     assert whole["who"].nunique() == spared.training_n
     monkeypatch.setattr("core.runs.storage.table_store.pd.read_parquet", None)
     assert store.table(table.id).training_n == spared.training_n  # read from nowhere
@@ -99,12 +100,13 @@ def test_rows_reach_the_model_by_person_and_the_certificate_says_so(
     (tmp_path / "run").mkdir()
     model, asked = Summing(), []
 
-    def load(names):
-        asked.append(list(names))
-        return frame[list(names)]
+    class Asked(FrameRows):
+        def whole(self, names):
+            asked.append(list(names))
+            return super().whole(names)
 
     job = job_of(store, tmp_path, schema, plan_for(schema, PEOPLE))
-    outcome = execute(job, load, store=store, observe=lambda _: 0, find=lambda _: model)
+    outcome = execute(job, Asked(frame), store=store, observe=lambda _: 0, find=lambda _: model)
     assert asked == [["age", "sex", "who"]]
     assert model.seen.n == PEOPLE and model.seen.counts.max() == 2
     paper = outcome.privacy_certificate

@@ -16,6 +16,7 @@ from core.privacy.plan import Budget, Plan, Protection, certificate_phase, repea
 from core.runs.execution import lmdp_certificate
 from core.runs.execution.job import Job
 from core.runs.execution.pipeline import execute
+from core.runs.execution.training_rows import FrameRows
 from core.runs.storage.artefacts import LocalArtefacts
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
@@ -67,9 +68,7 @@ def run(rows, schema, plan, folder: Path, *, resume=False, observe=None):
             artefacts=LocalArtefacts(folder / "run"), people="p", debit_key="k",
             allow_non_private=True, shift_words="", resume=resume,
         )  # fmt: skip
-        outcome = execute(
-            job, lambda names: rows[list(names)], store=store, observe=observe or Heard()
-        )
+        outcome = execute(job, FrameRows(rows), store=store, observe=observe or Heard())
         return outcome, Ledger(store.engine).entries("p")[-1]
 
 
@@ -138,7 +137,7 @@ def test_a_private_run_shifts_and_certifies_what_it_releases(rows, tagged, tmp_p
     assert "Testing the tagged columns, with noise" in titles
     # the saved model draws shifted rows too
     again = load_fitted("pearl", tmp_path / "run" / "model").sample(N, seed=1)
-    pd.testing.assert_frame_equal(again, outcome.synthetic)
+    pd.testing.assert_frame_equal(again, outcome.tables.synthetic)
     assert entry.epsilon == pytest.approx(plan.guarantee.epsilon)
 
 

@@ -1,6 +1,5 @@
 """The whole line with the real model in real processes: sample table to more rows."""
 
-import dataclasses
 import time
 from pathlib import Path
 
@@ -71,7 +70,7 @@ def test_sample_table_to_more_rows(store: RunStore) -> None:
         assert rows["readmitted"].value_counts().to_dict() == {"yes": 20, "no": 20}
         assert one.facts.conditions[-1].fitting <= one.facts.drawn
     assert [one.facts.seed for one in tables_drawn] == [1]
-    cannot_be = dataclasses.replace(request, shape=Shape(where=("bmi=",), fill_missing=True))
+    cannot_be = SampleRequest(rows=40, shape=Shape(where=("bmi=",), fill_missing=True))
     with pytest.raises(RunStoreError, match="a condition asks for missing ones"):
         shaping.draw_tables(store, launcher, run.id, cannot_be)
 

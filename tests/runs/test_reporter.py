@@ -1,6 +1,6 @@
 """The reporter: how often events pass, and when a wish is followed."""
 
-from core.models.events import Progress, Wish
+from core.models.events import PhaseStarted, Progress, Wish
 from core.runs.execution.reporter import Pace, Reporter
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
@@ -25,7 +25,7 @@ def test_thinned_events_keep_the_last_of_a_phase(store: RunStore, table: TableRe
     reporter = Reporter(store, run.id)
     for step in range(1, 101):
         reporter(Progress(step=step, steps=100, phase="fit"))
-    reporter.phase("next", "Next")
+    reporter(PhaseStarted(name="next", title="Next"))
     steps = [event.data["step"] for event in store.journal.events(run.id, kind="progress")]
     assert len(steps) <= 5 and steps[0] == 1 and steps[-1] == 100
 
@@ -34,7 +34,7 @@ def test_a_pause_waits_until_what_was_paid_for_is_kept(store: RunStore, table: T
     run = queued(store, table, toy_plan(table))
     reporter = Reporter(store, run.id)
     store.request(run.id, Wish.PAUSE)
-    assert reporter.phase("sum", "Sum", private=True) is Wish.GO_ON
+    assert reporter(PhaseStarted(name="sum", title="Sum", private=True)) is Wish.GO_ON
     checkpoint = store.artefacts(run.id).path("checkpoint")
     checkpoint.mkdir()
     (checkpoint / "toy.half").write_text("")
@@ -42,4 +42,4 @@ def test_a_pause_waits_until_what_was_paid_for_is_kept(store: RunStore, table: T
     (checkpoint / "toy.pt").write_text("")
     assert reporter.wish() is Wish.PAUSE
     (checkpoint / "toy.pt").unlink()
-    assert reporter.phase("fit", "Fit") is Wish.PAUSE
+    assert reporter(PhaseStarted(name="fit", title="Fit")) is Wish.PAUSE

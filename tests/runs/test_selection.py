@@ -14,13 +14,11 @@ from core.models.planning import plan_fit
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Budget
 from core.quality.metrics.noisy import NoisyCells
-from core.runs.execution import noisy_scores, worker
+from core.runs.execution import worker
 from core.runs.execution.noisy_scores import (
-    NOISY_CELLS,
     SCORE,
     SYNTHETIC_CELLS,
     released_cells,
-    score_phase,
 )
 from core.runs.storage import notes
 from core.runs.storage.errors import RunStoreError
@@ -39,7 +37,7 @@ def queued(store, table, schema, *, epsilon=1.0, score=None):
     budget = Budget(epsilon=epsilon, delta=1e-6)
     plan = plan_fit(toy.Toy(), schema.domain(), table.n, budget)
     if score is not None:
-        bought = score_phase(schema.domain(), budget, score)
+        bought = SCORE.phase(schema.domain(), budget, score)
         plan = plan.model_copy(update={"phases": (*plan.phases, bought)})
     if not budget.private:
         endless = {"epsilon": math.inf, "epsilon_replace": math.inf}
@@ -252,20 +250,20 @@ def test_a_pick_that_an_older_version_kept_is_no_pick_by_scores(store, done):
 
 def test_the_counts_are_bought_once_and_score_every_run_of_the_table(store, table, schema, done):
     earlier, buyer, later = done(), done(score=0.5), done()
-    cells = NoisyCells.model_validate_json(store.artefacts(buyer.id).path(NOISY_CELLS).read_text())
+    released = store.artefacts(buyer.id).path(SCORE.artefact)
+    cells = NoisyCells.model_validate_json(released.read_text())
     assert cells.noise_std == pytest.approx(
-        buyer.plan.phase(SCORE).noise_multiplier * math.sqrt(3)  # two columns and their pair
+        buyer.plan.phase(SCORE.name).noise_multiplier * math.sqrt(3)  # two columns and their pair
     )
     assert sum(cells.counts[: cells.sizes[0]]) != table.n
     assert abs(sum(cells.counts[: cells.sizes[0]]) - table.n) < 8 * cells.noise_std * 4
     executed = json.loads(store.artefacts(buyer.id).path("certificate.json").read_text())["phases"]
-    assert {p["name"]: p["count"] for p in executed} == {"sum": 1, SCORE: 1}
+    assert {p["name"]: p["count"] for p in executed} == {"sum": 1, SCORE.name: 1}
     assert released_cells(store, table.id, cells.key) == cells
     ranked = reviews.ranking(store, [earlier, buyer, later])
     assert ranked is not None and set(ranked.scores) == {earlier.id, buyer.id, later.id}
-    assert not store.artefacts(later.id).exists(NOISY_CELLS) and store.artefacts(later.id).exists(
-        SYNTHETIC_CELLS
-    )
+    kept = store.artefacts(later.id)
+    assert not kept.exists(SCORE.artefact) and kept.exists(SYNTHETIC_CELLS)
     values = [score.value for score in ranked.scores.values()]
     assert values == sorted(values) and ranked.lead.value == pytest.approx(values[1] - values[0])
 
@@ -320,9 +318,9 @@ def test_a_later_pick_by_hand_replaces_the_one_by_scores(store, done):
 def test_a_release_without_noise_is_never_used(store, table, done):
     """Counts of a run that claims nothing would be exact."""
     buyer, run = done(score=0.5), done(epsilon=math.inf)
-    source = store.artefacts(buyer.id).path(NOISY_CELLS)
+    source = store.artefacts(buyer.id).path(SCORE.artefact)
     key = NoisyCells.model_validate_json(source.read_text()).key
-    store.artefacts(run.id).path(NOISY_CELLS).write_bytes(source.read_bytes())
+    store.artefacts(run.id).path(SCORE.artefact).write_bytes(source.read_bytes())
     source.unlink()
     assert released_cells(store, table.id, key) is None
 
@@ -346,5 +344,5 @@ def test_a_charged_release_is_not_made_again_after_a_crash(store, table, schema,
         work()
     monkeypatch.setattr(toy.PrivateTable, "release", real_release)
     assert store.set_state(run.id, State.QUEUED, expect=(State.FAILED,))
-    assert work() == 0 and made == [SCORE]
-    assert not store.artefacts(run.id).exists(noisy_scores.NOISY_CELLS)
+    assert work() == 0 and made == [SCORE.name]
+    assert not store.artefacts(run.id).exists(SCORE.artefact)

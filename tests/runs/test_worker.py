@@ -54,6 +54,23 @@ def test_without_privacy_a_run_needs_words_and_says_so_everywhere(
     assert paper["epsilon_zero_out"] is None
 
 
+def test_a_schema_that_changes_while_a_run_is_made_is_not_used(
+    store: RunStore, launcher: HereLauncher, table: TableRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody has confirmed that what another page declares just then may be public."""
+    asked = store.attested
+
+    def attested(table_id: str) -> bool:
+        answer = asked(table_id)
+        wider = table.schema["age"].model_copy(update={"high": 120.0})
+        store.save_schema(table_id, table.schema.replace(wider))
+        return answer
+
+    monkeypatch.setattr(store, "attested", attested)
+    assert start(store, launcher, toy_plan(table)).schema == table.schema
+    assert not asked(table.id)
+
+
 def test_a_cpu_less_device_is_refused_before_anything_is_spent(
     store: RunStore, launcher: HereLauncher, table: TableRecord
 ) -> None:

@@ -181,5 +181,5 @@ def test_names_alone_prove_nothing(visits: pd.DataFrame) -> None:
 )
 def test_an_account_named_after_exact_rows_is_caught(visits: pd.DataFrame, name: str) -> None:
     changed = VARIANTS[name](visits)
-    assert people_of(changed) != people_of(visits)  # the mutant opens another account …
+    assert people_of([changed]) != people_of([visits])  # the mutant opens another account …
     assert same_people(changed, visits)  # … where these tests demand the old one

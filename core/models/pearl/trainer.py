@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from core.models.events import Emitter, PhaseStarted
+from core.models.events import Emitter, PhaseStarted, Wish
 from core.models.pearl.design import condition_block
 from core.models.pearl.matching import EmbeddingMatcher
 from core.models.pearl.mixture_generator import MixtureGenerator
@@ -45,7 +45,7 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
             frequencies=settings.frequencies,
             seed=checkpoint.seed,
             device=context.device,
-            emitter=Emitter(context.observe),
+            emitter=Emitter(context.observe, obeys=(Wish.CANCEL,)),  # kept when all is released
         )
         checkpoint.keep(**embedding)
     matcher = _matcher(codec, settings, checkpoint.state, device=context.device)

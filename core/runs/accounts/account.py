@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from core.privacy.ledger.filters import opening
 from core.privacy.ledger.ledger import Entry, Ledger, LedgerError, Left
 from core.privacy.plan import Plan
 from core.runs.storage import operations_log
@@ -20,12 +21,10 @@ __all__ = [
     "DEFAULT_LIMIT",
     "NO_LIMIT",
     "Account",
-    "opening_entry",
     "default_limit",
     "limited",
     "pay",
     "people_of",
-    "people_of_batches",
     "set_limit",
     "table_account",
 ]
@@ -52,33 +51,23 @@ def default_limit(n: int) -> tuple[float, float]:
     return DEFAULT_LIMIT, min(MOST_DELTA, 1.0 / (2 * n))
 
 
-def people_of(frame: pd.DataFrame) -> str:
+def people_of(batches: Iterable[pd.DataFrame]) -> str:
     """The account name that older versions gave a table: of its exact rows and column names.
 
     Kept to recognise their accounts; one renamed column gives another name, so nothing else may
     rest on it.
 
     Args:
-      frame: the rows as they were read.
+      batches: the rows as they were read, in one part or several; holds eight bytes a row.
 
     Returns:
       20 hex digits.
     """
-    return people_of_batches([frame])
-
-
-def people_of_batches(batches: Iterable[pd.DataFrame]) -> str:
-    """`people_of` of a table in parts; holds eight bytes a row."""
     parts = [(tuple(map(str, batch.columns)), row_digests(batch)) for batch in batches]
     hashes = np.sort(np.concatenate([hashes for _, hashes in parts]))  # uint64 [n]
     digest = hashlib.sha256("\x1f".join(parts[0][0]).encode())
     digest.update(hashes.astype("<u8").tobytes())
     return digest.hexdigest()[:20]
-
-
-def opening_entry(ledger: Ledger, people: str) -> Entry | None:
-    """The entry that opened the account, or None."""
-    return next((entry for entry in ledger.accounts() if entry.people == people), None)
 
 
 def pay(
@@ -149,7 +138,7 @@ def table_account(store: RunStore, table_id: str) -> Account:
     people = store.table(table_id).people
     ledger = Ledger(store.engine)
     entries = ledger.entries(people)
-    opened = opening_entry(ledger, people)
+    opened = opening(entries)
     if opened is None or not limited(opened):
         return Account(people, None, None, None, entries)
     return Account(people, opened.limit, opened.delta, ledger.left(people), entries)
@@ -170,13 +159,13 @@ def set_limit(
       LedgerError: a first release, or somebody, has settled the limit already.
       ValueError: a limit out of range.
     """
-    table = store.table(table_id)
-    known = opening_entry(Ledger(store.engine), table.people)
+    table, ledger = store.table(table_id), Ledger(store.engine)
+    known = opening(ledger.entries(table.people))
     if known is not None and not limited(known):
         raise LedgerError(
             "A release without a limit was made about these people, so none can be set any more. "
             "Nothing was changed. Set the limit of a table before its first release."
         )
     delta = default_limit(table.training_n)[1] if delta is None else delta
-    Ledger(store.engine).register(table.people, epsilon, delta, n=table.training_n)
+    ledger.register(table.people, epsilon, delta, n=table.training_n)
     return table_account(store, table_id)

@@ -135,7 +135,9 @@ def choose_account(
         answer = AccountChoice(chosen, linked, words.strip() if people is not None else "")
         if not answer.others:
             answer = AccountChoice(chosen, linked)
-        row = comparison.row(chosen, linked, answer.words, title=title, table_id=table_id)
+        row = comparison.table.sketch(
+            chosen, title=title, table_id=table_id, linked=linked, words=answer.words
+        )
         with exclusive_transaction(store.engine, SketchRow.__tablename__) as connection:
             # two imports of one table at once must end in one account: the later one looks again
             if _newest(connection) == comparison.seen:

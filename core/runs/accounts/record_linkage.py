@@ -17,7 +17,7 @@ from sqlalchemy import Connection, insert, select
 
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.ledger.transaction import exclusive_transaction
-from core.runs.accounts.account import people_of, people_of_batches
+from core.runs.accounts.account import people_of
 from core.runs.storage.database import SketchRow
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
@@ -75,10 +75,10 @@ class Compared:
         else:
             drawn = frame.sample(COMPARED, random_state=int.from_bytes(key[:4], "big"))
             hashed = HashedTable.of(drawn, key)
-            told = people_of(frame).encode()
+            told = people_of([frame]).encode()
             exact = hashlib.blake2b(told, key=key, digest_size=32).hexdigest()
         sample = sample_records(frame, key)
-        return cls(len(frame), hashed, exact, sample, lambda: people_of(frame))
+        return cls(len(frame), hashed, exact, sample, lambda: people_of([frame]))
 
     @classmethod
     def passing(cls, rows: PassingRows, reread: Callable[[], Iterable[pd.DataFrame]]) -> Compared:
@@ -88,22 +88,50 @@ class Compared:
           rows: all of them.
           reread: reads them again.
         """
-        return cls(
-            rows.n, rows.hashed(), rows.digest(), rows.sample(), lambda: people_of_batches(reread())
-        )
+        return cls(rows.n, rows.hashed(), rows.digest(), rows.sample(), lambda: people_of(reread()))
+
+    def sketch(
+        self,
+        people: str,
+        *,
+        title: str,
+        table_id: str | None,
+        linked: tuple[LinkedAccount, ...] = (),
+        words: str = "",
+    ) -> dict[str, Any]:
+        """What is kept of the table, whose account is known.
+
+        Args:
+          people: the account.
+          title: of the table, for people.
+          table_id: of the table; None for one that is not stored.
+          linked: accounts that share rows, the likeliest first.
+          words: why the table is kept apart from them, or "".
+        """
+        return {
+            "table_id": table_id,
+            "people": people,
+            "title": title,
+            "created": time.time(),
+            "exact": self.exact,
+            "body": self.sample.to_bytes(),
+            "alike": [asdict(one) for one in linked],
+            "words": words,
+        }
 
 
 class Comparison:
     """One table against all that were seen, also those that appear meanwhile.
 
     Attributes:
+      table: the one.
       seen: number of the newest sketch that was compared, 0 before any.
     """
 
     def __init__(self, store: RunStore, table: pd.DataFrame | Compared) -> None:
         self.seen = 0
         self._store, self._key = store, people_key(store.workspace)
-        self._table = table if isinstance(table, Compared) else Compared.of(table, self._key)
+        self.table = table if isinstance(table, Compared) else Compared.of(table, self._key)
         self._linked: dict[str, LinkedAccount] = {}
 
     def linked(self) -> tuple[LinkedAccount, ...]:
@@ -112,41 +140,12 @@ class Comparison:
         for row in _later(self._store, self.seen):
             self.seen = row.id
             earlier = RecordSample.from_bytes(row.body)
-            overlap = estimate_overlap(self._table.hashed, earlier, n=self._table.n)
-            exact = row.exact == self._table.exact
+            overlap = estimate_overlap(self.table.hashed, earlier, n=self.table.n)
+            exact = row.exact == self.table.exact
             if exact or (overlap is not None and overlap.same_people):
                 self._add(row.people, _evidence(row, None if exact else overlap))
         self._older()
         return tuple(sorted(self._linked.values(), key=lambda one: -one.strength))
-
-    def row(
-        self,
-        people: str,
-        linked: tuple[LinkedAccount, ...],
-        words: str,
-        *,
-        title: str,
-        table_id: str | None,
-    ) -> dict[str, Any]:
-        """What is kept of the table, whose account is now known.
-
-        Args:
-          people: the account.
-          linked: accounts that share rows, the likeliest first.
-          words: why the table is kept apart from them, or "".
-          title: of the table, for people.
-          table_id: of the table; None for one that is not stored.
-        """
-        return {
-            "table_id": table_id,
-            "people": people,
-            "title": title,
-            "created": time.time(),
-            "exact": self._table.exact,
-            "body": self._table.sample.to_bytes(),
-            "alike": [asdict(one) for one in linked],
-            "words": words,
-        }
 
     def _older(self) -> None:
         """Accounts that an older version's command line opened: it kept no rows, only a digest."""
@@ -154,7 +153,7 @@ class Comparison:
         with self._store.engine.connect() as connection:
             sketched = set(connection.scalars(select(SketchRow.people).distinct()))
         if accounts - sketched:
-            people = self._table.older_name()
+            people = self.table.older_name()
             if people in accounts - sketched:
                 self._add(people, ("All rows of this table were in an earlier one.", 1.0))
 
@@ -171,17 +170,8 @@ def _catch_up(store: RunStore, key: bytes) -> None:
     for table in store.tables():
         if table.id in there:
             continue
-        known = _stored(store, table, key)
-        row = {
-            "table_id": table.id,
-            "people": table.people,
-            "title": table.name,
-            "created": table.created.timestamp(),
-            "exact": known.exact,
-            "body": known.sample.to_bytes(),
-            "alike": [],
-            "words": "",
-        }
+        row = _stored(store, table, key).sketch(table.people, title=table.name, table_id=table.id)
+        row["created"] = table.created.timestamp()
         with exclusive_transaction(store.engine, SketchRow.__tablename__) as connection:
             add_sketch(connection, row)
 

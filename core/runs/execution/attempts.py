@@ -26,7 +26,7 @@ from core.runs.execution.job import Job, LmdpResult
 from core.runs.execution.noisy_scores import release_cells
 from core.runs.execution.ray_summation import configured_summation
 from core.runs.execution.review_histograms import release_histograms
-from core.runs.storage.artefacts import CHECKPOINT, METER, MODEL
+from core.runs.storage.artefacts import ATTEMPT, CHECKPOINT, METER, MODEL
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.workspace import private_folder
 from core.table.codec import Codec, Codes
@@ -140,7 +140,7 @@ class _Attempt:
         self._layout, self._codec = layout, Codec(layout.domain)
         self._shift_key = shift_key
         base = private_folder(job.folder / CHECKPOINT)
-        self._folder = base if number == 1 else private_folder(base / f"attempt-{number}")
+        self._folder = base if number == 1 else private_folder(base / f"{ATTEMPT}{number}")
         self._results = self._folder / "verdict.json"
         place = job.folder if number == 1 else self._folder
         self.meter = _meter(place / METER, job)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict
 
 from core.models.shaped_output import Shape
 
-__all__ = ["Launcher", "SampleRequest"]
+__all__ = ["REFUSED", "Launcher", "SampleRequest", "facts_name"]
+
+REFUSED = 3  # exit status of sampling: the sentence on stdout says why such rows cannot be had
 
 
-@dataclass(frozen=True, kw_only=True)
-class SampleRequest:
+class SampleRequest(BaseModel):
     """Synthetic records to draw from a saved model.
 
     Attributes:
@@ -22,11 +24,18 @@ class SampleRequest:
       shape: what they must be like.
     """
 
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
     rows: int
     seed: int | None = None
     format: Literal["csv", "parquet"] = "csv"
     escape_formulas: bool = False
     shape: Shape = Shape()
+
+
+def facts_name(table: str) -> str:
+    """The file that says what became of a request, beside that of the table that was made."""
+    return f"{table}.json"
 
 
 class Launcher(Protocol):

@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.runs.execution import children
-from core.runs.execution.launcher import SampleRequest
-from core.runs.execution.sampling_words import REFUSED, arguments
+from core.runs.execution.launcher import REFUSED, SampleRequest
 from core.runs.storage.engine import can_write
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
+from core.runs.storage.records import RESUMABLE
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import PROJECT_ROOT, private_folder
 
@@ -58,9 +58,8 @@ class LocalLauncher:
 
     def resume(self, run_id: str) -> None:
         """See `Launcher.resume`."""
-        expect = (State.PAUSED, State.LOST, State.FAILED)
         message = "Waiting for a free slot."
-        if not self.store.set_state(run_id, State.QUEUED, message, expect=expect):
+        if not self.store.set_state(run_id, State.QUEUED, message, expect=RESUMABLE):
             state = self.store.run(run_id).state
             raise RunStoreError(f"A run that is {state.value} cannot be resumed.")
         self.pump()
@@ -89,9 +88,9 @@ class LocalLauncher:
 
     def sample(self, run_id: str, name: str, request: SampleRequest) -> None:
         """See `Launcher.sample`; in a process of its own, since models need torch."""
-        command = [*self._command(SAMPLING, run_id), "--name", name, *arguments(request)]
+        asked = ["--name", name, "--request", request.model_dump_json()]
         ended = subprocess.run(
-            command,
+            [*self._command(SAMPLING, run_id), *asked],
             cwd=PROJECT_ROOT,
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from core.models.events import Observe
-from core.privacy.plan import Budget, Phase
 from core.quality.metrics.noisy import NoisyCells, SyntheticCells, combined
-from core.runs.execution.paid_release import paid_phase, release_once, shown_columns
+from core.runs.execution.paid_release import PaidCounts, shown_columns
 from core.runs.storage.artefacts import ArtefactStore, load_json
 from core.runs.storage.records import RunRecord
 from core.table.codec import Codec
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_SHARE",
-    "NOISY_CELLS",
     "SCORE",
     "SYNTHETIC_CELLS",
     "cells_key",
@@ -42,44 +40,30 @@ __all__ = [
     "synthetic_cells",
     "release_cells",
     "released_cells",
-    "score_phase",
 ]
 
-SCORE = "score"  # name of the phase
-NOISY_CELLS = "cells.json"  # artefact: what was released of real records
 SYNTHETIC_CELLS = "made-cells.json"  # artefact: the same counts of the run's synthetic records
 DEFAULT_SHARE = 0.05
 _BINS = ("name", "kind", "missing", "low", "high", "step", "scale", "spikes", "categories", "other")
 
 
-def score_phase(domain: Domain, budget: Budget, share: float, *, attempts: int = 1) -> Phase:
-    """The phase that releases the counts that runs are compared by; see `paid_phase`.
-
-    Args:
-      domain: whose columns; tagged ones are left out.
-      budget: of the whole plan, with ε < ∞.
-      share: of it, in (0, ½].
-      attempts: of the plan; the release is made once but all attempts are paid for.
-    """
-
-    def what(names: list[str]) -> str:
-        pairs = len(pairs_of(names, domain.target))
-        return (
-            f"Counts of public cells of {len(names)} columns and {pairs} pairs of columns, all at "
-            "once, with Gaussian noise. Runs of this table are scored by them."
-        )
-
-    return paid_phase(
-        domain,
-        budget,
-        share,
-        name=SCORE,
-        title="Comparing runs without looking",
-        what=what,
-        label="share for comparing runs must be",
-        purpose="compare runs by",
-        attempts=attempts,
+def _what(names: list[str], domain: Domain) -> str:
+    pairs = len(pairs_of(names, domain.target))
+    return (
+        f"Counts of public cells of {len(names)} columns and {pairs} pairs of columns, all at "
+        "once, with Gaussian noise. Runs of this table are scored by them."
     )
+
+
+SCORE = PaidCounts(
+    name="score",
+    title="Comparing runs without looking",
+    what=_what,
+    label="share for comparing runs must be",
+    purpose="compare runs by",
+    counting="Counting rows to compare runs by, with noise",
+    artefact="cells.json",
+)
 
 
 def cells_key(domain: Domain, n: int) -> str:
@@ -104,20 +88,17 @@ def cells_key(domain: Domain, n: int) -> str:
 def release_cells(
     table: PrivateTable, codec: Codec, artefacts: ArtefactStore, *, observe: Observe
 ) -> None:
-    """Release the counts; nothing where the plan holds no such phase.
+    """Release the counts that a plan bought; see `PaidCounts.release`.
 
     Args:
-      table: the door to the rows; charged for the release.
+      table, artefacts, observe: see there.
       codec: of the table.
-      artefacts: of the run, where the release is kept.
-      observe: told of the phase.
     """
     from core.privacy.mechanisms.marginals import Marginals  # needs torch, as the fit does
 
     domain, n = codec.domain, table.plan.n
-    release_once(
+    SCORE.release(
         table,
-        SCORE,
         lambda: Marginals.of(codec, shown_columns(domain), domain.target),
         lambda mechanism, counts, noise_std: NoisyCells(
             key=cells_key(domain, n),
@@ -126,9 +107,7 @@ def release_cells(
             sizes=mechanism.sizes,
             counts=tuple(counts),
         ),
-        title="Counting rows to compare runs by, with noise",
         artefacts=artefacts,
-        artefact=NOISY_CELLS,
         observe=observe,
     )
 
@@ -172,7 +151,7 @@ def released_cells(store: RunStore, table_id: str, key: str) -> NoisyCells | Non
       key: of the cells, see `cells_key`.
     """
     releases = [
-        load_json(store.artefacts(run.id), NOISY_CELLS, NoisyCells)
+        load_json(store.artefacts(run.id), SCORE.artefact, NoisyCells)
         for run in store.runs(table_id)
         if run.private
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel
@@ -17,7 +18,7 @@ if TYPE_CHECKING:  # both need torch, and pages read through the modules that im
     from core.privacy.guarded import PrivateTable
     from core.privacy.mechanisms.additive import Mechanism
 
-__all__ = ["paid_phase", "release_once", "shown_columns"]
+__all__ = ["PaidCounts", "shown_columns"]
 
 Counted = TypeVar("Counted", bound="Mechanism")
 
@@ -28,82 +29,82 @@ def shown_columns(domain: Domain) -> list[str]:
     return [column.name for column in domain.modelled if column.name not in hidden]
 
 
-def paid_phase(
-    domain: Domain,
-    budget: Budget,
-    share: float,
-    *,
-    name: str,
-    title: str,
-    what: Callable[[list[str]], str],
-    label: str,
-    purpose: str,
-    attempts: int,
-) -> Phase:
-    """A phase that releases counts of all columns that may be shown.
+@dataclass(frozen=True, kw_only=True)
+class PaidCounts:
+    """Counts of all columns that may be shown, as a plan may buy them.
 
-    Args:
-      domain: whose columns; tagged ones are left out.
-      budget: of the whole plan, with ε < ∞.
-      share: of it, in (0, ½].
+    Attributes:
       name, title: of the phase.
-      what: what is released, for the names of the columns.
+      what: what is released, for the names of the columns and their domain.
       label, purpose: what the share and the columns are for, in refusals.
-      attempts: of the plan; the release is made once but all attempts are paid for.
-
-    Raises:
-      ValueError: a share out of range, or every column is tagged.
+      counting: what people read while rows are counted.
+      artefact: name of the one that keeps them.
     """
-    if not 0.0 < share <= 0.5:
-        raise ValueError(f"The {label} in 0 to 0.5, not {share:g}.")
-    names = shown_columns(domain)
-    if not names:
-        raise ValueError(f"Every column is hidden, so there is none to {purpose}.")
-    from dp_accounting.gaussian_mechanism import get_sigma_gaussian  # costs 65 MB
 
-    whole = float(get_sigma_gaussian(budget.epsilon, budget.delta))
-    return Phase(
-        name=name,
-        title=title,
-        what=what(names),
-        share=share,
-        noise_multiplier=noise_for_share(whole, share, count=attempts),
-    )
+    name: str
+    title: str
+    what: Callable[[list[str], Domain], str]
+    label: str
+    purpose: str
+    counting: str
+    artefact: str
 
+    def phase(self, domain: Domain, budget: Budget, share: float, *, attempts: int = 1) -> Phase:
+        """The phase that releases them.
 
-def release_once(
-    table: PrivateTable,
-    phase_name: str,
-    mechanism: Callable[[], Counted],
-    value: Callable[[Counted, list[float], float], BaseModel],
-    *,
-    title: str,
-    artefacts: ArtefactStore,
-    artefact: str,
-    observe: Observe,
-) -> None:
-    """Release the counts of a phase and keep them; nothing where the plan holds no such phase.
+        Args:
+          domain: whose columns; tagged ones are left out.
+          budget: of the whole plan, with ε < ∞.
+          share: of it, in (0, ½].
+          attempts: of the plan; the release is made once but all attempts are paid for.
 
-    A release that was charged before a crash and not written is not made again.
+        Raises:
+          ValueError: a share out of range, or every column is tagged.
+        """
+        if not 0.0 < share <= 0.5:
+            raise ValueError(f"The {self.label} in 0 to 0.5, not {share:g}.")
+        names = shown_columns(domain)
+        if not names:
+            raise ValueError(f"Every column is hidden, so there is none to {self.purpose}.")
+        from dp_accounting.gaussian_mechanism import get_sigma_gaussian  # costs 65 MB
 
-    Args:
-      table: with the plan.
-      phase_name: of the phase that pays.
-      mechanism: makes what counts the rows; called only when they are counted.
-      value: what is kept, from the mechanism, its counts and the noise's standard deviation.
-      title: what people read while rows are counted.
-      artefacts: of the run.
-      artefact: name of the one that is written.
-      observe: hears that the phase begins.
+        whole = float(get_sigma_gaussian(budget.epsilon, budget.delta))
+        return Phase(
+            name=self.name,
+            title=self.title,
+            what=self.what(names, domain),
+            share=share,
+            noise_multiplier=noise_for_share(whole, share, count=attempts),
+        )
 
-    Raises:
-      FitCancelled: the observer's wish was followed.
-    """
-    plan = table.plan
-    if all(phase.name != phase_name for phase in plan.phases) or table.meter.runs(phase_name):
-        return
-    Emitter(observe, obeys=(Wish.CANCEL,)).phase(phase_name, title, private=True)
-    counted = mechanism()
-    counts = table.release(phase_name, counted).tolist()
-    noise_std = plan.phase(phase_name).noise_multiplier * counted.sensitivity
-    save_json(artefacts, artefact, value(counted, counts, noise_std))
+    def release(
+        self,
+        table: PrivateTable,
+        mechanism: Callable[[], Counted],
+        value: Callable[[Counted, list[float], float], BaseModel],
+        *,
+        artefacts: ArtefactStore,
+        observe: Observe,
+    ) -> None:
+        """Release the counts and keep them; nothing where the plan holds no such phase.
+
+        A release that was charged before a crash and not written is not made again.
+
+        Args:
+          table: with the plan; charged for the release.
+          mechanism: makes what counts the rows; called only when they are counted.
+          value: what is kept, from the mechanism, its counts and the noise's standard deviation.
+          artefacts: of the run.
+          observe: hears that the phase begins.
+
+        Raises:
+          FitCancelled: the observer's wish was followed.
+        """
+        plan = table.plan
+        if all(phase.name != self.name for phase in plan.phases) or table.meter.runs(self.name):
+            return
+        Emitter(observe, obeys=(Wish.CANCEL,)).phase(self.name, self.counting, private=True)
+        counted = mechanism()
+        counts = table.release(self.name, counted).tolist()
+        noise_std = plan.phase(self.name).noise_multiplier * counted.sensitivity
+        save_json(artefacts, self.artefact, value(counted, counts, noise_std))

@@ -14,8 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pandas as pd
-
 from core.models.events import Emitter, Observe, Wish
 from core.models.registry import synthesizer
 from core.models.synthesizer import Synthesizer
@@ -28,12 +26,9 @@ from core.runs.accounts.purchases import PurchaseRecord, purchases_used
 from core.runs.execution.attempts import Attempts, fit_attempts
 from core.runs.execution.job import Job
 from core.runs.execution.privacy_certificate import conditions, make_privacy_certificate
-from core.runs.execution.training_rows import Load, TrainingRows, check_disk, training_records
+from core.runs.execution.training_rows import TrainingRows, check_disk, training_records
 from core.runs.execution.written_tables import WrittenTables, write_tables
-from core.runs.storage.artefacts import (
-    PRIVACY_CERTIFICATE,
-    ArtefactStore,
-)
+from core.runs.storage.artefacts import PRIVACY_CERTIFICATE, ArtefactStore
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import shift_key
 from core.table.layout.layout import Layout
@@ -58,19 +53,6 @@ class Outcome:
     guarantee: Guarantee
     privacy_certificate: dict[str, Any]
 
-    @property
-    def synthetic(self) -> pd.DataFrame:
-        """The synthetic table [rows, columns], in memory."""
-        return self.tables.synthetic
-
-    @property
-    def modelled(self) -> pd.DataFrame:
-        """As many synthetic rows in the columns that models see, in memory.
-
-        That is what a plan's bought counts are counts of.
-        """
-        return self.tables.modelled
-
 
 def choose_device(asked: str) -> str:
     """The device to use: "cpu" or "cuda", for "auto", "cpu" or "cuda".
@@ -93,7 +75,7 @@ def choose_device(asked: str) -> str:
 
 def execute(
     job: Job,
-    rows: TrainingRows | Load,
+    rows: TrainingRows,
     *,
     store: RunStore,
     observe: Observe,
@@ -104,8 +86,7 @@ def execute(
 
     Args:
       job: see `Job`.
-      rows: that are trained on; read once, after the debit. A function gives all of the named
-        columns at once.
+      rows: that are trained on; read once, after the debit.
       store: holds the ledger that pays and the secret that shifts.
       observe: hears of each phase and brings the wish back.
       find: the synthesizer of a model id.
@@ -121,16 +102,17 @@ def execute(
     _check(job, layout)
     key = shift_key(store.workspace, job.people)  # first: one that is broken costs nothing
     bought = purchases_used(store, job.people, job.schema)
-    _phase(observe, "debit", "Checking the ledger")
+    emitter = Emitter(observe)
+    emitter.phase("debit", "Checking the ledger")
     entry = _debit(job, store)
     debited(entry)
-    _phase(observe, "read", "Reading and encoding the table")
+    emitter.phase("read", "Reading and encoding the table")
     records = training_records(
         rows, layout, job.plan, job.schema.person, folder=job.folder, observe=observe
     )
     attempts = fit_attempts(job, model, layout, *records, shift_key=key, observe=observe)
     claim = _with_purchases(_claim(job, attempts), bought)
-    _phase(observe, "sample", "Making the synthetic table", pausable=False)
+    Emitter(observe, obeys=(Wish.CANCEL,)).phase("sample", "Making the synthetic table")
     tables = write_tables(attempts.fitted, job.rows, job.seed, job.artefacts, observe=observe)
     certificate = make_privacy_certificate(
         table=job.table,
@@ -219,9 +201,3 @@ def _with_purchases(claim: Guarantee, bought: Sequence[PurchaseRecord]) -> Guara
             "conditions": (*claim.conditions, words),
         }
     )
-
-
-def _phase(observe: Observe, name: str, title: str, *, pausable: bool = True) -> None:
-    """Say that a phase begins and follow a wish that stands already."""
-    obeys = (Wish.CANCEL, Wish.PAUSE) if pausable else (Wish.CANCEL,)
-    Emitter(observe, obeys=obeys).phase(name, title)

@@ -19,6 +19,7 @@ from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.execution.ray_words import HANDING_OVER
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
+from core.runs.storage.records import RESUMABLE
 from core.runs.storage.store import RunStore
 
 __all__ = ["RayLauncher"]
@@ -56,8 +57,7 @@ class RayLauncher:
 
     def resume(self, run_id: str) -> None:
         """See `Launcher.resume`."""
-        expect = (State.PAUSED, State.LOST, State.FAILED)
-        if not self.store.set_state(run_id, State.QUEUED, HANDING_OVER, expect=expect):
+        if not self.store.set_state(run_id, State.QUEUED, HANDING_OVER, expect=RESUMABLE):
             state = self.store.run(run_id).state
             raise RunStoreError(f"A run that is {state.value} cannot be resumed.")
         self._settle()

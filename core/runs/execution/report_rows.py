@@ -70,9 +70,7 @@ def real_sides(store: RunStore, run: RunRecord, columns: Sequence[str]) -> tuple
     most = most_rows(len(columns))
     together = schema.person is not None and schema.person.grouped
     if n <= most or together:  # whose rows are whose is known only when all have been read
-        split = store.load_split(
-            run.table_id, schema.holdout, columns=columns, person=schema.person
-        )
+        split = store.load_split(run.table_id, schema, columns)
         trained, kept_out = (Side(part, len(part)) for part in split)
         return trained, kept_out
     out = held_out(n, schema.holdout)

@@ -144,16 +144,6 @@ class Reporter:
             return Wish.PAUSE if self._store.has_checkpoint(self._run_id) else Wish.GO_ON
         return self._wish
 
-    def phase(self, name: str, title: str, *, private: bool = False) -> Wish:
-        """A phase of the worker itself begins.
-
-        Args:
-          name: of the phase, under which seconds are kept.
-          title: for people.
-          private: whether it reads real rows, through noise.
-        """
-        return self(PhaseStarted(name=name, title=title, private=private))
-
     def flush(self) -> None:
         """Store what was held back, so that the last step of a phase is always there."""
         for event in self._held.values():

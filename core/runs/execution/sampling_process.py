@@ -1,12 +1,10 @@
 """More rows from a saved model, in a process of its own: the UI process never imports torch.
 
-python -m core.runs.execution.sampling_process RUN_ID --home HOME --rows N [--seed K] --format csv
---name NAME [--where CONDITION]… [--share SHARES] [--fill-missing]
+    python -m core.runs.execution.sampling_process RUN_ID --home HOME --name NAME --request JSON
 
-The file goes to the run's `exports`.
-
-Beside the file lies another one that says what became of the request. Rows that cannot be had, and
-an object store that does not answer, are one sentence on stdout and the exit status `REFUSED`.
+The request is a `SampleRequest`. The file goes to the run's `exports`; beside it lies another one
+that says what became of the request. Rows that cannot be had, and an object store that does not
+answer, are one sentence on stdout and the exit status `REFUSED`.
 """
 
 from __future__ import annotations
@@ -19,8 +17,8 @@ from pathlib import Path
 
 from core.models.in_parts import sample_parts
 from core.models.registry import load_fitted
-from core.models.shaped_output import Shape, ShapeFacts, draw_shaped
-from core.runs.execution.sampling_words import REFUSED, facts_name
+from core.models.shaped_output import ShapeFacts, draw_shaped
+from core.runs.execution.launcher import REFUSED, SampleRequest, facts_name
 from core.runs.execution.threads import limit_threads
 from core.runs.storage.artefacts import MODEL, save_json
 from core.runs.storage.errors import StorageError
@@ -38,14 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="core.runs.execution.sampling_process")
     parser.add_argument("run_id")
     parser.add_argument("--home", type=Path, required=True)
-    parser.add_argument("--rows", type=int, required=True)
-    parser.add_argument("--seed", type=int)
-    parser.add_argument("--format", choices=("csv", "parquet"), default="csv")
-    parser.add_argument("--escape-formulas", action="store_true")
-    parser.add_argument("--where", action="append", default=[])
-    parser.add_argument("--share")
-    parser.add_argument("--fill-missing", action="store_true")
     parser.add_argument("--name", required=True)
+    parser.add_argument("--request", type=SampleRequest.model_validate_json, required=True)
     options = parser.parse_args(arguments)
     os.umask(0o077)
     limit_threads()
@@ -62,23 +54,21 @@ def _sample(options: argparse.Namespace) -> None:
         run = store.run(options.run_id)
         artefacts = store.artefacts(run.id)
         model = load_fitted(run.model, artefacts.local(MODEL))
-    shape = Shape(
-        where=tuple(options.where), share=options.share, fill_missing=options.fill_missing
-    )
-    if shape.plain:  # as many as are wanted, some at a time
-        check_room(model.domain.columns, options.rows)
-        facts = ShapeFacts(rows=options.rows, seed=options.seed, drawn=options.rows)
-        parts = sample_parts(model, options.rows, options.seed)
+    request: SampleRequest = options.request
+    if request.shape.plain:  # as many as are wanted, some at a time
+        check_room(model.domain.columns, request.rows)
+        facts = ShapeFacts(rows=request.rows, seed=request.seed, drawn=request.rows)
+        parts = sample_parts(model, request.rows, request.seed)
     else:
-        drawn = draw_shaped(model, options.rows, shape, options.seed)
+        drawn = draw_shaped(model, request.rows, request.shape, request.seed)
         facts, parts = drawn.facts, iter([drawn.table])
     exports = artefacts.within("exports")
     save_json(exports, facts_name(options.name), facts)
     with exports.filling(options.name) as out:
-        if options.format == "parquet":
+        if request.format == "parquet":
             write_parquet_parts(parts, out, schema=run.schema)
         else:
-            escaped = options.escape_formulas
+            escaped = request.escape_formulas
             write_csv_parts(parts, out, schema=run.schema, escape_formulas=escaped)
 
 

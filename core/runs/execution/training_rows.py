@@ -7,7 +7,7 @@ known only when all have been seen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import disk_usage
@@ -28,12 +28,10 @@ from core.table.person_rows import PersonRows, encoded_records
 from core.table.schema import Schema
 from core.table.stored_codes import StoredCodes, bytes_needed, store_codes
 
-__all__ = ["FrameRows", "Load", "StoredRows", "TrainingRows", "check_disk", "training_records"]
+__all__ = ["FrameRows", "StoredRows", "TrainingRows", "check_disk", "training_records"]
 
 MOST_IN_MEMORY = 2**24  # cells; a table of more is encoded some rows at a time
 SPARE_BYTES = 2**30  # of the disk, for what else a run writes
-
-Load = Callable[[Sequence[str]], pd.DataFrame]
 
 
 class TrainingRows(Protocol):
@@ -62,8 +60,7 @@ class StoredRows:
 
     def whole(self, names: Sequence[str]) -> pd.DataFrame:
         """See `TrainingRows`."""
-        holdout, person = self.schema.holdout, self.schema.person
-        return self.store.load_split(self.table_id, holdout, columns=names, person=person)[0]
+        return self.store.load_split(self.table_id, self.schema, names)[0]
 
     def batches(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
         """See `TrainingRows`."""
@@ -116,7 +113,7 @@ def check_disk(plan: Plan, layout: Layout, person: Person | None, folder: Path) 
 
 
 def training_records(
-    rows: TrainingRows | Load,
+    rows: TrainingRows,
     layout: Layout,
     plan: Plan,
     person: Person | None,
@@ -127,7 +124,7 @@ def training_records(
     """Read and encode.
 
     Args:
-      rows: where from; a function that loads all of them is read at once.
+      rows: where from.
       layout: of the table.
       plan: says how many records there are.
       person: whose rows are protected together.
@@ -140,10 +137,9 @@ def training_records(
     """
     who = () if person is None else person.columns
     names = list(dict.fromkeys((*layout.reads, *who)))
-    if callable(rows) or not _on_disk(plan, layout, person):
-        load = rows if callable(rows) else rows.whole
-        return encoded_records(load(names), layout, person)
-    tick, codec, n = Emitter(observe).rows("read"), Codec(layout.domain), plan.n
+    if not _on_disk(plan, layout, person):
+        return encoded_records(rows.whole(names), layout, person)
+    tick, codec, n = Emitter(observe).rows("read", pausable=True), Codec(layout.domain), plan.n
     batches = rows.batches(names)
 
     def parts() -> Iterator[Codes]:

@@ -170,18 +170,15 @@ class _Work:
 
     def _report(self) -> None:
         """Compare with the real table; what goes wrong here never costs the synthetic table."""
-        run, store = self.record, self.store
+        emitter = Emitter(self.reporter, obeys=(Wish.CANCEL,))
 
         def hear(stage: str, fraction: float) -> None:
             percent = round(100 * fraction)
-            Emitter(self.reporter, obeys=(Wish.CANCEL,)).send(
-                Progress(step=percent, steps=100, phase=stage, unit="%")
-            )
+            emitter.send(Progress(step=percent, steps=100, phase=stage, unit="%"))
 
         try:
-            if self.reporter.phase("report", "Comparing with the real table") is Wish.CANCEL:
-                raise FitCancelled
-            make_reports(store, run, observe=hear, compare=self.compare)
+            emitter.phase("report", "Comparing with the real table")
+            make_reports(self.store, self.record, observe=hear, compare=self.compare)
         except FitCancelled:
             self._end(State.DONE, "Done. The report was stopped before it was complete.")
         except Exception as error:

@@ -44,7 +44,7 @@ class WrittenTables:
 
     @cached_property
     def modelled(self) -> pd.DataFrame:
-        """As many synthetic rows in the columns that models see, all of them in memory."""
+        """As many synthetic rows as models see them, in memory: what bought counts are held to."""
         if self.modelled_few is not None:
             return self.modelled_few
         apart = self.artefacts.exists(MODELLED_TABLE)
@@ -74,7 +74,9 @@ def write_tables(
     """
     tick = Emitter(observe, obeys=(Wish.CANCEL,)).rows("sample")
 
-    def write(source: Fitted, name: str, tick: Callable[[int, int], None]) -> pd.DataFrame | None:
+    def write(
+        source: Fitted, name: str, tick: Callable[[int, int], None] | None = None
+    ) -> pd.DataFrame | None:
         few: list[pd.DataFrame] = []
 
         def parts() -> Iterator[pd.DataFrame]:
@@ -84,26 +86,19 @@ def write_tables(
                     few.append(part)
                 yield part
                 done += len(part)
-                if rows > PART_ROWS:
+                if tick is not None and rows > PART_ROWS:
                     tick(done, rows)
 
         with artefacts.replacing(name) as file:
             write_row_groups(parts(), file)
         return few[0] if few else None
 
-    def quiet(done: int, total: int) -> None:
-        """Tables beside the one that is asked for."""
-
     if fitted.baseline is not None:
-        write(fitted.baseline, BASELINE_TABLE, quiet)
-    modelled = None
-    if isinstance(fitted, LaidOut):
-        modelled = write(fitted.inner, MODELLED_TABLE, quiet)
+        write(fitted.baseline, BASELINE_TABLE)
+    inner = write(fitted.inner, MODELLED_TABLE) if isinstance(fitted, LaidOut) else None
     synthetic = write(fitted, SYNTHETIC_TABLE, tick)
-    same = not isinstance(fitted, LaidOut)
-    return WrittenTables(
-        artefacts=artefacts, few=synthetic, modelled_few=synthetic if same else modelled
-    )
+    modelled = inner if isinstance(fitted, LaidOut) else synthetic
+    return WrittenTables(artefacts=artefacts, few=synthetic, modelled_few=modelled)
 
 
 def _read(artefacts: ArtefactStore, name: str) -> pd.DataFrame:

@@ -22,6 +22,7 @@ from core.runs.storage.workspace import private_folder
 from core.table.io.replacing import replacing
 
 __all__ = [
+    "ATTEMPT",
     "BASELINE_TABLE",
     "CHECKPOINT",
     "INSIDE_REPORT",
@@ -48,6 +49,7 @@ MODELLED_TABLE = "modelled.parquet"  # synthetic rows as models see them, if the
 PRIVACY_CERTIFICATE = "certificate.json"
 INSIDE_REPORT, OUTSIDE_REPORT = "report.json", "outside.json"  # by who may see them
 METER, CHECKPOINT, MODEL = "meter.json", "checkpoint", "model"  # a file and two folders
+ATTEMPT = "attempt-"  # and its number: in the checkpoint, the folder of an attempt after the first
 UNFINISHED = (".half", ".part", ".tmp")  # endings of files that are still being written
 
 Model = TypeVar("Model", bound=BaseModel)

@@ -18,6 +18,7 @@ from core.runs.storage.events import EventKind, RunEvent, json_safe
 
 __all__ = ["Journal", "told_last"]
 
+MOST_POINTS = 400  # of a chart
 APPEND_TRIES = 20  # two writers that chose the same number: the second chooses again
 NO_SUCH_RUN = "23503"  # what PostgreSQL calls a broken foreign key, in any language
 
@@ -101,21 +102,14 @@ class Journal:
             row = connection.execute(query).one_or_none()
         return None if row is None else RunEvent(seq=row[0], time=row[1], kind=kind, data=row[2])
 
-    def series(
-        self, run_id: str, *, kind: EventKind = "metrics", max_points: int = 400
-    ) -> pd.DataFrame:
-        """Numbers of one kind of event, thinned evenly in the database, for a live chart.
-
-        Args:
-          run_id: which run.
-          kind: "metrics", "device" or "progress".
-          max_points: about how many rows come back, ≥ 2; the newest event is always among them.
+    def series(self, run_id: str) -> pd.DataFrame:
+        """A run's metrics, thinned evenly in the database, for live charts.
 
         Returns:
-          One row an event: `seq`, `time` (s since 1970-01-01 UTC), `seconds` (since the run's
-          first event of that kind), then the event's numeric values by name; empty without events.
+          About `MOST_POINTS` rows, an event each, the newest among them: `seq`, `time` (s since
+          1970-01-01 UTC), `seconds` (since the first), then its numbers by name; empty without any.
         """
-        key = (EventRow.run_id == run_id, EventRow.kind == kind)
+        key = (EventRow.run_id == run_id, EventRow.kind == "metrics")
         rank = func.row_number().over(order_by=EventRow.seq)
         ranked = select(EventRow.seq.label("seq"), (rank - 1).label("rank")).where(*key).subquery()
         with self._engine.connect() as connection:
@@ -123,7 +117,7 @@ class Journal:
             count, newest, oldest = connection.execute(span).one()
             if count == 0:
                 return pd.DataFrame({"seq": [], "time": [], "seconds": []})
-            stride = max(1, -(-int(count) // max(2, max_points)))
+            stride = max(1, -(-int(count) // MOST_POINTS))
             thin = select(ranked.c.seq).where(
                 or_(ranked.c.rank % literal(stride) == 0, ranked.c.seq == newest)
             )

@@ -5,17 +5,19 @@ That is the workspace's folder, or an object store that FACSIMILE_STORAGE names.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
 from core.runs.storage.artefacts import ArtefactStore, LocalArtefacts
 from core.runs.storage.errors import StorageError
-from core.runs.storage.secret_files import secret_file
 from core.runs.storage.workspace import Workspace, private_folder
 
 __all__ = ["LocalPlaces", "Places", "forget_logs", "open_places"]
@@ -63,8 +65,33 @@ class LocalPlaces:
         return LocalArtefacts(self.workspace.runs_dir / run_id)
 
     def secret(self, name: str, length: int) -> bytes:
-        """See `Places.secret`; in a file that its owner alone can read."""
-        return secret_file(self.workspace.home / name, length)
+        """See `Places.secret`; in a file that its owner alone can read.
+
+        A crash or a full disk while it is made leaves no file of that name.
+        """
+        file = self.workspace.home / name
+        if not file.exists():
+            _make_secret(file, length)
+        return file.read_bytes()
+
+
+def _make_secret(file: Path, length: int) -> None:
+    """Fresh bytes on disk first, then their name: whoever finds the name finds all of them."""
+    handle, fresh = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)  # mode 0600
+    try:
+        with os.fdopen(handle, "wb") as new:
+            new.write(os.urandom(length))
+            new.flush()
+            os.fsync(new.fileno())
+        with contextlib.suppress(FileExistsError):
+            os.link(fresh, file)  # fails when another process was first; its bytes are used
+    finally:
+        os.unlink(fresh)
+    folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # the name itself, or a power cut would give the next release another key
+    finally:
+        os.close(folder)
 
 
 def forget_logs(workspace: Workspace, runs: Collection[str]) -> None:

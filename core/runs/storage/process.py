@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import time
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import psutil
 import pynvml
@@ -22,7 +22,6 @@ __all__ = [
     "Readings",
     "held_by_nobody",
     "holder_gone",
-    "lost_words",
     "process_alive",
     "started_since_boot",
 ]
@@ -101,32 +100,6 @@ def held_by_nobody(engine: Engine) -> list[LostHold]:
         rows = session.scalars(query).all()
     clock = read_clock(engine) if rows else SharedClock(0.0)
     return [LostHold(row.id, row.heartbeat) for row in rows if holder_gone(row, machine, clock)]
-
-
-class Kept(Protocol):
-    """Knows what a run has left on disk; see `core.runs.storage.store.RunStore`."""
-
-    def has_result(self, run_id: str) -> bool:
-        """Whether the synthetic table and its certificate are there."""
-
-    def has_checkpoint(self, run_id: str) -> bool:
-        """Whether a resumed run has something to go on from."""
-
-    def resumes_free(self, run_id: str) -> bool:
-        """Whether what was debited still pays for going on."""
-
-
-def lost_words(kept: Kept, run_id: str) -> str:
-    """What to say of a run whose worker is gone, and what going on costs."""
-    if kept.has_result(run_id):
-        left = "The synthetic table is kept; resume to finish the report."
-    elif kept.has_checkpoint(run_id):
-        left = "Its checkpoint is kept: resume goes on from there and spends nothing."
-    elif kept.resumes_free(run_id):
-        left = "Nothing was released yet: resuming spends nothing more."
-    else:
-        left = "There is no checkpoint: a new start spends its budget again."
-    return f"The worker process ended unexpectedly. {left}"
 
 
 class Readings:

@@ -133,7 +133,7 @@ class RunRecord:
       state, message: where it is, with a plain sentence.
       error: one plain line when it failed, else None.
       created, started, ended: UTC; started at the first start, ended with the last state.
-      host, pid, pid_started, heartbeat: the machine and worker process that holds or held it.
+      host, pid: the machine and worker process that holds or held it.
       attempt: 1, and one more for each start from the beginning; each pays for itself.
       debit: the ledger's entry that paid, None when nothing was debited yet.
       guarantee: what was executed; None until a fit has ended.
@@ -163,8 +163,6 @@ class RunRecord:
     ended: datetime | None
     host: str | None
     pid: int | None
-    pid_started: float | None
-    heartbeat: datetime | None
     attempt: int
     debit: str | None
     guarantee: Guarantee | None
@@ -204,8 +202,6 @@ class RunRecord:
             ended=_utc(row.ended),
             host=row.host,
             pid=row.pid,
-            pid_started=row.pid_started,
-            heartbeat=_utc(row.heartbeat),
             attempt=row.attempt,
             debit=row.debit,
             guarantee=Guarantee.model_validate_json(row.guarantee) if row.guarantee else None,

@@ -9,10 +9,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core.runs.storage.artefacts import Readable
+from core.runs.storage.artefacts import ROWS, ArtefactStore, Readable
 from core.table.io.row_groups import arrow_batches, columns_with_gaps
 
-__all__ = ["BATCH_ROWS", "row_batches", "row_count"]
+__all__ = ["BATCH_ROWS", "row_batches", "row_count", "table_batches"]
 
 BATCH_ROWS = 131_072  # of a batch; 50 columns of numbers are then 50 MB
 
@@ -37,6 +37,14 @@ def row_batches(
             frame = pa.Table.from_batches([batch]).to_pandas()[names]
             odd = {name: kind for name, kind in dtypes.items() if frame[name].dtype != kind}
             yield frame.astype(odd) if odd else frame
+
+
+def table_batches(
+    artefacts: ArtefactStore, columns: Sequence[str] | None = None
+) -> Iterator[pd.DataFrame]:
+    """`row_batches` of a table's rows, by what is kept of the table."""
+    with artefacts.readable(ROWS) as file:
+        yield from row_batches(file, columns=columns)
 
 
 def row_count(file: Readable) -> tuple[int, int]:

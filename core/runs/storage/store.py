@@ -37,7 +37,7 @@ from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import RunEvent, State
 from core.runs.storage.holding import held_by, to_adopt, to_beat, to_claim
 from core.runs.storage.journal import Journal
-from core.runs.storage.process import LostHold, held_by_nobody, lost_words, started_since_boot
+from core.runs.storage.process import LostHold, held_by_nobody, started_since_boot
 from core.runs.storage.records import RESUMABLE, RunRecord
 from core.runs.storage.table_store import TableStore
 from core.runs.storage.workspace import Workspace, private_folder
@@ -173,7 +173,7 @@ class RunStore(TableStore):
             rows = session.execute(query.order_by(RunRow.created.desc())).all()
             for row, _, _ in rows:
                 if row.id in unmarked:  # the session ends without writing
-                    row.state, row.message = State.LOST, lost_words(self, row.id)
+                    row.state, row.message = State.LOST, self._lost_words(row.id)
             return [
                 RunRecord.of(
                     row,
@@ -363,8 +363,20 @@ class RunStore(TableStore):
         return tuple(seen.run_id for seen in gone)
 
     def _lose(self, seen: LostHold) -> bool:
-        message = lost_words(self, seen.run_id)
+        message = self._lost_words(seen.run_id)
         return self.set_state(seen.run_id, State.LOST, message, expect=(State.RUNNING,), lost=seen)
+
+    def _lost_words(self, run_id: str) -> str:
+        """What to say of a run whose worker is gone, and what going on costs."""
+        if self.has_result(run_id):
+            left = "The synthetic table is kept; resume to finish the report."
+        elif self.has_checkpoint(run_id):
+            left = "Its checkpoint is kept: resume goes on from there and spends nothing."
+        elif self.resumes_free(run_id):
+            left = "Nothing was released yet: resuming spends nothing more."
+        else:
+            left = "There is no checkpoint: a new start spends its budget again."
+        return f"The worker process ended unexpectedly. {left}"
 
     def _append_state(self, run_id: str, state: State, message: str) -> None:
         event = RunEvent(kind="state", data={"state": state.value, "message": message})

@@ -26,11 +26,10 @@ from core.runs.storage.events import json_safe
 from core.runs.storage.migrations.current import bring_up_to_date
 from core.runs.storage.places import open_places
 from core.runs.storage.records import PEOPLE, TableRecord, people_of_profile
-from core.runs.storage.row_batches import BATCH_ROWS, row_batches
+from core.runs.storage.row_batches import BATCH_ROWS, row_batches, table_batches
 from core.runs.storage.unfinished import UnfinishedTables
 from core.runs.storage.workspace import Workspace
 from core.table.holdout import people_trained_on, split_rows
-from core.table.person import Person
 from core.table.schema import Schema
 
 __all__ = ["TableStore"]
@@ -247,27 +246,19 @@ class TableStore:
             yield from row_batches(file, columns=columns, rows=rows)
 
     def load_split(
-        self,
-        table_id: str,
-        holdout: float,
-        *,
-        columns: Sequence[str] | None = None,
-        person: Person | None = None,
+        self, table_id: str, schema: Schema, columns: Sequence[str]
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
         """The rows that are trained on and those kept out, each in file order.
 
         Args:
           table_id: which table.
-          holdout: share of records kept out, see `core.table.holdout`.
-          columns: only these; all by default.
-          person: whose rows stay together.
+          schema: says how many records are kept out and whose rows stay together.
+          columns: only these.
         """
-        if columns is None:
-            return split_rows(self._read(table_id, None), holdout, person)
+        holdout, person = schema.holdout, schema.person
         who = () if person is None or not holdout else person.columns
         wanted = list(dict.fromkeys((*columns, *who)))
-        frame = self._read(table_id, wanted)
-        trained, kept = split_rows(frame, holdout, person)
+        trained, kept = split_rows(self._read(table_id, wanted), holdout, person)
         return trained[list(columns)], kept[list(columns)]
 
     def _read(self, table_id: str, columns: list[str] | None) -> pd.DataFrame:
@@ -276,12 +267,7 @@ class TableStore:
 
     def _columns_of(self, table_id: str) -> Callable[[list[str]], Iterable[pd.DataFrame]]:
         """Reads columns of a table's rows; whether the table is known is not looked up again."""
-
-        def read(columns: list[str]) -> Iterator[pd.DataFrame]:
-            with self.places.table(table_id).readable(ROWS) as rows:
-                yield from row_batches(rows, columns=columns)
-
-        return read
+        return lambda columns: table_batches(self.places.table(table_id), columns)
 
     def _drop_table(self, table_id: str) -> None:
         """Remove a table's rows and its records, and those of its runs, at once.
@@ -290,12 +276,12 @@ class TableStore:
         Where the rows cannot be removed, the table stays, so that it can be deleted again.
         """
         table = self.table(table_id)
-        written = Ledger(self.engine).entries(table.people)
         with self.engine.begin() as connection:
             connection.execute(delete(TableRow).where(TableRow.id == table_id))
-            if not written:
-                connection.execute(delete(SketchRow).where(SketchRow.table_id == table_id))
             self.places.table(table_id).clear()
+            # the ledger is asked last: whoever read rows has paid before, and now nobody can
+            if not Ledger(self.engine).entries(table.people):
+                connection.execute(delete(SketchRow).where(SketchRow.table_id == table_id))
 
     def _check_records(self, table_id: str, plan: Plan, schema: Schema) -> None:
         """Refuse a plan that is not for the records that a schema makes of a table.
