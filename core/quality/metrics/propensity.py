@@ -66,16 +66,14 @@ class Propensity:
     Attributes:
       pmse: in [0, c(1 - c)].
       ratio: pMSE over its expectation when both tables follow one distribution; 1 is ideal.
-      auroc: of telling the tables apart, on the rows learnt from.
     """
 
     pmse: float
     ratio: float
-    auroc: float
 
 
 def propensity(features: Features, real: AlignedTable, synthetic: AlignedTable) -> Propensity:
-    """pMSE, its ratio and AUROC; both tables are one and the same when either has no rows.
+    """pMSE and its ratio; both tables are one and the same when either has no rows.
 
     Args:
       features: that both tables were read through.
@@ -83,14 +81,13 @@ def propensity(features: Features, real: AlignedTable, synthetic: AlignedTable) 
     """
     x, y = _labelled(features, real, synthetic)
     if len(np.unique(y)) < 2:
-        return Propensity(0.0, 1.0, 0.5)
+        return Propensity(0.0, 1.0)
     with one_thread():
         p = class_scores(fit(logistic(), x, y), x)(1)
     share = float(y.mean())
     pmse = float(np.mean((p - share) ** 2))
     expected = _directions(x) * (1.0 - share) ** 2 * share / len(y)
-    ratio = pmse / expected if expected > 0.0 else 1.0
-    return Propensity(pmse, ratio, float(roc_auc_score(y, p)))
+    return Propensity(pmse, pmse / expected if expected > 0.0 else 1.0)
 
 
 def tree_auroc(
