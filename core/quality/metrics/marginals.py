@@ -143,21 +143,16 @@ def pair_mean(matrix: Floats) -> float:
     return float(matrix[np.triu_indices(m, 1)].mean())
 
 
-def triples(m: int, *, most: int = TRIPLES, seed: int = 0) -> list[tuple[int, int, int]]:
-    """Triples of m columns: all of them, or `most` drawn without replacement.
-
-    Args:
-      m: columns.
-      most: triples there may be, ≥ 1.
-      seed: of the draw.
+def triples(m: int, *, seed: int = 0) -> list[tuple[int, int, int]]:
+    """Triples of m columns: all of them, or `TRIPLES` drawn without replacement.
 
     >>> triples(3), len(triples(40))
     ([(0, 1, 2)], 200)
     """
     every = list(combinations(range(m), 3))
-    if len(every) <= most:
+    if len(every) <= TRIPLES:
         return every
-    chosen = np.random.default_rng(seed).choice(len(every), size=most, replace=False)
+    chosen = np.random.default_rng(seed).choice(len(every), size=TRIPLES, replace=False)
     return [every[i] for i in sorted(chosen)]
 
 

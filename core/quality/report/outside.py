@@ -54,7 +54,6 @@ def outside_report(
     released: ReleasedHistograms | None = None,
     modelled: pd.DataFrame | None = None,
     rows: int | None = None,
-    seed: int = 0,
 ) -> Report:
     """The report for people outside.
 
@@ -65,14 +64,13 @@ def outside_report(
       modelled: synthetic rows in the columns that models see, of which the release counts; None
         where those are the table's.
       rows: how many the synthetic table has, where `synthetic` is a sample of it.
-      seed: of subsamples.
 
     Raises:
       ValueError: the table has no rows.
     """
     if not len(synthetic):
         raise ValueError("A report needs at least one synthetic row.")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     drawn = sample_rows(len(synthetic), ROWS, rng)
     frame, each = synthetic.iloc[drawn], votes(synthetic, schema.person)[drawn]
     features, (table,) = Features.fit(schema, frame)
@@ -90,7 +88,7 @@ def outside_report(
         rows_synthetic=len(synthetic) if rows is None else rows,
         scores=_scores(pictures, released),
         columns=pictures,
-        pca=_projection(features, table, rng, seed),
+        pca=_projection(features, table, rng),
         associations=_associations(features, table.sample(ASSOCIATION_ROWS, rng)),
         notes=[NOT_SHOWN if released is None else WITH_NOISE, *([ONE_VOTE] if grouped else [])],
     )
@@ -175,10 +173,8 @@ def _scores(pictures: dict[str, ColumnPicture], released: ReleasedHistograms | N
     return [TVD_1WAY.score(float(np.mean(distances)), ceiling=min(1.0, alone), note=note)]
 
 
-def _projection(
-    features: Features, table: AlignedTable, rng: np.random.Generator, seed: int
-) -> Projection:
-    axes = axes_of(features, table, seed=seed)
+def _projection(features: Features, table: AlignedTable, rng: np.random.Generator) -> Projection:
+    axes = axes_of(features, table)
     dots = axes.project(features.encode(table.sample(POINTS, rng)))
     return Projection(
         real=[],
