@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from core.quality.aligned_tables import Features
-from core.quality.metrics.disclosure import LEAST, attacks, distances, exact_copies
+from core.quality.metrics.disclosure import LEAST, attacks, exact_copies, nearest
 from tests.quality.conftest import collapsed, make
 
 
@@ -77,7 +77,9 @@ def test_distances_by_brute_force():
     rng = np.random.default_rng(0)
     x, others = rng.random((40, 7)), rng.random((30, 7))
     every = np.sort(np.linalg.norm(x[:, None] - others[None], axis=2), axis=1)
-    assert np.allclose(distances(x, others, 2), every[:, :2])
+    near, place = nearest(x, others, 2)
+    assert np.allclose(near, every[:, :2])
+    assert np.allclose(np.linalg.norm(x - others[place[:, 0]], axis=1), every[:, 0])
 
 
 def test_a_tiny_holdout_says_nothing(schema, people):

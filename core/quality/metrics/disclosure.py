@@ -30,7 +30,7 @@ from core.quality.comparison import Comparison
 from core.quality.metrics.family import Measured, Step, family
 from core.quality.report.types import Attack
 
-__all__ = ["attacks", "distances", "exact_copies"]
+__all__ = ["attacks", "exact_copies", "nearest"]
 
 Floats = NDArray[np.float64]
 ROWS = 4_000  # rows a side, of training, holdout and synthetic rows that attacks look at
@@ -124,19 +124,14 @@ def exact_copies(features: Features, rows: AlignedTable, others: AlignedTable) -
     return float(hashes.isin(released).mean())
 
 
-def distances(x: Floats, others: Floats, k: int = 1) -> Floats:
-    """Distances of each row of x to its k nearest rows of others, ascending, [n, min(k, ·)].
+def nearest(x: Floats, others: Floats, k: int = 1) -> tuple[Floats, NDArray[np.int64]]:
+    """Distances to the k nearest rows of others, ascending, and which they are, [n, min(k, ·)].
 
     Args:
       x: float [n, d].
       others: float [m, d], m ≥ 1, in the same unit.
       k: neighbours, ≥ 1.
     """
-    return np.asarray(_nearest(x, others, k)[0], dtype=np.float64)
-
-
-def _nearest(x: Floats, others: Floats, k: int = 1) -> tuple[Floats, NDArray[np.int64]]:
-    """Distances to the k nearest of others, and which they are, both [n, min(k, ·)]."""
     with threadpool_limits(limits=1):
         neighbours = NearestNeighbors(n_neighbors=min(k, len(others))).fit(others)
         distance, place = neighbours.kneighbors(x)
@@ -164,7 +159,7 @@ def _closest(features: Features, sides: _Sides) -> list[Attack]:
     synthetic, train, holdout = (
         _encoded(features, table) for table in (sides.synthetic, sides.train, sides.holdout)
     )
-    to_train, to_holdout = distances(synthetic, train, 2), distances(synthetic, holdout, 2)
+    to_train, to_holdout = (nearest(synthetic, real, 2)[0] for real in (train, holdout))
     closest = _attack(
         "closest",
         "Synthetic rows nearer to the table than to strangers",
@@ -192,7 +187,7 @@ def _membership(features: Features, sides: _Sides, synthetic: AlignedTable) -> A
     """Can it be told who was in the table, by closeness to the release?"""
     released = _encoded(features, synthetic)
     closeness = [
-        -distances(_encoded(features, table), released)[:, 0]
+        -nearest(_encoded(features, table), released)[0][:, 0]
         for table in (sides.train, sides.holdout)
     ]
     n = len(closeness[0])
@@ -235,7 +230,7 @@ def _share_guessed(
     if not people.n or not synthetic.n:
         return 0.0
     known = features.without(target)
-    closest = _nearest(_encoded(known, people), _encoded(known, synthetic))[1][:, 0]
+    closest = nearest(_encoded(known, people), _encoded(known, synthetic))[1][:, 0]
     guess, truth = synthetic.values[target][closest], people.values[target]
     feature = features[target]
     if not feature.numeric:
@@ -300,9 +295,9 @@ def _auroc_error(auroc: float, n: int) -> float:
     return math.sqrt(max(variance, 0.0)) / n
 
 
-def _distance_ratio(nearest: Floats) -> Floats:
+def _distance_ratio(distances: Floats) -> Floats:
     """Closest over second closest [n] of distances [n, 2], in [0, 1]; 1 where both are zero."""
-    closest, second = nearest[:, 0], nearest[:, 1]
+    closest, second = distances[:, 0], distances[:, 1]
     return np.asarray(np.where(second > 0.0, closest / np.maximum(second, 1e-300), 1.0))
 
 
