@@ -61,6 +61,19 @@ def test_a_collapsed_table_is_no_leak_of_many(schema, people):
     assert not result["copies"].exposed and not result["membership"].exposed
 
 
+def test_only_people_who_have_the_value_are_counted_when_it_is_guessed(schema, people):
+    def told(frame, rows):
+        return frame.assign(job=frame["job"].where(np.arange(len(frame)) < rows))
+
+    train, holdout, fresh = people
+    few = found(schema, told(train, 60), told(holdout, 50), fresh, target="job")["attribute"]
+    assert few.records == 50
+    chance = max(few.value * (1 - few.value), few.baseline * (1 - few.baseline), 1 / 50)
+    assert few.half_width > 2.5 * np.sqrt(chance / 50)  # not of the 600 rows a side
+    none = found(schema, told(train, 60), told(holdout, LEAST - 1), fresh, target="job")
+    assert "attribute" not in none and "membership" in none
+
+
 def test_copies_are_counted_as_pandas_counts_them(schema, people):
     train, _, fresh = people
     mixed = pd.concat([train[:50], fresh[50:]], ignore_index=True)

@@ -81,7 +81,7 @@ def attacks(
         _membership(features, sides, synthetic.sample(LOOKED_UP, rng)),
     ]
     if target is not None and target in features.names and len(features) > 1:
-        tried.append(_attribute(features, sides, synthetic.sample(LOOKED_UP, rng), target))
+        tried += _attribute(features, sides, synthetic.sample(LOOKED_UP, rng), target)
     return tried
 
 
@@ -204,13 +204,21 @@ def _membership(features: Features, sides: _Sides, synthetic: AlignedTable) -> A
     )
 
 
-def _attribute(features: Features, sides: _Sides, synthetic: AlignedTable, target: str) -> Attack:
-    """Does the release give away one value of people in the table better than of strangers?"""
+def _attribute(
+    features: Features, sides: _Sides, synthetic: AlignedTable, target: str
+) -> list[Attack]:
+    """Does the release give away one value of people in the table better than of strangers?
+
+    Only people who have the value are attacked; too few of them say nothing.
+    """
     train, holdout, synthetic = (
         table.take(np.flatnonzero(~table.missing(target)))
         for table in (sides.train, sides.holdout, synthetic)
     )
-    return _attack(
+    n = min(train.n, holdout.n)
+    if n < LEAST:
+        return []
+    attack = _attack(
         "attribute",
         f"Guessing {target} of people in the table",
         f"An attacker who knows everything else of a person guesses {target} from the closest "
@@ -219,15 +227,16 @@ def _attribute(features: Features, sides: _Sides, synthetic: AlignedTable, targe
         "share guessed",
         value=_share_guessed(features, train, synthetic, target),
         baseline=_share_guessed(features, holdout, synthetic, target),
-        n=sides.holdout.n,
+        n=n,
     )
+    return [attack]
 
 
 def _share_guessed(
     features: Features, people: AlignedTable, synthetic: AlignedTable, target: str
 ) -> float:
     """How often the target of a person's closest synthetic row is that person's own."""
-    if not people.n or not synthetic.n:
+    if not synthetic.n:
         return 0.0
     known = features.without(target)
     closest = nearest(_encoded(known, people), _encoded(known, synthetic))[1][:, 0]
