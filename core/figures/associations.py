@@ -47,12 +47,9 @@ def association_figure(report: Dumped) -> Figure | None:
 
 def _heatmap(key: str, z: list[list[float]], names: list[str]) -> Trace:
     """One panel; the last one shows the scale of all."""
-    at = list(range(len(names)))
     scale = "0 the same" if key == "difference" else "0 none, 1 fully"
     return heatmap(
         z,
-        x=at,
-        y=at,
         limits=(-1.0, 1.0),
         scale=(FULL_VERMILION, FAINT, FULL_BLUE),
         bar={"title": {"text": "association", "side": "right"}},

@@ -160,10 +160,8 @@ def points(
 
 
 def heatmap(
-    z: Sequence[Sequence[float]],
+    z: Sequence[Sequence[float | None]],
     *,
-    x: Sequence[float],
-    y: Sequence[float],
     limits: tuple[float, float],
     bar: Trace,
     scale: Sequence[str] = (),
@@ -172,18 +170,15 @@ def heatmap(
     """A heat map with a thin colour bar.
 
     Args:
-      z: values [y][x].
-      x, y: where the cells are.
+      z: values [y][x], at 0, 1, 2, … both ways; None stays empty.
       limits: the values at both ends of the colours.
       bar: settings of the colour bar.
       scale: colours at even steps between the limits.
-      settings: Plotly's own.
+      settings: Plotly's own; `x` and `y` where the cells are elsewhere.
     """
     steps = [[i / (len(scale) - 1), color] for i, color in enumerate(scale)]
     return {
         "type": "heatmap",
-        "x": list(x),
-        "y": list(y),
         "z": z,
         "zmin": limits[0],
         "zmax": limits[1],
