@@ -231,6 +231,15 @@ def plan(epsilon, **changes):
     return {"budget": {"epsilon": epsilon}, "phases": [phase | changes, small]}
 
 
+def test_a_share_of_the_records_is_said_plainly_and_all_of_them_are_no_share():
+    def words(rate):
+        hover = drawn(budget_figure(plan(1.0, sampling_rate=rate)))["data"][0]["hovertext"][0]
+        return hover.replace("<br>", " ")
+
+    assert words(1.0).endswith("1,500 times.")
+    assert "a random 99.7 % of" in words(0.997) and "e+" not in words(0.9996)
+
+
 def test_budget_pieces_add_up_and_explain_themselves():
     figure = drawn(budget_figure(plan(1.0)))
     assert sum(trace["x"][0] for trace in figure["data"]) == 1
