@@ -36,7 +36,7 @@ limit_threads()
 
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier  # noqa: E402
 
-from core.cli.synth import settings_of  # noqa: E402
+from core.cli.making import settings_of  # noqa: E402
 from core.models.events import FitEvent, Wish  # noqa: E402
 from core.models.registry import synthesizer  # noqa: E402
 from core.models.shared.counting.calibrated import SHARE  # noqa: E402
