@@ -131,7 +131,7 @@ class Trial:
             out[f"{name} accuracy"] = scores["Accuracy"]
             out[f"{name} ROC AUC"] = scores["AUROC"]
             out[f"{name} PR AUC"] = scores["AUPRC"]
-        return out | {TVD: pair_mean(two_way(features, real, fake))}
+        return out | {TVD: pair_mean(two_way(real, fake))}
 
 
 def _quiet(event: FitEvent) -> Wish:

@@ -10,8 +10,8 @@ from tests.quality.conftest import collapsed, make
 
 
 def found(schema, train, holdout, synthetic, **more):
-    features, cells = Features.fit(schema, train, holdout, synthetic)
-    return {attack.key: attack for attack in attacks(features, *cells, **more)}
+    _, cells = Features.fit(schema, train, holdout, synthetic)
+    return {attack.key: attack for attack in attacks(*cells, **more)}
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_copies_are_counted_as_pandas_counts_them(schema, people):
     keys = set(map(tuple, mixed[names].astype(str).to_numpy()))
     hit = [tuple(row) in keys for row in train[names].astype(str).to_numpy()]
     assert len(merged) > 500
-    assert exact_copies(features, a, b) == pytest.approx(np.mean(hit))
+    assert exact_copies(a, b) == pytest.approx(np.mean(hit))
 
 
 def test_distances_by_brute_force():

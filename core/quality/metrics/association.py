@@ -16,7 +16,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from core.quality.aligned_tables import HOT_LABELS, AlignedTable, Feature, Features
+from core.quality.aligned_tables import HOT_LABELS, AlignedTable, Feature
 from core.quality.comparison import Comparison
 from core.quality.metrics.family import Measured, Metric, Step, family
 from core.quality.report.types import AssociationTable
@@ -53,13 +53,13 @@ class _Operand:
     present: NDArray[np.bool_] | None
 
 
-def associations(features: Features, table: AlignedTable) -> Floats:
+def associations(table: AlignedTable) -> Floats:
     """[m, m], symmetric with ones on the diagonal; in [-1, 1] for two numbers, else in [0, 1].
 
     A column without two different values is associated with nothing.
     """
-    m = len(features)
-    operands = [_operand(feature, table) for feature in features.items]
+    operands = [_operand(feature, table) for feature in table.features.items]
+    m = len(operands)
     out = np.eye(m)
     for i, j in combinations(range(m), 2):
         out[i, j] = out[j, i] = _association(operands[i], operands[j])
@@ -77,17 +77,14 @@ def mean_difference(real: Floats, synthetic: Floats) -> float:
 @family(ASSOCIATION_GAP, text="Comparing how columns belong together", order=60, cost=0.6)
 def association_strengths(tables: Comparison, _: Step) -> Measured:
     """How strongly columns belong together, whatever their kinds."""
-    features = tables.features
-    real, synthetic, resampled = (
-        associations(features, table) for table in tables.samples(ROWS, 6)
-    )
+    real, synthetic, resampled = (associations(table) for table in tables.samples(ROWS, 6))
     table = AssociationTable(
-        columns=list(features.names),
+        columns=list(tables.features.names),
         real=np.round(real, 4).tolist(),
         synthetic=np.round(synthetic, 4).tolist(),
     )
     gap, ceiling = (mean_difference(real, other) for other in (synthetic, resampled))
-    scores = [ASSOCIATION_GAP.score(gap, ceiling=ceiling)] if len(features) > 1 else []
+    scores = [ASSOCIATION_GAP.score(gap, ceiling=ceiling)] if len(tables.features) > 1 else []
     return Measured(scores, {"associations": table})
 
 

@@ -5,7 +5,7 @@ of a holdout that it never saw. What works on both tells nothing of the people i
 the difference does. These are tests of one release by simple attackers. They can show a leak and
 cannot show that there is none: that is what ε is for.
 
-Distances are Euclidean between encoded rows (`Features.encode`), with a difference of label
+Distances are Euclidean between encoded rows (`AlignedTable.encode`), with a difference of label
 counting like a number's full range.
 
 Sources: Giomi et al., "A unified framework for quantifying privacy risk in synthetic data", 2023
@@ -25,7 +25,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from core.quality.aligned_tables import AlignedTable, Features
+from core.quality.aligned_tables import AlignedTable
 from core.quality.comparison import Comparison
 from core.quality.metrics.family import Measured, Step, family
 from core.quality.report.types import Attack
@@ -51,7 +51,6 @@ class _Sides:
 
 
 def attacks(
-    features: Features,
     train: AlignedTable,
     holdout: AlignedTable,
     synthetic: AlignedTable,
@@ -62,7 +61,6 @@ def attacks(
     """All attacks that the tables allow; none when the holdout is too small.
 
     Args:
-      features: of the columns.
       train: rows that the synthesizer learnt from.
       holdout: rows of the same source that it did not.
       synthetic: what was released.
@@ -71,17 +69,18 @@ def attacks(
       seed: of subsamples.
     """
     rng = np.random.default_rng(seed)
+    names = train.features.names
     size = min(ROWS, train.n, holdout.n)
-    if size < LEAST or not synthetic.n or not len(features):
+    if size < LEAST or not synthetic.n or not names:
         return []
     sides = _Sides(train.sample(size, rng), holdout.sample(size, rng), synthetic.sample(ROWS, rng))
     tried = [
-        _copies(features, train, sides.holdout, synthetic),
-        *_closest(features, sides),
-        _membership(features, sides, synthetic.sample(LOOKED_UP, rng)),
+        _copies(train, sides.holdout, synthetic),
+        *_closest(sides),
+        _membership(sides, synthetic.sample(LOOKED_UP, rng)),
     ]
-    if target is not None and target in features.names and len(features) > 1:
-        tried += _attribute(features, sides, synthetic.sample(LOOKED_UP, rng), target)
+    if target is not None and target in names and len(names) > 1:
+        tried += _attribute(sides, synthetic.sample(LOOKED_UP, rng), target)
     return tried
 
 
@@ -97,7 +96,6 @@ def disclosure(tables: Comparison, _: Step) -> Measured:
     """What simple attackers reach; needs a holdout."""
     assert tables.holdout is not None
     tried = attacks(
-        tables.features,
         tables.real,
         tables.holdout,
         tables.synthetic,
@@ -107,18 +105,13 @@ def disclosure(tables: Comparison, _: Step) -> Measured:
     return Measured(parts={"attacks": tried})
 
 
-def exact_copies(features: Features, rows: AlignedTable, others: AlignedTable) -> float:
-    """Share of `rows` that stand in `others` too, equal in every compared column.
-
-    Args:
-      features: that both tables were read through.
-      rows: the ones that are looked for.
-      others: where they are looked for.
-    """
+def exact_copies(rows: AlignedTable, others: AlignedTable) -> float:
+    """Share of `rows` that stand in `others` too, equal in every compared column."""
     if not rows.n:
         return 0.0
+    names = list(rows.features.names)
     hashes, released = (
-        pd.util.hash_pandas_object(pd.DataFrame(table.values)[list(features.names)], index=False)
+        pd.util.hash_pandas_object(pd.DataFrame(table.values)[names], index=False)
         for table in (rows, others)
     )
     return float(hashes.isin(released).mean())
@@ -138,9 +131,7 @@ def nearest(x: Floats, others: Floats, k: int = 1) -> tuple[Floats, NDArray[np.i
     return distance, place
 
 
-def _copies(
-    features: Features, train: AlignedTable, holdout: AlignedTable, synthetic: AlignedTable
-) -> Attack:
+def _copies(train: AlignedTable, holdout: AlignedTable, synthetic: AlignedTable) -> Attack:
     """Rows of the table that were released as they are, against rows nobody gave away."""
     return _attack(
         "copies",
@@ -148,16 +139,16 @@ def _copies(
         "Share of the table's rows that stand in the synthetic table with every value the same, "
         "beside the share of rows it never saw that do so by chance.",
         "share of rows",
-        value=exact_copies(features, train, synthetic),
-        baseline=exact_copies(features, holdout, synthetic),
+        value=exact_copies(train, synthetic),
+        baseline=exact_copies(holdout, synthetic),
         n=holdout.n,
     )
 
 
-def _closest(features: Features, sides: _Sides) -> list[Attack]:
+def _closest(sides: _Sides) -> list[Attack]:
     """Is a synthetic row nearer to the table than to people who were not in it?"""
     synthetic, train, holdout = (
-        _encoded(features, table) for table in (sides.synthetic, sides.train, sides.holdout)
+        _encoded(table) for table in (sides.synthetic, sides.train, sides.holdout)
     )
     to_train, to_holdout = (nearest(synthetic, real, 2)[0] for real in (train, holdout))
     closest = _attack(
@@ -183,12 +174,11 @@ def _closest(features: Features, sides: _Sides) -> list[Attack]:
     return [closest, ratio]
 
 
-def _membership(features: Features, sides: _Sides, synthetic: AlignedTable) -> Attack:
+def _membership(sides: _Sides, synthetic: AlignedTable) -> Attack:
     """Can it be told who was in the table, by closeness to the release?"""
-    released = _encoded(features, synthetic)
+    released = _encoded(synthetic)
     closeness = [
-        -nearest(_encoded(features, table), released)[0][:, 0]
-        for table in (sides.train, sides.holdout)
+        -nearest(_encoded(table), released)[0][:, 0] for table in (sides.train, sides.holdout)
     ]
     n = len(closeness[0])
     value = float(roc_auc_score(np.repeat([1, 0], n), np.concatenate(closeness)))
@@ -204,9 +194,7 @@ def _membership(features: Features, sides: _Sides, synthetic: AlignedTable) -> A
     )
 
 
-def _attribute(
-    features: Features, sides: _Sides, synthetic: AlignedTable, target: str
-) -> list[Attack]:
+def _attribute(sides: _Sides, synthetic: AlignedTable, target: str) -> list[Attack]:
     """Does the release give away one value of people in the table better than of strangers?
 
     Only people who have the value are attacked; too few of them say nothing.
@@ -225,23 +213,21 @@ def _attribute(
         "synthetic row: how often that is right, beside the same guess about people who were not "
         "in the table.",
         "share guessed",
-        value=_share_guessed(features, train, synthetic, target),
-        baseline=_share_guessed(features, holdout, synthetic, target),
+        value=_share_guessed(train, synthetic, target),
+        baseline=_share_guessed(holdout, synthetic, target),
         n=n,
     )
     return [attack]
 
 
-def _share_guessed(
-    features: Features, people: AlignedTable, synthetic: AlignedTable, target: str
-) -> float:
+def _share_guessed(people: AlignedTable, synthetic: AlignedTable, target: str) -> float:
     """How often the target of a person's closest synthetic row is that person's own."""
     if not synthetic.n:
         return 0.0
-    known = features.without(target)
-    closest = nearest(_encoded(known, people), _encoded(known, synthetic))[1][:, 0]
+    known, released = (_encoded(table.without(target)) for table in (people, synthetic))
+    closest = nearest(known, released)[1][:, 0]
     guess, truth = synthetic.values[target][closest], people.values[target]
-    feature = features[target]
+    feature = people.features[target]
     if not feature.numeric:
         return float((guess == truth).mean())
     span = max(feature.high - feature.low, 1e-300)
@@ -310,11 +296,11 @@ def _distance_ratio(distances: Floats) -> Floats:
     return np.asarray(np.where(second > 0.0, closest / np.maximum(second, 1e-300), 1.0))
 
 
-def _encoded(features: Features, table: AlignedTable) -> Floats:
-    """`Features.encode` with one-hot blocks shrunk so that two labels are at distance 1."""
-    x = features.encode(table)
+def _encoded(table: AlignedTable) -> Floats:
+    """`AlignedTable.encode` with one-hot blocks shrunk so that two labels are at distance 1."""
+    x = table.encode()
     start = 0
-    for feature in features.items:
+    for feature in table.features.items:
         if not feature.numeric:
             x[:, start : start + feature.width] /= math.sqrt(2.0)
         start += feature.width

@@ -73,7 +73,7 @@ def outside_report(
     rng = np.random.default_rng(0)
     drawn = sample_rows(len(synthetic), ROWS, rng)
     frame, each = synthetic.iloc[drawn], votes(synthetic, schema.person)[drawn]
-    features, (table,) = Features.fit(schema, frame)
+    _, (table,) = Features.fit(schema, frame)
     grouped = schema.person is not None and schema.person.grouped
     domain = schema.domain()
     pictures = _pictures(frame, each, domain, None if modelled is not None else released)
@@ -88,8 +88,8 @@ def outside_report(
         rows_synthetic=len(synthetic) if rows is None else rows,
         scores=_scores(pictures, released),
         columns=pictures,
-        pca=_projection(features, table, rng),
-        associations=_associations(features, table.sample(ASSOCIATION_ROWS, rng)),
+        pca=_projection(table, rng),
+        associations=_associations(table.sample(ASSOCIATION_ROWS, rng)),
         notes=[NOT_SHOWN if released is None else WITH_NOISE, *([ONE_VOTE] if grouped else [])],
     )
 
@@ -173,9 +173,9 @@ def _scores(pictures: dict[str, ColumnPicture], released: ReleasedHistograms | N
     return [TVD_1WAY.score(float(np.mean(distances)), ceiling=min(1.0, alone), note=note)]
 
 
-def _projection(features: Features, table: AlignedTable, rng: np.random.Generator) -> Projection:
-    axes = axes_of(features, table)
-    dots = axes.project(features.encode(table.sample(POINTS, rng)))
+def _projection(table: AlignedTable, rng: np.random.Generator) -> Projection:
+    axes = axes_of(table)
+    dots = axes.project(table.sample(POINTS, rng).encode())
     return Projection(
         real=[],
         synthetic=np.round(dots, 4).tolist(),
@@ -183,6 +183,6 @@ def _projection(features: Features, table: AlignedTable, rng: np.random.Generato
     )
 
 
-def _associations(features: Features, table: AlignedTable) -> AssociationTable:
-    strengths = np.round(associations(features, table), 4)
-    return AssociationTable(columns=list(features.names), real=[], synthetic=strengths.tolist())
+def _associations(table: AlignedTable) -> AssociationTable:
+    names, strengths = list(table.features.names), np.round(associations(table), 4)
+    return AssociationTable(columns=names, real=[], synthetic=strengths.tolist())
