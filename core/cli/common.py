@@ -43,7 +43,6 @@ __all__ = [
     "out_path",
     "print_json",
     "read_file",
-    "read_frame",
     "read_schema",
     "read_with_schema",
     "require_declaration",
@@ -262,11 +261,6 @@ def lmdp_words(lmdp: dict[str, Any] | None) -> list[str]:
         columns = ", ".join(result["columns"])
         lines.append(f"α-LMDP {granted} for {columns} ({result['kind']}: {evidence})")
     return lines
-
-
-def read_frame(path: Path) -> pd.DataFrame:
-    """The rows of a file; see `read_file`."""
-    return read_file(path).frame
 
 
 def read_file(path: Path | Url, *, query: str = "") -> ReadResult:

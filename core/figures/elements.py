@@ -7,6 +7,7 @@ dark pages. Traces are plain dicts; Plotly is imported when `figure` turns them 
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -285,12 +286,8 @@ def short(text: str, most: int = SHORT) -> str:
 
 
 def wrap(text: str, width: int = 60) -> str:
-    """Text in lines of at most `width` characters, for hover boxes."""
-    lines = [""]
-    for word in text.split():
-        if lines[-1] and len(lines[-1]) + len(word) >= width:
-            lines.append("")
-        lines[-1] = f"{lines[-1]} {word}".strip()
+    """Text in lines of at most `width` characters, for hover boxes; words stay whole."""
+    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
     return "<br>".join(lines)
 
 
