@@ -11,6 +11,7 @@ from core.privacy.mechanisms.histograms import Histograms
 from core.quality.report.outside import outside_report
 from core.quality.report.types import ReleasedHistograms
 from core.table.codec import Codec
+from core.table.schema import SchemaError
 from tests.models.tables import rows, schema
 
 PLAIN = schema().model_copy(update={"sensitive": {}})
@@ -34,6 +35,11 @@ def test_without_a_release_nothing_real_is_shown():
         assert sum(picture.synthetic) + picture.missing_synthetic == pytest.approx(1)
     assert report.pca.real == [] and report.associations.real == []
     assert "Nothing on this page was computed from real rows." in report.notes
+
+
+def test_a_table_that_lacks_a_column_is_refused_by_its_name():
+    with pytest.raises(SchemaError, match="lacks columns of the schema: age"):
+        outside_report(rows(50, 1).drop(columns=["age"]), PLAIN)
 
 
 def test_bins_come_from_the_declaration():

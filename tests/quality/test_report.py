@@ -176,6 +176,14 @@ def test_gaps_on_either_side(schema, tables):
     assert narrow.columns["pay"].missing_synthetic == 1
 
 
+def test_tagged_columns_that_the_synthetic_table_lacks(schema, tables):
+    real, bare = tables["real"].head(120), schema.model_copy(update={"target": None})
+    tagged = bare.model_copy(update={"sensitive": {"a": ("age",), "b": ("pay", "job")}})
+    made = tables["fresh"].head(120).drop(columns=["age", "pay"])
+    (check,) = build_report(real, made, tagged).protection
+    assert check.group == "b" and check.columns == ("job",)
+
+
 def test_a_category_the_synthetic_table_lacks(schema, tables):
     real = tables["real"].head(300)
     synthetic = real.assign(job=real["job"].where(real["job"] != "c", "a"))

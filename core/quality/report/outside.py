@@ -32,7 +32,7 @@ from core.table.bins import MAX_LABELS, REST_LABEL
 from core.table.codec import Codec
 from core.table.layout.layout import Layout
 from core.table.person_rows import votes
-from core.table.schema import Domain, Schema
+from core.table.schema import Domain, Schema, SchemaError
 
 __all__ = ["outside_report"]
 
@@ -67,15 +67,22 @@ def outside_report(
 
     Raises:
       ValueError: the table has no rows.
+      SchemaError: it lacks columns of the domain.
     """
     if not len(synthetic):
         raise ValueError("A report needs at least one synthetic row.")
+    domain = schema.domain()
+    lacking = [column.name for column in domain.modelled if column.name not in synthetic]
+    if lacking:
+        raise SchemaError(
+            f"The synthetic table lacks columns of the schema: {', '.join(lacking)}. Drop them "
+            "from the schema."
+        )
     rng = np.random.default_rng(0)
     drawn = sample_rows(len(synthetic), ROWS, rng)
     frame, each = synthetic.iloc[drawn], votes(synthetic, schema.person)[drawn]
     _, (table,) = Features.fit(schema, frame)
     grouped = schema.person is not None and schema.person.grouped
-    domain = schema.domain()
     pictures = _pictures(frame, each, domain, None if modelled is not None else released)
     if released is not None and modelled is not None:
         # counted as the release counts: by person, in the columns that were learned
