@@ -79,12 +79,10 @@ def require_declaration(options: argparse.Namespace) -> None:
 def say_dangers(frame: pd.DataFrame, schema: Schema) -> None:
     """Name on stderr the lists whose declaration would publish values of few rows."""
     for column in schema.columns:
-        words = ""
-        declared = column.source is DomainSource.DECLARED
-        if declared and column.modelled and column.name in frame.columns:
-            words = danger(column.name, rare_counts(frame[column.name], column))
-        if words:
-            print(f"danger: {words}", file=sys.stderr)
+        declared = column.source is DomainSource.DECLARED and column.modelled
+        if declared and column.name in frame.columns:
+            if words := danger(column.name, rare_counts(frame[column.name], column)):
+                print(f"danger: {words}", file=sys.stderr)
 
 
 def read_with_schema(options: argparse.Namespace) -> tuple[pd.DataFrame, Schema]:
@@ -272,8 +270,7 @@ def read_file(path: Path | Url, *, query: str = "") -> ReadResult:
     """
     if isinstance(path, Path) and not path.exists():
         raise CommandError(f"there is no file {path}")
-    whole = isinstance(path, Path) and path.is_file() and not query and not is_large_parquet(path)
-    if whole and isinstance(path, Path):
+    if isinstance(path, Path) and path.is_file() and not query and not is_large_parquet(path):
         result = read_apart(path)
     else:
         result = read_address(str(path), query=query, password=os.environ.get(PASSWORD, ""))
@@ -336,7 +333,7 @@ def domain_words(options: argparse.Namespace) -> str:
     """How the domain became known, and that the claim hangs on it."""
     if options.schema is not None:
         return f"declared public (schema {options.schema.name}); ε is conditional on it"
-    if getattr(options, "buy", None):
+    if options.buy:
         rest = "" if options.buy == ALL else "; the others are declared public"
         return f"bounds and lists bought; kinds, formats and steps declared public{rest}"
     if options.declare_public:
