@@ -50,18 +50,12 @@ class Query:
     labels: tuple[tuple[str, frozenset[int]], ...]
 
 
-def draw_queries(features: Features, *, count: int = QUERIES, seed: int = 0) -> list[Query]:
-    """Random queries over the columns, the same for the same features and seed.
-
-    Args:
-      features: of the columns.
-      count: of queries, ≥ 1.
-      seed: of the draw.
-    """
+def draw_queries(features: Features, *, seed: int = 0) -> list[Query]:
+    """Random queries over the columns, the same for the same features and seed."""
     rng = np.random.default_rng(seed)
     width = min(COLUMNS, len(features))
     queries = []
-    for _ in range(count):
+    for _ in range(QUERIES):
         chosen = rng.choice(len(features), size=width, replace=False)
         items = [features.items[i] for i in chosen]
         queries.append(
