@@ -68,8 +68,6 @@ def describe_associations(report: Dumped) -> str:
     names, real, synthetic = table["columns"], table["real"], table["synthetic"]
     if not real:
         return "How strongly columns belong together in the synthetic table (0 none, 1 fully)."
-    if len(names) < 2:
-        return "There is one column only."
     pairs = [(i, j) for i in range(len(names)) for j in range(i)]
     i, j = max(pairs, key=lambda pair: abs(real[pair[0]][pair[1]] - synthetic[pair[0]][pair[1]]))
     return (

@@ -109,9 +109,7 @@ def _hover(one: Dumped) -> str:
 
 def describe_interactions(report: Dumped) -> str:
     """The figure in a sentence."""
-    told = report.get("stood_out", ())
-    if not told:
-        return "No columns stood out of the scan together, or nothing was scanned."
+    told = report["stood_out"]
     pairs = [one for one in told if len(one["columns"]) == 2]
     larger = [one for one in told if len(one["columns"]) > 2]
     best = max(told, key=lambda one: one["score"])
