@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from core.quality.report.build_report import build_report
-from core.quality.report.types import Report
+from core.quality.report.types import Report, Score
 from core.table.schema import Column, Kind, Schema
 
 SCHEMA = Schema(
@@ -101,6 +101,10 @@ def made_reports() -> dict[str, Report]:
         )
         for name in ("real", "fresh", "shuffled", "collapsed")
     }
+
+
+def score_of(report: Report, key: str) -> Score | None:
+    return next((score for score in report.scores if score.key == key), None)
 
 
 def read_report(path: Path) -> Report:

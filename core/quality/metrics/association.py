@@ -45,12 +45,12 @@ class _Operand:
     Attributes:
       numeric: whether values lie on a line.
       values: float64 [n], or int64 [n] label codes with rare labels counted as one.
-      present: bool [n], which rows have a value; None when all have.
+      present: bool [n], which rows have a value.
     """
 
     numeric: bool
     values: Floats | Ints
-    present: NDArray[np.bool_] | None
+    present: NDArray[np.bool_]
 
 
 def associations(table: AlignedTable) -> Floats:
@@ -89,23 +89,20 @@ def association_strengths(tables: Comparison, _: Step) -> Measured:
 
 
 def _operand(feature: Feature, table: AlignedTable) -> _Operand:
-    present, values = ~table.missing(feature.name), table.values[feature.name]
+    values = table.values[feature.name]
     return _Operand(
         feature.numeric,
         # Labels beyond the most frequent ones count as one.
         values.astype(np.float64)
         if feature.numeric
         else np.minimum(values.astype(np.int64), HOT_LABELS),
-        None if present.all() else present,
+        ~table.missing(feature.name),
     )
 
 
 def _association(a: _Operand, b: _Operand) -> float:
-    x, y = a.values, b.values
-    if a.present is not None or b.present is not None:
-        both = np.ones(len(x), dtype=np.bool_)
-        for operand in (a, b):
-            both &= True if operand.present is None else operand.present
+    x, y, both = a.values, b.values, a.present & b.present
+    if not both.all():  # else copies are saved, for every pair
         x, y = x[both], y[both]
     if len(x) < 2:
         return 0.0

@@ -23,10 +23,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import NearestNeighbors
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from core.quality.aligned_tables import AlignedTable
 from core.quality.comparison import Comparison
+from core.quality.metrics.estimators import one_thread
 from core.quality.metrics.family import Measured, Step, family
 from core.quality.report.types import Attack
 
@@ -125,7 +125,7 @@ def nearest(x: Floats, others: Floats, k: int = 1) -> tuple[Floats, NDArray[np.i
       others: float [m, d], m ≥ 1, in the same unit.
       k: neighbours, ≥ 1.
     """
-    with threadpool_limits(limits=1):
+    with one_thread():
         neighbours = NearestNeighbors(n_neighbors=min(k, len(others))).fit(others)
         distance, place = neighbours.kneighbors(x)
     return distance, place

@@ -300,7 +300,3 @@ class Report(_Value):
     broken_rules: list[BrokenRule] = Field(default_factory=list)
     stood_out: list[StandingOut] = Field(default_factory=list)  # told by a fit, not measured here
     notes: list[str] = Field(default_factory=list)
-
-    def score(self, key: str) -> Score | None:
-        """The score of that key, or None when it is not measured (yet)."""
-        return next((score for score in self.scores if score.key == key), None)
