@@ -46,7 +46,7 @@ class SavedRun(BaseModel, frozen=True):
     delimiter: Delimiter = ","
 
 
-class TrainedModel(SavedRun):
+class TrainedModel(SavedRun, frozen=True):
     """A run's model to draw from.
 
     Attributes:
