@@ -130,9 +130,9 @@ class Trial:
         rng = np.random.default_rng(self.seed)
         sides = [one.sample(TREE_ROWS, rng) for one in (real, fake)]
         return {
-            "tvd_1way": float(np.mean(list(one_way(features, real, fake).values()))),
-            "tvd_2way": float(pair_mean(two_way(features, real, fake)) or 0.0),
-            "c2st": tree_auroc(features, *sides, seed=self.seed),
+            "tvd_1way": float(np.mean(list(one_way(real, fake).values()))),
+            "tvd_2way": float(pair_mean(two_way(real, fake)) or 0.0),
+            "c2st": tree_auroc(*sides, seed=self.seed),
             "auroc_trees": scores[TREES]["AUROC"],
             "auroc_logistic": scores[LOGISTIC]["AUROC"],
         }

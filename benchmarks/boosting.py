@@ -36,7 +36,7 @@ limit_threads()
 
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier  # noqa: E402
 
-from core.cli.synth import settings_of  # noqa: E402
+from core.cli.making import settings_of  # noqa: E402
 from core.models.events import FitEvent, Wish  # noqa: E402
 from core.models.registry import synthesizer  # noqa: E402
 from core.models.shared.counting.calibrated import SHARE  # noqa: E402
@@ -131,7 +131,7 @@ class Trial:
             out[f"{name} accuracy"] = scores["Accuracy"]
             out[f"{name} ROC AUC"] = scores["AUROC"]
             out[f"{name} PR AUC"] = scores["AUPRC"]
-        return out | {TVD: pair_mean(two_way(features, real, fake))}
+        return out | {TVD: pair_mean(two_way(real, fake))}
 
 
 def _quiet(event: FitEvent) -> Wish:

@@ -32,7 +32,7 @@ limit_threads()
 
 from utility import Bench, read, schema_of  # noqa: E402 - threads are set before torch
 
-from core.cli.synth import settings_of  # noqa: E402
+from core.cli.making import settings_of  # noqa: E402
 from core.models.events import FitEvent, Wish  # noqa: E402
 from core.models.registry import synthesizer  # noqa: E402
 from core.models.synthesizer import FitContext  # noqa: E402

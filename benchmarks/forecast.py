@@ -137,8 +137,8 @@ def fit_once(model: str, table: GeneratedTable, epsilon: float, ceiling: float) 
         "model": model,
         "n": n,
         "epsilon": epsilon,
-        "tvd_1way": round(statistics.fmean(one_way(features, real, fake).values()), 4),
-        "tvd_2way": round(pair_mean(two_way(features, real, fake)), 4),
+        "tvd_1way": round(statistics.fmean(one_way(real, fake).values()), 4),
+        "tvd_2way": round(pair_mean(two_way(real, fake)), 4),
         "learnt": round(min(max(learnt, 0.0), 1.0), 4),
         "seconds": {name: round(took, 3) for name, took in clock.seconds.items()},
     }

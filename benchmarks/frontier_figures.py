@@ -85,7 +85,7 @@ def judged(table: NamedTable, synthetic: pd.DataFrame, seed: int = 0, *, ten: bo
     values = {key: value for key, value in bench.judge(synthetic).items() if key in FIGURES}
     del values["seconds"]  # of judging
     features, (real, fake, test) = Features.fit(table.schema, table.train, synthetic, table.test)
-    strengths = [associations(features, one) for one in (real, fake)]
+    strengths = [associations(one) for one in (real, fake)]
     values |= lost_associations(*strengths)
     values |= _broken(table, synthetic)
     values |= _patient(table, features, fake, test, seed=seed)
@@ -115,7 +115,7 @@ def _widest(table: NamedTable, synthetic: pd.DataFrame, seed: int) -> Values:
     scores = tstr(task, fake, test, models=models, seed=seed)
     return {
         "auroc_trees": mean_score(scores, "AUROC"),
-        "tvd_1way": float(np.mean(list(one_way(features, real, fake).values()))),
+        "tvd_1way": float(np.mean(list(one_way(real, fake).values()))),
     }
 
 

@@ -36,7 +36,7 @@ limit_threads()
 
 import torch  # noqa: E402 - threads are set first
 
-from core.cli.synth import settings_of  # noqa: E402
+from core.cli.making import settings_of  # noqa: E402
 from core.models.events import FitEvent, Wish  # noqa: E402
 from core.models.pgb.fitted import BoostedFitted  # noqa: E402
 from core.models.pgb.multiplicative_weights import REJECTION  # noqa: E402

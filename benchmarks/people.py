@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from utility import Bench  # beside this file
 
-from core.cli.synth import settings_of
+from core.cli.making import settings_of
 from core.models.events import FitEvent, Wish
 from core.models.laid_out import laid_out
 from core.models.planning import plan_fit

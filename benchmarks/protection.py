@@ -37,7 +37,7 @@ limit_threads()
 
 from utility import Bench, read, schema_of  # noqa: E402 - threads are set before torch
 
-from core.cli.synth import settings_of  # noqa: E402
+from core.cli.making import settings_of  # noqa: E402
 from core.lmdp.inside import inside_check  # noqa: E402
 from core.lmdp.shift import Shifted  # noqa: E402
 from core.models.events import FitEvent, Wish  # noqa: E402

@@ -70,40 +70,40 @@ class Bench:
         task = Task(features, self.target)
         models = {LOGISTIC: logistic(self.seed)} if self.fast else None
         scores = tstr(task, fake, test, models=models, seed=self.seed)
-        single = one_way(features, real, fake)
+        single = one_way(real, fake)
         out: dict[str, float | None] = {
             "auroc_logistic": scores.get(LOGISTIC, {}).get("AUROC"),
             "tvd_1way": float(np.mean(list(single.values()))),
-            "tvd_2way": pair_mean(two_way(features, real, fake)),
+            "tvd_2way": pair_mean(two_way(real, fake)),
         }
         if not self.fast:
-            moved = wasserstein_scores(features, real, fake, seed=self.seed)
+            moved = wasserstein_scores(real, fake, seed=self.seed)
             out |= {
                 "auroc": mean_score(scores, "AUROC"),
                 "auprc": mean_score(scores, "AUPRC"),
                 "accuracy": mean_score(scores, "Accuracy"),
                 "wscore_pca": moved.plane,
                 "wscore_whole": moved.whole,
-                "prediction_gap": self._prediction_gap(features, real, fake, test),
+                "prediction_gap": self._prediction_gap(real, fake, test),
                 "auroc_trees": scores.get(TREES, {}).get("AUROC"),
-                "tvd_3way": three_way(features, real, fake, seed=self.seed),
-                "pmse": propensity(features, real, fake).pmse,
-                "c2st": self._told_apart(features, real, fake),
+                "tvd_3way": three_way(real, fake, seed=self.seed),
+                "pmse": propensity(real, fake).pmse,
+                "c2st": self._told_apart(real, fake),
                 "copies": exact_copies(self.real, synthetic),
             }
         return out | {"seconds": time.perf_counter() - start}
 
-    def _prediction_gap(self, features: Features, *tables: AlignedTable) -> float | None:
+    def _prediction_gap(self, *tables: AlignedTable) -> float | None:
         """Of predicting each column from the others; None for a table too wide for that."""
         if not self.every_column:
             return None
-        return prediction_gap(dimension_prediction(features, *tables, seed=self.seed), every=True)
+        return prediction_gap(dimension_prediction(*tables, seed=self.seed), every=True)
 
-    def _told_apart(self, features: Features, real: AlignedTable, fake: AlignedTable) -> float:
+    def _told_apart(self, real: AlignedTable, fake: AlignedTable) -> float:
         """AUROC of boosted trees that tell real from synthetic rows, on rows they did not see."""
         rng = np.random.default_rng(self.seed)
         real, fake = (table.sample(TREE_ROWS, rng) for table in (real, fake))
-        return tree_auroc(features, real, fake, seed=self.seed)
+        return tree_auroc(real, fake, seed=self.seed)
 
     def ceiling(self) -> dict[str, float | None]:
         """Train on real, test on real: the AUROC and AUPRC that no synthetic table should beat."""

@@ -19,11 +19,10 @@ from typing import Any
 
 import pandas as pd
 
-from core.cli.buying import parts, to_buy
 from core.cli.common import out_path, read_file, with_rules, with_schema, with_target
 from core.cli.files import OUT_ENDINGS, mark_without_privacy, require_flag, write_table
 from core.cli.main import command_line
-from core.cli.making import check_amounts, check_options, make, plan_for, trained_on
+from core.cli.making import check_amounts, check_options, foreseen, make
 from core.cli.places import place
 from core.cli.saved_runs import trained_model
 from core.models.card import Card
@@ -35,7 +34,6 @@ from core.quality.report.types import Report
 from core.runs.execution.threads import limit_threads
 from core.services.recipe import option_words
 from core.services.shaping import certificate_of
-from core.table.buying import stand_in
 from core.table.form import FileForm
 from core.table.infer import infer_schema
 from core.table.schema import Schema
@@ -167,9 +165,7 @@ def plan(
     """
     parsed = _options("plan", {"epsilon": epsilon, "model": model, **options}, schema)
     check_amounts(parsed)
-    declared = to_buy(parsed, with_schema(parsed, frame, _form(frame)))
-    _, n = trained_on(frame, declared)
-    return plan_for(parsed, stand_in(declared), n, parts(parsed, declared, n))
+    return foreseen(parsed, frame, with_schema(parsed, frame, _form(frame)))[2]
 
 
 def synthesize(

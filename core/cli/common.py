@@ -44,7 +44,6 @@ __all__ = [
     "out_path",
     "print_json",
     "read_file",
-    "read_frame",
     "read_schema",
     "read_with_schema",
     "require_declaration",
@@ -81,12 +80,11 @@ def require_declaration(options: argparse.Namespace) -> None:
 def say_dangers(frame: pd.DataFrame, schema: Schema) -> None:
     """Name on stderr the lists whose declaration would publish values of few rows."""
     for column in schema.columns:
-        words = ""
-        declared = column.source is DomainSource.DECLARED
-        if declared and column.modelled and column.name in frame.columns:
-            words = danger(column.name, rare_counts(Tally.of(frame[column.name]).labels(), column))
-        if words:
-            print(f"danger: {words}", file=sys.stderr)
+        declared = column.source is DomainSource.DECLARED and column.modelled
+        if declared and column.name in frame.columns:
+            counts = rare_counts(Tally.of(frame[column.name]).labels(), column)
+            if words := danger(column.name, counts):
+                print(f"danger: {words}", file=sys.stderr)
 
 
 def read_with_schema(options: argparse.Namespace) -> tuple[pd.DataFrame, Schema]:
@@ -265,11 +263,6 @@ def lmdp_words(lmdp: dict[str, Any] | None) -> list[str]:
     return lines
 
 
-def read_frame(path: Path) -> pd.DataFrame:
-    """The rows of a file; see `read_file`."""
-    return read_file(path).frame
-
-
 def read_file(path: Path | Url, *, query: str = "") -> ReadResult:
     """The rows of a table and how it is written; what was decided in doubt goes to stderr.
 
@@ -279,8 +272,7 @@ def read_file(path: Path | Url, *, query: str = "") -> ReadResult:
     """
     if isinstance(path, Path) and not path.exists():
         raise CommandError(f"there is no file {path}")
-    whole = isinstance(path, Path) and path.is_file() and not query and not is_large_parquet(path)
-    if whole and isinstance(path, Path):
+    if isinstance(path, Path) and path.is_file() and not query and not is_large_parquet(path):
         result = read_apart(path)
     else:
         result = read_address(str(path), query=query, password=os.environ.get(PASSWORD, ""))
@@ -343,7 +335,7 @@ def domain_words(options: argparse.Namespace) -> str:
     """How the domain became known, and that the claim hangs on it."""
     if options.schema is not None:
         return f"declared public (schema {options.schema.name}); ε is conditional on it"
-    if getattr(options, "buy", None):
+    if options.buy:
         rest = "" if options.buy == ALL else "; the others are declared public"
         return f"bounds and lists bought; kinds, formats and steps declared public{rest}"
     if options.declare_public:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from core.cli.buying import Parts, buy, parts, to_buy
+from core.cli.buying import Parts, buy, known_purchases, parts, to_buy
 from core.cli.common import ALL, CommandError, require_declaration, say_dangers
 from core.cli.files import require_flag
 from core.cli.people import account_for
@@ -44,11 +44,10 @@ __all__ = [
     "Synthesis",
     "check_amounts",
     "check_options",
+    "foreseen",
     "make",
-    "plan_for",
     "request_of",
     "settings_of",
-    "trained_on",
 ]
 
 
@@ -115,9 +114,9 @@ def make(
       CommandError, SchemaError, LedgerError, RunStoreError: one plain line.
     """
     schema = to_buy(options, schema)
-    trained, n = trained_on(frame, schema)
+    trained, n = _trained_on(frame, schema)
     # tried before anything is bought, so that no purchase is paid for a run that cannot be planned
-    plan = plan_for(options, stand_in(schema), n, parts(options, schema, n))
+    plan = _plan_for(options, stand_in(schema), n, parts(options, schema, n))
     if options.save is not None:
         check_save(options.save, plan)
     if plan.budget.private:
@@ -129,7 +128,7 @@ def make(
         people = account_for(options, store, frame)
         if unbought(schema).names:
             schema, split = buy(options, store, people, trained, schema, n)
-            plan = plan_for(options, schema, n, split)
+            plan = _plan_for(options, schema, n, split)
         with tempfile.TemporaryDirectory(prefix="synth-", dir=store.workspace.home) as folder:
             job = _job(options, schema, plan, device=device, people=people, folder=Path(folder))
             outcome = execute(job, FrameRows(trained), store=store, observe=observe)
@@ -148,13 +147,28 @@ def make(
         return synthesis
 
 
-def trained_on(frame: pd.DataFrame, schema: Schema) -> tuple[pd.DataFrame, int]:
-    """The rows that are trained on, and how many records they are: people, where put together.
+def foreseen(
+    options: argparse.Namespace, frame: pd.DataFrame, schema: Schema
+) -> tuple[Schema, Parts, Plan]:
+    """What a run would be, with what was bought about these people before; stores nothing.
 
     Args:
+      options: of `plan`, checked.
       frame: all rows.
-      schema: says how many are kept out.
+      schema: as declared, or to be bought.
+
+    Returns:
+      The schema with what is known and what is to be bought, how the budget is split, the plan.
     """
+    schema = known_purchases(options, frame, to_buy(options, schema))
+    _, n = _trained_on(frame, schema)
+    split = parts(options, schema, n)
+    tried = stand_in(schema) if split.bought_epsilon else schema
+    return schema, split, _plan_for(options, tried, n, split)
+
+
+def _trained_on(frame: pd.DataFrame, schema: Schema) -> tuple[pd.DataFrame, int]:
+    """The rows that are trained on, and how many records they are: people, where put together."""
     person = schema.person
     trained, _ = split_rows(frame, schema.holdout, person)
     if person is None or not person.grouped:
@@ -195,15 +209,8 @@ def request_of(options: argparse.Namespace, split: Parts) -> PlanRequest:
     )
 
 
-def plan_for(options: argparse.Namespace, schema: Schema, n: int, split: Parts) -> Plan:
-    """The plan of a command.
-
-    Args:
-      options: of the command line.
-      schema: with a declared domain, or one that stands in for it.
-      n: number of records to train on.
-      split: what the run may spend.
-    """
+def _plan_for(options: argparse.Namespace, schema: Schema, n: int, split: Parts) -> Plan:
+    """The plan of a command for n records, whose domain is declared or made up to try it on."""
     request = request_of(options, split)
     try:
         return make_plan(schema, n, request)

@@ -12,7 +12,6 @@ from core.cli.common import (
     out_path,
     print_json,
     read_file,
-    read_frame,
     read_schema,
     require_declaration,
     with_target,
@@ -43,9 +42,9 @@ def review(options: argparse.Namespace) -> int:
     """Compare two tables and write what was found."""
     out = _out(options)
     limit_threads()
-    read, synthetic = read_file(options.real), read_frame(options.synthetic)
+    read, synthetic = read_file(options.real), read_file(options.synthetic).frame
     real = read.frame
-    test = None if options.holdout is None else read_frame(options.holdout)
+    test = None if options.holdout is None else read_file(options.holdout).frame
     schema = (
         infer_schema(real, read.form) if options.schema is None else read_schema(options.schema)
     )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from core.cli.common import CommandError
 from core.export.page_html import page
@@ -33,7 +32,7 @@ __all__ = ["SavedRun", "TrainedModel", "check_save", "save_run", "trained_model"
 FILE, CERTIFICATE = "run.json", "certificate.json"
 
 
-class SavedRun(BaseModel):
+class SavedRun(BaseModel, frozen=True):
     """What `run.json` in a saved run's folder says.
 
     Attributes:
@@ -47,23 +46,16 @@ class SavedRun(BaseModel):
     delimiter: Delimiter = ","
 
 
-@dataclass(frozen=True)
-class TrainedModel:
-    """A model to draw from.
+class TrainedModel(SavedRun, frozen=True):
+    """A run's model to draw from.
 
     Attributes:
-      model: registry id.
-      folder: where it was saved.
-      private: whether any differential privacy is claimed.
-      certificate: of its run.
-      delimiter: of the table's text file.
+      folder: where the model was saved.
+      certificate: of the run.
     """
 
-    model: str
     folder: Path
-    private: bool
     certificate: dict[str, Any]
-    delimiter: Delimiter
 
     def written(self, domain: Domain) -> Schema:
         """How files of drawn rows are written: as the table's own was.
@@ -147,9 +139,9 @@ def _saved(folder: Path) -> TrainedModel:
     try:
         told = SavedRun.model_validate_json((folder / FILE).read_bytes())
         certificate = json.loads((folder / CERTIFICATE).read_bytes())
-    except (ValidationError, ValueError, FileNotFoundError):
+        return TrainedModel(**dict(told), folder=folder / MODEL, certificate=certificate)
+    except (ValueError, FileNotFoundError):
         raise CommandError(f"{folder} is no complete run; synth --save writes one") from None
-    return TrainedModel(told.model, folder / MODEL, told.private, certificate, told.delimiter)
 
 
 def _stored(store: RunStore, run_id: str) -> TrainedModel:
@@ -170,5 +162,9 @@ def _stored(store: RunStore, run_id: str) -> TrainedModel:
             "Download page that you accept it, and take the rows there"
         )
     return TrainedModel(
-        run.model, artefacts.local(MODEL), run.private, certificate, run.schema.delimiter
+        model=run.model,
+        private=run.private,
+        delimiter=run.schema.delimiter,
+        folder=artefacts.local(MODEL),
+        certificate=certificate,
     )

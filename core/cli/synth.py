@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from core.cli.buying import known_purchases, parts, say_purchase, to_buy
+from core.cli.buying import say_purchase
 from core.cli.common import (
     CommandError,
     claim_of,
@@ -22,7 +22,7 @@ from core.cli.common import (
     say_dangers,
 )
 from core.cli.files import OUT_ENDINGS, mark_without_privacy, write_table
-from core.cli.making import check_amounts, check_options, make, plan_for, settings_of, trained_on
+from core.cli.making import check_amounts, check_options, foreseen, make
 from core.cli.people import foresee
 from core.cli.places import files
 from core.models.events import FitEvent, Wish
@@ -30,9 +30,8 @@ from core.privacy.plan import Plan
 from core.quality.metrics.noisy import NoisyScore
 from core.runs.execution.pipeline import Outcome
 from core.runs.execution.reporter import Pace, Stopwatch, peak_memory_mb
-from core.table.buying import stand_in
 
-__all__ = ["plan", "settings_of", "synth"]
+__all__ = ["plan", "synth"]
 
 SPEAK_SECONDS = 5.0
 ESCAPED = "text that a spreadsheet would run as a formula has an apostrophe in front"
@@ -42,11 +41,8 @@ def plan(options: argparse.Namespace) -> int:
     """What a run would spend; spends nothing."""
     check_amounts(options)
     frame, schema = read_with_schema(options)
-    schema = known_purchases(options, frame, to_buy(options, schema))
-    _, n = trained_on(frame, schema)
-    split = parts(options, schema, n)
-    bought = say_purchase(schema, n, split)
-    planned = plan_for(options, schema if bought is None else stand_in(schema), n, split)
+    schema, split, planned = foreseen(options, frame, schema)
+    bought = say_purchase(schema, planned.n, split)
     if planned.budget.private:
         say_dangers(frame, schema)
     claim, domain = claim_of(planned.guarantee), domain_words(options)
@@ -118,7 +114,7 @@ def synth(options: argparse.Namespace) -> int:
     outcome = synthesis.outcome
     console.watch.enter("write")
     if not outcome.guarantee.private:
-        mark_without_privacy(out, outcome.privacy_certificate)
+        mark_without_privacy(out, synthesis.certificate)
     write_table(
         outcome.tables.synthetic,
         out,
@@ -127,12 +123,12 @@ def synth(options: argparse.Namespace) -> int:
     )
     console.watch.enter(None)
     claim, domain = claim_of(outcome.guarantee), domain_words(options)
-    extra = [synthesis.selection] if synthesis.selection else []
     _say_outcome(synthesis.plan, outcome, out=out)
     print(f"domain: {domain}\nledger: {synthesis.ledger}")
-    certificate = outcome.privacy_certificate
-    said = [ESCAPED] if options.escape_formulas else []
-    for line in [*lmdp_words(certificate["lmdp"]), *extra, *_score_lines(synthesis.score), *said]:
+    certificate = synthesis.certificate
+    said = [synthesis.selection] if synthesis.selection else []
+    said += [*_score_lines(synthesis.score), *([ESCAPED] if options.escape_formulas else [])]
+    for line in [*lmdp_words(certificate["lmdp"]), *said]:
         print(line)
     if options.json:
         total = {"total": round(time.monotonic() - began, 3)}
@@ -141,7 +137,7 @@ def synth(options: argparse.Namespace) -> int:
             "peak_memory_mb": round(peak_memory_mb(), 1),
             "device": synthesis.device,
             "domain": domain,
-            "conditions": [*certificate["conditions"], *extra],
+            "conditions": certificate["conditions"],
             "ledger": synthesis.ledger,
             "score": None if synthesis.score is None else asdict(synthesis.score),
             "out": str(out),

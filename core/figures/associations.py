@@ -47,12 +47,9 @@ def association_figure(report: Dumped) -> Figure | None:
 
 def _heatmap(key: str, z: list[list[float]], names: list[str]) -> Trace:
     """One panel; the last one shows the scale of all."""
-    at = list(range(len(names)))
     scale = "0 the same" if key == "difference" else "0 none, 1 fully"
     return heatmap(
         z,
-        x=at,
-        y=at,
         limits=(-1.0, 1.0),
         scale=(FULL_VERMILION, FAINT, FULL_BLUE),
         bar={"title": {"text": "association", "side": "right"}},
@@ -71,8 +68,6 @@ def describe_associations(report: Dumped) -> str:
     names, real, synthetic = table["columns"], table["real"], table["synthetic"]
     if not real:
         return "How strongly columns belong together in the synthetic table (0 none, 1 fully)."
-    if len(names) < 2:
-        return "There is one column only."
     pairs = [(i, j) for i in range(len(names)) for j in range(i)]
     i, j = max(pairs, key=lambda pair: abs(real[pair[0]][pair[1]] - synthetic[pair[0]][pair[1]]))
     return (

@@ -64,6 +64,7 @@ def _noise(phase: Dumped) -> str:
         return f"Runs {times}, ρ = {phase['rho']:.3g} each."
     text = f"{phase['mechanism'].capitalize()} noise of {phase['noise_multiplier']:.3g} times "
     text += f"one record's largest influence, {times}"
-    if phase["sampling_rate"] is not None:
-        text += f", each time on a random {100 * phase['sampling_rate']:.2g} % of the records"
+    rate = phase["sampling_rate"]
+    if rate is not None and rate < 1.0:
+        text += f", each time on a random {100 * rate:.3g} % of the records"
     return text + "."

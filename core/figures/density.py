@@ -48,8 +48,6 @@ def density_figure(report: Dumped) -> Figure | None:
 def describe_density(report: Dumped) -> str:
     """The figure in a sentence."""
     density = report["density"]
-    if density is None:
-        return "Densities are not measured yet."
     rows = zip(density["real"], density["synthetic"], strict=True)
     gaps = [abs(a - b) for row in rows for a, b in zip(*row, strict=True)]
     return (

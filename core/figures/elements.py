@@ -7,6 +7,7 @@ dark pages. Traces are plain dicts; Plotly is imported when `figure` turns them 
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -160,10 +161,8 @@ def points(
 
 
 def heatmap(
-    z: Sequence[Sequence[float]],
+    z: Sequence[Sequence[float | None]],
     *,
-    x: Sequence[float],
-    y: Sequence[float],
     limits: tuple[float, float],
     bar: Trace,
     scale: Sequence[str] = (),
@@ -172,18 +171,15 @@ def heatmap(
     """A heat map with a thin colour bar.
 
     Args:
-      z: values [y][x].
-      x, y: where the cells are.
+      z: values [y][x], at 0, 1, 2, … both ways; None stays empty.
       limits: the values at both ends of the colours.
       bar: settings of the colour bar.
       scale: colours at even steps between the limits.
-      settings: Plotly's own.
+      settings: Plotly's own; `x` and `y` where the cells are elsewhere.
     """
     steps = [[i / (len(scale) - 1), color] for i, color in enumerate(scale)]
     return {
         "type": "heatmap",
-        "x": list(x),
-        "y": list(y),
         "z": z,
         "zmin": limits[0],
         "zmax": limits[1],
@@ -290,12 +286,8 @@ def short(text: str, most: int = SHORT) -> str:
 
 
 def wrap(text: str, width: int = 60) -> str:
-    """Text in lines of at most `width` characters, for hover boxes."""
-    lines = [""]
-    for word in text.split():
-        if lines[-1] and len(lines[-1]) + len(word) >= width:
-            lines.append("")
-        lines[-1] = f"{lines[-1]} {word}".strip()
+    """Text in lines of at most `width` characters, for hover boxes; words stay whole."""
+    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
     return "<br>".join(lines)
 
 

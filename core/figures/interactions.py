@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from core.figures.elements import (
+    BLUE,
     FULL_VERMILION,
-    PHASES,
     Dumped,
     Figure,
     Trace,
     axis,
+    bars,
     figure,
     hatched,
     heatmap,
@@ -52,7 +52,10 @@ def interactions_figure(report: Dumped) -> Figure | None:
         layout["yaxis"] = axis("", showgrid=False, autorange="reversed", **ticks)
         layout["yaxis"]["domain"] = [min(1.0, split + 0.08) if larger else 0.0, 1.0]
     if larger:
-        data.append(_bars(larger) | {"xaxis": "x2", "yaxis": "y2"})
+        scores = [max(one["score"], 1.0) for one in larger]
+        trace = bars("", range(len(larger)), scores, [_hover(one) for one in larger])
+        trace |= {"marker": hatched(BLUE, ""), "xaxis": "x2", "yaxis": "y2"}
+        data.append(trace)
         labels = [short(" × ".join(one["columns"]), 48) for one in larger]
         title = "score of larger sets (log scale)"
         top = math.ceil(math.log10(max(10.0, larger[0]["score"])))
@@ -85,12 +88,8 @@ def _matrix(pairs: Sequence[Dumped], names: Sequence[str]) -> Trace:
         "tickvals": powers,
         "ticktext": [f"{10**power:,}" for power in powers],
     }
-    at = list(range(len(names)))
-    cells: Any = grid  # Plotly leaves out what is None
     return heatmap(
-        cells,
-        x=at,
-        y=at,
+        grid,
         limits=(0.0, top),
         scale=("rgba(213,94,0,0.12)", FULL_VERMILION),
         bar=bar,
@@ -102,19 +101,6 @@ def _matrix(pairs: Sequence[Dumped], names: Sequence[str]) -> Trace:
     )
 
 
-def _bars(larger: Sequence[Dumped]) -> Trace:
-    """One bar a set."""
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "x": [max(one["score"], 1.0) for one in larger],
-        "y": list(range(len(larger))),
-        "marker": hatched(PHASES[0], ""),
-        "hovertext": [_hover(one) for one in larger],
-        "hovertemplate": "%{hovertext}<extra></extra>",
-    }
-
-
 def _hover(one: Dumped) -> str:
     names = " with ".join(f"<b>{name}</b>" for name in one["columns"])
     more = "<br>differs between the target's values" if one["target"] else ""
@@ -123,9 +109,7 @@ def _hover(one: Dumped) -> str:
 
 def describe_interactions(report: Dumped) -> str:
     """The figure in a sentence."""
-    told = report.get("stood_out", ())
-    if not told:
-        return "No columns stood out of the scan together, or nothing was scanned."
+    told = report["stood_out"]
     pairs = [one for one in told if len(one["columns"]) == 2]
     larger = [one for one in told if len(one["columns"]) > 2]
     best = max(told, key=lambda one: one["score"])

@@ -19,8 +19,10 @@ from core.figures.elements import (
 
 __all__ = ["certificate_words", "shift_figure", "verdict_words"]
 
+STRENGTH = 0.75  # of the example's shift
 
-def shift_figure(column: Dumped, *, shift: float = 0.75) -> Figure:
+
+def shift_figure(column: Dumped) -> Figure:
     """One real column, and one of the many ways a shift may bend it; for the Tables page.
 
     The second line is an example with made-up waves: the real shift is random, secret, and made
@@ -28,12 +30,11 @@ def shift_figure(column: Dumped, *, shift: float = 0.75) -> Figure:
 
     Args:
       column: `ColumnProfile.model_dump(mode="json")`.
-      shift: how different, as `Protection.shift`.
     """
     counts = [float(count) for count in column["counts"]]
     n = max(1, len(counts))
     waves = [math.cos(2.2 * math.pi * i / n + 0.6) for i in range(n)]
-    bent = [c * math.exp(0.9 * shift * wave) for c, wave in zip(counts, waves, strict=True)]
+    bent = [c * math.exp(0.9 * STRENGTH * wave) for c, wave in zip(counts, waves, strict=True)]
     listed = column["edges"] is None
     if listed:
         ticks = name_ticks([str(label) for label in column["labels"] or ()])

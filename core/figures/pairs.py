@@ -17,8 +17,6 @@ def pairs_figure(report: Dumped) -> Figure | None:
     ticks = name_ticks(names, 18)
     trace = heatmap(
         tvd,
-        x=ticks["tickvals"],
-        y=ticks["tickvals"],
         limits=(0.0, max(0.1, *(value for row in tvd for value in row))),
         bar={"title": {"text": "distance"}},
         # Faint to full in one hue, so that near zero is the page's own colour in both themes.

@@ -46,9 +46,9 @@ def pca_figure(report: Dumped) -> Figure | None:
 def describe_pca(report: Dumped) -> str:
     """The figure in a sentence."""
     pca = report["pca"]
-    if pca is not None and not pca["real"]:
+    if not pca["real"]:
         return "Synthetic rows on their own two principal axes."
-    if pca is None or pca["wscore"] is None:
+    if pca["wscore"] is None:
         return "Real and synthetic rows on two principal axes; the score is not measured yet."
     return (
         f"Real and synthetic rows on two principal axes that hold {sum(pca['explained']):.0%} of "

@@ -42,8 +42,6 @@ def probability_figure(report: Dumped) -> Figure | None:
 def describe_probability(report: Dumped) -> str:
     """The figure in a sentence."""
     labels = report["dimension_probability"]
-    if not labels:
-        return "There is no label to compare."
     worst = farthest(labels)
     if worst["label"] == MISSING:
         return (

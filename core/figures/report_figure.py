@@ -34,7 +34,7 @@ class ReportFigure:
       views: who may see it; "outside" only where it shows nothing but what a plan paid for.
       draw: a report as `Report.model_dump(mode="json")` → its figure; None where nothing is
         measured yet, or there is nothing to draw.
-      describe: the same report → the figure in a sentence, for those who cannot see it.
+      describe: a report that has the figure → it in a sentence, for those who cannot see it.
       headed: whether the Review page gives it its heading, and nothing where it is not drawn.
       compared: whether several runs can stand side by side by it.
     """

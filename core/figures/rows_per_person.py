@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.figures.elements import BLUE, LEGEND, VERMILION, Figure, Trace, axis, figure
+from core.figures.elements import BLUE, LINE, VERMILION, Figure, Trace, axis, figure
 
 __all__ = ["row_limit_figure", "row_limit_words", "share_of_rows"]
 
@@ -48,9 +48,8 @@ def row_limit_figure(mean: float, most: int, *, grouped: bool) -> Figure:
         "yaxis2": axis("noise", overlaying="y", side="right", showgrid=False,
                        range=[0, max(2.0, max(noise) * 1.05)], tickvals=sorted({1.0, max(noise)})),
         "shapes": [{"type": "line", "x0": most, "x1": most, "yref": "paper", "y0": 0, "y1": 1,
-                    "line": {"color": "rgba(128,128,128,0.8)", "dash": "dot", "width": 1}}],
+                    "line": {"color": LINE, "dash": "dot", "width": 1}}],
         "height": 260,
-        "legend": LEGEND,
     }  # fmt: skip
     return figure(data, layout)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from core.figures.elements import LEGEND, LINE, PHASES, Dumped, Figure, Trace, axis, figure, short
+from core.figures.elements import LINE, PHASES, Dumped, Figure, Trace, axis, figure, short
 
 __all__ = ["tradeoff_figure", "tradeoff_words"]
 
@@ -53,7 +53,6 @@ def tradeoff_figure(runs: Sequence[Dumped], title: str) -> Figure:
         "shapes": shapes,
         "height": 380,
         "hovermode": "closest",
-        "legend": LEGEND,
         "showlegend": True,
     }
     return figure(data, layout)

@@ -9,7 +9,7 @@ aside before a line is looked up. They are names, but for those that `core.figur
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from textwrap import shorten, wrap
 from typing import Any
 
@@ -153,7 +153,8 @@ def say_figure(drawn: Drawn, language: Language) -> Drawn:
             axis["ticktext"] = [words.own(text) for text in axis["ticktext"]]
     for key, own in _own_ticks(drawn["data"]).items():
         ticks = axes[key]["ticktext"]
-        axes[key]["ticktext"] = _last(ticks, own, words.own)
+        first = len(ticks) - own
+        axes[key]["ticktext"] = ticks[:first] + [words.own(text) for text in ticks[first:]]
     for trace in drawn["data"]:
         _say_trace(trace, words)
     for note in layout.get("annotations", ()):
@@ -201,12 +202,6 @@ class _Words:
         return self.language.filled(template, values)
 
 
-def _last(texts: list[str], count: int, say: Callable[[str], str]) -> list[str]:
-    """The texts with the last few said."""
-    first = len(texts) - count
-    return [say(text) if i >= first else text for i, text in enumerate(texts)]
-
-
 def _own_ticks(data: Iterable[Drawn]) -> dict[str, int]:
     """By axis, how many of its last ticks are names of ours."""
     return {
@@ -241,9 +236,8 @@ def _say_trace(trace: Drawn, words: _Words) -> None:
     if trace["type"] == "heatmap":
         _say_heatmap(trace, words)
     elif texts:
-        hovers = _last(texts, _own(trace), lambda text: _hover(text, words, own=True))
-        said = len(texts) - _own(trace)
-        trace["hovertext"] = [_hover(text, words) for text in hovers[:said]] + hovers[said:]
+        first = len(texts) - _own(trace)
+        trace["hovertext"] = [_hover(text, words, own=i >= first) for i, text in enumerate(texts)]
 
 
 def _say_heatmap(trace: Drawn, words: _Words) -> None:

@@ -36,15 +36,6 @@ class _Template:
     numbers: frozenset[str]
 
 
-def fields(template: str) -> set[str]:
-    """Names of a template's fields.
-
-    >>> sorted(fields("{n:,} rows of {name}"))
-    ['n', 'name']
-    """
-    return {name for _, name, _, _ in Formatter().parse(template) if name is not None}
-
-
 def _telling(template: str) -> bool:
     """Whether a template has fields, and enough words of its own not to fit people's sentences."""
     parts = list(Formatter().parse(template))

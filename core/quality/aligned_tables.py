@@ -119,17 +119,25 @@ class AlignedTable:
     """A table read through `Features`.
 
     Attributes:
+      features: its columns, the same for all tables that were read together.
       n: rows.
       values: by column: float64 [n] with NaN for missing (numeric), or int64 [n] label codes with
         -1 for missing (listed).
     """
 
+    features: Features
     n: int
     values: dict[str, NDArray[np.generic]]
 
     def take(self, rows: Ints) -> AlignedTable:
         """The rows at these indices."""
-        return AlignedTable(len(rows), {name: column[rows] for name, column in self.values.items()})
+        values = {name: column[rows] for name, column in self.values.items()}
+        return AlignedTable(self.features, len(rows), values)
+
+    def without(self, name: str) -> AlignedTable:
+        """The table but for one column, to predict that one."""
+        kept = [feature for feature in self.features.items if feature.name != name]
+        return AlignedTable(Features(kept), self.n, self.values)
 
     def sample(self, rows: int, rng: np.random.Generator) -> AlignedTable:
         """At most `rows` of the rows, drawn without replacement, in their order."""
@@ -139,6 +147,19 @@ class AlignedTable:
         """Where a column has no value, bool [n]."""
         column = self.values[name]
         return np.isnan(column) if column.dtype.kind == "f" else column.astype(np.int64) < 0
+
+    def encode(self) -> Floats:
+        """[n, width] in [0, 1]: each feature's coordinates side by side."""
+        blocks = [feature.encode(self.values[feature.name]) for feature in self.features.items]
+        return np.concatenate(blocks, axis=1) if blocks else np.zeros((self.n, 0))
+
+    def bins(self, count: int = BINS) -> tuple[Ints, Ints]:
+        """Codes [n, m] for marginals and the number of codes of each column [m]."""
+        binned = [f.bins(self.values[f.name], count) for f in self.features.items]
+        codes = np.empty((self.n, len(binned)), dtype=np.int64)
+        for i, (code, _) in enumerate(binned):
+            codes[:, i] = code
+        return codes, np.array([size for _, size in binned], dtype=np.int64)
 
 
 class Features:
@@ -171,8 +192,8 @@ class Features:
             items.append(feature)
             for by_name, array in zip(values, arrays, strict=True):
                 by_name[column.name] = array
-        tables = zip(frames, values, strict=True)
-        return cls(items), [AlignedTable(len(frame), by_name) for frame, by_name in tables]
+        features, tables = cls(items), zip(frames, values, strict=True)
+        return features, [AlignedTable(features, len(frame), by_name) for frame, by_name in tables]
 
     def __len__(self) -> int:
         return len(self.items)
@@ -189,27 +210,10 @@ class Features:
         """Column names in file order."""
         return tuple(feature.name for feature in self.items)
 
-    def without(self, name: str) -> Features:
-        """The features but one, for predicting that one."""
-        return Features([feature for feature in self.items if feature.name != name])
-
     @property
     def diameter(self) -> float:
-        """The largest Euclidean distance between two records that `encode` can produce."""
+        """The largest Euclidean distance between two encoded records."""
         return float(np.sqrt(sum(feature.reach for feature in self.items)))
-
-    def encode(self, table: AlignedTable) -> Floats:
-        """[n, width] in [0, 1]: each feature's coordinates side by side."""
-        blocks = [feature.encode(table.values[feature.name]) for feature in self.items]
-        return np.concatenate(blocks, axis=1) if blocks else np.zeros((table.n, 0))
-
-    def bins(self, table: AlignedTable, count: int = BINS) -> tuple[Ints, Ints]:
-        """Codes [n, m] for marginals and the number of codes of each column [m]."""
-        binned = [feature.bins(table.values[feature.name], count) for feature in self.items]
-        codes = np.empty((table.n, len(binned)), dtype=np.int64)
-        for i, (code, _) in enumerate(binned):
-            codes[:, i] = code
-        return codes, np.array([size for _, size in binned], dtype=np.int64)
 
 
 def sample_rows(n: int, rows: int, rng: np.random.Generator) -> Ints:

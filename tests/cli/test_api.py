@@ -13,6 +13,7 @@ from core import api
 from core.cli.main import main
 from core.runs.storage.workspace import PROJECT_ROOT
 from core.table.sample import SAMPLE_TARGET, sample_table
+from core.table.schema import DomainSource
 from tests.cli.test_cli import FEW, last_line
 
 SETTINGS = {"steps": 40, "frequencies": 200, "batch": 64, "hidden": 16}
@@ -35,6 +36,29 @@ def test_a_function_and_its_command_plan_the_same(
     command += ["--target", SAMPLE_TARGET, "--keep-out", "0.2", "--score", "0.05"]
     assert main(command) == 0
     assert last_line(capsys.readouterr().out)["digest"] == plan.digest
+
+
+def test_a_plan_knows_what_these_people_bought_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "t.csv"
+    sample_table(600).to_csv(file, index=False)
+    frame, options = api.read_table(file), {"buy": "all", "buy_share": 0.5, "settings": SETTINGS}
+    first = api.plan(frame, epsilon=8, **options)
+    api.synthesize(frame, epsilon=8, device="cpu", **options)
+    again = api.plan(frame, epsilon=8, **options)
+    assert first.budget.epsilon == 4.0 and again.budget.epsilon == 8.0  # nothing is left to buy
+    command = ["plan", str(file), "--model", "pearl", "--epsilon", "8", *FEW, "--json"]
+    assert main([*command, "--buy", "all", "--buy-share", "0.5"]) == 0
+    assert last_line(capsys.readouterr().out)["digest"] == again.digest
+
+
+def test_a_plan_is_refused_where_nobody_bought_what_it_needs() -> None:
+    frame = sample_table(300)
+    schema = api.schema(frame)
+    age = schema["age"].model_copy(update={"source": DomainSource.BOUGHT})
+    with pytest.raises(ValueError, match="Nobody has bought"):
+        api.plan(frame, epsilon=1, schema=schema.replace(age))
 
 
 def test_a_table_more_rows_of_it_and_a_schema_that_was_changed(tmp_path: Path, home: Path) -> None:

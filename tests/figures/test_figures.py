@@ -177,7 +177,6 @@ def test_what_is_not_measured_yet_is_no_figure(report):
     for declared in report_figures():
         if declared.id != "associations":
             assert declared.drawn(empty) is None
-            assert declared.describe(empty).endswith(".")
     with pytest.raises(KeyError):
         column_figure(report, "no such column")
     with pytest.raises(KeyError):
@@ -229,6 +228,15 @@ def plan(epsilon, **changes):
     }
     small = phase | {"title": "Shares", "share": 0.2, "count": 1, "sampling_rate": None}
     return {"budget": {"epsilon": epsilon}, "phases": [phase | changes, small]}
+
+
+def test_a_share_of_the_records_is_said_plainly_and_all_of_them_are_no_share():
+    def words(rate):
+        hover = drawn(budget_figure(plan(1.0, sampling_rate=rate)))["data"][0]["hovertext"][0]
+        return hover.replace("<br>", " ")
+
+    assert words(1.0).endswith("1,500 times.")
+    assert "a random 99.7 % of" in words(0.997) and "e+" not in words(0.9996)
 
 
 def test_budget_pieces_add_up_and_explain_themselves():

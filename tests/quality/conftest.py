@@ -5,13 +5,14 @@ from __future__ import annotations
 import fcntl
 import os
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from core.quality.report.build_report import build_report
-from core.quality.report.types import Report, load_report
+from core.quality.report.types import Report, Score
 from core.table.schema import Column, Kind, Schema
 
 SCHEMA = Schema(
@@ -102,6 +103,14 @@ def made_reports() -> dict[str, Report]:
     }
 
 
+def score_of(report: Report, key: str) -> Score | None:
+    return next((score for score in report.scores if score.key == key), None)
+
+
+def read_report(path: Path) -> Report:
+    return Report.model_validate_json(path.read_text(encoding="utf-8"))
+
+
 def shared_reports(factory: pytest.TempPathFactory) -> dict[str, Report]:
     """`made_reports` by the test process that asks first; those beside it read what it wrote."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
@@ -114,9 +123,9 @@ def shared_reports(factory: pytest.TempPathFactory) -> dict[str, Report]:
             for name, report in made_reports().items():
                 path = folder / "being made" / f"{name}.json"
                 path.write_text(report.model_dump_json(), encoding="utf-8")
-                assert load_report(path) == report, "what others read would be another report"
+                assert read_report(path) == report, "what others read would be another report"
             (folder / "being made").rename(folder / "reports")
-    return {path.stem: load_report(path) for path in (folder / "reports").iterdir()}
+    return {path.stem: read_report(path) for path in (folder / "reports").iterdir()}
 
 
 @pytest.fixture(scope="session")

@@ -21,21 +21,21 @@ X = Column(name="x", kind=Kind.NUMBER, dtype="float64")
 
 
 def test_bins_cover_the_real_range_and_keep_outsiders_apart():
-    features, (real, other) = one(X, numbers(0, 8, 16), numbers(-1, 0, 7.99, 16, 17, np.nan))
-    codes, sizes = features.bins(other, 2)
+    _, (real, other) = one(X, numbers(0, 8, 16), numbers(-1, 0, 7.99, 16, 17, np.nan))
+    codes, sizes = other.bins(2)
     # [0, 8), [8, 16] are 0 and 1; below, above and missing follow.
     assert codes[:, 0].tolist() == [2, 0, 0, 1, 3, 4]
     assert sizes.tolist() == [5]
-    assert features.bins(real, 2)[0][:, 0].tolist() == [0, 1, 1]
+    assert real.bins(2)[0][:, 0].tolist() == [0, 1, 1]
 
 
 def test_a_constant_and_an_empty_column_have_bins_too():
-    features, (real, other) = one(X, numbers(3, 3), numbers(2, 3, 4))
-    assert features.bins(real)[0][:, 0].tolist() == [0, 0]
-    assert features.bins(other)[0][:, 0].tolist() == [16, 0, 17]
-    features, (real, other) = one(X, numbers(np.nan), numbers(1.0))
-    assert features.bins(real)[0][0, 0] == 18
-    assert features.bins(other)[0][0, 0] == 17  # a value where the real table has none
+    _, (real, other) = one(X, numbers(3, 3), numbers(2, 3, 4))
+    assert real.bins()[0][:, 0].tolist() == [0, 0]
+    assert other.bins()[0][:, 0].tolist() == [16, 0, 17]
+    _, (real, other) = one(X, numbers(np.nan), numbers(1.0))
+    assert real.bins()[0][0, 0] == 18
+    assert other.bins()[0][0, 0] == 17  # a value where the real table has none
 
 
 def test_labels_are_shared_and_ordered_by_real_share():
@@ -51,17 +51,17 @@ def test_labels_are_shared_and_ordered_by_real_share():
 def test_encoding_is_one_hot_and_min_max():
     frame = pd.DataFrame({"x": [0.0, 5.0, 10.0, np.nan], "c": ["u", "v", None, "u"]})
     schema = Schema(columns=(X, Column(name="c", kind=Kind.CATEGORY)))
-    features, (cells,) = Features.fit(schema, frame)
+    _, (cells,) = Features.fit(schema, frame)
     # position, missing flag | u, v, missing
     expected = [[0, 0, 1, 0, 0], [0.5, 0, 0, 1, 0], [1, 0, 0, 0, 1], [0.5, 1, 1, 0, 0]]
-    assert features.encode(cells).tolist() == expected
+    assert cells.encode().tolist() == expected
 
 
 def test_no_two_records_are_farther_apart_than_the_diameter():
     frame = pd.DataFrame({"x": [0.0, 1.0, np.nan], "c": ["u", "v", None]})
     schema = Schema(columns=(X, Column(name="c", kind=Kind.CATEGORY)))
     features, (cells,) = Features.fit(schema, frame)
-    x = features.encode(cells)
+    x = cells.encode()
     farthest = max(np.linalg.norm(a - b) for a in x for b in x)
     # From an end of the line to "missing" (¼ + 1), and between two one-hot vectors (2).
     assert features.diameter == pytest.approx(np.sqrt(1.25 + 2))
@@ -70,8 +70,8 @@ def test_no_two_records_are_farther_apart_than_the_diameter():
 
 def test_rare_labels_share_a_coordinate():
     labels = [f"l{i:03d}" for i in range(HOT_LABELS + 30)]
-    features, (cells,) = one(Column(name="x", kind=Kind.CATEGORY), pd.DataFrame({"x": labels}))
-    x = features.encode(cells)
+    _, (cells,) = one(Column(name="x", kind=Kind.CATEGORY), pd.DataFrame({"x": labels}))
+    x = cells.encode()
     assert x.shape == (HOT_LABELS + 30, HOT_LABELS)
     assert (x.sum(axis=1) == 1).all()
     assert x[:, -1].sum() == 31  # the last own coordinate and the 30 beyond
@@ -106,8 +106,8 @@ def test_sample_rows_are_distinct_ascending_and_bounded():
 
 
 def test_pictures_add_up_to_all_rows(schema, tables):
-    features, (real, other) = Features.fit(schema, tables["real"], tables["fresh"])
-    pictures = column_pictures(features, real, other)
+    _, (real, other) = Features.fit(schema, tables["real"], tables["fresh"])
+    pictures = column_pictures(real, other)
     assert list(pictures) == ["age", "pay", "job", "since", "rich", "same"]
     for picture in pictures.values():
         assert sum(picture.real) + picture.missing_real == pytest.approx(1)
@@ -118,8 +118,8 @@ def test_pictures_add_up_to_all_rows(schema, tables):
 
 
 def test_a_log_column_shows_its_spike_and_its_tail(schema, tables):
-    features, (real, other) = Features.fit(schema, tables["real"], tables["fresh"])
-    picture = column_pictures(features, real, other)["pay"]
+    _, (real, other) = Features.fit(schema, tables["real"], tables["fresh"])
+    picture = column_pictures(real, other)["pay"]
     assert picture.edges[:2] == [0.0, 0.0]  # the atom at zero
     zeros = (tables["real"]["pay"] == 0).mean()
     assert picture.real[0] == pytest.approx(zeros)
@@ -130,8 +130,8 @@ def test_a_log_column_shows_its_spike_and_its_tail(schema, tables):
 def test_whole_numbers_are_never_cut_between():
     column = Column(name="x", kind=Kind.INTEGER, step=1, low=0, high=99)
     frame = pd.DataFrame({"x": np.arange(100)})
-    features, (cells,) = one(column, frame)
-    picture = column_pictures(features, cells, cells)["x"]
+    _, (cells,) = one(column, frame)
+    picture = column_pictures(cells, cells)["x"]
     widths = np.diff(picture.edges)
     assert (widths == widths[0]).all() and widths[0] == int(widths[0])
     # 100 values in bins of 4: every bin holds 4 of them.
@@ -139,20 +139,20 @@ def test_whole_numbers_are_never_cut_between():
 
 
 def test_values_outside_the_real_range_are_counted():
-    features, (real, other) = one(X, numbers(0, 1), numbers(0, 1, 5, -5))
-    picture = column_pictures(features, real, other)["x"]
+    _, (real, other) = one(X, numbers(0, 1), numbers(0, 1, 5, -5))
+    picture = column_pictures(real, other)["x"]
     assert picture.outside == 0.5
     assert sum(picture.synthetic) == 1
 
 
 def test_many_labels_are_gathered_and_ordered_ones_keep_their_order():
     many = pd.DataFrame({"x": [f"l{i}" for i in range(50)]})
-    features, (cells,) = one(Column(name="x", kind=Kind.CATEGORY), many)
-    picture = column_pictures(features, cells, cells)["x"]
+    _, (cells,) = one(Column(name="x", kind=Kind.CATEGORY), many)
+    picture = column_pictures(cells, cells)["x"]
     assert len(picture.labels) == MAX_LABELS + 1
     assert picture.real[-1] == pytest.approx(30 / 50)
     column = Column(name="x", kind=Kind.ORDERED, categories=("low", "mid", "high"))
-    features, (cells,) = one(column, pd.DataFrame({"x": ["high", "high", "low"]}))
-    picture = column_pictures(features, cells, cells)["x"]
+    _, (cells,) = one(column, pd.DataFrame({"x": ["high", "high", "low"]}))
+    picture = column_pictures(cells, cells)["x"]
     assert picture.labels == ["low", "high"]
     assert picture.real == pytest.approx([1 / 3, 2 / 3])

@@ -14,7 +14,7 @@ from tests.quality.conftest import make, shuffled
 
 def matrix(schema, frame):
     features, (cells,) = Features.fit(schema, frame)
-    return features, associations(features, cells)
+    return features, associations(cells)
 
 
 def test_numbers_agree_with_pandas(schema):

@@ -14,6 +14,7 @@ from core.quality.report.types import Report
 from core.table.layout.invariants import ENOUGH, invariants
 from core.table.person import Person
 from core.table.schema import Column, Kind, Schema
+from tests.quality.conftest import score_of
 
 N = 3_000
 DAY = 86_400.0
@@ -139,4 +140,4 @@ def test_it_is_the_first_sentence_inside_and_nothing_outside() -> None:
     del old["broken_rules"]  # as earlier versions stored it
     assert not [one for one in findings(old) if one.about == "rules"]
     outside = outside_report(synthetic, SCHEMA)
-    assert outside.broken_rules == [] and outside.score("impossible_rows") is None
+    assert outside.broken_rules == [] and score_of(outside, "impossible_rows") is None

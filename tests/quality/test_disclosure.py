@@ -5,13 +5,13 @@ import pandas as pd
 import pytest
 
 from core.quality.aligned_tables import Features
-from core.quality.metrics.disclosure import LEAST, attacks, distances, exact_copies
+from core.quality.metrics.disclosure import LEAST, attacks, exact_copies, nearest
 from tests.quality.conftest import collapsed, make
 
 
 def found(schema, train, holdout, synthetic, **more):
-    features, cells = Features.fit(schema, train, holdout, synthetic)
-    return {attack.key: attack for attack in attacks(features, *cells, **more)}
+    _, cells = Features.fit(schema, train, holdout, synthetic)
+    return {attack.key: attack for attack in attacks(*cells, **more)}
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +61,19 @@ def test_a_collapsed_table_is_no_leak_of_many(schema, people):
     assert not result["copies"].exposed and not result["membership"].exposed
 
 
+def test_only_people_who_have_the_value_are_counted_when_it_is_guessed(schema, people):
+    def told(frame, rows):
+        return frame.assign(job=frame["job"].where(np.arange(len(frame)) < rows))
+
+    train, holdout, fresh = people
+    few = found(schema, told(train, 60), told(holdout, 50), fresh, target="job")["attribute"]
+    assert few.records == 50
+    chance = max(few.value * (1 - few.value), few.baseline * (1 - few.baseline), 1 / 50)
+    assert few.half_width > 2.5 * np.sqrt(chance / 50)  # not of the 600 rows a side
+    none = found(schema, told(train, 60), told(holdout, LEAST - 1), fresh, target="job")
+    assert "attribute" not in none and "membership" in none
+
+
 def test_copies_are_counted_as_pandas_counts_them(schema, people):
     train, _, fresh = people
     mixed = pd.concat([train[:50], fresh[50:]], ignore_index=True)
@@ -70,14 +83,16 @@ def test_copies_are_counted_as_pandas_counts_them(schema, people):
     keys = set(map(tuple, mixed[names].astype(str).to_numpy()))
     hit = [tuple(row) in keys for row in train[names].astype(str).to_numpy()]
     assert len(merged) > 500
-    assert exact_copies(features, a, b) == pytest.approx(np.mean(hit))
+    assert exact_copies(a, b) == pytest.approx(np.mean(hit))
 
 
 def test_distances_by_brute_force():
     rng = np.random.default_rng(0)
     x, others = rng.random((40, 7)), rng.random((30, 7))
     every = np.sort(np.linalg.norm(x[:, None] - others[None], axis=2), axis=1)
-    assert np.allclose(distances(x, others, 2), every[:, :2])
+    near, place = nearest(x, others, 2)
+    assert np.allclose(near, every[:, :2])
+    assert np.allclose(np.linalg.norm(x - others[place[:, 0]], axis=1), every[:, 0])
 
 
 def test_a_tiny_holdout_says_nothing(schema, people):

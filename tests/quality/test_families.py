@@ -52,22 +52,22 @@ def parity(n, seed, *, even):
 
 
 def test_three_columns_see_what_every_pair_hides():
-    features, real, fake = opened(TINY, parity(4000, 0, even=True), parity(4000, 1, even=False))
+    _, real, fake = opened(TINY, parity(4000, 0, even=True), parity(4000, 1, even=False))
     off = ~np.eye(3, dtype=bool)
-    assert two_way(features, real, fake)[off].max() < 0.04
-    assert three_way(features, real, fake) == pytest.approx(0.5, abs=0.03)  # half of all cells
+    assert two_way(real, fake)[off].max() < 0.04
+    assert three_way(real, fake) == pytest.approx(0.5, abs=0.03)  # half of all cells
 
 
 def test_three_way_distance_by_brute_force():
     a, b = parity(40, 2, even=True), parity(30, 3, even=False)
-    features, real, fake = opened(TINY, a, b)
+    _, real, fake = opened(TINY, a, b)
     cells = list(product("xy", repeat=3))
     p, q = (
         np.array([(frame.to_numpy() == cell).all(axis=1).mean() for cell in cells])
         for frame in (a, b)
     )
     expected = 0.5 * np.abs(p - q).sum()
-    assert three_way(features, real, fake) == pytest.approx(expected)
+    assert three_way(real, fake) == pytest.approx(expected)
     assert nist_score(expected) == pytest.approx(500 * (2 - np.abs(p - q).sum()))
 
 
@@ -77,10 +77,10 @@ def test_triples_of_many_columns_are_a_fixed_few():
 
 
 def test_wide_lists_are_counted_through_the_cells_in_use(monkeypatch):
-    features, real, fake = opened(TINY, parity(90, 4, even=True), parity(70, 5, even=False))
-    dense = three_way(features, real, fake)
+    _, real, fake = opened(TINY, parity(90, 4, even=True), parity(70, 5, even=False))
+    dense = three_way(real, fake)
     monkeypatch.setattr("core.quality.metrics.marginals.DENSE_CELLS", 1)
-    assert three_way(features, real, fake) == pytest.approx(dense)
+    assert three_way(real, fake) == pytest.approx(dense)
 
 
 # -- boxes --------------------------------------------------------------------------------------
@@ -99,12 +99,12 @@ def test_shares_of_boxes_against_pandas(schema, tables):
 
 def test_range_queries_ask_three_columns_the_same_of_everyone(world):
     features, found = world
-    queries = ranges.draw_queries(features, count=50)
-    assert queries == ranges.draw_queries(features, count=50)
+    queries = ranges.draw_queries(features)
+    assert queries == ranges.draw_queries(features)
     assert all(len(q.stretches) + len(q.labels) == 3 for q in queries)
-    assert ranges.range_error(features, found["real"], found["real"]) == 0
+    assert ranges.range_error(found["real"], found["real"]) == 0
     errors = [
-        ranges.range_error(features, found["real"], found[name])
+        ranges.range_error(found["real"], found[name])
         for name in ("fresh", "shuffled", "collapsed")
     ]
     assert errors == sorted(errors) and errors[0] < 0.02 < errors[2]
@@ -114,15 +114,15 @@ def test_range_queries_ask_three_columns_the_same_of_everyone(world):
 
 
 def test_component_marginals_grow_with_the_axes_and_find_bad_tables(world):
-    features, found = world
-    same = pca_marginals(features, found["real"], found["real"])
+    _, found = world
+    same = pca_marginals(found["real"], found["real"])
     assert same == [0, 0, 0]
     for name in ("fresh", "shuffled", "collapsed"):
-        one, two, three = pca_marginals(features, found["real"], found[name])
+        one, two, three = pca_marginals(found["real"], found[name])
         assert 0 <= one <= two <= three <= 1
-    assert pca_marginals(features, found["real"], found["collapsed"])[0] > 0.5
-    far = pca_marginals(features, found["real"], found["shuffled"])[-1]
-    assert far > 1.3 * pca_marginals(features, found["real"], found["fresh"])[-1]
+    assert pca_marginals(found["real"], found["collapsed"])[0] > 0.5
+    far = pca_marginals(found["real"], found["shuffled"])[-1]
+    assert far > 1.3 * pca_marginals(found["real"], found["fresh"])[-1]
 
 
 def test_one_component_by_hand():
@@ -130,15 +130,15 @@ def test_one_component_by_hand():
     grid = (np.arange(AXIS_BINS) + 0.5) / AXIS_BINS  # one value a cell
     a = pd.DataFrame({"x": np.repeat(np.concatenate([[0.0], grid, [1.0]]), 2)})
     b = pd.DataFrame({"x": np.where(a["x"] < 0.5, 0.0, a["x"])})
-    features, real, fake = opened(schema, a, b)
+    _, real, fake = opened(schema, a, b)
     # All of the lower half moved into the first cell, which held 4 of 24 rows already.
     lower = float((a["x"] < 0.5).mean())
-    assert pca_marginals(features, real, fake)[0] == pytest.approx(lower - 4 / 24)
+    assert pca_marginals(real, fake)[0] == pytest.approx(lower - 4 / 24)
 
 
 def test_density_holds_all_real_rows(world):
-    features, found = world
-    picture = density(features, found["real"], found["fresh"])
+    _, found = world
+    picture = density(found["real"], found["fresh"])
     assert np.sum(picture.real) == pytest.approx(1, abs=1e-3)
     assert 0.95 < np.sum(picture.synthetic) <= 1.001
     assert np.shape(picture.real) == (len(picture.y) - 1, len(picture.x) - 1)
@@ -156,8 +156,8 @@ def test_slices_of_a_shifted_cloud_and_a_second_library():
     x[0], x[1] = 0.0, 1.0  # the range is the unit cube
     y = np.clip(x + [0.2, 0.0, 0.0], 0, 1)
     frames = [pd.DataFrame(side, columns=list("abc")) for side in (x, y)]
-    features, real, fake = opened(schema, *frames)
-    score, error = sliced_score(features, real, fake, directions=2000)
+    _, real, fake = opened(schema, *frames)
+    score, error = sliced_score(real, fake, directions=2000)
     # √d · SW₂ of a shift is its length.
     assert score == pytest.approx(1 - 0.2 / np.sqrt(3), abs=0.01)
     assert 0 < error < 0.01
@@ -166,58 +166,53 @@ def test_slices_of_a_shifted_cloud_and_a_second_library():
 
 
 def test_slices_rank_tables_and_take_chunks(world, monkeypatch):
-    features, found = world
-    scores = {
-        name: sliced_score(features, found["real"], cells)[0] for name, cells in found.items()
-    }
+    _, found = world
+    scores = {name: sliced_score(found["real"], cells)[0] for name, cells in found.items()}
     assert scores["real"] == pytest.approx(1)
     assert scores["fresh"] > scores["shuffled"] > scores["collapsed"]
     monkeypatch.setattr("core.quality.metrics.transport.CHUNK", 100)
-    assert sliced_score(features, found["real"], found["fresh"])[0] == pytest.approx(
-        scores["fresh"]
-    )
-    empty = AlignedTable(0, {})
+    assert sliced_score(found["real"], found["fresh"])[0] == pytest.approx(scores["fresh"])
+    empty = AlignedTable(found["real"].features, 0, {})
     with pytest.raises(ValueError, match="need rows"):
-        sliced_score(features, found["real"], empty)
+        sliced_score(found["real"], empty)
 
 
 def test_mmd_against_a_second_library(world):
-    features, found = world
+    _, found = world
     first = np.arange(300)
     pair = found["real"].take(first), found["shuffled"].take(first)
-    value, p = discrepancy(features, *pair)
-    pooled = np.concatenate([features.encode(cells) for cells in pair])
+    value, p = discrepancy(*pair)
+    pooled = np.concatenate([cells.encode() for cells in pair])
     gaps = np.sqrt(((pooled[:, None] - pooled[None]) ** 2).sum(axis=2))
     h = np.median(gaps[np.triu_indices(len(pooled), 1)])
     k = rbf_kernel(pooled, gamma=1 / (2 * h**2))
     expected = k[:300, :300].mean() + k[300:, 300:].mean() - 2 * k[:300, 300:].mean()
     assert value == pytest.approx(expected, rel=0.1)  # the median here is of some of the pairs
     assert p < 0.01
-    assert discrepancy(features, found["real"], found["fresh"])[1] > 0.02
+    assert discrepancy(found["real"], found["fresh"])[1] > 0.02
 
 
 # -- telling apart ------------------------------------------------------------------------------
 
 
 def test_pmse_finds_shifted_rows_and_not_shuffled_ones(world):
-    features, found = world
-    same = propensity(features, found["real"], found["real"])
+    _, found = world
+    same = propensity(found["real"], found["real"])
     assert same.pmse == pytest.approx(0, abs=1e-9)
-    assert same.auroc == pytest.approx(0.5)
-    assert propensity(features, found["real"], found["shuffled"]).pmse < 1e-6
-    assert propensity(features, found["real"], found["collapsed"]).pmse > 0.1
+    assert propensity(found["real"], found["shuffled"]).pmse < 1e-6
+    assert propensity(found["real"], found["collapsed"]).pmse > 0.1
 
 
 def test_the_ratio_is_one_for_a_resampled_table_and_double_for_a_second_one(schema):
     pool = make(8000, 77)
-    features, cells = opened(schema, pool)
+    _, cells = opened(schema, pool)
     rng, found = np.random.default_rng(0), {"again": [], "other": []}
     for _ in range(12):
         order = rng.permutation(8000)
         real, other = cells.take(order[:2000]), cells.take(order[2000:4000])
         again = real.take(rng.integers(2000, size=2000))
-        found["again"].append(propensity(features, real, again).ratio)
-        found["other"].append(propensity(features, real, other).ratio)
+        found["again"].append(propensity(real, again).ratio)
+        found["other"].append(propensity(real, other).ratio)
     # A χ² of k degrees of freedom over k: mean 1, standard deviation √(2/k), k about 8 here. Two
     # fresh samples of equal size differ by twice the variance.
     assert np.mean(found["again"]) == pytest.approx(1, abs=4 * np.sqrt(2 / 8 / 12))
@@ -225,10 +220,10 @@ def test_the_ratio_is_one_for_a_resampled_table_and_double_for_a_second_one(sche
 
 
 def test_trees_see_a_shuffle_that_a_line_cannot(world):
-    features, found = world
-    assert abs(tree_auroc(features, found["real"], found["fresh"]) - 0.5) < 0.05
-    assert tree_auroc(features, found["real"], found["shuffled"]) > 0.75
-    assert tree_auroc(features, found["real"], found["collapsed"]) > 0.99
+    _, found = world
+    assert abs(tree_auroc(found["real"], found["fresh"]) - 0.5) < 0.05
+    assert tree_auroc(found["real"], found["shuffled"]) > 0.75
+    assert tree_auroc(found["real"], found["collapsed"]) > 0.99
 
 
 # -- bands --------------------------------------------------------------------------------------
@@ -237,10 +232,10 @@ def test_trees_see_a_shuffle_that_a_line_cannot(world):
 def test_a_band_knows_from_two_tables_what_many_would_show(schema):
     pool, other = make(20_000, 5), shuffled(make(20_000, 6))
     other["age"] = np.clip(other["age"] + 15, 18, 90)
-    features, a, b = opened(schema, pool, other)
+    _, a, b = opened(schema, pool, other)
 
     def measure(x, y):
-        return float(np.mean(list(one_way(features, x, y).values())))
+        return float(np.mean(list(one_way(x, y).values())))
 
     parts = [np.arange(i, 20_000, 20) for i in range(20)]
     spread = np.std([measure(a.take(rows), b.take(rows)) for rows in parts], ddof=1)
@@ -255,9 +250,9 @@ def test_a_collapsed_table_is_bad_for_every_family(schema):
     for measure in (
         three_way,
         ranges.range_error,
-        lambda f, x, y: pca_marginals(f, x, y)[-1],
-        lambda f, x, y: 1 - sliced_score(f, x, y)[0],
-        lambda f, x, y: discrepancy(f, x, y)[0],
+        lambda x, y: pca_marginals(x, y)[-1],
+        lambda x, y: 1 - sliced_score(x, y)[0],
+        lambda x, y: discrepancy(x, y)[0],
         tree_auroc,
     ):
-        assert measure(features, a, bad) > 1.5 * measure(features, a, good)
+        assert measure(a, bad) > 1.5 * measure(a, good)

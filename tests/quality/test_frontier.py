@@ -143,7 +143,7 @@ def test_blocks_kept_and_lost():
 
     def figures(frame):
         features, parts = Features.fit(table.schema, table.train, frame)
-        strengths = [associations(features, part) for part in parts]
+        strengths = [associations(part) for part in parts]
         return _blocks(table, *strengths, names=features.names, rows=len(frame))
 
     same, apart = figures(table.test), figures(shuffled(table.test))

@@ -11,7 +11,9 @@ from core.privacy.mechanisms.histograms import Histograms
 from core.quality.report.outside import outside_report
 from core.quality.report.types import ReleasedHistograms
 from core.table.codec import Codec
+from core.table.schema import SchemaError
 from tests.models.tables import rows, schema
+from tests.quality.conftest import score_of
 
 PLAIN = schema().model_copy(update={"sensitive": {}})
 
@@ -36,6 +38,11 @@ def test_without_a_release_nothing_real_is_shown():
     assert "Nothing on this page was computed from real rows." in report.notes
 
 
+def test_a_table_that_lacks_a_column_is_refused_by_its_name():
+    with pytest.raises(SchemaError, match="lacks columns of the schema: age"):
+        outside_report(rows(50, 1).drop(columns=["age"]), PLAIN)
+
+
 def test_bins_come_from_the_declaration():
     young = rows(200, 2).assign(age=20)
     edges = [outside_report(frame, PLAIN).columns["age"].edges for frame in (young, rows(200, 3))]
@@ -52,17 +59,17 @@ def test_bought_shares_are_the_real_ones_up_to_their_noise():
     assert report.columns["cost"].missing_real == pytest.approx(
         real["cost"].isna().mean(), abs=5 * 20 / 4000
     )
-    score = report.score("tvd_1way")
+    score = score_of(report, "tvd_1way")
     assert score.value < 3 * score.ceiling  # tables of one kind: mostly noise
     far = outside_report(made.assign(age=5, ill=True), PLAIN, released=release_of(real, std=20))
-    assert far.score("tvd_1way").value > 0.3
+    assert score_of(far, "tvd_1way").value > 0.3
 
 
 def test_noise_below_zero_is_cut_off_and_the_floor_is_what_equal_tables_show():
     real = rows(2000, 6)
     report = outside_report(real, PLAIN, released=release_of(real, std=60))
     assert all(share >= 0 for p in report.columns.values() for share in p.real)
-    score = report.score("tvd_1way")
+    score = score_of(report, "tvd_1way")
     assert score.value == pytest.approx(score.ceiling, rel=0.35)
     bins = np.mean([len(c) for c in release_of(real, 60).counts.values()])
     assert score.ceiling == pytest.approx(0.5 * bins * 60 * math.sqrt(2 / math.pi) / 2000)

@@ -10,8 +10,9 @@ import pytest
 from core.quality.metrics import family as registry
 from core.quality.metrics.family import Measured, Metric, families, family
 from core.quality.report.build_report import READING_COST, build_report
-from core.quality.report.types import Report, load_report
+from core.quality.report.types import Report
 from core.table.schema import Column, DomainSource, Kind, Schema
+from tests.quality.conftest import score_of
 
 KEYS = {
     "tvd_1way",
@@ -54,13 +55,12 @@ def small(schema, tables):
 
 
 def value(report, key):
-    return report.score(key).value
+    return score_of(report, key).value
 
 
-def test_it_survives_json(reports, tmp_path):
-    path = tmp_path / "report.json"
-    path.write_text(reports["fresh"].model_dump_json(), encoding="utf-8")
-    assert load_report(path) == reports["fresh"]
+def test_it_survives_json(reports):
+    stored = reports["fresh"].model_dump_json()
+    assert Report.model_validate_json(stored) == reports["fresh"]
 
 
 def test_every_score_declares_itself(reports):
@@ -101,7 +101,7 @@ def test_the_same_table_scores_perfect(reports):
     assert value(same, "wscore_pca") == pytest.approx(1)
     assert value(same, "wscore_whole") == pytest.approx(1)
     assert value(same, "prediction_gap") == 0
-    assert value(same, "tstr_auroc") == same.score("tstr_auroc").ceiling
+    assert value(same, "tstr_auroc") == score_of(same, "tstr_auroc").ceiling
     assert value(same, "pmse") == pytest.approx(0, abs=1e-9)
 
 
@@ -116,8 +116,8 @@ def test_a_collapsed_table_scores_badly_everywhere(reports):
 def test_a_shuffle_hides_from_margins_only(reports):
     report = reports["shuffled"]
     assert value(report, "tvd_1way") == pytest.approx(0)
-    assert value(report, "tvd_2way") > 2 * report.score("tvd_2way").ceiling
-    assert value(report, "tstr_auroc") < 0.65 < 0.9 < report.score("tstr_auroc").ceiling
+    assert value(report, "tvd_2way") > 2 * score_of(report, "tvd_2way").ceiling
+    assert value(report, "tstr_auroc") < 0.65 < 0.9 < score_of(report, "tstr_auroc").ceiling
     assert value(report, "prediction_gap") > 0.3
 
 
@@ -177,6 +177,14 @@ def test_gaps_on_either_side(schema, tables):
     assert narrow.columns["pay"].missing_synthetic == 1
 
 
+def test_tagged_columns_that_the_synthetic_table_lacks(schema, tables):
+    real, bare = tables["real"].head(120), schema.model_copy(update={"target": None})
+    tagged = bare.model_copy(update={"sensitive": {"a": ("age",), "b": ("pay", "job")}})
+    made = tables["fresh"].head(120).drop(columns=["age", "pay"])
+    (check,) = build_report(real, made, tagged).protection
+    assert check.group == "b" and check.columns == ("job",)
+
+
 def test_a_category_the_synthetic_table_lacks(schema, tables):
     real = tables["real"].head(300)
     synthetic = real.assign(job=real["job"].where(real["job"] != "c", "a"))
@@ -197,7 +205,7 @@ def test_no_target_no_utility(schema, tables):
 def test_a_numeric_target(schema, tables):
     numeric = schema.model_copy(update={"target": "age"})
     report = build_report(tables["real"].head(400), tables["fresh"].head(400), numeric)
-    assert report.score("tstr_r2").value > 0.5
+    assert score_of(report, "tstr_r2").value > 0.5
     assert {row.metric for row in report.utility} == {"R²"}
 
 
@@ -239,17 +247,17 @@ def test_reading_a_report_imports_nothing_heavy():
 
 def test_an_empty_report_is_a_report():
     report = Report(rows_real=1, rows_synthetic=1)
-    assert report.score("tvd_1way") is None and report.view == "inside"
+    assert score_of(report, "tvd_1way") is None and report.view == "inside"
 
 
 def test_what_stood_before_boosting_stands_beside(reports):
     report = reports["fresh"]
     for key in ("tvd_1way", "tvd_2way"):
-        score = report.score(key)
+        score = score_of(report, key)
         assert score.before > score.value  # it was worse
-    assert report.score("wscore_whole").before < report.score("wscore_whole").value
-    assert report.score("pmse").before is None
-    assert report.score("tstr_auroc").before < report.score("tstr_auroc").value
+    assert score_of(report, "wscore_whole").before < score_of(report, "wscore_whole").value
+    assert score_of(report, "pmse").before is None
+    assert score_of(report, "tstr_auroc").before < score_of(report, "tstr_auroc").value
     assert len(report.pca.before) == min(1500, report.rows_real)
 
 
@@ -270,5 +278,7 @@ def test_attacks_need_a_holdout_and_find_a_copy(reports, small):
 def test_associations_stand_side_by_side(reports):
     table = reports["fresh"].associations
     assert table is not None and len(table.real) == len(table.columns)
-    bad, good = (reports[name].score("association_gap").value for name in ("collapsed", "fresh"))
+    bad, good = (
+        score_of(reports[name], "association_gap").value for name in ("collapsed", "fresh")
+    )
     assert good < bad

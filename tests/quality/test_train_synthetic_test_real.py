@@ -161,14 +161,14 @@ def test_the_band_of_a_score_covers_what_other_test_rows_say(schema):
 
 
 def test_dimension_prediction_drops_what_real_rows_cannot_predict(cells):
-    features, tables = cells
-    same = dimension_prediction(features, tables["real"], tables["real"], tables["test"])
+    _, tables = cells
+    same = dimension_prediction(tables["real"], tables["real"], tables["test"])
     by_name = {point.column: point for point in same}
     assert by_name["age"].predictable and by_name["job"].predictable
     assert not by_name["since"].predictable  # drawn independently of the rest
     assert not by_name["same"].predictable and by_name["same"].real is None
     assert prediction_gap(same) == 0
-    shuffle = dimension_prediction(features, tables["real"], tables["shuffled"], tables["test"])
+    shuffle = dimension_prediction(tables["real"], tables["shuffled"], tables["test"])
     assert prediction_gap(shuffle) > 0.3
     assert prediction_gap(shuffle, every=True) < prediction_gap(shuffle)
 
@@ -193,7 +193,7 @@ def test_gap_by_hand():
 
 def test_the_measure_follows_the_kind_of_column(cells):
     features, tables = cells
-    points = dimension_prediction(features, tables["real"], tables["fresh"], tables["test"])
+    points = dimension_prediction(tables["real"], tables["fresh"], tables["test"])
     by_name = {point.column: point for point in points}
     kinds = {name: by_name[name].metric for name in ("rich", "job", "age")}
     assert kinds == {"rich": "AUROC", "job": "F1", "age": "R²"}

@@ -16,7 +16,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from core.quality.aligned_tables import HOT_LABELS, AlignedTable, Feature, Features
+from core.quality.aligned_tables import HOT_LABELS, AlignedTable, Feature
 from core.quality.comparison import Comparison
 from core.quality.metrics.family import Measured, Metric, Step, family
 from core.quality.report.types import AssociationTable
@@ -45,21 +45,21 @@ class _Operand:
     Attributes:
       numeric: whether values lie on a line.
       values: float64 [n], or int64 [n] label codes with rare labels counted as one.
-      present: bool [n], which rows have a value; None when all have.
+      present: bool [n], which rows have a value.
     """
 
     numeric: bool
     values: Floats | Ints
-    present: NDArray[np.bool_] | None
+    present: NDArray[np.bool_]
 
 
-def associations(features: Features, table: AlignedTable) -> Floats:
+def associations(table: AlignedTable) -> Floats:
     """[m, m], symmetric with ones on the diagonal; in [-1, 1] for two numbers, else in [0, 1].
 
     A column without two different values is associated with nothing.
     """
-    m = len(features)
-    operands = [_operand(feature, table) for feature in features.items]
+    operands = [_operand(feature, table) for feature in table.features.items]
+    m = len(operands)
     out = np.eye(m)
     for i, j in combinations(range(m), 2):
         out[i, j] = out[j, i] = _association(operands[i], operands[j])
@@ -77,38 +77,32 @@ def mean_difference(real: Floats, synthetic: Floats) -> float:
 @family(ASSOCIATION_GAP, text="Comparing how columns belong together", order=60, cost=0.6)
 def association_strengths(tables: Comparison, _: Step) -> Measured:
     """How strongly columns belong together, whatever their kinds."""
-    features = tables.features
-    real, synthetic, resampled = (
-        associations(features, table) for table in tables.samples(ROWS, 6)
-    )
+    real, synthetic, resampled = (associations(table) for table in tables.samples(ROWS, 6))
     table = AssociationTable(
-        columns=list(features.names),
+        columns=list(tables.features.names),
         real=np.round(real, 4).tolist(),
         synthetic=np.round(synthetic, 4).tolist(),
     )
     gap, ceiling = (mean_difference(real, other) for other in (synthetic, resampled))
-    scores = [ASSOCIATION_GAP.score(gap, ceiling=ceiling)] if len(features) > 1 else []
+    scores = [ASSOCIATION_GAP.score(gap, ceiling=ceiling)] if len(tables.features) > 1 else []
     return Measured(scores, {"associations": table})
 
 
 def _operand(feature: Feature, table: AlignedTable) -> _Operand:
-    present, values = ~table.missing(feature.name), table.values[feature.name]
+    values = table.values[feature.name]
     return _Operand(
         feature.numeric,
         # Labels beyond the most frequent ones count as one.
         values.astype(np.float64)
         if feature.numeric
         else np.minimum(values.astype(np.int64), HOT_LABELS),
-        None if present.all() else present,
+        ~table.missing(feature.name),
     )
 
 
 def _association(a: _Operand, b: _Operand) -> float:
-    x, y = a.values, b.values
-    if a.present is not None or b.present is not None:
-        both = np.ones(len(x), dtype=np.bool_)
-        for operand in (a, b):
-            both &= True if operand.present is None else operand.present
+    x, y, both = a.values, b.values, a.present & b.present
+    if not both.all():  # else copies are saved, for every pair
         x, y = x[both], y[both]
     if len(x) < 2:
         return 0.0

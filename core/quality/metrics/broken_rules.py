@@ -7,7 +7,6 @@ import numpy as np
 from core.quality.comparison import Comparison
 from core.quality.metrics.family import Measured, Metric, Step, family
 from core.quality.report.types import BrokenRule
-from core.table.column import Column
 from core.table.layout.invariants import invariants
 
 IMPOSSIBLE = Metric(
@@ -26,16 +25,10 @@ def impossible_rows(tables: Comparison, _: Step) -> Measured:
     """Rules of the real rows that the synthetic ones break; nothing where there are no rules."""
     real, synthetic = tables.frames
     hidden = {name for names in tables.schema.sensitive.values() for name in names}
-    person = tables.schema.person
-    keys = () if person is None else person.columns
-    columns: list[Column] = [
-        column
-        for column in tables.schema.columns
-        if column.modelled
-        and column.name in real.columns
-        and column.name in synthetic.columns
-        and column.name not in hidden
-        and column.name not in keys
+    columns = [
+        feature.column
+        for feature in tables.features.items
+        if feature.name in synthetic.columns and feature.name not in hidden
     ]
     known = invariants(real, columns, seed=tables.seed)
     if not known:

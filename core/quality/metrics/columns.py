@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from core.quality.aligned_tables import HOT_LABELS, AlignedTable, Feature, Features
+from core.quality.aligned_tables import HOT_LABELS, AlignedTable, Feature
 from core.quality.comparison import Comparison
 from core.quality.metrics.bootstrap import table_half_width
 from core.quality.metrics.family import Measured, Metric, Step, family
@@ -29,16 +29,9 @@ TVD_1WAY = Metric(
 )
 
 
-def column_pictures(
-    features: Features, real: AlignedTable, synthetic: AlignedTable
-) -> dict[str, ColumnPicture]:
-    """A picture of every compared column, by name.
-
-    Args:
-      features: that both tables were read through.
-      real, synthetic: read through them, n ≥ 1.
-    """
-    distances = one_way(features, real, synthetic)
+def column_pictures(real: AlignedTable, synthetic: AlignedTable) -> dict[str, ColumnPicture]:
+    """A picture of every compared column, by name; n ≥ 1 on both sides."""
+    distances = one_way(real, synthetic)
     return {
         feature.name: (_numeric if feature.numeric else _listed)(
             feature,
@@ -46,26 +39,20 @@ def column_pictures(
             synthetic.values[feature.name],
             distances[feature.name],
         )
-        for feature in features.items
+        for feature in real.features.items
     }
 
 
-def dimension_probability(
-    features: Features, real: AlignedTable, synthetic: AlignedTable
-) -> list[ProbabilityPoint]:
+def dimension_probability(real: AlignedTable, synthetic: AlignedTable) -> list[ProbabilityPoint]:
     """Share of every label of listed columns, and of "missing" anywhere, in both tables.
 
     For a binary table this is the published dimension-wise probability plot; labels of other listed
     columns are the one-hot coordinates of the same plot, at most the 60 most frequent per column.
 
-    Args:
-      features: that both tables were read through.
-      real, synthetic: read through them, n ≥ 1.
-
     Source: Choi et al. 2017; DP-auto-GAN (ICLR 2020 submission) §4.
     """
     points = []
-    for feature in features.items:
+    for feature in real.features.items:
         values = [table.values[feature.name] for table in (real, synthetic)]
         gaps = [float(t.missing(feature.name).mean()) if t.n else 0.0 for t in (real, synthetic)]
         rows: list[tuple[str, float, float]] = []
@@ -84,11 +71,11 @@ def dimension_probability(
 @family(TVD_1WAY, text="Comparing single columns", order=10, cost=0.1)
 def single_columns(tables: Comparison, _: Step) -> Measured:
     """Every column by itself: the pictures that come first."""
-    features, real, synthetic = tables.features, tables.real, tables.synthetic
-    pictures = column_pictures(features, real, synthetic)
+    real, synthetic = tables.real, tables.synthetic
+    pictures = column_pictures(real, synthetic)
 
     def mean_tvd(a: AlignedTable, b: AlignedTable) -> float:
-        return float(np.mean(list(one_way(features, a, b).values())))
+        return float(np.mean(list(one_way(a, b).values())))
 
     before = None
     if tables.before is not None:
@@ -99,7 +86,7 @@ def single_columns(tables: Comparison, _: Step) -> Measured:
         ceiling=mean_tvd(real, tables.resampled),
         before=before,
     )
-    points = dimension_probability(features, real, synthetic)
+    points = dimension_probability(real, synthetic)
     return Measured([score], {"columns": pictures, "dimension_probability": points})
 
 

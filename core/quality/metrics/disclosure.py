@@ -5,7 +5,7 @@ of a holdout that it never saw. What works on both tells nothing of the people i
 the difference does. These are tests of one release by simple attackers. They can show a leak and
 cannot show that there is none: that is what ε is for.
 
-Distances are Euclidean between encoded rows (`Features.encode`), with a difference of label
+Distances are Euclidean between encoded rows (`AlignedTable.encode`), with a difference of label
 counting like a number's full range.
 
 Sources: Giomi et al., "A unified framework for quantifying privacy risk in synthetic data", 2023
@@ -23,14 +23,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import NearestNeighbors
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from core.quality.aligned_tables import AlignedTable, Features
+from core.quality.aligned_tables import AlignedTable
 from core.quality.comparison import Comparison
+from core.quality.metrics.estimators import one_thread
 from core.quality.metrics.family import Measured, Step, family
 from core.quality.report.types import Attack
 
-__all__ = ["attacks", "distances", "exact_copies"]
+__all__ = ["attacks", "exact_copies", "nearest"]
 
 Floats = NDArray[np.float64]
 ROWS = 4_000  # rows a side, of training, holdout and synthetic rows that attacks look at
@@ -51,7 +51,6 @@ class _Sides:
 
 
 def attacks(
-    features: Features,
     train: AlignedTable,
     holdout: AlignedTable,
     synthetic: AlignedTable,
@@ -62,7 +61,6 @@ def attacks(
     """All attacks that the tables allow; none when the holdout is too small.
 
     Args:
-      features: of the columns.
       train: rows that the synthesizer learnt from.
       holdout: rows of the same source that it did not.
       synthetic: what was released.
@@ -71,17 +69,18 @@ def attacks(
       seed: of subsamples.
     """
     rng = np.random.default_rng(seed)
+    names = train.features.names
     size = min(ROWS, train.n, holdout.n)
-    if size < LEAST or not synthetic.n or not len(features):
+    if size < LEAST or not synthetic.n or not names:
         return []
     sides = _Sides(train.sample(size, rng), holdout.sample(size, rng), synthetic.sample(ROWS, rng))
     tried = [
-        _copies(features, train, sides.holdout, synthetic),
-        *_closest(features, sides),
-        _membership(features, sides, synthetic.sample(LOOKED_UP, rng)),
+        _copies(train, sides.holdout, synthetic),
+        *_closest(sides),
+        _membership(sides, synthetic.sample(LOOKED_UP, rng)),
     ]
-    if target is not None and target in features.names and len(features) > 1:
-        tried.append(_attribute(features, sides, synthetic.sample(LOOKED_UP, rng), target))
+    if target is not None and target in names and len(names) > 1:
+        tried += _attribute(sides, synthetic.sample(LOOKED_UP, rng), target)
     return tried
 
 
@@ -97,7 +96,6 @@ def disclosure(tables: Comparison, _: Step) -> Measured:
     """What simple attackers reach; needs a holdout."""
     assert tables.holdout is not None
     tried = attacks(
-        tables.features,
         tables.real,
         tables.holdout,
         tables.synthetic,
@@ -107,45 +105,33 @@ def disclosure(tables: Comparison, _: Step) -> Measured:
     return Measured(parts={"attacks": tried})
 
 
-def exact_copies(features: Features, rows: AlignedTable, others: AlignedTable) -> float:
-    """Share of `rows` that stand in `others` too, equal in every compared column.
-
-    Args:
-      features: that both tables were read through.
-      rows: the ones that are looked for.
-      others: where they are looked for.
-    """
+def exact_copies(rows: AlignedTable, others: AlignedTable) -> float:
+    """Share of `rows` that stand in `others` too, equal in every compared column."""
     if not rows.n:
         return 0.0
+    names = list(rows.features.names)
     hashes, released = (
-        pd.util.hash_pandas_object(pd.DataFrame(table.values)[list(features.names)], index=False)
+        pd.util.hash_pandas_object(pd.DataFrame(table.values)[names], index=False)
         for table in (rows, others)
     )
     return float(hashes.isin(released).mean())
 
 
-def distances(x: Floats, others: Floats, k: int = 1) -> Floats:
-    """Distances of each row of x to its k nearest rows of others, ascending, [n, min(k, ·)].
+def nearest(x: Floats, others: Floats, k: int = 1) -> tuple[Floats, NDArray[np.int64]]:
+    """Distances to the k nearest rows of others, ascending, and which they are, [n, min(k, ·)].
 
     Args:
       x: float [n, d].
       others: float [m, d], m ≥ 1, in the same unit.
       k: neighbours, ≥ 1.
     """
-    return np.asarray(_nearest(x, others, k)[0], dtype=np.float64)
-
-
-def _nearest(x: Floats, others: Floats, k: int = 1) -> tuple[Floats, NDArray[np.int64]]:
-    """Distances to the k nearest of others, and which they are, both [n, min(k, ·)]."""
-    with threadpool_limits(limits=1):
+    with one_thread():
         neighbours = NearestNeighbors(n_neighbors=min(k, len(others))).fit(others)
         distance, place = neighbours.kneighbors(x)
     return distance, place
 
 
-def _copies(
-    features: Features, train: AlignedTable, holdout: AlignedTable, synthetic: AlignedTable
-) -> Attack:
+def _copies(train: AlignedTable, holdout: AlignedTable, synthetic: AlignedTable) -> Attack:
     """Rows of the table that were released as they are, against rows nobody gave away."""
     return _attack(
         "copies",
@@ -153,18 +139,18 @@ def _copies(
         "Share of the table's rows that stand in the synthetic table with every value the same, "
         "beside the share of rows it never saw that do so by chance.",
         "share of rows",
-        value=exact_copies(features, train, synthetic),
-        baseline=exact_copies(features, holdout, synthetic),
+        value=exact_copies(train, synthetic),
+        baseline=exact_copies(holdout, synthetic),
         n=holdout.n,
     )
 
 
-def _closest(features: Features, sides: _Sides) -> list[Attack]:
+def _closest(sides: _Sides) -> list[Attack]:
     """Is a synthetic row nearer to the table than to people who were not in it?"""
     synthetic, train, holdout = (
-        _encoded(features, table) for table in (sides.synthetic, sides.train, sides.holdout)
+        _encoded(table) for table in (sides.synthetic, sides.train, sides.holdout)
     )
-    to_train, to_holdout = distances(synthetic, train, 2), distances(synthetic, holdout, 2)
+    to_train, to_holdout = (nearest(synthetic, real, 2)[0] for real in (train, holdout))
     closest = _attack(
         "closest",
         "Synthetic rows nearer to the table than to strangers",
@@ -188,12 +174,11 @@ def _closest(features: Features, sides: _Sides) -> list[Attack]:
     return [closest, ratio]
 
 
-def _membership(features: Features, sides: _Sides, synthetic: AlignedTable) -> Attack:
+def _membership(sides: _Sides, synthetic: AlignedTable) -> Attack:
     """Can it be told who was in the table, by closeness to the release?"""
-    released = _encoded(features, synthetic)
+    released = _encoded(synthetic)
     closeness = [
-        -distances(_encoded(features, table), released)[:, 0]
-        for table in (sides.train, sides.holdout)
+        -nearest(_encoded(table), released)[0][:, 0] for table in (sides.train, sides.holdout)
     ]
     n = len(closeness[0])
     value = float(roc_auc_score(np.repeat([1, 0], n), np.concatenate(closeness)))
@@ -209,35 +194,40 @@ def _membership(features: Features, sides: _Sides, synthetic: AlignedTable) -> A
     )
 
 
-def _attribute(features: Features, sides: _Sides, synthetic: AlignedTable, target: str) -> Attack:
-    """Does the release give away one value of people in the table better than of strangers?"""
+def _attribute(sides: _Sides, synthetic: AlignedTable, target: str) -> list[Attack]:
+    """Does the release give away one value of people in the table better than of strangers?
+
+    Only people who have the value are attacked; too few of them say nothing.
+    """
     train, holdout, synthetic = (
         table.take(np.flatnonzero(~table.missing(target)))
         for table in (sides.train, sides.holdout, synthetic)
     )
-    return _attack(
+    n = min(train.n, holdout.n)
+    if n < LEAST:
+        return []
+    attack = _attack(
         "attribute",
         f"Guessing {target} of people in the table",
         f"An attacker who knows everything else of a person guesses {target} from the closest "
         "synthetic row: how often that is right, beside the same guess about people who were not "
         "in the table.",
         "share guessed",
-        value=_share_guessed(features, train, synthetic, target),
-        baseline=_share_guessed(features, holdout, synthetic, target),
-        n=sides.holdout.n,
+        value=_share_guessed(train, synthetic, target),
+        baseline=_share_guessed(holdout, synthetic, target),
+        n=n,
     )
+    return [attack]
 
 
-def _share_guessed(
-    features: Features, people: AlignedTable, synthetic: AlignedTable, target: str
-) -> float:
+def _share_guessed(people: AlignedTable, synthetic: AlignedTable, target: str) -> float:
     """How often the target of a person's closest synthetic row is that person's own."""
-    if not people.n or not synthetic.n:
+    if not synthetic.n:
         return 0.0
-    known = features.without(target)
-    closest = _nearest(_encoded(known, people), _encoded(known, synthetic))[1][:, 0]
+    known, released = (_encoded(table.without(target)) for table in (people, synthetic))
+    closest = nearest(known, released)[1][:, 0]
     guess, truth = synthetic.values[target][closest], people.values[target]
-    feature = features[target]
+    feature = people.features[target]
     if not feature.numeric:
         return float((guess == truth).mean())
     span = max(feature.high - feature.low, 1e-300)
@@ -300,17 +290,17 @@ def _auroc_error(auroc: float, n: int) -> float:
     return math.sqrt(max(variance, 0.0)) / n
 
 
-def _distance_ratio(nearest: Floats) -> Floats:
+def _distance_ratio(distances: Floats) -> Floats:
     """Closest over second closest [n] of distances [n, 2], in [0, 1]; 1 where both are zero."""
-    closest, second = nearest[:, 0], nearest[:, 1]
+    closest, second = distances[:, 0], distances[:, 1]
     return np.asarray(np.where(second > 0.0, closest / np.maximum(second, 1e-300), 1.0))
 
 
-def _encoded(features: Features, table: AlignedTable) -> Floats:
-    """`Features.encode` with one-hot blocks shrunk so that two labels are at distance 1."""
-    x = features.encode(table)
+def _encoded(table: AlignedTable) -> Floats:
+    """`AlignedTable.encode` with one-hot blocks shrunk so that two labels are at distance 1."""
+    x = table.encode()
     start = 0
-    for feature in features.items:
+    for feature in table.features.items:
         if not feature.numeric:
             x[:, start : start + feature.width] /= math.sqrt(2.0)
         start += feature.width

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from core.lmdp.two_sample import two_sample_test
-from core.quality.aligned_tables import AlignedTable, Features
+from core.quality.aligned_tables import AlignedTable
 from core.quality.comparison import Comparison
 from core.quality.metrics.family import Measured, Metric, Step, family
 
@@ -33,19 +33,16 @@ MMD = Metric(
 
 
 def discrepancy(
-    features: Features, real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0
+    real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0
 ) -> tuple[float, float]:
     """MMD² in [0, 2] and its permutation p-value, on at most 1,000 rows a side.
 
     Args:
-      features: that both tables were read through.
-      real, synthetic: read through them, n ≥ 1.
+      real, synthetic: read together, n ≥ 1.
       seed: of subsample and permutations.
     """
     rng = np.random.default_rng(seed)
-    x, y = (
-        torch.from_numpy(features.encode(table.sample(ROWS, rng))) for table in (real, synthetic)
-    )
+    x, y = (torch.from_numpy(table.sample(ROWS, rng).encode()) for table in (real, synthetic))
     test = two_sample_test(x, y, permutations=PERMUTATIONS, seed=seed)
     return float(test.statistic), float(test.p_value)
 
@@ -53,11 +50,11 @@ def discrepancy(
 @family(MMD, text="Looking for any difference at all", order=100, cost=0.6)
 def kernel_distance(tables: Comparison, _: Step) -> Measured:
     """Any difference at all, by kernels."""
-    features, real, seed = tables.features, tables.real, tables.seed
-    squared, p = discrepancy(features, real, tables.synthetic, seed=seed)
+    real, seed = tables.real, tables.seed
+    squared, p = discrepancy(real, tables.synthetic, seed=seed)
     score = MMD.score(
         squared,
-        ceiling=discrepancy(features, real, tables.resampled, seed=seed)[0],
+        ceiling=discrepancy(real, tables.resampled, seed=seed)[0],
         note=f"Two samples of one table differ as much with probability {p:.3f}.",
     )
     return Measured([score])

@@ -18,7 +18,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from core.quality.aligned_tables import AlignedTable, Features
+from core.quality.aligned_tables import AlignedTable
 from core.quality.comparison import Comparison
 from core.quality.metrics.family import Measured, Metric, Step, family
 from core.quality.report.types import PairTable
@@ -104,31 +104,21 @@ def marginal_distance(a: Ints, b: Ints, sizes: Ints, columns: Sequence[int]) -> 
     return tvd(np.bincount(p, minlength=cells), np.bincount(q, minlength=cells))
 
 
-def one_way(features: Features, real: AlignedTable, synthetic: AlignedTable) -> dict[str, float]:
-    """1-way TVD of every column.
-
-    Args:
-      features: that both tables were read through.
-      real, synthetic: read through them, n ≥ 1.
-    """
-    a, sizes = features.bins(real)
-    b, _ = features.bins(synthetic)
-    return {name: marginal_distance(a, b, sizes, [j]) for j, name in enumerate(features.names)}
+def one_way(real: AlignedTable, synthetic: AlignedTable) -> dict[str, float]:
+    """1-way TVD of every column; n ≥ 1 on both sides."""
+    (a, sizes), (b, _) = real.bins(), synthetic.bins()
+    names = real.features.names
+    return {name: marginal_distance(a, b, sizes, [j]) for j, name in enumerate(names)}
 
 
-def two_way(features: Features, real: AlignedTable, synthetic: AlignedTable) -> Floats:
-    """2-way TVD of every pair of columns.
-
-    Args:
-      features: that both tables were read through.
-      real, synthetic: read through them, n ≥ 1.
+def two_way(real: AlignedTable, synthetic: AlignedTable) -> Floats:
+    """2-way TVD of every pair of columns; n ≥ 1 on both sides.
 
     Returns:
       [m, m], symmetric; the diagonal holds the 1-way distances.
     """
-    m = len(features)
-    a, sizes = features.bins(real)
-    b, _ = features.bins(synthetic)
+    (a, sizes), (b, _) = real.bins(), synthetic.bins()
+    m = len(sizes)
     matrix = np.diag([marginal_distance(a, b, sizes, [j]) for j in range(m)])
     for i, j in combinations(range(m), 2):
         matrix[i, j] = matrix[j, i] = marginal_distance(a, b, sizes, [i, j])
@@ -143,37 +133,28 @@ def pair_mean(matrix: Floats) -> float:
     return float(matrix[np.triu_indices(m, 1)].mean())
 
 
-def triples(m: int, *, most: int = TRIPLES, seed: int = 0) -> list[tuple[int, int, int]]:
-    """Triples of m columns: all of them, or `most` drawn without replacement.
-
-    Args:
-      m: columns.
-      most: triples there may be, ≥ 1.
-      seed: of the draw.
+def triples(m: int, *, seed: int = 0) -> list[tuple[int, int, int]]:
+    """Triples of m columns: all of them, or `TRIPLES` drawn without replacement.
 
     >>> triples(3), len(triples(40))
     ([(0, 1, 2)], 200)
     """
     every = list(combinations(range(m), 3))
-    if len(every) <= most:
+    if len(every) <= TRIPLES:
         return every
-    chosen = np.random.default_rng(seed).choice(len(every), size=most, replace=False)
+    chosen = np.random.default_rng(seed).choice(len(every), size=TRIPLES, replace=False)
     return [every[i] for i in sorted(chosen)]
 
 
-def three_way(
-    features: Features, real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0
-) -> float:
+def three_way(real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0) -> float:
     """Mean TVD of 3-way marginals, in [0, 1]; NaN for fewer than three columns.
 
     Args:
-      features: that both tables were read through.
-      real, synthetic: read through them, n ≥ 1.
+      real, synthetic: read together, n ≥ 1.
       seed: of the triples.
     """
-    a, sizes = features.bins(real)
-    b, _ = features.bins(synthetic)
-    chosen = triples(len(features), seed=seed)
+    (a, sizes), (b, _) = real.bins(), synthetic.bins()
+    chosen = triples(len(sizes), seed=seed)
     return float(np.mean([marginal_distance(a, b, sizes, columns) for columns in chosen]))
 
 
@@ -192,13 +173,13 @@ def pairs(tables: Comparison, _: Step) -> Measured:
     features, m = tables.features, len(tables.features)
     rows = max(PAIR_ROWS_AT_LEAST, PAIR_WORK // max(1, m * (m - 1) // 2))
     real, synthetic, resampled = tables.samples(rows, 2)
-    matrix = two_way(features, real, synthetic)
+    matrix = two_way(real, synthetic)
     before = None
     if tables.before is not None:
-        before = pair_mean(two_way(features, tables.beside_before, tables.before))
+        before = pair_mean(two_way(tables.beside_before, tables.before))
     score = TVD_2WAY.score(
         pair_mean(matrix),
-        ceiling=pair_mean(two_way(features, real, resampled)),
+        ceiling=pair_mean(two_way(real, resampled)),
         before=before,
         note="" if m > 1 else "There is one column only: this is its own distance.",
     )
@@ -217,8 +198,8 @@ def pairs(tables: Comparison, _: Step) -> Measured:
 def three_columns(tables: Comparison, _: Step) -> Measured:
     """Three columns at a time."""
     real, synthetic, resampled = tables.samples(TRIPLE_ROWS, 7)
-    distance = three_way(tables.features, real, synthetic, seed=tables.seed)
-    ceiling = three_way(tables.features, real, resampled, seed=tables.seed)
+    distance = three_way(real, synthetic, seed=tables.seed)
+    ceiling = three_way(real, resampled, seed=tables.seed)
     return Measured(
         [
             TVD_3WAY.score(distance, ceiling=ceiling),

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.metrics import f1_score, r2_score, roc_auc_score
 
-from core.quality.aligned_tables import AlignedTable, Features
+from core.quality.aligned_tables import AlignedTable
 from core.quality.comparison import Comparison
 from core.quality.metrics.bootstrap import half_width_of
 from core.quality.metrics.estimators import (
@@ -59,7 +59,6 @@ PREDICTION_GAP = Metric(
 
 
 def dimension_prediction(
-    features: Features,
     real: AlignedTable,
     synthetic: AlignedTable,
     test: AlignedTable,
@@ -70,8 +69,7 @@ def dimension_prediction(
     """One point per column; scores in [0, 1], a worse-than-guessing R² counts as 0.
 
     Args:
-      features: all columns; each is predicted from the others.
-      real: rows to learn from, subsampled to 8,000.
+      real: rows to learn from, subsampled to 8,000; each column is predicted from the others.
       synthetic: the same.
       test: real rows to predict, none of them in `real`.
       seed: of subsamples and forests.
@@ -81,6 +79,7 @@ def dimension_prediction(
     real, synthetic = real.sample(TRAIN_ROWS, rng), synthetic.sample(TRAIN_ROWS, rng)
     test = test.sample(TEST_ROWS, rng)
     points = []
+    features = real.features
     for done, name in enumerate(features.names):
         with one_thread():
             points.append(_point(Task(features, name), real, synthetic, test, seed))
@@ -109,7 +108,6 @@ def prediction_gap(points: list[PredictionPoint], *, every: bool = False) -> flo
 def column_predictions(tables: Comparison, step: Step) -> Measured:
     """Each column predicted from the others."""
     points = dimension_prediction(
-        tables.features,
         tables.train,
         tables.synthetic,
         tables.test,

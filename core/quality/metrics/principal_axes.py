@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.quality.aligned_tables import AlignedTable, Features
+from core.quality.aligned_tables import AlignedTable
 from core.quality.comparison import Comparison
 from core.quality.metrics.family import Measured, Metric, Step, family
 from core.quality.metrics.marginals import marginal_distance
@@ -81,45 +81,33 @@ def principal_axes(x: Floats, k: int = 2) -> Axes:
     return Axes(centre, directions * np.where(signs == 0, 1.0, signs), explained)
 
 
-def axes_of(features: Features, real: AlignedTable, *, seed: int = 0) -> Axes:
-    """The first two principal axes of the encoded real table (of a subsample when it is large).
-
-    Args:
-      features: that the table was read through.
-      real: read through them, n ≥ 1.
-      seed: of the subsample.
-    """
+def axes_of(real: AlignedTable, *, seed: int = 0) -> Axes:
+    """The first two principal axes of the encoded real table (of a subsample when it is large)."""
     rng = np.random.default_rng((seed, AXES))
-    return principal_axes(features.encode(real.sample(FIT_ROWS, rng)))
+    return principal_axes(real.sample(FIT_ROWS, rng).encode())
 
 
-def pca_marginals(
-    features: Features, real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0
-) -> list[float]:
+def pca_marginals(real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0) -> list[float]:
     """TVD on the first one, two and three axes together, each in [0, 1] and never falling.
 
     Args:
-      features: that both tables were read through.
-      real, synthetic: read through them, n ≥ 1.
+      real, synthetic: read together, n ≥ 1.
       seed: of the subsample.
     """
-    a, b = _projected(features, real, synthetic, seed=seed, k=AXES)
+    a, b = _projected(real, synthetic, seed=seed, k=AXES)
     codes = [_codes(side, a, AXIS_BINS) for side in (a, b)]
     sizes = np.full(AXES, AXIS_BINS + 2)
     return [marginal_distance(codes[0], codes[1], sizes, range(k + 1)) for k in range(AXES)]
 
 
-def density(
-    features: Features, real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0
-) -> Density:
+def density(real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0) -> Density:
     """Shares of rows in the cells of a grid over the first two axes; rows outside are left out.
 
     Args:
-      features: that both tables were read through.
-      real, synthetic: read through them, n ≥ 1.
+      real, synthetic: read together, n ≥ 1.
       seed: of the subsample.
     """
-    a, b = _projected(features, real, synthetic, seed=seed, k=2)
+    a, b = _projected(real, synthetic, seed=seed, k=2)
     x, y = (np.linspace(*_range(a[:, axis]), PICTURE_BINS + 1) for axis in (0, 1))
     grids = [
         np.histogram2d(side[:, 1], side[:, 0], bins=[y, x])[0] / max(len(side), 1)
@@ -142,12 +130,12 @@ def projection(
       tables: what is compared.
       wscore, spread: Wasserstein score on this plane, mean and standard deviation, where measured.
     """
-    axes, rng = axes_of(tables.features, tables.real, seed=tables.seed), tables.rng(3)
+    axes, rng = axes_of(tables.real, seed=tables.seed), tables.rng(3)
 
     def dots(table: AlignedTable | None) -> list[tuple[float, float]]:
         if table is None:
             return []
-        encoded = tables.features.encode(table.sample(POINTS, rng))
+        encoded = table.sample(POINTS, rng).encode()
         return list(np.round(axes.project(encoded), 4).tolist())
 
     return Projection(
@@ -163,23 +151,23 @@ def projection(
 @family(PCA_3WAY, text="Projecting on principal axes", order=70, cost=0.3)
 def strongest_directions(tables: Comparison, _: Step) -> Measured:
     """The tables on their strongest directions."""
-    features, real, seed = tables.features, tables.real, tables.seed
-    one, two, three = pca_marginals(features, real, tables.synthetic, seed=seed)
+    real, seed = tables.real, tables.seed
+    one, two, three = pca_marginals(real, tables.synthetic, seed=seed)
     score = PCA_3WAY.score(
         three,
-        ceiling=pca_marginals(features, real, tables.resampled, seed=seed)[-1],
+        ceiling=pca_marginals(real, tables.resampled, seed=seed)[-1],
         note=f"On the first axis alone {one:.3f}, on two {two:.3f}.",
     )
-    grid = density(features, real, tables.synthetic, seed=seed)
+    grid = density(real, tables.synthetic, seed=seed)
     return Measured([score], {"pca": projection(tables), "density": grid})
 
 
 def _projected(
-    features: Features, real: AlignedTable, synthetic: AlignedTable, *, seed: int, k: int
+    real: AlignedTable, synthetic: AlignedTable, *, seed: int, k: int
 ) -> tuple[Floats, Floats]:
     """Both tables, at most `FIT_ROWS` rows each, on the k strongest axes of the real one."""
     rng = np.random.default_rng((seed, AXES))
-    x, y = (features.encode(table.sample(FIT_ROWS, rng)) for table in (real, synthetic))
+    x, y = (table.sample(FIT_ROWS, rng).encode() for table in (real, synthetic))
     axes = principal_axes(x, k)
     return axes.project(x), axes.project(y)
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
-from core.quality.aligned_tables import AlignedTable, Features
+from core.quality.aligned_tables import AlignedTable
 from core.quality.comparison import Comparison
 from core.quality.metrics.estimators import class_scores, fit, logistic, one_thread
 from core.quality.metrics.family import Measured, Metric, Step, family
@@ -66,44 +66,33 @@ class Propensity:
     Attributes:
       pmse: in [0, c(1 - c)].
       ratio: pMSE over its expectation when both tables follow one distribution; 1 is ideal.
-      auroc: of telling the tables apart, on the rows learnt from.
     """
 
     pmse: float
     ratio: float
-    auroc: float
 
 
-def propensity(features: Features, real: AlignedTable, synthetic: AlignedTable) -> Propensity:
-    """pMSE, its ratio and AUROC; both tables are one and the same when either has no rows.
-
-    Args:
-      features: that both tables were read through.
-      real, synthetic: read through them, n ≥ 0.
-    """
-    x, y = _labelled(features, real, synthetic)
+def propensity(real: AlignedTable, synthetic: AlignedTable) -> Propensity:
+    """The pMSE and its ratio; both tables are one and the same when either has no rows."""
+    x, y = _labelled(real, synthetic)
     if len(np.unique(y)) < 2:
-        return Propensity(0.0, 1.0, 0.5)
+        return Propensity(0.0, 1.0)
     with one_thread():
         p = class_scores(fit(logistic(), x, y), x)(1)
     share = float(y.mean())
     pmse = float(np.mean((p - share) ** 2))
     expected = _directions(x) * (1.0 - share) ** 2 * share / len(y)
-    ratio = pmse / expected if expected > 0.0 else 1.0
-    return Propensity(pmse, ratio, float(roc_auc_score(y, p)))
+    return Propensity(pmse, pmse / expected if expected > 0.0 else 1.0)
 
 
-def tree_auroc(
-    features: Features, real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0
-) -> float:
+def tree_auroc(real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0) -> float:
     """AUROC of boosted trees on the half of the rows that they did not learn from; 0.5 is ideal.
 
     Args:
-      features: that both tables were read through.
-      real, synthetic: read through them, n ≥ 1.
+      real, synthetic: read together, n ≥ 1.
       seed: of subsample, halves and trees.
     """
-    x, y = _labelled(features, real, synthetic)
+    x, y = _labelled(real, synthetic)
     train, test = np.array_split(np.random.default_rng(seed).permutation(len(y)), [len(y) // 2])
     if len(np.unique(y[train])) < 2 or len(np.unique(y[test])) < 2:
         return 0.5
@@ -118,9 +107,9 @@ def telling_apart(tables: Comparison, _: Step) -> Measured:
     """Can a learner tell real from synthetic rows?"""
     rng = tables.rng(4)
     real, synthetic = (table.sample(ROWS, rng) for table in (tables.real, tables.synthetic))
-    regression = propensity(tables.features, real, synthetic)
+    regression = propensity(real, synthetic)
     real, synthetic = (table.sample(TREE_ROWS, rng) for table in (real, synthetic))
-    trees = tree_auroc(tables.features, real, synthetic, seed=tables.seed)
+    trees = tree_auroc(real, synthetic, seed=tables.seed)
     return Measured(
         [
             PMSE.score(regression.pmse),
@@ -130,10 +119,8 @@ def telling_apart(tables: Comparison, _: Step) -> Measured:
     )
 
 
-def _labelled(
-    features: Features, real: AlignedTable, synthetic: AlignedTable
-) -> tuple[Floats, NDArray[np.int64]]:
-    x = np.concatenate([features.encode(real), features.encode(synthetic)])
+def _labelled(real: AlignedTable, synthetic: AlignedTable) -> tuple[Floats, NDArray[np.int64]]:
+    x = np.concatenate([real.encode(), synthetic.encode()])
     return x, np.repeat([0, 1], [real.n, synthetic.n]).astype(np.int64)
 
 

@@ -50,18 +50,12 @@ class Query:
     labels: tuple[tuple[str, frozenset[int]], ...]
 
 
-def draw_queries(features: Features, *, count: int = QUERIES, seed: int = 0) -> list[Query]:
-    """Random queries over the columns, the same for the same features and seed.
-
-    Args:
-      features: of the columns.
-      count: of queries, ≥ 1.
-      seed: of the draw.
-    """
+def draw_queries(features: Features, *, seed: int = 0) -> list[Query]:
+    """Random queries over the columns, the same for the same features and seed."""
     rng = np.random.default_rng(seed)
     width = min(COLUMNS, len(features))
     queries = []
-    for _ in range(count):
+    for _ in range(QUERIES):
         chosen = rng.choice(len(features), size=width, replace=False)
         items = [features.items[i] for i in chosen]
         queries.append(
@@ -87,17 +81,14 @@ def shares(table: AlignedTable, queries: list[Query]) -> NDArray[np.float64]:
     return out
 
 
-def range_error(
-    features: Features, real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0
-) -> float:
+def range_error(real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0) -> float:
     """Mean absolute difference of the shares over random queries, in [0, 1].
 
     Args:
-      features: that both tables were read through.
-      real, synthetic: read through them, n ≥ 1.
+      real, synthetic: read together, n ≥ 1.
       seed: of the queries.
     """
-    queries = draw_queries(features, seed=seed)
+    queries = draw_queries(real.features, seed=seed)
     return float(np.abs(shares(real, queries) - shares(synthetic, queries)).mean())
 
 
@@ -105,8 +96,8 @@ def range_error(
 def range_queries(tables: Comparison, _: Step) -> Measured:
     """Rows counted in boxes."""
     real, synthetic, resampled = tables.samples(TRIPLE_ROWS, 7)
-    error = range_error(tables.features, real, synthetic, seed=tables.seed)
-    ceiling = range_error(tables.features, real, resampled, seed=tables.seed)
+    error = range_error(real, synthetic, seed=tables.seed)
+    ceiling = range_error(real, resampled, seed=tables.seed)
     return Measured([RANGE_ERROR.score(error, ceiling=ceiling)])
 
 

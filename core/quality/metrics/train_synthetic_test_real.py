@@ -111,7 +111,7 @@ class Task:
         y = table.values[self.target]
         if not self.numeric:
             y = np.minimum(y.astype(np.int64), HOT_LABELS)  # rarer labels count as one class
-        x = self.features.without(self.target).encode(table)
+        x = table.without(self.target).encode()
         # A table of one column leaves nothing to learn from; a constant teaches just that.
         return x if x.shape[1] else np.zeros((table.n, 1)), y
 

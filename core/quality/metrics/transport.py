@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.quality.aligned_tables import AlignedTable, Features
+from core.quality.aligned_tables import AlignedTable
 from core.quality.comparison import Comparison
 from core.quality.metrics.family import Measured, Metric, Step, family
 from core.quality.metrics.principal_axes import axes_of, projection
@@ -77,7 +77,6 @@ class Wasserstein:
 
 
 def wasserstein_scores(
-    features: Features,
     real: AlignedTable,
     synthetic: AlignedTable,
     *,
@@ -88,8 +87,7 @@ def wasserstein_scores(
     """Whole-space and 2-axis Wasserstein scores on subsamples of at most `rows` rows a side.
 
     Args:
-      features: that both tables were read through.
-      real, synthetic: read through them, n ≥ 1.
+      real, synthetic: read together, n ≥ 1.
       rows: of a subsample, ≥ 1.
       repeats: subsamples whose scores are averaged, ≥ 1.
       seed: of the subsamples.
@@ -97,13 +95,13 @@ def wasserstein_scores(
     Raises:
       ValueError: a table has no rows, or no column is compared.
     """
-    _require_rows(features, real, synthetic)
-    axes = axes_of(features, real, seed=seed)
-    farthest, v = features.diameter, float(axes.explained.sum())
+    _require_rows(real, synthetic)
+    axes = axes_of(real, seed=seed)
+    farthest, v = real.features.diameter, float(axes.explained.sum())
     whole, plane = [], []
     for repeat in range(repeats):
         rng = np.random.default_rng((seed, repeat))
-        x, y = (features.encode(table.sample(rows, rng)) for table in (real, synthetic))
+        x, y = (table.sample(rows, rng).encode() for table in (real, synthetic))
         whole.append(_score(x, y, farthest))
         if v == 0.0:  # a constant real table has no axes: its plane says no more than the whole
             plane.append(whole[-1])
@@ -115,7 +113,6 @@ def wasserstein_scores(
 
 
 def sliced_score(
-    features: Features,
     real: AlignedTable,
     synthetic: AlignedTable,
     *,
@@ -129,8 +126,7 @@ def sliced_score(
     score is never below the score of the whole space.
 
     Args:
-      features: that both tables were read through.
-      real, synthetic: read through them, n ≥ 1.
+      real, synthetic: read together, n ≥ 1.
       directions: how many, ≥ 2.
       seed: of the directions.
 
@@ -140,14 +136,14 @@ def sliced_score(
     Source: Bonneel, Rabin, Peyré and Pfister, "Sliced and Radon Wasserstein barycenters of
     measures", 2015.
     """
-    _require_rows(features, real, synthetic)
+    _require_rows(real, synthetic)
     rng = np.random.default_rng((seed, DIRECTIONS))
-    width = sum(feature.width for feature in features.items)
+    width = sum(feature.width for feature in real.features.items)
     to = rng.normal(size=(width, directions)) if width else np.zeros((0, directions))
     to /= np.maximum(np.sqrt((to**2).sum(axis=0)), 1e-300)
-    a, b = (_along(features, table, to) for table in (real, synthetic))
+    a, b = (_along(table, to) for table in (real, synthetic))
     squared = np.array([float(ot.wasserstein_1d(a[:, i], b[:, i], p=2)) for i in range(directions)])
-    scale = features.diameter
+    scale = real.features.diameter
     if scale == 0.0:
         return (1.0 if not squared.any() else 0.0), 0.0
     distance = float(np.sqrt(width * max(squared.mean(), 0.0)))
@@ -160,16 +156,14 @@ def sliced_score(
 @family(WSCORE_PCA, WSCORE_WHOLE, text="Measuring Wasserstein scores", order=80, cost=5.0)
 def wasserstein(tables: Comparison, step: Step) -> Measured:
     """How far rows must be moved, by exact transport of samples."""
-    features, real, seed = tables.features, tables.real, tables.seed
-    synthetic = wasserstein_scores(features, real, tables.synthetic, seed=seed)
+    real, seed = tables.real, tables.seed
+    synthetic = wasserstein_scores(real, tables.synthetic, seed=seed)
     step("Measuring Wasserstein scores", 0.6)
-    ceiling = wasserstein_scores(features, real, tables.resampled, repeats=1, seed=seed)
+    ceiling = wasserstein_scores(real, tables.resampled, repeats=1, seed=seed)
     before = None
     if tables.before is not None:
         step("Comparing with the model's own table", 0.8)
-        before = wasserstein_scores(
-            features, tables.beside_before, tables.before, repeats=1, seed=seed
-        )
+        before = wasserstein_scores(tables.beside_before, tables.before, repeats=1, seed=seed)
     return Measured(
         [
             WSCORE_PCA.score(
@@ -192,23 +186,23 @@ def wasserstein(tables: Comparison, step: Step) -> Measured:
 @family(SLICED, text="Looking from many sides", order=90, cost=0.6)
 def sliced_wasserstein(tables: Comparison, _: Step) -> Measured:
     """How far rows must be moved, by slices of all rows."""
-    features, real, seed = tables.features, tables.real, tables.seed
-    score, spread = sliced_score(features, real, tables.synthetic, seed=seed)
-    ceiling = sliced_score(features, real, tables.resampled, seed=seed)[0]
+    real, seed = tables.real, tables.seed
+    score, spread = sliced_score(real, tables.synthetic, seed=seed)
+    ceiling = sliced_score(real, tables.resampled, seed=seed)[0]
     return Measured([SLICED.score(score, spread=spread, ceiling=ceiling)])
 
 
-def _require_rows(features: Features, *tables: AlignedTable) -> None:
-    if not len(features) or not all(table.n for table in tables):
+def _require_rows(*tables: AlignedTable) -> None:
+    if not all(len(table.features) and table.n for table in tables):
         raise ValueError("Wasserstein scores need rows on both sides and a column to compare.")
 
 
-def _along(features: Features, table: AlignedTable, to: Floats) -> NDArray[np.float32]:
+def _along(table: AlignedTable, to: Floats) -> NDArray[np.float32]:
     """Every row on every direction, float32 [n, directions], a stretch of rows at a time."""
     out = np.empty((table.n, to.shape[1]), dtype=np.float32)
     for start in range(0, table.n, CHUNK):
         rows = np.arange(start, min(start + CHUNK, table.n))
-        out[rows] = features.encode(table.take(rows)) @ to
+        out[rows] = table.take(rows).encode() @ to
     return out
 
 

@@ -32,7 +32,7 @@ from core.table.bins import MAX_LABELS, REST_LABEL
 from core.table.codec import Codec
 from core.table.layout.layout import Layout
 from core.table.person_rows import votes
-from core.table.schema import Domain, Schema
+from core.table.schema import Domain, Schema, SchemaError
 
 __all__ = ["outside_report"]
 
@@ -54,7 +54,6 @@ def outside_report(
     released: ReleasedHistograms | None = None,
     modelled: pd.DataFrame | None = None,
     rows: int | None = None,
-    seed: int = 0,
 ) -> Report:
     """The report for people outside.
 
@@ -65,19 +64,25 @@ def outside_report(
       modelled: synthetic rows in the columns that models see, of which the release counts; None
         where those are the table's.
       rows: how many the synthetic table has, where `synthetic` is a sample of it.
-      seed: of subsamples.
 
     Raises:
       ValueError: the table has no rows.
+      SchemaError: it lacks columns of the domain.
     """
     if not len(synthetic):
         raise ValueError("A report needs at least one synthetic row.")
-    rng = np.random.default_rng(seed)
+    domain = schema.domain()
+    lacking = [column.name for column in domain.modelled if column.name not in synthetic]
+    if lacking:
+        raise SchemaError(
+            f"The synthetic table lacks columns of the schema: {', '.join(lacking)}. Drop them "
+            "from the schema."
+        )
+    rng = np.random.default_rng(0)
     drawn = sample_rows(len(synthetic), ROWS, rng)
     frame, each = synthetic.iloc[drawn], votes(synthetic, schema.person)[drawn]
-    features, (table,) = Features.fit(schema, frame)
+    _, (table,) = Features.fit(schema, frame)
     grouped = schema.person is not None and schema.person.grouped
-    domain = schema.domain()
     pictures = _pictures(frame, each, domain, None if modelled is not None else released)
     if released is not None and modelled is not None:
         # counted as the release counts: by person, in the columns that were learned
@@ -90,8 +95,8 @@ def outside_report(
         rows_synthetic=len(synthetic) if rows is None else rows,
         scores=_scores(pictures, released),
         columns=pictures,
-        pca=_projection(features, table, rng, seed),
-        associations=_associations(features, table.sample(ASSOCIATION_ROWS, rng)),
+        pca=_projection(table, rng),
+        associations=_associations(table.sample(ASSOCIATION_ROWS, rng)),
         notes=[NOT_SHOWN if released is None else WITH_NOISE, *([ONE_VOTE] if grouped else [])],
     )
 
@@ -175,11 +180,9 @@ def _scores(pictures: dict[str, ColumnPicture], released: ReleasedHistograms | N
     return [TVD_1WAY.score(float(np.mean(distances)), ceiling=min(1.0, alone), note=note)]
 
 
-def _projection(
-    features: Features, table: AlignedTable, rng: np.random.Generator, seed: int
-) -> Projection:
-    axes = axes_of(features, table, seed=seed)
-    dots = axes.project(features.encode(table.sample(POINTS, rng)))
+def _projection(table: AlignedTable, rng: np.random.Generator) -> Projection:
+    axes = axes_of(table)
+    dots = axes.project(table.sample(POINTS, rng).encode())
     return Projection(
         real=[],
         synthetic=np.round(dots, 4).tolist(),
@@ -187,6 +190,6 @@ def _projection(
     )
 
 
-def _associations(features: Features, table: AlignedTable) -> AssociationTable:
-    strengths = np.round(associations(features, table), 4)
-    return AssociationTable(columns=list(features.names), real=[], synthetic=strengths.tolist())
+def _associations(table: AlignedTable) -> AssociationTable:
+    names, strengths = list(table.features.names), np.round(associations(table), 4)
+    return AssociationTable(columns=names, real=[], synthetic=strengths.tolist())

@@ -5,7 +5,6 @@ Imports pydantic only, so that pages may read it cheaply.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -26,7 +25,6 @@ __all__ = [
     "StandingOut",
     "UtilityRow",
     "View",
-    "load_report",
 ]
 
 Goal = Literal["higher", "lower"]
@@ -302,12 +300,3 @@ class Report(_Value):
     broken_rules: list[BrokenRule] = Field(default_factory=list)
     stood_out: list[StandingOut] = Field(default_factory=list)  # told by a fit, not measured here
     notes: list[str] = Field(default_factory=list)
-
-    def score(self, key: str) -> Score | None:
-        """The score of that key, or None when it is not measured (yet)."""
-        return next((score for score in self.scores if score.key == key), None)
-
-
-def load_report(path: Path) -> Report:
-    """The report stored at `path`."""
-    return Report.model_validate_json(path.read_text(encoding="utf-8"))
