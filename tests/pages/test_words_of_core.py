@@ -1,14 +1,15 @@
-"""What pages say piece by piece is what core says of the same in one sentence."""
+"""What pages and core say of the same."""
 
 from __future__ import annotations
 
 import pytest
 
+from core.language.catalogue import language
 from core.runs.execution import privacy_certificate
 from core.table.form import Form
 from core.table.schema import Column, DomainSource, Kind
 from core.table.schema_matching import Comparison
-from pages.parts import declared_domains, schema_exchange
+from pages.parts import schema_exchange
 
 COLUMNS = [
     Column(name="a", kind=Kind.INTEGER, low=17, high=90, step=1, missing=True),
@@ -24,8 +25,13 @@ NAMES = ("u", "v", "w", "x", "y", "z")
 
 
 @pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.name)
-def test_a_declared_domain_reads_as_in_the_certificate(column):
-    assert declared_domains.declared(column) == privacy_certificate.declared(column)
+def test_a_declared_domain_is_said_in_the_readers_language(column):
+    words = privacy_certificate.declared(column)
+    english, german = language("en"), language("de")
+    assert privacy_certificate.declared(column, english.say, english.said) == words
+    told = privacy_certificate.declared(column, german.say, german.said)
+    assert told.startswith(f"{column.name}: ") and told != words
+    assert all(label in told for label in column.categories or ())
 
 
 @pytest.mark.parametrize("new", [0, 1, 2, 4, 6])
