@@ -14,7 +14,6 @@ from core.services.plan_advice import phase_words
 from pages.parts import (
     budget_choice,
     declared_domains,
-    first_limit,
     foretold,
     glossary,
     guard,
@@ -77,7 +76,7 @@ def render() -> None:
                 routes.go("tables", table=table.id)
             return
         _summary(table, model.card, plan)
-        limit = first_limit.choose(table) if plan.budget.private else None
+        limit = budget_choice.first_limit(table) if plan.budget.private else None
         code = recipe.run_code(
             table.name,
             request,
@@ -245,7 +244,7 @@ def _start(
         label, type="primary", icon=":material/play_arrow:", disabled=not (ready and allowed)
     ):
         with shared.plain_errors():
-            first_limit.settle(table, limit)
+            budget_choice.open_account(table, limit)
             run = runs.start(
                 shared.store(),
                 shared.launcher(),
