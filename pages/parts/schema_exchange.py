@@ -109,7 +109,6 @@ def _differences(comparison: Comparison) -> None:
         ),
     ]
     if rows:
-        table = pd.DataFrame(rows, columns=["column", "how", "what"])
-        headings = {"column": say("column"), "how": say("how"), "what": say("what")}
+        table = pd.DataFrame(rows, columns=[say("column"), say("how"), say("what")])
         with st.popover(say("What differs"), icon=":material/difference:"):
-            st.dataframe(table, hide_index=True, column_config=headings)
+            st.dataframe(table, hide_index=True)
