@@ -39,11 +39,7 @@ def offer(
       table_id: the table it was made from, which the person must be allowed to see.
       file_name: for the browser.
       role: that the person must have.
-      mime: as for `st.download_button`, like the others.
-      icon: beside the label.
-      help: on hover.
-      type: of the button.
-      width: of the button.
+      mime, icon, help, type, width: as for `st.download_button`.
     """
     address = guard.address()
     st.download_button(

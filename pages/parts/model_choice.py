@@ -11,7 +11,6 @@ from core.models.card import Card, Setting
 from core.models.registry import cards
 from pages.parts.language import said, say
 
-FIRST = "scan_focus"  # the model to try first, unless another is advised
 Value = float | int | bool | str
 
 
@@ -30,7 +29,7 @@ class ModelChoice:
     more: tuple[Setting, ...] = ()
 
 
-def choose(first: str = FIRST) -> ModelChoice:
+def choose(first: str) -> ModelChoice:
     """The model cards, one chosen; a model that can be boosted has a switch for it.
 
     Args:
