@@ -276,7 +276,3 @@ def _certificate(run: RunRecord, certificate: dict[str, Any]) -> None:
             )
             for condition in certificate.get("conditions", claim.conditions):
                 st.markdown(f"- {plain(said(condition))}")
-
-
-if __name__ == "__main__":
-    routes.front_door()  # a server that has run no page yet runs this file by itself

@@ -274,7 +274,3 @@ def _consent(plan: Plan) -> tuple[str, str, bool]:
         key="confirm_not_private",
     )
     return say("Train without differential privacy"), typed, typed.strip().lower() == words
-
-
-if __name__ == "__main__":
-    routes.front_door()  # a server that has run no page yet runs this file by itself

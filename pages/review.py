@@ -274,7 +274,3 @@ def _figure(talk: Talk, declared: ReportFigure, report: dict[str, Any]) -> None:
     st.plotly_chart(shared.inert(figure), key=declared.id, alt=words)
     st.caption(plain(words))
     review_discussion.pin(talk, declared.id)
-
-
-if __name__ == "__main__":
-    routes.front_door()  # a server that has run no page yet runs this file by itself

@@ -24,7 +24,6 @@ from pages.parts import (
     guard,
     lmdp_tags,
     open_address,
-    routes,
     schema_editor,
     schema_exchange,
     shared,
@@ -285,7 +284,3 @@ def _pictures(table: TableRecord) -> None:
                     "How the values of {column} are spread in the real table.", column=profile.name
                 ),
             )
-
-
-if __name__ == "__main__":
-    routes.front_door()  # a server that has run no page yet runs this file by itself
