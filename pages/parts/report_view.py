@@ -128,6 +128,7 @@ def take_along(run: RunRecord, report: dict[str, Any], view: View) -> None:
             lambda: _file(run, report, view),
             table_id=run.table_id,
             role="reviewer",
+            inside=view == "inside",
             file_name=export.file_name(run, f"review-{view}.html"),
             mime="text/html",
             icon=":material/html:",
