@@ -14,7 +14,7 @@ from core.services import declarations
 from core.table.rules import AnyRule, parse_rule
 from pages.parts import guard, routes, shared, visible
 from pages.parts.language import said, say, to_say
-from pages.parts.plain import plain
+from pages.parts.plain import in_code, plain
 
 EXPLAINED = to_say(
     "What you know to be true of every row, from what the columns mean. The synthetic table keeps "
@@ -34,7 +34,7 @@ def render(table: TableRecord) -> None:
     rules, broken = table.schema.rules, declarations.broken_rules(table)
     for place, rule in enumerate(rules):
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f"`{rule.text}` {_state(table, rule, broken.get(rule.text, 0))}")
+            st.markdown(f"`{in_code(rule.text)}` {_state(table, rule, broken.get(rule.text, 0))}")
             if declarations.unsettled(rule):
                 _settle(table, rule, place)
             if st.button(say("Remove"), key=f"unrule_{table.id}_{place}", icon=":material/close:"):
@@ -44,7 +44,8 @@ def render(table: TableRecord) -> None:
         st.caption(say("Names of columns suggest these. Add only what is always true."))
         with st.container(horizontal=True):
             for place, rule in enumerate(suggested):
-                if st.button(rule.text, key=f"suggest_{table.id}_{place}", icon=":material/add:"):
+                key = f"suggest_{table.id}_{place}"
+                if st.button(plain(rule.text), key=key, icon=":material/add:"):
                     _keep(table, [*rules, rule])
     with st.form(f"rule_{table.id}", border=False, clear_on_submit=True):
         text = st.text_input(
@@ -110,7 +111,7 @@ def render_broken(run: RunRecord, report: dict[str, Any]) -> None:
                 st.markdown(
                     say(
                         "`{rule}` broken by {rows:,} synthetic rows",
-                        rule=one["text"],
+                        rule=in_code(one["text"]),
                         rows=one["rows"],
                     )
                 )
