@@ -136,7 +136,7 @@ def _summary(table: TableRecord, card: Card, plan: Plan) -> None:
         key="budget",
         alt=say("Share of the budget that each private phase takes."),
     )
-    shared.stages(plan, key="stages")
+    shared.stages(plan)
     _released(plan)
     if any(not stage.private for stage in card.stages) and "steps" in plan.settings:
         steps = say(

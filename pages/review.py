@@ -102,7 +102,7 @@ def _one(run: RunRecord, view: View) -> None:
     )
     if made.open:
         with made:
-            shared.stages(run.plan, key="stages")
+            shared.stages(run.plan)
     _tabs(run, report, view)
 
 

@@ -163,7 +163,6 @@ def _undeclared(table: TableRecord) -> bool:
 
 
 def _plan(table: TableRecord) -> None:
-    with shared.plain_errors():
-        table.schema.domain()
-        shared.store().attest(table.id)
-        routes.go("plan", table=table.id)
+    table.schema.domain()
+    shared.store().attest(table.id)
+    routes.go("plan", table=table.id)
