@@ -222,14 +222,7 @@ def _ledger(table: TableRecord) -> None:
 def _start(
     table: TableRecord, plan: Plan, details: run_details.RunDetails, limit: float | None
 ) -> None:
-    """The button that spends.
-
-    Args:
-      table: to train on.
-      plan: what it will spend.
-      details: how the run is made.
-      limit: of the account that it opens, None where there is nothing to choose.
-    """
+    """The button that spends; `limit` is of the account that it opens, None without a choice."""
     st.caption(
         f":material/lock_open: {say('Nothing private has been touched yet.')}", width="content"
     )

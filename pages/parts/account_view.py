@@ -28,7 +28,7 @@ ENDED = {
     State.CANCELLED: to_say("cancelled; its ε stays spent"),
     State.LOST: to_say("lost; its ε stays spent"),
 }
-Runs = Mapping[str, RunRecord]
+Runs = Mapping[str, RunRecord]  # by id, those whose names this person may read
 
 
 def numbers(account: Account) -> None:
@@ -86,11 +86,7 @@ def over_time(account: Account) -> None:
 
 
 def spending(releases: Sequence[Entry]) -> pd.DataFrame:
-    """Steps of the sum of ε over time: "when" (UTC) and "spent", two rows a release, oldest first.
-
-    Args:
-      releases: private ones, oldest first, at least one.
-    """
+    """Steps of the sum of ε over time: "when" (UTC) and "spent", two rows a private release."""
     rows, total = [], 0.0
     for entry in releases:
         when = pd.Timestamp(entry.time, unit="s", tz="UTC")
@@ -101,12 +97,7 @@ def spending(releases: Sequence[Entry]) -> pd.DataFrame:
 
 
 def entries(account: Account, runs: Runs) -> None:
-    """Every entry with its run's name, what became of it, and its link.
-
-    Args:
-      account: whose.
-      runs: by id, those whose names this person may read.
-    """
+    """Every entry with its run's name, what became of it and its link, as far as `runs` has it."""
     shown = [e for e in account.entries if e.kind != "account" or account.limit is not None]
     if not shown:
         return

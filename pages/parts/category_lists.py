@@ -19,12 +19,7 @@ from pages.parts.plain import plain
 
 
 def render(table: TableRecord, listed: Sequence[Column]) -> None:
-    """Choose a column, then see and change its list.
-
-    Args:
-      table: whose.
-      listed: its columns that have a list, at least one.
-    """
+    """Choose one of the columns that have a list, at least one, then see and change it."""
     name = st.selectbox(say("Column"), [c.name for c in listed], key=f"categories_of_{table.id}")
     column = table.schema[name]
     with shared.plain_errors():

@@ -26,12 +26,7 @@ EXPLAINED = to_say(
 
 
 def render(table: TableRecord, bar: DeltaGenerator) -> None:
-    """The choice, and the way to the plan.
-
-    Args:
-      table: whose columns.
-      bar: of the page's main button.
-    """
+    """The choice, and the way to the plan in the bar of the page's main button."""
     with st.container(border=True), shared.plain_errors():
         if grid_refusals.standing(table):
             st.caption(

@@ -69,14 +69,7 @@ def _allowed(address: str, role: guard.Role, table_id: str, inside: bool = False
 def _made(
     make: Callable[[], Data], address: str, table_id: str, role: guard.Role, inside: bool = False
 ) -> bytes:
-    """The file's bytes, entered for whoever pressed the button.
-
-    Args:
-      make: what the file holds.
-      address: who pressed.
-      table_id: the table it was made from.
-      role: that the person must have.
-      inside: whether it shows real data.
+    """The file's bytes, entered for whoever pressed the button, by their address; see `offer`.
 
     Raises:
       PermissionError: the person may not have it any more; nothing was made.

@@ -30,11 +30,7 @@ class ModelChoice:
 
 
 def choose(first: str) -> ModelChoice:
-    """The model cards, one chosen; a model that can be boosted has a switch for it.
-
-    Args:
-      first: id of the model that stands first and is chosen when nothing is.
-    """
+    """The model cards, `first` the first of them and chosen when nothing is; a switch to boost."""
     st.subheader(say("Model"), anchor=False)
     known = {card.id: card for card in sorted(cards(), key=lambda card: card.id != first)}
     picked = st.pills(

@@ -101,11 +101,7 @@ def boosting(report: dict[str, Any]) -> None:
 
 
 def closer(goal: str) -> str:
-    """Which way a score is better, in words.
-
-    Args:
-      goal: "higher" or "lower".
-    """
+    """Which way a score is better, "higher" or "lower", in words."""
     return say("higher is closer") if goal == "higher" else say("lower is closer")
 
 
