@@ -145,7 +145,7 @@ def _table(run: RunRecord) -> tuple[SampleRequest, tuple[int, ...]]:
         shaped_rows.offer(run, asked, seeds)
         return asked, seeds
     if rows != run.rows:
-        _fresh(run, rows, format, escape)
+        _fresh(run, asked)
         return asked, seeds
     name = export.file_name(run, format)
     downloads.offer(
@@ -163,20 +163,18 @@ def _table(run: RunRecord) -> tuple[SampleRequest, tuple[int, ...]]:
     return asked, seeds
 
 
-def _fresh(run: RunRecord, rows: int, format: Format, escape: bool) -> None:
+def _fresh(run: RunRecord, asked: SampleRequest) -> None:
     """Another number of rows: drawn on request, then offered."""
-    key = f"fresh_{run.id}_{rows}_{format}_{escape}"
-    if st.button(say("Make {n:,} fresh rows", n=rows), type="primary", icon=":material/refresh:"):
+    key = f"fresh_{run.id}_{asked!r}"
+    label = say("Make {n:,} fresh rows", n=asked.rows)
+    if st.button(label, type="primary", icon=":material/refresh:"):
         with shared.plain_errors(), st.spinner(say("Drawing rows from the saved model …")):
             st.session_state[key] = runs.generate_rows(
-                shared.store(),
-                shared.launcher(),
-                run.id,
-                SampleRequest(rows=rows, format=format, escape_formulas=escape),
+                shared.store(), shared.launcher(), run.id, asked
             )
     path = st.session_state.get(key)
     if path is not None:
-        name = export.file_name(run, format)
+        name = export.file_name(run, asked.format)
         downloads.offer(
             say("Download {name}", name=name),
             path.read_bytes,
@@ -278,7 +276,3 @@ def _certificate(run: RunRecord, certificate: dict[str, Any]) -> None:
             )
             for condition in certificate.get("conditions", claim.conditions):
                 st.markdown(f"- {plain(said(condition))}")
-
-
-if __name__ == "__main__":
-    routes.front_door()  # a server that has run no page yet runs this file by itself

@@ -7,7 +7,7 @@ import streamlit as st
 from core.privacy.ledger.ledger import Ledger
 from core.runs.accounts.account import DEFAULT_LIMIT, Account, set_limit, table_account
 from core.runs.storage.records import TableRecord
-from pages.parts import account_view, guard, routes, shared, visible
+from pages.parts import account_view, guard, shared, visible
 from pages.parts.language import said, say, to_say
 from pages.parts.plain import plain
 
@@ -96,7 +96,3 @@ def _without_limit(table: TableRecord, account: Account) -> None:
         if st.button(say("Set this limit"), key=f"limit_{table.id}"):
             with shared.change():
                 set_limit(shared.store(), table.id, epsilon=float(epsilon))
-
-
-if __name__ == "__main__":
-    routes.front_door()  # a server that has run no page yet runs this file by itself

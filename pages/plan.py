@@ -14,7 +14,6 @@ from core.services.plan_advice import phase_words
 from pages.parts import (
     budget_choice,
     declared_domains,
-    first_limit,
     foretold,
     glossary,
     guard,
@@ -77,7 +76,7 @@ def render() -> None:
                 routes.go("tables", table=table.id)
             return
         _summary(table, model.card, plan)
-        limit = first_limit.choose(table) if plan.budget.private else None
+        limit = budget_choice.first_limit(table) if plan.budget.private else None
         code = recipe.run_code(
             table.name,
             request,
@@ -137,7 +136,7 @@ def _summary(table: TableRecord, card: Card, plan: Plan) -> None:
         key="budget",
         alt=say("Share of the budget that each private phase takes."),
     )
-    shared.stages(plan, key="stages")
+    shared.stages(plan)
     _released(plan)
     if any(not stage.private for stage in card.stages) and "steps" in plan.settings:
         steps = say(
@@ -223,14 +222,7 @@ def _ledger(table: TableRecord) -> None:
 def _start(
     table: TableRecord, plan: Plan, details: run_details.RunDetails, limit: float | None
 ) -> None:
-    """The button that spends.
-
-    Args:
-      table: to train on.
-      plan: what it will spend.
-      details: how the run is made.
-      limit: of the account that it opens, None where there is nothing to choose.
-    """
+    """The button that spends; `limit` is of the account that it opens, None without a choice."""
     st.caption(
         f":material/lock_open: {say('Nothing private has been touched yet.')}", width="content"
     )
@@ -245,7 +237,7 @@ def _start(
         label, type="primary", icon=":material/play_arrow:", disabled=not (ready and allowed)
     ):
         with shared.plain_errors():
-            first_limit.settle(table, limit)
+            budget_choice.open_account(table, limit)
             run = runs.start(
                 shared.store(),
                 shared.launcher(),
@@ -275,7 +267,3 @@ def _consent(plan: Plan) -> tuple[str, str, bool]:
         key="confirm_not_private",
     )
     return say("Train without differential privacy"), typed, typed.strip().lower() == words
-
-
-if __name__ == "__main__":
-    routes.front_door()  # a server that has run no page yet runs this file by itself

@@ -12,7 +12,7 @@ from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from core.services import limits, reviews, runs
 from pages.parts import (
-    broken_rules,
+    declared_rules,
     exposure,
     guard,
     lmdp_results,
@@ -89,7 +89,7 @@ def _one(run: RunRecord, view: View) -> None:
     if view == "outside":
         report_view.not_real(run)
     report_scores.summary(report)
-    broken_rules.render(run, report)
+    declared_rules.render_broken(run, report)
     report_scores.scores(report)
     report_scores.boosting(report)
     if view == "inside":
@@ -102,37 +102,36 @@ def _one(run: RunRecord, view: View) -> None:
     )
     if made.open:
         with made:
-            shared.stages(run.plan, key="stages")
+            shared.stages(run.plan)
     _tabs(run, report, view)
 
 
 def _tabs(run: RunRecord, report: dict[str, Any], view: View) -> None:
     """The parts of the comparison; only the open one is made, since drawing takes the time."""
-    talk = review_discussion.Talk.about(run, view)
-    columns, pairs, plane, predict, people, discussion = st.tabs(
-        [said(label) for label in TABS.values()], key="tab", on_change="rerun"
-    )
-    with columns:
-        if columns.open:
-            _columns(talk, report)
-    with pairs:
-        if pairs.open:
-            _figures(talk, report, "pairs")
-    with plane:
-        if plane.open:
-            _figures(talk, report, "plane")
-    with predict:
-        if predict.open:
-            _predictions(talk, report)
-    with people:
-        if people.open and view == "outside":
-            st.caption(say("Attacks compare with real rows, so their results stay inside."))
-        elif people.open:
-            exposure.tab(run, report)
-            review_discussion.pin(talk, "exposure")
-    with discussion:
-        if discussion.open:
-            review_discussion.discussion(talk)
+    talk = Talk.about(run, view)
+    tabs = st.tabs([said(label) for label in TABS.values()], key="tab", on_change="rerun")
+    for name, tab in zip(TABS, tabs, strict=True):
+        if not tab.open:
+            continue
+        with tab:
+            if name == "columns":
+                _columns(talk, report)
+            elif name == "predictions":
+                _predictions(talk, report)
+            elif name == "exposure":
+                _exposure(talk, report)
+            elif name == "discussion":
+                review_discussion.discussion(talk)
+            else:
+                _figures(talk, report, name)
+
+
+def _exposure(talk: Talk, report: dict[str, Any]) -> None:
+    if talk.view == "outside":
+        st.caption(say("Attacks compare with real rows, so their results stay inside."))
+        return
+    exposure.tab(talk.run, report)
+    review_discussion.pin(talk, "exposure")
 
 
 def _waiting(run: RunRecord) -> None:
@@ -275,7 +274,3 @@ def _figure(talk: Talk, declared: ReportFigure, report: dict[str, Any]) -> None:
     st.plotly_chart(shared.inert(figure), key=declared.id, alt=words)
     st.caption(plain(words))
     review_discussion.pin(talk, declared.id)
-
-
-if __name__ == "__main__":
-    routes.front_door()  # a server that has run no page yet runs this file by itself

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pandas as pd
 import streamlit as st
+from streamlit.elements.lib.mutable_status_container import StatusContainer
 
 from core.figures.column_profile import profile_figure
 from core.runs.storage.records import TableRecord
@@ -23,7 +24,6 @@ from pages.parts import (
     guard,
     lmdp_tags,
     open_address,
-    routes,
     schema_editor,
     schema_exchange,
     shared,
@@ -120,7 +120,6 @@ def _adult() -> ReadResult:
 
 def _bring_in(name: str, source: str, read: Callable[[], ReadResult], target: str | None) -> None:
     """Read, infer, keep; then show the table. A refusal leaves the page as it was."""
-    record = None
     label = say("Bringing in {name} …", name=plain(name))
     with shared.plain_errors(), st.status(label) as status:
         status.write(say("Reading the file"))
@@ -144,15 +143,11 @@ def _bring_in(name: str, source: str, read: Callable[[], ReadResult], target: st
             doubts=result.warnings,
             form=result.form,
         )
-        record = _begun(record, target)
-        status.update(label=say("{name} is in", name=plain(name)), state="complete")
-    if record is not None:
-        _open(record)
+        _welcome(record, target, status)
 
 
 def _bring_in_address(asked: open_address.Asked) -> None:
     """Read from an address, in a process of its own; then show the table."""
-    record = None
     with shared.plain_errors(), st.status(say("Opening the address …")) as status:
         line = status.empty()
         record = import_apart(
@@ -163,20 +158,18 @@ def _bring_in_address(asked: open_address.Asked) -> None:
             signed_in=guard.configured(),
             progress=lambda rows: line.write(say("{n:,} rows read", n=rows)),
         )
-        record = _begun(record, None)
-        status.update(label=say("{name} is in", name=plain(record.name)), state="complete")
-    if record is not None:
-        _open(record)
+        _welcome(record, None, status)
 
 
-def _begun(record: TableRecord, target: str | None) -> TableRecord:
+def _welcome(record: TableRecord, target: str | None, status: StatusContainer) -> None:
     """A table that was just brought in: its bringer's, with a target and records to spare."""
     table_access.keep_owner(record)
     if target is not None and target in record.columns:
         record = table_service.change_target(shared.store(), record, target)
     if record.n >= ENOUGH_TO_SPARE:
-        record = table_service.change_holdout(shared.store(), record, SHARES[1])
-    return record
+        table_service.change_holdout(shared.store(), record, SHARES[1])
+    status.update(label=say("{name} is in", name=plain(record.name)), state="complete")
+    _open(record)
 
 
 def _open(table: TableRecord) -> None:
@@ -291,7 +284,3 @@ def _pictures(table: TableRecord) -> None:
                     "How the values of {column} are spread in the real table.", column=profile.name
                 ),
             )
-
-
-if __name__ == "__main__":
-    routes.front_door()  # a server that has run no page yet runs this file by itself

@@ -352,7 +352,3 @@ def _others(run: RunRecord) -> None:
                 if st.button(say("Open"), key=f"other_{other.id}"):
                     st.query_params["run"] = other.id
                     st.rerun()
-
-
-if __name__ == "__main__":
-    routes.front_door()  # a server that has run no page yet runs this file by itself

@@ -8,7 +8,7 @@ bought by the people who are in the new file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -27,6 +27,10 @@ SEEN = (
     "kind", "low", "high", "step", "scale", "categories", "other", "missing", "codes", "source",
 )  # fmt: skip
 Key = TypeVar("Key")
+
+
+def _counted(n: int, one: str, many: str, /, **values: str) -> str:
+    return (one if n == 1 else many).format(n=n, **values)
 
 
 @dataclass(frozen=True)
@@ -51,15 +55,23 @@ class Comparison:
         both = len(self.same) + len(self.changed)
         return both / (both + len(self.new) + len(self.gone))
 
-    @property
-    def words(self) -> str:
-        """One sentence: as last time, but for what is new or gone."""
+    def words(
+        self, say: Callable[..., str] = str.format, say_n: Callable[..., str] = _counted
+    ) -> str:
+        """One sentence: as last time, but for what is new or gone.
+
+        Args:
+          say: fills a template, in the language of whoever reads.
+          say_n: fills the template for one, or the one for many.
+        """
         both = len(self.same) + len(self.changed)
-        parts = [f"{both} {'column' if both == 1 else 'columns'} as last time"]
-        for names, what in ((self.new, "new"), (self.gone, "gone")):
-            if names:
-                verb = "is" if len(names) == 1 else "are"
-                parts.append(f"{len(names)} {verb} {what}: {_listed(names)}")
+        parts = [say_n(both, "{n:d} column as last time", "{n:d} columns as last time")]
+        if n := len(self.new):
+            names = _listed(self.new, say)
+            parts.append(say_n(n, "{n:d} is new: {names}", "{n:d} are new: {names}", names=names))
+        if n := len(self.gone):
+            names = _listed(self.gone, say)
+            parts.append(say_n(n, "{n:d} is gone: {names}", "{n:d} are gone: {names}", names=names))
         return "; ".join(parts) + "."
 
 
@@ -172,6 +184,7 @@ def _changes(column: SchemaColumn, earlier: SchemaColumn) -> tuple[str, ...]:
     return tuple(name for name in SEEN if getattr(column, name) != getattr(earlier, name))
 
 
-def _listed(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more
+def _listed(names: tuple[str, ...], say: Callable[..., str]) -> str:
+    first = ", ".join(names[:NAMED])
+    more = len(names) - NAMED
+    return say("{names} and {n:d} more", names=first, n=more) if more > 0 else first

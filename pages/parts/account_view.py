@@ -28,7 +28,7 @@ ENDED = {
     State.CANCELLED: to_say("cancelled; its ε stays spent"),
     State.LOST: to_say("lost; its ε stays spent"),
 }
-Runs = Mapping[str, RunRecord]
+Runs = Mapping[str, RunRecord]  # by id, those whose names this person may read
 
 
 def numbers(account: Account) -> None:
@@ -86,11 +86,7 @@ def over_time(account: Account) -> None:
 
 
 def spending(releases: Sequence[Entry]) -> pd.DataFrame:
-    """Steps of the sum of ε over time: "when" (UTC) and "spent", two rows a release, oldest first.
-
-    Args:
-      releases: private ones, oldest first, at least one.
-    """
+    """Steps of the sum of ε over time: "when" (UTC) and "spent", two rows a private release."""
     rows, total = [], 0.0
     for entry in releases:
         when = pd.Timestamp(entry.time, unit="s", tz="UTC")
@@ -101,12 +97,7 @@ def spending(releases: Sequence[Entry]) -> pd.DataFrame:
 
 
 def entries(account: Account, runs: Runs) -> None:
-    """Every entry with its run's name, what became of it, and its link.
-
-    Args:
-      account: whose.
-      runs: by id, those whose names this person may read.
-    """
+    """Every entry with its run's name, what became of it and its link, as far as `runs` has it."""
     shown = [e for e in account.entries if e.kind != "account" or account.limit is not None]
     if not shown:
         return
@@ -114,22 +105,16 @@ def entries(account: Account, runs: Runs) -> None:
 
 
 def _config() -> dict[str, Any]:
-    """How the entries' columns are called and shown."""
+    """How the entries' columns are shown that hold more than words."""
     zone = shared.time_zone()
     return {
         "When": st.column_config.DatetimeColumn(
             say("When ({zone})", zone=zone), timezone=zone, format=say("D MMM YYYY, HH:mm")
         ),
-        "What": say("What"),
         "ε": st.column_config.TextColumn("ε", help=say("Lower is safer.")),
         "δ": st.column_config.NumberColumn(
             "δ", format="%.0e", help=say("Chance that the promise fails altogether.")
         ),
-        "Run": say("Run"),
-        "What became of it": say("What became of it"),
-        "Model": say("Model"),
-        "Hides": say("Hides"),
-        "Confirmed in words": say("Confirmed in words"),
         "Open": st.column_config.LinkColumn(say("Open"), display_text=say("Open")),
     }
 
@@ -141,14 +126,14 @@ def _row(entry: Entry, runs: Runs) -> dict[str, object]:
     epsilon = say("no privacy") if entry.epsilon is None else number(f"{entry.epsilon:.3g}")
     row: dict[str, object] = {
         "When": pd.Timestamp(entry.time, unit="s", tz="UTC"),
-        "What": say("bounds and lists bought") if entry.purchase else said(KINDS[entry.kind]),
+        say("What"): say("bounds and lists bought") if entry.purchase else said(KINDS[entry.kind]),
         "ε": "" if stated else epsilon,
         "δ": None if stated else entry.delta,
-        "Run": _name(entry, run),
-        "What became of it": "" if run is None else _became(run),
-        "Model": "" if entry.purchase else shared.model_name(entry.model),
-        "Hides": "; ".join(", ".join(group) for group in entry.groups),
-        "Confirmed in words": entry.words,
+        say("Run"): _name(entry, run),
+        say("What became of it"): "" if run is None else _became(run),
+        say("Model"): "" if entry.purchase else shared.model_name(entry.model),
+        say("Hides"): "; ".join(", ".join(group) for group in entry.groups),
+        say("Confirmed in words"): entry.words,
     }
     if guard.steward():
         row["Open"] = "" if run is None else f"training?run={run.id}"

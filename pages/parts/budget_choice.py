@@ -1,4 +1,4 @@
-"""The budget on Plan: ε with its meaning, and what of it buys noisy shares and scores."""
+"""The budget on Plan: ε with its meaning, what of it buys shares and scores, a first limit."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import streamlit as st
 
 from core.privacy.accounting.attacker import attacker_best_guess
 from core.privacy.plan import default_delta
+from core.runs.accounts.account import DEFAULT_LIMIT, set_limit, table_account
 from core.runs.execution.noisy_scores import DEFAULT_SHARE
 from core.runs.execution.paid_release import shown_columns
 from core.runs.storage.records import TableRecord
 from core.services import reviews
 from core.table.schema import SchemaError
-from pages.parts import glossary, shared
+from pages.parts import glossary, guard, shared
 from pages.parts.language import number, said, say, to_say
 
 EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 8.0, 10.0)
@@ -114,3 +115,32 @@ def score_share(table: TableRecord, epsilon: float) -> float | None:
         ),
     )
     return DEFAULT_SHARE if wanted else None
+
+
+def first_limit(table: TableRecord) -> float | None:
+    """The limit that a first release is to open the account with; None where there is no choice."""
+    account = table_account(shared.store(), table.id)
+    if account.limit is not None or any(e.kind == "release" for e in account.entries):
+        return None
+    if not guard.sets_limits():
+        return None
+    return float(
+        st.number_input(
+            say("Limit ε for all releases about these people together"),
+            0.1,
+            100.0,
+            DEFAULT_LIMIT,
+            0.5,
+            key=f"first_limit_{table.id}",
+            help=say(
+                "Set once, with this first release: later ones must fit into what is left of it. "
+                "It cannot be changed afterwards. Lower is safer."
+            ),
+        )
+    )
+
+
+def open_account(table: TableRecord, limit: float | None) -> None:
+    """Open it with the chosen limit; the usual one opens with the release itself."""
+    if limit is not None and limit != DEFAULT_LIMIT:
+        set_limit(shared.store(), table.id, epsilon=limit)

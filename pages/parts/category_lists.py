@@ -19,12 +19,7 @@ from pages.parts.plain import plain
 
 
 def render(table: TableRecord, listed: Sequence[Column]) -> None:
-    """Choose a column, then see and change its list.
-
-    Args:
-      table: whose.
-      listed: its columns that have a list, at least one.
-    """
+    """Choose one of the columns that have a list, at least one, then see and change it."""
     name = st.selectbox(say("Column"), [c.name for c in listed], key=f"categories_of_{table.id}")
     column = table.schema[name]
     with shared.plain_errors():
@@ -66,12 +61,13 @@ def _summary(column: Column, counts: pd.DataFrame) -> str:
 
 def _merge(table: TableRecord, column: Column, counts: pd.DataFrame) -> None:
     """Merging below a number of rows, and what that would do."""
+    most = int(counts["rows"].max()) if len(counts) else 1
     with st.container(horizontal=True, vertical_alignment="bottom"):
         fewer = st.number_input(
             say("Merge labels of fewer rows than"),
             1,
-            max(1, int(counts["rows"].max()) if len(counts) else 1),
-            min(FEW_ROWS, int(counts["rows"].max())) if len(counts) else 1,
+            most,
+            min(FEW_ROWS, most),
             key=f"fewer_{table.id}_{column.name}",
             width=240,
             help=say(

@@ -1,15 +1,20 @@
-"""Rules that hold in every row: declared by the steward, kept exactly in the synthetic table."""
+"""Rules that hold in every row: declared by the steward, kept exactly in the synthetic table.
+
+On Tables from what is known, and on Review from what synthetic rows break.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
-from core.runs.storage.records import TableRecord
+from core.runs.storage.records import RunRecord, TableRecord
 from core.services import declarations
 from core.table.rules import AnyRule, parse_rule
-from pages.parts import shared
+from pages.parts import guard, routes, shared, visible
 from pages.parts.language import said, say, to_say
-from pages.parts.plain import plain
+from pages.parts.plain import in_code, plain
 
 EXPLAINED = to_say(
     "What you know to be true of every row, from what the columns mean. The synthetic table keeps "
@@ -20,6 +25,7 @@ FORMS = to_say(
     "label <- code (one column follows from another) · start <= end · total = net + tax · "
     "stay = end - start (dates count in days) · combinations ward, floor · missing together a, b"
 )
+SHOWN = 8  # rules that a review lists
 
 
 def render(table: TableRecord) -> None:
@@ -28,7 +34,7 @@ def render(table: TableRecord) -> None:
     rules, broken = table.schema.rules, declarations.broken_rules(table)
     for place, rule in enumerate(rules):
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f"`{rule.text}` {_state(table, rule, broken.get(rule.text, 0))}")
+            st.markdown(f"`{in_code(rule.text)}` {_state(table, rule, broken.get(rule.text, 0))}")
             if declarations.unsettled(rule):
                 _settle(table, rule, place)
             if st.button(say("Remove"), key=f"unrule_{table.id}_{place}", icon=":material/close:"):
@@ -38,7 +44,8 @@ def render(table: TableRecord) -> None:
         st.caption(say("Names of columns suggest these. Add only what is always true."))
         with st.container(horizontal=True):
             for place, rule in enumerate(suggested):
-                if st.button(rule.text, key=f"suggest_{table.id}_{place}", icon=":material/add:"):
+                key = f"suggest_{table.id}_{place}"
+                if st.button(plain(rule.text), key=key, icon=":material/add:"):
                     _keep(table, [*rules, rule])
     with st.form(f"rule_{table.id}", border=False, clear_on_submit=True):
         text = st.text_input(
@@ -82,3 +89,38 @@ def _state(table: TableRecord, rule: AnyRule, broken: int) -> str:
             n=table.n,
         )
     )
+
+
+def render_broken(run: RunRecord, report: dict[str, Any]) -> None:
+    """Rules of the real table that synthetic rows break most; inside only, for the steward."""
+    broken = report.get("broken_rules", [])  # reports of earlier versions lack it
+    if not broken or report["view"] != "inside" or not guard.steward():
+        return
+    table = visible.table(shared.store(), run.table_id)
+    declared = {rule.text for rule in table.schema.rules}
+    title = say("Rules that every real row keeps and synthetic rows break")
+    with st.expander(title, expanded=True):
+        st.caption(
+            say(
+                "Declare what is true by what the columns mean, and later runs keep it in every "
+                "row. Declare nothing that would be news about your table."
+            )
+        )
+        for place, one in enumerate(broken[:SHOWN]):
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.markdown(
+                    say(
+                        "`{rule}` broken by {rows:,} synthetic rows",
+                        rule=in_code(one["text"]),
+                        rows=one["rows"],
+                    )
+                )
+                key = f"declare_{run.id}_{place}"
+                if one["text"] in declared:
+                    st.caption(say("Declared since; later runs keep it."))
+                elif st.button(say("Declare"), key=key, icon=":material/add:"):
+                    with shared.plain_errors():
+                        _keep(table, [*table.schema.rules, parse_rule(one["text"])])
+        if len(broken) > SHOWN:
+            st.caption(plain(say("And {n} more.", n=len(broken) - SHOWN)))
+        routes.button(say("Look at the rules on Tables"), "tables", table=run.table_id)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
-from streamlit.elements.lib.column_types import ColumnConfig
 
 from core.privacy.plan import Plan
 from core.runs.storage.records import TableRecord
@@ -27,12 +26,7 @@ EXPLAINED = to_say(
 
 
 def render(table: TableRecord, bar: DeltaGenerator) -> None:
-    """The choice, and the way to the plan.
-
-    Args:
-      table: whose columns.
-      bar: of the page's main button.
-    """
+    """The choice, and the way to the plan in the bar of the page's main button."""
     with st.container(border=True), shared.plain_errors():
         if grid_refusals.standing(table):
             st.caption(
@@ -112,21 +106,16 @@ def _buy(table: TableRecord, schema: Schema, bar: DeltaGenerator) -> None:
 def _forecast(plan: Plan, schema: Schema) -> None:
     lines = purchases.forecast(plan, schema)
     with st.expander(say("What will be found, column by column"), icon=":material/list:"):
+        share = say("share of this ε")
         frame = pd.DataFrame(
             {
-                "column or rule": [line.name for line in lines],
-                "share of this ε": [line.share for line in lines],
-                "what will be found": [said(line.words) for line in lines],
+                say("column or rule"): [line.name for line in lines],
+                share: [line.share for line in lines],
+                say("what will be found"): [said(line.words) for line in lines],
             }
         )
-        headings: dict[str, ColumnConfig | str] = {
-            "column or rule": say("column or rule"),
-            "share of this ε": st.column_config.NumberColumn(
-                say("share of this ε"), format="percent"
-            ),
-            "what will be found": say("what will be found"),
-        }
-        st.dataframe(frame, hide_index=True, column_config=headings)
+        percent = st.column_config.NumberColumn(format="percent")
+        st.dataframe(frame, hide_index=True, column_config={share: percent})
     st.caption(
         say(
             "From public numbers alone; no row has been read for this. What few people hold is "
@@ -169,7 +158,6 @@ def _undeclared(table: TableRecord) -> bool:
 
 
 def _plan(table: TableRecord) -> None:
-    with shared.plain_errors():
-        table.schema.domain()
-        shared.store().attest(table.id)
-        routes.go("plan", table=table.id)
+    table.schema.domain()
+    shared.store().attest(table.id)
+    routes.go("plan", table=table.id)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.datastructures import MutableHeaders, QueryParams
@@ -49,12 +50,11 @@ HEADERS = {
     "referrer-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
+UNCACHED = {"cache-control": "no-store"}  # browsers and proxies keep nothing of the answer
 GONE = to_say(
     "This address was good once, for a minute, for the person it was made for. Nothing was sent. "
     "Press the button on the page again."
 )
-
-
 SERVED = {"media", "static", "_stcore", "component", "app", "auth", "oauth2callback"}
 NOWHERE = """<!doctype html><html lang="{lang}"><head><meta charset="utf-8"><title>Facsimile</title>
 <meta name="viewport" content="width=device-width,initial-scale=1">
@@ -77,13 +77,19 @@ class Headers:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        http = scope["type"] == "http"
+        await self.app(scope, receive, with_headers(send, HEADERS) if http else send)
 
-        async def with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
-            await send(message)
 
-        await self.app(scope, receive, with_headers if scope["type"] == "http" else send)
+def with_headers(send: Send, headers: Mapping[str, str]) -> Send:
+    """The way out for answers that have these headers too."""
+
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message).update(headers)
+        await send(message)
+
+    return send_with_headers
 
 
 class Addresses:
@@ -155,23 +161,13 @@ class Downloads:
         if body is None or scope["method"] == "OPTIONS":
             await self.app(scope, receive, send)
             return
+        uncached = with_headers(send, UNCACHED)
         # hashing a large file must not keep others waiting
         if await asyncio.to_thread(handover.fetchable, body, claims_of(HTTPConnection(scope))):
-            await self.app(scope, receive, uncached(send))
+            await self.app(scope, receive, uncached)
             return
         gone = asked_for(scope).said(GONE)
-        await PlainTextResponse(gone, status_code=404)(scope, receive, uncached(send))
-
-
-def uncached(send: Send) -> Send:
-    """Ask browsers and proxies to keep nothing of an answer."""
-
-    async def send_uncached(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            MutableHeaders(scope=message)["cache-control"] = "no-store"
-        await send(message)
-
-    return send_uncached
+        await PlainTextResponse(gone, status_code=404)(scope, receive, uncached)
 
 
 _SPARING = "_facsimile_spares_awaited"  # set on Streamlit's keeper of files

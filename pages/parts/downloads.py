@@ -12,7 +12,7 @@ from typing import Literal
 
 import streamlit as st
 
-from core.runs.storage import operations_log
+from core.runs.storage import notes, operations_log
 from pages.parts import guard, handover, shared, visible
 
 Data = bytes | str
@@ -25,6 +25,7 @@ def offer(
     table_id: str,
     file_name: str,
     role: guard.Role = "steward",
+    inside: bool = False,
     mime: str | None = None,
     icon: str | None = None,
     help: str | None = None,
@@ -39,16 +40,13 @@ def offer(
       table_id: the table it was made from, which the person must be allowed to see.
       file_name: for the browser.
       role: that the person must have.
-      mime: as for `st.download_button`, like the others.
-      icon: beside the label.
-      help: on hover.
-      type: of the button.
-      width: of the button.
+      inside: whether it shows real data without noise, which the table's rule must allow too.
+      mime, icon, help, type, width: as for `st.download_button`.
     """
     address = guard.address()
     st.download_button(
         label,
-        data=partial(_made, make, address, table_id, role),
+        data=partial(_made, make, address, table_id, role, inside),
         file_name=file_name,
         mime=mime,
         icon=icon,
@@ -59,25 +57,24 @@ def offer(
     )
 
 
-def _allowed(address: str, role: guard.Role, table_id: str) -> bool:
-    """Whether an address has the role now and may see the table."""
-    may = role in guard.roles_of(address) or "steward" in guard.roles_of(address)
-    return may and table_id not in visible.hidden(shared.store(), address)
+def _allowed(address: str, role: guard.Role, table_id: str, inside: bool = False) -> bool:
+    """Whether an address has the role now and may see the table, its real rows where asked."""
+    roles = guard.roles_of(address)
+    looks = not inside or notes.rule(shared.store(), table_id).inside
+    if "steward" not in roles and not (role in roles and looks):
+        return False
+    return table_id not in visible.hidden(shared.store(), address)
 
 
-def _made(make: Callable[[], Data], address: str, table_id: str, role: guard.Role) -> bytes:
-    """The file's bytes, entered for whoever pressed the button.
-
-    Args:
-      make: what the file holds.
-      address: who pressed.
-      table_id: the table it was made from.
-      role: that the person must have.
+def _made(
+    make: Callable[[], Data], address: str, table_id: str, role: guard.Role, inside: bool = False
+) -> bytes:
+    """The file's bytes, entered for whoever pressed the button, by their address; see `offer`.
 
     Raises:
       PermissionError: the person may not have it any more; nothing was made.
     """
-    allowed = partial(_allowed, address, role, table_id)
+    allowed = partial(_allowed, address, role, table_id, inside)
     if not allowed():
         raise PermissionError("This account may not take this file any more. Nothing was made.")
     data = make()

@@ -20,13 +20,11 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from core.runs.storage import operations_log
-
-__all__ = ["ROUTES", "lifespan"]
+from pages.parts.doorway import UNCACHED
 
 TOKEN = "FACSIMILE_METRICS_TOKEN"
 SHORTEST_TOKEN = 16  # characters; a shorter one opens nothing
 PATIENCE = 5.0  # seconds that a disk or a database may take to answer
-UNCACHED = {"cache-control": "no-store"}
 FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 
 

@@ -17,8 +17,6 @@ from core.table.schema import SchemaError
 from pages.parts.language import said, say, to_say
 from pages.parts.plain import plain
 
-__all__ = ["UNFORESEEN", "plain_errors"]
-
 REFUSALS = (TableReadError, SchemaError, RunStoreError, LedgerError)  # their words are for people
 # how the server itself goes from one run of a page to the next, and how a process ends
 NO_FAULTS = (

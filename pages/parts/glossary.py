@@ -23,13 +23,6 @@ TERMS = {
     ),
     "PLD": to_say("Privacy loss distribution: a way to add up many private steps exactly."),
     "AUROC": to_say("How well two kinds of rows are told apart: 0.5 is a coin, 1 is certainty."),
-    "R²": to_say(
-        "Share of a number's variation that a model explains: 0 is guessing, 1 is all of it."
-    ),
-    "Wasserstein": to_say(
-        "How far rows must be moved to turn one table into the other; as a score, 1 is the same "
-        "table and higher is closer."
-    ),
 }
 # scores that stand on a page's first level: their full titles name a term
 PLAIN_TITLES = {

@@ -27,14 +27,9 @@ CHECK_BADGES = {
 
 def refused(run: RunRecord) -> list[str]:
     """Names of groups whose certificate or check said no."""
-    return [result["group"] for result in _certified(run) if not result["granted"]]
-
-
-def _certified(run: RunRecord) -> list[dict[str, Any]]:
-    """What the run's certificate says of groups, an entry each."""
     certificate = reviews.privacy_certificate(shared.store(), run.id) or {}
-    results: list[dict[str, Any]] = (certificate.get("lmdp") or {}).get("verdicts", [])
-    return results
+    results = (certificate.get("lmdp") or {}).get("verdicts", [])
+    return [result["group"] for result in results if not result["granted"]]
 
 
 def render(run: RunRecord, report: dict[str, Any]) -> None:

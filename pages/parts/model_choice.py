@@ -11,7 +11,6 @@ from core.models.card import Card, Setting
 from core.models.registry import cards
 from pages.parts.language import said, say
 
-FIRST = "scan_focus"  # the model to try first, unless another is advised
 Value = float | int | bool | str
 
 
@@ -30,12 +29,8 @@ class ModelChoice:
     more: tuple[Setting, ...] = ()
 
 
-def choose(first: str = FIRST) -> ModelChoice:
-    """The model cards, one chosen; a model that can be boosted has a switch for it.
-
-    Args:
-      first: id of the model that stands first and is chosen when nothing is.
-    """
+def choose(first: str) -> ModelChoice:
+    """The model cards, `first` the first of them and chosen when nothing is; a switch to boost."""
     st.subheader(say("Model"), anchor=False)
     known = {card.id: card for card in sorted(cards(), key=lambda card: card.id != first)}
     picked = st.pills(

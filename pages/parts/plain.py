@@ -32,3 +32,12 @@ def _escaped_start(found: re.Match[str]) -> str:
     """A number that would begin a list gets its mark escaped, everything else a backslash."""
     space, mark = found[1], found[2]
     return f"{space}{mark}{JOINER}" if mark.isdigit() else f"{space}\\{mark}"
+
+
+def in_code(text: object) -> str:
+    r"""Text to stand between Markdown's backticks, line breaks as spaces; nothing in it ends them.
+
+    >>> in_code("a` ![x](/y)\n\n`b")
+    "a' ![x](/y) 'b"
+    """
+    return " ".join(str(text).split()).replace("`", "'")

@@ -101,11 +101,7 @@ def boosting(report: dict[str, Any]) -> None:
 
 
 def closer(goal: str) -> str:
-    """Which way a score is better, in words.
-
-    Args:
-      goal: "higher" or "lower".
-    """
+    """Which way a score is better, "higher" or "lower", in words."""
     return say("higher is closer") if goal == "higher" else say("lower is closer")
 
 
@@ -158,20 +154,16 @@ def utility(report: dict[str, Any]) -> None:
         )
     )
     rows = [
-        row | {"model": said(row["model"]), "metric": said(row["metric"])}
+        {
+            to_say("Model"): said(row["model"]),
+            to_say("Measure"): said(row["metric"]),
+            to_say("Trained on real"): row["real"],
+            to_say("Trained on synthetic"): row["synthetic"],
+            to_say("Guessing"): row["baseline"],
+        }
         for row in report["utility"]
     ]
-    st.dataframe(
-        rows,
-        hide_index=True,
-        column_config={
-            "model": say("Model"),
-            "metric": say("Measure"),
-            "real": st.column_config.NumberColumn(say("Trained on real"), format="%.3f"),
-            "synthetic": st.column_config.NumberColumn(say("Trained on synthetic"), format="%.3f"),
-            "baseline": st.column_config.NumberColumn(say("Guessing"), format="%.3f"),
-        },
-    )
+    numbers(rows, ("Trained on real", "Trained on synthetic", "Guessing"), "%.3f")
 
 
 def column(report: dict[str, Any], name: str, *, key: str) -> None:

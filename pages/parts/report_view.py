@@ -128,6 +128,7 @@ def take_along(run: RunRecord, report: dict[str, Any], view: View) -> None:
             lambda: _file(run, report, view),
             table_id=run.table_id,
             role="reviewer",
+            inside=view == "inside",
             file_name=export.file_name(run, f"review-{view}.html"),
             mime="text/html",
             icon=":material/html:",
@@ -143,21 +144,11 @@ def _file(run: RunRecord, report: dict[str, Any], view: View) -> str:
         if certificate.get(key)
     )
     remarks = [
-        {
-            "author": comment.author,
-            "time": f"{comment.time:%Y-%m-%d %H:%M} UTC",
-            "about": comment.about or say("the whole run"),
-            "text": comment.text,
-        }
+        _remark(comment, review_discussion.title(comment.about), comment.text)
         for comment in notes.comments(shared.store(), run.id, view)
     ]
     remarks += [
-        {
-            "author": verdict.author,
-            "time": f"{verdict.time:%Y-%m-%d %H:%M} UTC",
-            "about": say("verdict"),
-            "text": f"{said(verdict.decision.value)}. {verdict.text}",
-        }
+        _remark(verdict, say("verdict"), f"{said(verdict.decision.value)}. {verdict.text}")
         for verdict in notes.review_verdicts(shared.store(), run.id, view)
     ]
     return page(
@@ -169,6 +160,11 @@ def _file(run: RunRecord, report: dict[str, Any], view: View) -> str:
         hidden=limits.hidden_columns(run),
         language=spoken(),
     )
+
+
+def _remark(note: notes.Comment | notes.ReviewVerdict, about: str, text: str) -> dict[str, str]:
+    time = f"{note.time:%Y-%m-%d %H:%M} UTC"
+    return {"author": note.author, "time": time, "about": about, "text": text}
 
 
 def not_real(run: RunRecord) -> None:

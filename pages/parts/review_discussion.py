@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 
 import streamlit as st
 
@@ -165,7 +164,7 @@ def _verdicts(run: RunRecord, view: View) -> None:
         st.caption(say("Nobody has given one yet."))
     for verdict in verdicts:
         VERDICT_BADGES[verdict.decision].show()
-        st.markdown(f"**{named(verdict.author)}** :gray[{_when(verdict.time)}]")
+        st.markdown(f"**{named(verdict.author)}** :gray[{shared.clock(verdict.time)}]")
         st.text(verdict.text)
     # whether an alarm stands is known from real rows, so outside only the plain rule is told
     waits = (
@@ -180,7 +179,7 @@ def _verdicts(run: RunRecord, view: View) -> None:
 def _inside_views(run: RunRecord) -> None:
     """Who had real data of this run in sight, and when first."""
     viewers = [
-        f"{named(view.author)} ({_when(view.time)})"
+        f"{named(view.author)} ({shared.clock(view.time)})"
         if view.recorded
         else say("perhaps somebody, before looks were recorded")
         for view in recorded_views(shared.store(), run.people)
@@ -242,7 +241,7 @@ def _comment(run: RunRecord, comment: Comment) -> None:
                 "**{name}** on **{what}** :gray[{time}]",
                 name=named(comment.author),
                 what=plain(title(comment.about)),
-                time=_when(comment.time),
+                time=shared.clock(comment.time),
             )
         )
         st.text(comment.text)
@@ -257,8 +256,3 @@ def _comment(run: RunRecord, comment: Comment) -> None:
                 author=known_name() or SOMEBODY,
             )
             st.rerun()
-
-
-def _when(time: datetime) -> str:
-    """A moment in the reader's time zone."""
-    return shared.clock(time)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import runpy
-from pathlib import Path
 from typing import NoReturn
 
 import streamlit as st
@@ -56,15 +54,6 @@ def _listed(name: str, roles: set[guard.Role]) -> bool:
 def pages() -> list[st.Page]:
     """All pages, in the order a table travels."""
     return [page(name) for name in ROUTES]
-
-
-def front_door() -> None:
-    """Run front.py, for a page file that a server executed without it.
-
-    A server that is started on another file beside `pages` runs pages/review.py alone when it is
-    asked for /review. Going through front.py brings the sign-in, the navigation and the page.
-    """
-    runpy.run_path(str(Path(__file__).with_name("front.py")), run_name="__main__")
 
 
 def go(name: str, **query: str) -> NoReturn:

@@ -191,10 +191,9 @@ def _doubts(table: TableRecord) -> None:
 
 def schema_key(name: str, table: TableRecord) -> str:
     """A widget's key that is another for each schema, so that no answer outlives its question."""
+    key = f"{name}_{table.id}_{abs(hash(table.schema.model_dump_json()))}"
     again = grid_refusals.count(table)  # a grid whose edit was refused begins anew
-    return f"{name}_{table.id}_{abs(hash(table.schema.model_dump_json()))}" + f"_{again}" * (
-        again > 0
-    )
+    return f"{key}_{again}" if again else key
 
 
 def edited_grid(

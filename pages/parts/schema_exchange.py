@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pandas as pd
 import streamlit as st
 
@@ -13,8 +11,6 @@ from core.table.schema_matching import Comparison, compare
 from pages.parts import downloads, shared, visible
 from pages.parts.language import said, say, say_n
 from pages.parts.plain import plain
-
-NAMED = 4  # columns that a sentence names
 
 
 def last_time(table: TableRecord) -> None:
@@ -28,7 +24,7 @@ def last_time(table: TableRecord) -> None:
             say(
                 ":material/history: **Like {name}**: {comparison}",
                 name=plain(earlier.name),
-                comparison=plain(words(comparison)),
+                comparison=plain(comparison.words(say, say_n)),
             )
         )
         st.caption(
@@ -67,34 +63,11 @@ def files(table: TableRecord) -> None:
         with shared.plain_errors():
             saved = schemas.read_schema_file(file.getvalue())
             comparison = compare(table.schema, saved)
-            st.markdown(plain(words(comparison)))
+            st.markdown(plain(comparison.words(say, say_n)))
             _differences(comparison)
             if st.button(say("Take over what it declares"), key=f"take_{table.id}"):
                 with shared.change():
                     schemas.adopt(shared.store(), table, saved)
-
-
-def words(comparison: Comparison) -> str:
-    """One sentence: as last time, but for what is new or gone."""
-    both = len(comparison.same) + len(comparison.changed)
-    parts = [say_n(both, "{n:d} column as last time", "{n:d} columns as last time")]
-    if names := comparison.new:
-        new = say_n(
-            len(names), "{n:d} is new: {names}", "{n:d} are new: {names}", names=_listed(names)
-        )
-        parts.append(new)
-    if names := comparison.gone:
-        gone = say_n(
-            len(names), "{n:d} is gone: {names}", "{n:d} are gone: {names}", names=_listed(names)
-        )
-        parts.append(gone)
-    return "; ".join(parts) + "."
-
-
-def _listed(names: Sequence[str]) -> str:
-    first = ", ".join(names[:NAMED])
-    more = len(names) - NAMED
-    return say("{names} and {n:d} more", names=first, n=more) if more > 0 else first
 
 
 def _differences(comparison: Comparison) -> None:
@@ -109,7 +82,6 @@ def _differences(comparison: Comparison) -> None:
         ),
     ]
     if rows:
-        table = pd.DataFrame(rows, columns=["column", "how", "what"])
-        headings = {"column": say("column"), "how": say("how"), "what": say("what")}
+        table = pd.DataFrame(rows, columns=[say("column"), say("how"), say("what")])
         with st.popover(say("What differs"), icon=":material/difference:"):
-            st.dataframe(table, hide_index=True, column_config=headings)
+            st.dataframe(table, hide_index=True)

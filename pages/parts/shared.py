@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain, count
+from itertools import chain, count, cycle
 from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -236,13 +236,13 @@ def model_name(model: str) -> str:
     return model if card is None else card.name
 
 
-def stages(plan: Plan, *, key: str) -> None:
+def stages(plan: Plan) -> None:
     """The picture of a plan's stages from the real to the synthetic table."""
     card = card_of(plan.model)
     if card is None or not card.stages:
         return
     dumped = [stage.model_dump() for stage in card.stages], plan.model_dump(mode="json")
-    picture(stages_figure(*dumped), key=key, alt=said(stages_text(*dumped)))
+    picture(stages_figure(*dumped), key="stages", alt=said(stages_text(*dumped)))
 
 
 def picture(figure: Figure, *, key: str, alt: str) -> None:
@@ -272,9 +272,7 @@ def tiles(
       columns: of the grid, ≥ 1.
       border: whether places are framed.
     """
-    places = st.columns(columns)
-    for i, item in enumerate(items):
-        place = places[i % columns]
+    for place, item in zip(cycle(st.columns(columns)), items, strict=False):
         yield place.container(border=True) if border else place, item
 
 

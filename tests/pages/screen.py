@@ -34,11 +34,11 @@ def said(markdown: str) -> str:
 
 
 def buttons(at: AppTest) -> list[str]:
-    return [button.label for button in at.button]
+    return [said(button.label) for button in at.button]
 
 
 def button(at: AppTest, label: str) -> Any:
-    return next(b for b in at.button if b.label == label)
+    return next(b for b in at.button if said(b.label) == label)
 
 
 def press(at: AppTest, label: str) -> AppTest:

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 
 from core.privacy.ledger.ledger import Ledger
-from core.services import tables
+from core.services import declarations, tables
 from core.table.person import Person
-from core.table.rules import Determines, parse_rule
+from core.table.rules import AtMost, Determines, parse_rule
 from core.table.schema import DomainSource, Provenance
 from tests.pages.screen import button, buttons, press, whole, words
 
@@ -132,3 +132,17 @@ def test_too_little_to_find_anything_is_said_before_anything_is_spent(store, sta
     whole(at.run())
     assert "Nothing was spent" in words(at)
     assert not [label for label in buttons(at) if label.startswith("Buy bounds")]
+
+
+def test_names_in_a_rule_are_text_and_no_markdown(store, show):
+    odd = "a`![p](http://x.example)`b"
+    number = pd.Series(range(40)) % 7 / 2
+    frame = pd.DataFrame({odd: number, "c": number + 1, "*w*_code": ["A", "B"] * 20})
+    frame["*w*_name"] = frame["*w*_code"].map({"A": "general", "B": "surgery"})
+    table = tables.import_frame(store, frame, name="odd", source="upload of odd.csv")
+    declarations.change_rules(store, table, [AtMost(low=odd, high="c")])
+    at = whole(show("tables", table=table.id))
+    rule = next(one.value for one in at.markdown if one.value.startswith("`a"))
+    assert rule.index("x.example") < rule.index("`", 1) and rule.count("`") == 2
+    suggested = next(one.label for one in at.button if "<-" in one.label)
+    assert suggested.startswith(r"\*w\*")

@@ -39,7 +39,8 @@ def test_a_full_report_is_drawn_and_described(store, start, show):
     for at in each_tab(show("review", run=run.id)):
         charts += drawn(at)
         said += words(at)
-        tables += [f.value["synthetic"].tolist() for f in at.dataframe if "synthetic" in f.value]
+        trained = "Trained on synthetic"
+        tables += [f.value[trained].tolist() for f in at.dataframe if trained in f.value]
     assert len(charts) == 5  # a column, pairs, plane, probability, prediction
     assert all(chart.proto.alt for chart in charts)
     assert "Not compared yet" not in said and "Measured on a sample." in said

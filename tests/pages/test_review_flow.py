@@ -110,6 +110,24 @@ def test_a_reviewer_sees_outside_unless_the_steward_says_otherwise(store, show, 
     assert "400 real rows" in words(whole(show("review", run=done.id)))
 
 
+def test_an_inside_file_goes_with_the_right_to_look_inside(
+    store, show, done, reviewer, downloads, monkeypatch
+):
+    monkeypatch.setattr(guard, "roles_of", lambda address: {"reviewer"})
+    where = {"table_id": done.table_id, "run_id": done.id}
+    notes.comment(store, **where, about="pca", author="Bob", text="two clouds are one")
+    notes.set_rule(store, table_id=done.table_id, author="S", rule=Rule(inside=True))
+    whole(show("review", run=done.id))
+    (name,) = downloads
+    assert name.endswith("review-inside.html") and b"stamp inside" in downloads[name]()
+    assert b"<td>two main axes</td>" in downloads[name]()  # as the page calls it, not "pca"
+    notes.set_rule(store, table_id=done.table_id, author="S", rule=Rule(inside=False))
+    with pytest.raises(PermissionError):  # the page was left open
+        downloads[name]()
+    whole(show("review", run=done.id))
+    assert downloads["clinic-visits-synthetic-epsilon-1.review-outside.html"]()
+
+
 def test_a_run_without_privacy_has_no_outside(show, store, start, monkeypatch):
     run = start(epsilon=math.inf)
     finish(store, run, report=small_report(filled=True), outside=outside_report())

@@ -1,14 +1,14 @@
-"""What pages say piece by piece is what core says of the same in one sentence."""
+"""What core words in the language of whoever reads, since names in it are nobody's to translate."""
 
 from __future__ import annotations
 
 import pytest
 
+from core.language.catalogue import language
 from core.runs.execution import privacy_certificate
 from core.table.form import Form
 from core.table.schema import Column, DomainSource, Kind
 from core.table.schema_matching import Comparison
-from pages.parts import declared_domains, schema_exchange
 
 COLUMNS = [
     Column(name="a", kind=Kind.INTEGER, low=17, high=90, step=1, missing=True),
@@ -20,17 +20,25 @@ COLUMNS = [
     Column(name="g", kind=Kind.TEXT),
     Column(name="h", kind=Kind.TEXT, source=DomainSource.DROP),
 ]
-NAMES = ("u", "v", "w", "x", "y", "z")
 
 
 @pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.name)
-def test_a_declared_domain_reads_as_in_the_certificate(column):
-    assert declared_domains.declared(column) == privacy_certificate.declared(column)
+def test_a_declared_domain_is_said_in_the_readers_language(column):
+    words = privacy_certificate.declared(column)
+    english, german = language("en"), language("de")
+    assert privacy_certificate.declared(column, english.say, english.said) == words
+    told = privacy_certificate.declared(column, german.say, german.said)
+    assert told.startswith(f"{column.name}: ") and told != words
+    assert all(label in told for label in column.categories or ())
 
 
-@pytest.mark.parametrize("new", [0, 1, 2, 4, 6])
-@pytest.mark.parametrize("gone", [0, 1, 6])
-def test_schemas_are_compared_as_on_the_command_line(new, gone):
-    for same in (("a",), ("a", "b")):
-        comparison = Comparison(same, {}, NAMES[:new], NAMES[:gone])
-        assert schema_exchange.words(comparison) == comparison.words
+def test_schemas_are_compared_in_the_readers_language():
+    many = Comparison(("a",), {}, ("u",), ("v", "w", "x", "y", "z"))
+    assert many.words() == "1 column as last time; 1 is new: u; 5 are gone: v, w, x, y and 1 more."
+    german = language("de")
+
+    def counted(n, one, few, **values):
+        return german.say(one if n == 1 else few, n=n, **values)
+
+    told = many.words(german.say, counted)
+    assert "last time" not in told and "u; 5" in told and "v, w, x, y" in told

@@ -6,7 +6,7 @@ It holds nothing computed from real rows but the number of records, so it may le
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -55,35 +55,45 @@ def product_version() -> str:
     return str(tomllib.loads(text)["project"]["version"])
 
 
-def declared(column: Column) -> str:
+def declared(
+    column: Column, say: Callable[..., str] = str.format, said: Callable[[str], str] = str
+) -> str:
     """What was declared public about a column, in words.
+
+    Args:
+      column: which.
+      say: fills a template, in the language of whoever reads.
+      said: a word of ours in that language.
 
     >>> declared(Column(name="age", kind=Kind.INTEGER, low=17, high=90, step=1, missing=True))
     'age: integer from 17 to 90 in steps of 1, may be missing'
     """
-    words = column.kind.value
+    kind = said(column.kind.value)
     if column.source is DomainSource.DROP:
-        return f"{column.name}: left out of the synthetic table"
+        return say("{name}: left out of the synthetic table", name=column.name)
     if column.kind.surrogate:
-        return f"{column.name}: {words}, replaced by made-up values"
+        return say("{name}: {kind}, replaced by made-up values", name=column.name, kind=kind)
+    words = f"{column.name}: {kind}"
     if column.kind.listed:
-        words += f", one of {len(column.categories or ())}: {', '.join(column.categories or ())}"
-        words += f" ({column.other} stands for all others)" if column.other else ""
+        labels = column.categories or ()
+        words += say(", one of {n}: {categories}", n=len(labels), categories=", ".join(labels))
+        words += say(" ({other} stands for all others)", other=column.other) if column.other else ""
     elif column.kind is Kind.DATETIME:
-        bounds = [_day(bound) for bound in (column.low, column.high)]
-        words += f" from {bounds[0]} to {bounds[1]}"
-        words += f" in steps of {column.step:.15g} s" if column.step else ""
+        words += say(" from {low} to {high}", low=_day(column.low), high=_day(column.high))
+        words += say(" in steps of {step:.15g} s", step=column.step) if column.step else ""
     else:
-        words += f" from {column.low:.15g} to {column.high:.15g}"
-        words += f" in steps of {column.step:.15g}" if column.step else ""
+        words += say(" from {low:.15g} to {high:.15g}", low=column.low, high=column.high)
+        words += say(" in steps of {step:.15g}", step=column.step) if column.step else ""
     if column.scale == "log":
-        words += ", on a heavy-tail scale"
+        words += say(", on a heavy-tail scale")
     if column.spikes:
-        words += f", often exactly {', '.join(f'{spike:.15g}' for spike in column.spikes)}"
-    words += ", may be missing" if column.missing or column.codes else ", never missing"
+        spikes = ", ".join(f"{spike:.15g}" for spike in column.spikes)
+        words += say(", often exactly {spikes}", spikes=spikes)
+    absent = column.missing or column.codes
+    words += say(", may be missing") if absent else say(", never missing")
     if column.codes:
-        words += f" (also written as {', '.join(column.codes)})"
-    return f"{column.name}: {words}"
+        words += say(" (also written as {codes})", codes=", ".join(column.codes))
+    return words
 
 
 def origin(column: DomainColumn) -> str:
