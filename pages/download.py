@@ -17,7 +17,6 @@ from pages.parts import (
     exposure,
     glossary,
     guard,
-    lmdp_results,
     routes,
     shaped_rows,
     shared,
@@ -81,14 +80,14 @@ def render() -> None:
 
 def _hidden(run: RunRecord) -> bool:
     """Whether hidden distributions allow a download, if need be after a word of confirmation."""
-    groups = lmdp_results.refused(run)
+    groups = reviews.refused_groups(shared.store(), run)
     if not groups:
         return True
     st.error(
         say(
-            "The check of hidden distributions said no for: {groups}. The table may reveal how "
-            "these columns are spread in the real one. Train again with a stronger shift, or say "
-            "that you accept it.",
+            "The check of hidden distributions said no, or what it said is missing, for: {groups}. "
+            "The table may reveal how these columns are spread in the real one. Train again with a "
+            "stronger shift, or say that you accept it.",
             groups=plain(", ".join(groups)),
         ),
         icon=":material/block:",
@@ -155,6 +154,7 @@ def _table(run: RunRecord) -> tuple[SampleRequest, tuple[int, ...]]:
         ).read_bytes(),
         table_id=run.table_id,
         file_name=name,
+        reviewed=run,
         mime="text/csv" if format == "csv" else "application/vnd.apache.parquet",
         type="primary",
         icon=":material/download:",
@@ -179,6 +179,7 @@ def _fresh(run: RunRecord, asked: SampleRequest) -> None:
             say("Download {name}", name=name),
             path.read_bytes,
             table_id=run.table_id,
+            reviewed=run,
             file_name=name,
             icon=":material/download:",
         )
@@ -218,6 +219,7 @@ def _papers(run: RunRecord, *, escaped: bool) -> None:
             say("Trained model (ZIP)"),
             lambda: export.model_zip(shared.store(), run),
             table_id=run.table_id,
+            reviewed=run,
             file_name=export.file_name(run, "model.zip"),
             icon=":material/deployed_code:",
             help=say(

@@ -22,7 +22,7 @@ from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace, private_folder
 from core.services.export import certificate_text
-from core.services.reviews import privacy_certificate, waits_for
+from core.services.reviews import privacy_certificate, refused_groups, waits_for
 from core.table.form import Delimiter
 from core.table.layout.layout import Layout
 from core.table.schema import Domain, Schema, SchemaColumn
@@ -153,18 +153,17 @@ def _stored(store: RunStore, run_id: str) -> TrainedModel:
     waits = waits_for(store, run)
     if waits:
         raise CommandError(f"run {run.id} waits for its review: {waits}")
-    certificate = privacy_certificate(store, run.id) or {}
-    verdicts = (certificate.get("lmdp") or {}).get("verdicts", [])
-    refused = [one["group"] for one in verdicts if not one["granted"]]
+    refused = refused_groups(store, run)
     if refused:
         raise CommandError(
-            f"the check of hidden distributions said no for {', '.join(refused)}; say on the "
-            "Download page that you accept it, and take the rows there"
+            "the check of hidden distributions said no, or what it said is missing, for "
+            f"{', '.join(refused)}; say on the Download page that you accept it, and take the rows "
+            "there"
         )
     return TrainedModel(
         model=run.model,
         private=run.private,
         delimiter=run.schema.delimiter,
         folder=artefacts.local(MODEL),
-        certificate=certificate,
+        certificate=privacy_certificate(store, run.id) or {},
     )

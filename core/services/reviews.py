@@ -41,6 +41,7 @@ __all__ = [
     "pick_by_scores",
     "privacy_certificate",
     "ranking",
+    "refused_groups",
     "report",
     "selection_words",
     "stood_out",
@@ -99,6 +100,17 @@ def privacy_certificate(store: RunStore, run_id: str) -> dict[str, Any] | None:
     if stored is None or not words:
         return stored
     return stored | {"conditions": [*stored.get("conditions", ()), words], "selection": words}
+
+
+def refused_groups(store: RunStore, run: RunRecord) -> list[str]:
+    """Groups of tagged columns whose certificate or check said no; all where it is not there."""
+    if run.plan.protection is None:
+        return []
+    certificate = privacy_certificate(store, run.id)
+    if certificate is None:
+        return list(run.plan.protection.groups)
+    results = (certificate.get("lmdp") or {}).get("verdicts", [])
+    return [result["group"] for result in results if not result["granted"]]
 
 
 def _read_json(store: RunStore, run_id: str, name: str) -> dict[str, Any] | None:

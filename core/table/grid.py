@@ -284,7 +284,8 @@ def _parse(cell: object, column: Column, side: str) -> float | None:
         return None
     try:
         if column.kind is Kind.DATETIME:
-            return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+            moment = datetime.fromisoformat(text)
+            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
         # a comma groups digits; one that could be a decimal mark is not guessed at
         number = float(text.replace(",", "") if re.fullmatch(GROUPED, text) else text)
         if not math.isfinite(number):

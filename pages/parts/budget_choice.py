@@ -56,8 +56,8 @@ def epsilon(table: TableRecord) -> float:
     meaning = next(text for limit, text in MEANING if chosen <= limit)
     guess = attacker_best_guess(chosen, default_delta(table.training_n))
     right = say("**almost every time**")
-    if guess < 0.995:
-        right = say("at most **{guess:.0%}** of the time", guess=guess)
+    if guess < 0.99:  # rounded up, for it is said to be the most
+        right = say("at most **{guess:.0%}** of the time", guess=math.ceil(guess * 100) / 100)
     bet = say(
         "Someone who would bet 50 : 50 on whether a person's record was used can, after seeing the "
         "result, be right {right}.",

@@ -13,6 +13,8 @@ from typing import Literal
 import streamlit as st
 
 from core.runs.storage import notes, operations_log
+from core.runs.storage.records import RunRecord
+from core.services import reviews
 from pages.parts import guard, handover, shared, visible
 
 Data = bytes | str
@@ -26,6 +28,7 @@ def offer(
     file_name: str,
     role: guard.Role = "steward",
     inside: bool = False,
+    reviewed: RunRecord | None = None,
     mime: str | None = None,
     icon: str | None = None,
     help: str | None = None,
@@ -41,12 +44,14 @@ def offer(
       file_name: for the browser.
       role: that the person must have.
       inside: whether it shows real data without noise, which the table's rule must allow too.
+      reviewed: a run whose reviews must be in, also when the button is pressed.
       mime, icon, help, type, width: as for `st.download_button`.
     """
     address = guard.address()
+    allowed = partial(_allowed, address, role, table_id, inside=inside, reviewed=reviewed)
     st.download_button(
         label,
-        data=partial(_made, make, address, table_id, role, inside),
+        data=partial(_made, make, address, table_id, allowed),
         file_name=file_name,
         mime=mime,
         icon=icon,
@@ -57,24 +62,32 @@ def offer(
     )
 
 
-def _allowed(address: str, role: guard.Role, table_id: str, inside: bool = False) -> bool:
-    """Whether an address has the role now and may see the table, its real rows where asked."""
-    roles = guard.roles_of(address)
-    looks = not inside or notes.rule(shared.store(), table_id).inside
+def _allowed(
+    address: str,
+    role: guard.Role,
+    table_id: str,
+    *,
+    inside: bool = False,
+    reviewed: RunRecord | None = None,
+) -> bool:
+    """Whether an address may have a file now; see `offer`."""
+    store, roles = shared.store(), guard.roles_of(address)
+    looks = not inside or notes.rule(store, table_id).inside
     if "steward" not in roles and not (role in roles and looks):
         return False
-    return table_id not in visible.hidden(shared.store(), address)
+    if reviewed is not None and reviews.waits_for(store, reviewed):
+        return False
+    return table_id not in visible.hidden(store, address)
 
 
 def _made(
-    make: Callable[[], Data], address: str, table_id: str, role: guard.Role, inside: bool = False
+    make: Callable[[], Data], address: str, table_id: str, allowed: Callable[[], bool]
 ) -> bytes:
     """The file's bytes, entered for whoever pressed the button, by their address; see `offer`.
 
     Raises:
       PermissionError: the person may not have it any more; nothing was made.
     """
-    allowed = partial(_allowed, address, role, table_id, inside)
     if not allowed():
         raise PermissionError("This account may not take this file any more. Nothing was made.")
     data = make()

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.figures import marginal_shift
 from core.runs.storage.records import RunRecord
-from core.services import limits, reviews
+from core.services import limits
 from pages.parts import report_scores, shared
 from pages.parts.language import said, say, to_say
 from pages.parts.lmdp_tags import NOT_PEOPLE
@@ -23,13 +23,6 @@ CHECK_BADGES = {
     True: Badge(to_say("Inside check passed"), ":material/check:", "green"),
     False: Badge(to_say("Inside check failed"), ":material/warning:", "red"),
 }
-
-
-def refused(run: RunRecord) -> list[str]:
-    """Names of groups whose certificate or check said no."""
-    certificate = reviews.privacy_certificate(shared.store(), run.id) or {}
-    results = (certificate.get("lmdp") or {}).get("verdicts", [])
-    return [result["group"] for result in results if not result["granted"]]
 
 
 def render(run: RunRecord, report: dict[str, Any]) -> None:

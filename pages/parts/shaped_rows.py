@@ -186,6 +186,7 @@ def offer(run: RunRecord, request: SampleRequest, seeds: Sequence[int]) -> None:
         say("Download {name}", name=name),
         packed,
         table_id=run.table_id,
+        reviewed=run,
         file_name=name,
         mime="application/zip",
         icon=":material/download:",

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from core.runs.storage.records import TableRecord
-from core.services import export, limits, tables
+from core.services import export, limits, reviews, tables
 from core.table.schema import SchemaError
 from pages.parts import report_view
 from tests.pages.screen import finish, in_tab, small_report, whole, words
@@ -176,3 +176,15 @@ def test_the_unshifted_model_is_not_handed_out(store, tagged, start, show):
     assert labels and not any("Trained model" in label for label in labels)
     assert "trained model stays here" in words(at)
     assert "age, ward" in words(at) and "not spread as in the real table" in words(at)
+
+
+def test_a_certificate_that_is_gone_stands_there_too(store, tagged, start, show, downloads):
+    run = start(certificate=0.1)
+    judged(store, run)
+    assert reviews.refused_groups(store, run) == []
+    store.artefacts(run.id).path("certificate.json").unlink()
+    assert reviews.refused_groups(store, run) == ["group 1", "group 2"]
+    at = whole(show("download", run=run.id))
+    assert "is missing, for: group 1, group 2" in words(at) and not downloads
+    whole(at.toggle[0].set_value(True).run())
+    assert any(name.endswith(".csv") for name in downloads)

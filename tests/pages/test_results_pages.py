@@ -16,6 +16,7 @@ from core.models.shaped_output import Measured, Shape, ShapeFacts
 from core.privacy.ledger.ledger import Ledger
 from core.runs.accounts.account import NO_LIMIT, set_limit, table_account
 from core.runs.execution.launcher import SampleRequest
+from core.runs.storage import notes
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
 from core.services import runs, shaping, tables
@@ -153,6 +154,20 @@ def test_the_bytes_are_the_reviewed_rows_in_the_asked_form(store, start, show, d
     at = whole(at.radio[0].set_value("parquet").run())
     assert not at.checkbox
     assert len(pd.read_parquet(io.BytesIO(downloads[f"{name}.parquet"]()))) == 3
+
+
+def test_a_page_left_open_hands_out_nothing_that_waits_for_its_review(
+    store, start, show, downloads
+):
+    run = start()
+    finish(store, run)
+    whole(show("download", run=run.id))
+    rows = [name for name in downloads if name.endswith((".csv", ".zip")) and "dict" not in name]
+    assert len(rows) == 2 and all(downloads[name]() for name in rows)
+    notes.set_rule(store, table_id=run.table_id, author="S", rule=notes.Rule(approvals=1))
+    for name in rows:
+        with pytest.raises(PermissionError):
+            downloads[name]()
 
 
 def test_names_say_not_private(store, start, show, downloads):

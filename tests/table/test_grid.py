@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -46,6 +48,15 @@ def test_a_wrong_date_asks_for_a_date():
     grid.loc[grid["column"] == "visit_date", "to"] = "soon"
     with pytest.raises(SchemaError, match="2024-01-31"):
         schema_of(grid, SCHEMA)
+
+
+def test_a_date_with_an_offset_is_that_moment():
+    grid = grid_of(SCHEMA)
+    grid.loc[grid["column"] == "visit_date", "from"] = "2020-01-01T02:00+02:00"
+    grid.loc[grid["column"] == "visit_date", "to"] = "2030-01-01"
+    changed = schema_of(grid, SCHEMA)["visit_date"]
+    assert changed.low == datetime(2020, 1, 1, tzinfo=UTC).timestamp()
+    assert changed.high == datetime(2030, 1, 1, tzinfo=UTC).timestamp()
 
 
 def test_removed_categories_are_merged_into_other():
