@@ -97,6 +97,11 @@ def test_a_tagged_column_is_in_no_set(tmp_path: Path) -> None:
     assert frozenset({"e", "twin"}) in told and not any("b" in one for one in told)
 
 
+def test_of_a_tagged_target_nothing_is_said(tmp_path: Path) -> None:
+    told = sets(fit(tmp_path, parity=True, tagged="class"))
+    assert told[frozenset({"e", "twin"})] is False and not any(told.values())
+
+
 def test_without_noise_nothing_is_said_to_be_above_it(tmp_path: Path) -> None:
     assert fit(tmp_path, parity=True, epsilon=float("inf")).heard[-1].sets == ()
 

@@ -104,7 +104,8 @@ class Releases:
         """Sets of columns that go together beyond noise and chance, clearest first; free to show.
 
         Chance is what independent columns of as many records would show without any noise. A set
-        with a tagged column is left out: its scan is of real columns, not of shifted ones.
+        with a tagged column is left out, and nothing is said of a tagged target: the scan is of
+        real columns, not of shifted ones.
         """
         if self.scanned is None or not self.plan.budget.private:
             return ()  # without noise nothing can be told from it
@@ -123,12 +124,15 @@ class Releases:
         """Of scores in falling order, those beyond noise and chance, without a tagged column."""
         groups = {} if self.plan.protection is None else self.plan.protection.groups
         tagged = {name for names in groups.values() for name in names}
+        name_of = [block.column.name for block in self.codec.blocks]
+        condition = self.design.condition
+        hidden_target = condition is not None and name_of[condition] in tagged
         for columns, z in scores:
-            names = tuple(self.codec.blocks[c].column.name for c in columns)
+            names = tuple(name_of[c] for c in columns)
             if (score := self._beyond_chance(z)) <= TOLD:
                 return
             if not tagged & set(names):
-                target = self._differs(columns)
+                target = not hidden_target and self._differs(columns)
                 yield Interaction(columns=names, score=score, target=target)
 
     def _variances(self) -> Floats:
