@@ -1,4 +1,4 @@
-"""Of two tables about the same people none leaves their account without a word, the first neither."""
+"""Of two tables about the same people none leaves their account without a word."""
 
 from __future__ import annotations
 
