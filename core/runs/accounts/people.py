@@ -28,6 +28,7 @@ from core.runs.accounts.record_linkage import (
 )
 from core.runs.storage.database import RunRow, SketchRow, TableRow
 from core.runs.storage.errors import RunStoreError
+from core.runs.storage.records import NEWEST
 from core.runs.storage.store import RunStore
 
 __all__ = [
@@ -229,9 +230,10 @@ def _movable(store: RunStore, connection: Connection, table_id: str) -> None:
     """Refuse to move a table that something may have been released of."""
     table = store.table(table_id)
     runs = connection.execute(select(func.count()).where(RunRow.table_id == table_id)).scalar_one()
+    paid = [one for one in Ledger(store.engine).entries(table.people) if one.kind == "release"]
+    before = table.profile.get(NEWEST)  # older versions kept only the time, which may be set back
     since = table.created.timestamp()
-    entries = Ledger(store.engine).entries(table.people)
-    if runs or any(entry.kind == "release" and entry.time >= since for entry in entries):
+    if runs or any(one.time >= since if before is None else one.seq > before for one in paid):
         raise RunStoreError(
             "Runs were made about these people since the table was brought in, and their account "
             "paid. Nothing was changed. Bring the table in again to say otherwise."

@@ -25,7 +25,7 @@ from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import State, json_safe
 from core.runs.storage.migrations.current import bring_up_to_date
 from core.runs.storage.places import open_places
-from core.runs.storage.records import PEOPLE, TableRecord, people_of_profile
+from core.runs.storage.records import NEWEST, PEOPLE, TableRecord, people_of_profile
 from core.runs.storage.row_batches import BATCH_ROWS, row_batches, table_batches
 from core.runs.storage.unfinished import UnfinishedTables
 from core.runs.storage.workspace import Workspace
@@ -145,7 +145,7 @@ class TableStore:
             created=time.time(),
             people=people,
             schema=schema.model_dump_json(),
-            profile=json_safe(profile),
+            profile=json_safe({**profile, NEWEST: Ledger(self.engine).newest()}),
         )
         with Session(self.engine) as session, session.begin():
             session.add(row)
@@ -187,7 +187,7 @@ class TableStore:
         if schema.names != table.columns:
             raise RunStoreError("The schema's columns are not the table's. It was not changed.")
         values: dict[str, Any] = {"schema": schema.model_dump_json()}
-        known = {PEOPLE: table.profile[PEOPLE]} if PEOPLE in table.profile else {}
+        known = {key: table.profile[key] for key in (NEWEST, PEOPLE) if key in table.profile}
         counted = {**table.profile, **known} if profile is None else {**profile, **known}
         counted = _with_people(counted, schema, self._columns_of(table_id))
         if profile is not None or counted != table.profile:
