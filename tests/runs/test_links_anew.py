@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -62,3 +63,16 @@ def test_other_people_move_without_a_word(store: RunStore, visits: pd.DataFrame)
     first = bring(store, visits, "first.csv")
     bring(store, sample_table(200), "strangers.csv")
     assert people.change_account(store, first.id, people.NEW).linked == ()
+
+
+def test_a_table_of_few_values_is_known_with_its_columns_in_another_order(store: RunStore) -> None:
+    """No row of it is single, so nothing but all its rows together tells whose they are."""
+    draws = np.random.default_rng(0)
+    frame = pd.DataFrame({name: draws.integers(0, 2 + i, 400) for i, name in enumerate("abcd")})
+    first = bring(store, frame, "first.csv")
+    again = frame.iloc[::-1, [2, 0, 3, 1]].set_axis(list("wxyz"), axis=1)
+    assert bring(store, again, "again.csv").people == first.people
+    with pytest.raises(RunStoreError, match="Say in words"):
+        people.change_account(store, first.id, people.NEW)
+    other = pd.DataFrame({name: draws.integers(0, 2 + i, 400) for i, name in enumerate("abcd")})
+    assert bring(store, other, "other.csv").people != first.people

@@ -22,7 +22,13 @@ from core.runs.storage.database import SketchRow
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import people_key
-from core.table.record_hashes import HashedTable, RecordSample, sample_records, table_digest
+from core.table.record_hashes import (
+    HashedTable,
+    RecordSample,
+    same_rows,
+    sample_records,
+    table_digest,
+)
 from core.table.record_overlap import Overlap, estimate_overlap
 from core.table.record_stream import COMPARED, PassingRows
 
@@ -141,7 +147,8 @@ class Comparison:
             self.seen = row.id
             earlier = RecordSample.from_bytes(row.body)
             overlap = estimate_overlap(self.table.hashed, earlier, n=self.table.n)
-            exact = row.exact == self.table.exact
+            table = RecordSample(self.table.n, self.table.hashed)
+            exact = row.exact == self.table.exact or _equal(table, earlier)
             if exact or (overlap is not None and overlap.same_people):
                 self._add(row.people, _evidence(row, None if exact else overlap))
         self._older()
@@ -181,8 +188,9 @@ def link_anew(store: RunStore, table_id: str) -> tuple[LinkedAccount, ...]:
     for row in _later(store, 0):
         if row.table_id == table_id:
             continue
-        overlap = estimate_overlap(mine.sample, RecordSample.from_bytes(row.body), n=mine.n)
-        exact = row.exact == own.exact
+        earlier = RecordSample.from_bytes(row.body)
+        overlap = estimate_overlap(mine.sample, earlier, n=mine.n)
+        exact = row.exact == own.exact or _equal(mine, earlier)
         if exact or (overlap is not None and overlap.same_people):
             found = LinkedAccount(row.people, *_evidence(row, None if exact else overlap))
             known = best.get(row.people)
@@ -193,6 +201,12 @@ def link_anew(store: RunStore, table_id: str) -> tuple[LinkedAccount, ...]:
         kept = [asdict(one) for one in linked]
         connection.execute(update(SketchRow).where(SketchRow.id == own.id).values(alike=kept))
     return linked
+
+
+def _equal(one: RecordSample, other: RecordSample) -> bool:
+    """Whether two tables of which all rows are here hold the same ones."""
+    whole = all(table.n == table.sample.n for table in (one, other))
+    return whole and same_rows(one.sample, other.sample)
 
 
 def _catch_up(store: RunStore, key: bytes) -> None:
