@@ -7,6 +7,7 @@ import streamlit as st
 
 from core.figures import interactions
 from core.models.card import Chart
+from core.runs.accounts.account import charges, unpaid_again
 from core.runs.execution.cluster import configured_cluster
 from core.runs.execution.ray_words import WAITS
 from core.runs.storage.events import State
@@ -212,7 +213,8 @@ def _loss(run: RunRecord) -> str:
             "Its synthetic table is there and stays, and nothing more was to be spent. Only the "
             "comparison with the real table stops; Review can finish it later."
         )
-    if run.debit is None:
+    times = charges(shared.store(), run)
+    if not times:
         loss = say("Nothing was spent yet, so nothing is lost but the time.")
     elif not run.private:
         loss = say("There will be no synthetic table, and it cannot be resumed.")
@@ -221,7 +223,7 @@ def _loss(run: RunRecord) -> str:
             "The ledger was charged **ε = {epsilon:.3g}** for it{times}. That stays spent, there "
             "will be no synthetic table for it, and it cannot be resumed. Another run pays anew.",
             epsilon=run.plan.guarantee.epsilon,
-            times=say(", {n} times", n=run.attempt) if run.attempt > 1 else "",
+            times=say(", {n} times", n=times) if times > 1 else "",
         )
     after = say("A pause loses nothing: it goes on later from where it was.")
     return f"{loss} {after}" if run.state.live else loss
@@ -229,6 +231,7 @@ def _loss(run: RunRecord) -> str:
 
 def _resume(run: RunRecord) -> None:
     again = not run.resumable and run.debit is not None
+    again = again or unpaid_again(shared.store(), run)
     price = say("not private")
     if run.private:
         price = say("spends ε = {epsilon:g} once more", epsilon=run.plan.budget.epsilon)
@@ -276,9 +279,11 @@ def _way_on(run: RunRecord, cause: str) -> str:
             "Resume does.",
             n=_by_itself(),
         )
-    if run.debit is None:
+    if unpaid_again(shared.store(), run):
+        return say("There is no checkpoint to go on from.")
+    if not charges(shared.store(), run):
         return say("Nothing was spent yet. Resume starts it from the beginning.")
-    if "spends nothing more" in cause:
+    if "spends nothing more" in cause or run.debit is None:
         return ""
     return say("Resume goes on from what was saved and spends nothing more.")
 

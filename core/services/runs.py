@@ -15,6 +15,7 @@ from core.models.events import Wish
 from core.privacy.accounting.accountant import epsilon
 from core.privacy.ledger.ledger import HiddenError, Ledger
 from core.privacy.plan import Plan, certificate_phase
+from core.runs.accounts.account import charges
 from core.runs.accounts.people import require_account
 from core.runs.execution.launcher import Launcher, SampleRequest
 from core.runs.execution.noisy_scores import SCORE
@@ -177,6 +178,8 @@ def pause(store: RunStore, run_id: str, launcher: Launcher | None = None) -> Run
       launcher: where it may wait; without one its place there is given up when its turn comes.
     """
     message = "Paused before it started. Nothing was spent."
+    if charges(store, store.run(run_id)):  # it had begun before, and waits to go on
+        message = "Paused before it went on. What it spent stays spent."
     if not store.set_state(run_id, State.PAUSED, message, expect=(State.QUEUED,)):
         _ask(store, run_id, Wish.PAUSE)
     elif launcher is not None:
@@ -193,7 +196,7 @@ def cancel(store: RunStore, run_id: str, launcher: Launcher | None = None) -> Ru
       launcher: where it may wait; without one its place there is given up when its turn comes.
     """
     run = store.run(run_id)
-    spent = "What it spent stays spent." if run.debit else "Nothing was spent."
+    spent = "What it spent stays spent." if charges(store, run) else "Nothing was spent."
     waiting = (State.QUEUED, State.PAUSED, State.LOST, State.FAILED)
     if store.has_result(run_id):  # only its comparison waited
         ended, message = State.DONE, "Done. Its comparison was stopped."

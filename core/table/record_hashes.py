@@ -30,6 +30,7 @@ __all__ = [
     "HashedColumn",
     "HashedTable",
     "RecordSample",
+    "same_rows",
     "sample_of_drawn",
     "sample_records",
     "table_digest",
@@ -182,6 +183,22 @@ def table_digest(hashed: HashedTable, key: bytes) -> str:
     """64 hex digits that equal tables share, in whatever order their rows are."""
     hashes = np.sort(row_hashes(hashed.columns, hashed.n))
     return hashlib.blake2b(hashes.tobytes(), key=key, digest_size=32).hexdigest()
+
+
+def same_rows(one: HashedTable, other: HashedTable) -> bool:
+    """Whether two whole tables hold the same rows, in whatever order rows and columns are."""
+    if one.n != other.n or len(one.columns) != len(other.columns):
+        return False
+    first, second = (np.sort(_rows_in_any_order(table)) for table in (one, other))
+    return bool(np.array_equal(first, second))
+
+
+def _rows_in_any_order(table: HashedTable) -> Hashes:
+    """Each row's hash by its values alone, wherever in the row they stand, uint64 [n]."""
+    total = np.zeros(table.n, dtype=np.uint64)
+    for column in table.columns:
+        total += _splitmix(column.distinct, 0)[column.codes]
+    return total
 
 
 def row_hashes(columns: Sequence[HashedColumn], n: int) -> Hashes:

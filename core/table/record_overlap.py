@@ -5,17 +5,18 @@ columns hold the same values equally often. Then rows are compared on the matche
 once and with each one left out in turn (one column may have been rounded or recoded).
 
 Tables of different people share rows too, when their columns take few values. So only rows that
-are single in the earlier table count, and they are judged against the larger of two estimates of
-how often strangers would meet them: the one that columns would give if they were independent, and
-the one that equal rows within either table give. For the latter Good and Turing's count of rows
-that occur twice where others occur once ("The population frequencies of species", 1953) is good for
-large tables, and the share of pairs of rows that are equal for small ones; the smaller is taken.
+are single in the earlier table count (in the new one, where the earlier one repeats its rows), and
+they are judged against the larger of two estimates of how often strangers would meet them: the one
+that columns would give if they were independent, and the one that equal rows within either table
+give. For the latter Good and Turing's count of rows that occur twice where others occur once ("The
+population frequencies of species", 1953) is good for large tables, and the share of pairs of rows
+that are equal for small ones; the smaller is taken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -34,6 +35,7 @@ CONTAINED = 0.5  # share of rows whose value the other column knows, for a match
 CONTAINED_KEY = 0.02  # ... of columns whose values tell rows apart
 MARGIN = 0.03  # two candidates closer than this leave a column unmatched, if no name decides
 LOOK = 500  # values that are tried before all of them are
+REPEATED = 0.5  # share of rows without an equal, below which a table repeats its rows
 EXPLORED = 50_000  # rows that columns are left out with
 
 Pairs: TypeAlias = "Sequence[tuple[HashedColumn, HashedColumn]]"
@@ -82,6 +84,25 @@ def estimate_overlap(
       old: of the earlier table.
       n: how many rows the table has; as many as `new` when None.
     """
+    found = _one_way(new, old, n=n)
+    if (found is not None and found.same_people) or _singles(old.sample) > REPEATED * old.sample.n:
+        return found
+    # where the earlier table repeats its rows, those that are single in the new one tell more
+    rows = new.n if n is None else n
+    turned = _one_way(old.sample, RecordSample(rows, new), n=old.n)
+    if turned is None or not turned.same_people:
+        return found
+    return replace(turned, of_new=turned.of_old, of_old=turned.of_new)
+
+
+def _singles(table: HashedTable) -> int:
+    """How many rows of a table have no equal."""
+    counts = np.unique(row_hashes(table.columns, table.n), return_counts=True)[1]
+    return int((counts == 1).sum())
+
+
+def _one_way(new: HashedTable, old: RecordSample, *, n: int | None) -> Overlap | None:
+    """The overlap by rows that are single in the earlier table; see `estimate_overlap`."""
     part = 1.0 if n is None else new.n / n
     pairs = _matched(new, old.sample)
     if not pairs:

@@ -60,8 +60,12 @@ def render(table: TableRecord) -> None:
         elif any(other.people != wanted for other in answer.linked):
             _in_words(table, wanted)
         elif wanted != table.people:
-            with shared.change():
-                people.change_account(store, table.id, wanted)
+            # tables that came in after this one may share rows with it too
+            if any(other.people != wanted for other in people.link_anew(store, table.id)):
+                _in_words(table, wanted)
+            else:
+                with shared.change():
+                    people.change_account(store, table.id, wanted)
         st.caption(said(EXPLAINED))
 
 

@@ -12,10 +12,13 @@ import psutil
 import pytest
 
 from core.privacy.ledger.ledger import Ledger
+from core.runs.accounts import people
+from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
-from core.services import runs
+from core.services import runs, tables
+from core.table.sample import sample_table
 from tests.faults.ledger import paid_for
 from tests.runs.workers import queued, toy_plan, work
 
@@ -89,3 +92,28 @@ def test_a_run_under_a_clock_that_jumps_ends_and_pays_once(store, table, monkeyp
     assert story[-1].data["state"] == "done" and runs.progress(store, run.id).elapsed_seconds >= 0
     assert Ledger(store.engine).verify() and os.getpid() == run.pid
     paid_for(store, run)
+
+
+@pytest.mark.parametrize("jump", [-DAY, -3.0, DAY])
+def test_a_table_does_not_leave_its_account_because_the_clock_was_set_back(
+    store, table, set_clock, jump
+):
+    """By the clock its release was before it came in, and its people would have a fresh limit."""
+    set_clock(jump)
+    run = work(store, queued(store, table, toy_plan(table)).id)
+    assert run.state is State.DONE
+    tables.change_holdout(store, store.table(table.id), 0.2)  # another schema, the same table
+    tables.confirm_schema(store, table.id, store.table(table.id).schema)
+    store.delete_run(run.id)
+    with pytest.raises(RunStoreError, match="Nothing was changed"):
+        people.change_account(store, table.id, people.NEW)
+    assert store.table(table.id).people == table.people
+
+
+def test_what_was_released_before_a_table_came_in_keeps_it_nowhere(store, table, set_clock):
+    work(store, queued(store, table, toy_plan(table)).id)
+    set_clock(-DAY)  # by the clock the release is a day after the next table
+    other = tables.import_frame(
+        store, sample_table(50).iloc[:, :5], name="other", source="test", people=table.people
+    )
+    assert people.change_account(store, other.id, people.NEW, "others").people != table.people

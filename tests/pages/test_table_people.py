@@ -69,6 +69,14 @@ def test_keeping_people_apart_takes_words(store, table, show):
     assert said.count("have no other account: “another town”") == 2  # both accounts' claims
 
 
+def test_the_first_of_two_tables_is_asked_for_words_too(store, table, show):
+    again = bring(store, sample_table(400), "again.csv")
+    at = show("tables", table=table.id)
+    at = whole(question(at).set_value(people.NEW).run())
+    assert button(at, "Keep these people apart").disabled
+    assert store.table(table.id).people == again.people
+
+
 def test_a_table_may_be_given_to_an_account_it_shares_no_rows_with(store, table, show):
     other = bring(store, sample_table(150), "other.csv")
     at = show("tables", table=other.id)

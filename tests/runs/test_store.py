@@ -16,6 +16,7 @@ import pytest
 from core.models.events import Metrics, Note, PhaseStarted, Preview, Progress, Wish
 from core.privacy.plan import Guarantee, Plan
 from core.runs.accounts.account import people_of
+from core.runs.storage import store as store_module
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import RunEvent, State, json_safe
 from core.runs.storage.records import RunRecord, TableRecord
@@ -111,6 +112,23 @@ def test_deleting_a_table_removes_rows_runs_and_artefacts(
     left = [p for p in store.workspace.home.rglob("*") if not p.name.startswith("facsimile.db")]
     assert {p.name for p in left} == {"tables", "runs", "importing"}
     assert store.runs() == [] and store.tables() == [] and store.journal.events(run.id) == []
+
+
+def test_a_table_whose_run_begins_while_it_is_deleted_is_kept(
+    store: RunStore, table: TableRecord, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, refuse, looks = make_run(store, table, plan), store_module._refuse_running, []
+
+    def begins_after_a_look(seen: RunRecord) -> None:
+        refuse(seen)
+        looks.append(seen)
+        if len(looks) == 2:  # the last one
+            assert store.claim(run.id, slots=1)
+
+    monkeypatch.setattr(store_module, "_refuse_running", begins_after_a_look)
+    with pytest.raises(RunStoreError, match="is running"):
+        store.delete_table(table.id)
+    assert store.run(run.id).state is State.RUNNING and len(store.load_frame(table.id)) == table.n
 
 
 def test_a_table_with_a_running_run_is_kept_whole(

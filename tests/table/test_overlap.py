@@ -183,3 +183,24 @@ def test_an_account_named_after_exact_rows_is_caught(visits: pd.DataFrame, name:
     changed = VARIANTS[name](visits)
     assert people_of([changed]) != people_of([visits])  # the mutant opens another account …
     assert same_people(changed, visits)  # … where these tests demand the old one
+
+
+@pytest.mark.parametrize("times", [2, 3])
+@pytest.mark.parametrize("left", [0, 40])
+def test_people_whose_rows_stood_twice_are_recognised(times: int, left: int) -> None:
+    """After a join or a double export hardly a row of the earlier table is single."""
+    frame = sample_table(400)
+    earlier = pd.concat([*[frame] * (times - 1), frame.iloc[left:]], ignore_index=True)
+    found = overlap(frame, earlier)
+    assert found is not None and found.same_people and found.of_new > 0.95
+    part = overlap(frame.iloc[:60].rename(columns=str.upper), earlier)
+    assert part is not None and part.same_people
+
+
+@pytest.mark.parametrize("columns", [12, 5, 3])
+@pytest.mark.parametrize("times", [1, 2])
+def test_strangers_are_not_claimed_where_rows_stand_twice(columns: int, times: int) -> None:
+    both = sample_table(1200).iloc[:, -columns:]  # keys come first
+    earlier, new = both.iloc[:700], both.iloc[700:]
+    found = overlap(pd.concat([new] * times), pd.concat([earlier] * 2))
+    assert found is None or not found.same_people

@@ -28,7 +28,7 @@ import time
 from contextlib import AbstractContextManager
 from typing import Any
 
-from sqlalchemy import Connection, Engine, insert, select
+from sqlalchemy import Connection, Engine, func, insert, select
 
 from core.privacy.ledger.entries import (
     GENESIS,
@@ -212,6 +212,11 @@ class Ledger:
         """All entries in order, or those of one account."""
         with self._engine.connect() as connection:
             return _entries(connection, people)
+
+    def newest(self) -> int:
+        """Number of the newest entry; 0 before any."""
+        with self._engine.connect() as connection:
+            return connection.scalar(select(func.max(entries_table.c.seq))) or 0
 
     def accounts(self) -> tuple[Entry, ...]:
         """The entries that opened an account, in order."""

@@ -13,6 +13,7 @@ from core.privacy.ledger.filters import opening
 from core.privacy.ledger.ledger import Entry, Ledger, LedgerError, Left
 from core.privacy.plan import Plan
 from core.runs.storage import operations_log
+from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
 from core.table.record_stream import row_digests
 from core.table.schema import Domain
@@ -21,12 +22,14 @@ __all__ = [
     "DEFAULT_LIMIT",
     "NO_LIMIT",
     "Account",
+    "charges",
     "default_limit",
     "limited",
     "pay",
     "people_of",
     "set_limit",
     "table_account",
+    "unpaid_again",
 ]
 
 # Workspaces of older versions hold accounts without a limit: every release was recorded, and this
@@ -107,6 +110,27 @@ def pay(
         "debit", entry=entry.id, model=entry.model, epsilon=entry.epsilon, delta=entry.delta
     )
     return entry
+
+
+def charges(store: RunStore, run: RunRecord) -> int:
+    """How often the ledger was debited for a run: at most once for each of its attempts.
+
+    The run's own note of its entry is written after the debit, so that a process may die between
+    the two, and it is forgotten when the run begins again.
+
+    Args:
+      store: where.
+      run: whose.
+    """
+    again = f"{run.id}."
+    keys = [entry.run or "" for entry in Ledger(store.engine).entries(run.people)]
+    found = sum(key == run.id or key.startswith(again) for key in keys)
+    return max(found, int(run.debit is not None))
+
+
+def unpaid_again(store: RunStore, run: RunRecord) -> bool:
+    """Whether a run is to begin again at its full price, and could not pay it yet."""
+    return run.debit is None and run.attempt > max(1, charges(store, run))
 
 
 def limited(account: Entry) -> bool:

@@ -19,9 +19,16 @@ from sqlalchemy import Connection, func, select, update
 from core.privacy.ledger.entries import entries_table
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.ledger.transaction import exclusive_transaction
-from core.runs.accounts.record_linkage import Compared, Comparison, LinkedAccount, add_sketch
+from core.runs.accounts.record_linkage import (
+    Compared,
+    Comparison,
+    LinkedAccount,
+    add_sketch,
+    link_anew,
+)
 from core.runs.storage.database import RunRow, SketchRow, TableRow
 from core.runs.storage.errors import RunStoreError
+from core.runs.storage.records import NEWEST
 from core.runs.storage.store import RunStore
 
 __all__ = [
@@ -31,6 +38,7 @@ __all__ = [
     "account_names",
     "require_account",
     "change_account",
+    "link_anew",
     "linked_accounts",
     "choose_account",
     "account_choice",
@@ -179,43 +187,53 @@ def change_account(store: RunStore, table_id: str, people: str, words: str = "")
       store: where.
       table_id: which table.
       people: an account, or `NEW`.
-      words: needed when another account shares rows with the table.
+      words: needed when another account shares rows with the table by now.
 
     Raises:
       RunStoreError: words are missing, or a run or release of the table is there already; nothing
         was changed.
     """
-    before = account_choice(store, table_id)
-    chosen = _chosen(people, before.linked, secrets.token_hex(10))
-    answer = AccountChoice(chosen, before.linked, words.strip())
-    if answer.open:
-        raise RunStoreError(
-            "Rows of this table are also in a table of another account. Nothing was changed. Say "
-            "in words why these are other people."
-        )
-    if not answer.others:
-        answer = AccountChoice(chosen, before.linked)
-    if store.table(table_id).people != chosen:
+    before, fresh = store.table(table_id).people, secrets.token_hex(10)
+    while True:
+        with store.engine.connect() as connection:
+            seen = _newest(connection)
+        # tables that came in since count too, or the first of two could leave without a word
+        linked = link_anew(store, table_id)
+        chosen = _chosen(people, linked, fresh)
+        answer = AccountChoice(chosen, linked, words.strip())
+        if answer.open:
+            raise RunStoreError(
+                "Rows of this table are also in a table of another account. Nothing was changed. "
+                "Say in words why these are other people."
+            )
+        if not answer.others:
+            answer = AccountChoice(chosen, linked)
+        if before != chosen:
+            with exclusive_transaction(store.engine, *MOVED) as connection:
+                _movable(store, connection, table_id)
+        _declare(store, answer, key=table_id)  # first: a declaration too many is no false claim
         with exclusive_transaction(store.engine, *MOVED) as connection:
-            _movable(store, connection, table_id)
-    _declare(store, answer, key=table_id)  # first: a declaration too many is no false claim
-    with exclusive_transaction(store.engine, *MOVED) as connection:
-        if before.people != chosen:
-            _movable(store, connection, table_id)
-        values = {"people": chosen, "words": answer.words}
-        mine = SketchRow.table_id == table_id
-        connection.execute(update(SketchRow).where(mine).values(**values))
-        connection.execute(update(TableRow).where(TableRow.id == table_id).values(people=chosen))
-    return answer
+            if _newest(connection) != seen:
+                continue  # another table came in meanwhile
+            if before != chosen:
+                _movable(store, connection, table_id)
+            values = {"people": chosen, "words": answer.words}
+            mine = SketchRow.table_id == table_id
+            connection.execute(update(SketchRow).where(mine).values(**values))
+            connection.execute(
+                update(TableRow).where(TableRow.id == table_id).values(people=chosen)
+            )
+        return answer
 
 
 def _movable(store: RunStore, connection: Connection, table_id: str) -> None:
     """Refuse to move a table that something may have been released of."""
     table = store.table(table_id)
     runs = connection.execute(select(func.count()).where(RunRow.table_id == table_id)).scalar_one()
+    paid = [one for one in Ledger(store.engine).entries(table.people) if one.kind == "release"]
+    before = table.profile.get(NEWEST)  # older versions kept only the time, which may be set back
     since = table.created.timestamp()
-    entries = Ledger(store.engine).entries(table.people)
-    if runs or any(entry.kind == "release" and entry.time >= since for entry in entries):
+    if runs or any(one.time >= since if before is None else one.seq > before for one in paid):
         raise RunStoreError(
             "Runs were made about these people since the table was brought in, and their account "
             "paid. Nothing was changed. Bring the table in again to say otherwise."

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, insert, select, update
 
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.ledger.transaction import exclusive_transaction
@@ -22,11 +22,17 @@ from core.runs.storage.database import SketchRow
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import people_key
-from core.table.record_hashes import HashedTable, RecordSample, sample_records, table_digest
+from core.table.record_hashes import (
+    HashedTable,
+    RecordSample,
+    same_rows,
+    sample_records,
+    table_digest,
+)
 from core.table.record_overlap import Overlap, estimate_overlap
 from core.table.record_stream import COMPARED, PassingRows
 
-__all__ = ["Comparison", "Compared", "LinkedAccount", "add_sketch"]
+__all__ = ["Comparison", "Compared", "LinkedAccount", "add_sketch", "link_anew"]
 
 
 @dataclass(frozen=True)
@@ -141,7 +147,8 @@ class Comparison:
             self.seen = row.id
             earlier = RecordSample.from_bytes(row.body)
             overlap = estimate_overlap(self.table.hashed, earlier, n=self.table.n)
-            exact = row.exact == self.table.exact
+            table = RecordSample(self.table.n, self.table.hashed)
+            exact = row.exact == self.table.exact or _equal(table, earlier)
             if exact or (overlap is not None and overlap.same_people):
                 self._add(row.people, _evidence(row, None if exact else overlap))
         self._older()
@@ -161,6 +168,45 @@ class Comparison:
         best = self._linked.get(people)
         if best is None or evidence[1] > best.strength:
             self._linked[people] = LinkedAccount(people, *evidence)
+
+
+def link_anew(store: RunStore, table_id: str) -> tuple[LinkedAccount, ...]:
+    """The accounts that share rows with a stored table by now, the likeliest first; they are kept.
+
+    What was found at import knows nothing of tables that came in later, and no row is read for
+    those: what is kept of all tables is compared.
+
+    Args:
+      store: where.
+      table_id: which table.
+    """
+    _catch_up(store, people_key(store.workspace))
+    with store.engine.connect() as connection:
+        own = connection.execute(select(SketchRow).where(SketchRow.table_id == table_id)).one()
+    mine = RecordSample.from_bytes(own.body)
+    best = {one["people"]: LinkedAccount(**one) for one in own.alike}
+    for row in _later(store, 0):
+        if row.table_id == table_id:
+            continue
+        earlier = RecordSample.from_bytes(row.body)
+        overlap = estimate_overlap(mine.sample, earlier, n=mine.n)
+        exact = row.exact == own.exact or _equal(mine, earlier)
+        if exact or (overlap is not None and overlap.same_people):
+            found = LinkedAccount(row.people, *_evidence(row, None if exact else overlap))
+            known = best.get(row.people)
+            if known is None or found.strength > known.strength:
+                best[row.people] = found
+    linked = tuple(sorted(best.values(), key=lambda one: -one.strength))
+    with store.engine.begin() as connection:
+        kept = [asdict(one) for one in linked]
+        connection.execute(update(SketchRow).where(SketchRow.id == own.id).values(alike=kept))
+    return linked
+
+
+def _equal(one: RecordSample, other: RecordSample) -> bool:
+    """Whether two tables of which all rows are here hold the same ones."""
+    whole = all(table.n == table.sample.n for table in (one, other))
+    return whole and same_rows(one.sample, other.sample)
 
 
 def _catch_up(store: RunStore, key: bytes) -> None:

@@ -121,7 +121,7 @@ class LocalLauncher:
         try:
             pid = children.start(command, path, mode="ab")
         except OSError as error:
-            message = "The worker process could not be started. Nothing was spent."
+            message = "The worker process could not be started. Nothing was spent by this start."
             self.store.set_state(run_id, State.FAILED, message, error=f"{message} ({error})")
             return
         self.store.adopt(run_id, pid)

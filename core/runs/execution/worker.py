@@ -21,6 +21,7 @@ from core.lmdp.errors import ShiftError
 from core.models.events import Emitter, FitCancelled, FitPaused, Progress, Wish
 from core.models.registry import synthesizer
 from core.privacy.ledger.ledger import LedgerError
+from core.runs.accounts.account import charges, unpaid_again
 from core.runs.execution import takeover
 from core.runs.execution.job import Job
 from core.runs.execution.local_launcher import LocalLauncher
@@ -212,7 +213,7 @@ class _Work:
         self.store.set_state(run_id, state, message, error=error, expect=running, pid=mine)
 
     def _spent(self) -> str:
-        spent = self.store.run(self.record.id).debit is not None
+        spent = charges(self.store, self.store.run(self.record.id))
         return "What it spent stays spent." if spent else "Nothing was spent."
 
     def _kept(self, *, away: bool = False) -> str:
@@ -224,7 +225,10 @@ class _Work:
         Args:
           away: whether the storage does not answer; then what this process knows has to do.
         """
-        unpaid = self.store.run(self.record.id).debit is None
+        run = self.store.run(self.record.id)
+        unpaid = run.debit is None
+        if unpaid_again(self.store, run):
+            return "There is no checkpoint: a new start spends its budget again."
         published = self.workplace is not None and bool(self.workplace.names(CHECKPOINT))
         if unpaid or published:
             return "Resuming spends nothing more."

@@ -13,6 +13,7 @@ from core.table.holdout import training_count
 from core.table.schema import Schema
 
 __all__ = [
+    "NEWEST",
     "PEOPLE",
     "RESUMABLE",
     "RunRecord",
@@ -21,6 +22,7 @@ __all__ = [
     "people_of_profile",
 ]
 
+NEWEST = "ledger"  # of a profile: number of the ledger's newest entry when the table came in
 PEOPLE = "people"  # of a profile: how many people are trained on, and for which key and share
 MOST_ROWS, MOST_CELLS = 2_000_000, 50_000_000  # of a table that is read at once
 

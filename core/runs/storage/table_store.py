@@ -19,13 +19,13 @@ from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
 from core.runs.storage import operations_log
 from core.runs.storage.artefacts import ROWS, ArtefactStore, Readable
-from core.runs.storage.database import SketchRow, TableRow
+from core.runs.storage.database import RunRow, SketchRow, TableRow
 from core.runs.storage.engine import open_engine
 from core.runs.storage.errors import NotFoundError, RunStoreError
-from core.runs.storage.events import json_safe
+from core.runs.storage.events import State, json_safe
 from core.runs.storage.migrations.current import bring_up_to_date
 from core.runs.storage.places import open_places
-from core.runs.storage.records import PEOPLE, TableRecord, people_of_profile
+from core.runs.storage.records import NEWEST, PEOPLE, TableRecord, people_of_profile
 from core.runs.storage.row_batches import BATCH_ROWS, row_batches, table_batches
 from core.runs.storage.unfinished import UnfinishedTables
 from core.runs.storage.workspace import Workspace
@@ -145,7 +145,7 @@ class TableStore:
             created=time.time(),
             people=people,
             schema=schema.model_dump_json(),
-            profile=json_safe(profile),
+            profile=json_safe({**profile, NEWEST: Ledger(self.engine).newest()}),
         )
         with Session(self.engine) as session, session.begin():
             session.add(row)
@@ -187,7 +187,7 @@ class TableStore:
         if schema.names != table.columns:
             raise RunStoreError("The schema's columns are not the table's. It was not changed.")
         values: dict[str, Any] = {"schema": schema.model_dump_json()}
-        known = {PEOPLE: table.profile[PEOPLE]} if PEOPLE in table.profile else {}
+        known = {key: table.profile[key] for key in (NEWEST, PEOPLE) if key in table.profile}
         counted = {**table.profile, **known} if profile is None else {**profile, **known}
         counted = _with_people(counted, schema, self._columns_of(table_id))
         if profile is not None or counted != table.profile:
@@ -274,10 +274,19 @@ class TableStore:
 
         What its people are recognised by goes too, unless the ledger holds something about them.
         Where the rows cannot be removed, the table stays, so that it can be deleted again.
+
+        Raises:
+          RunStoreError: one of its runs is running; the table stays.
         """
         table = self.table(table_id)
+        running = select(RunRow.id).where(
+            RunRow.table_id == table_id, RunRow.state == State.RUNNING
+        )
         with self.engine.begin() as connection:
-            connection.execute(delete(TableRow).where(TableRow.id == table_id))
+            # asked again here: one that waited may have begun since somebody looked
+            idle = delete(TableRow).where(TableRow.id == table_id, ~running.exists())
+            if not connection.execute(idle).rowcount:
+                raise RunStoreError("A run of this table is running. Cancel it first.")
             self.places.table(table_id).clear()
             # the ledger is asked last: whoever read rows has paid before, and now nobody can
             if not Ledger(self.engine).entries(table.people):

@@ -1,0 +1,87 @@
+"""What is said of a run's money is what the ledger says, whatever the run itself has noted."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.privacy.ledger.ledger import Ledger
+from core.runs.accounts.account import charges, pay, unpaid_again
+from core.runs.execution.pipeline import DeviceError
+from core.runs.storage.events import State
+from core.runs.storage.records import RunRecord, TableRecord
+from core.runs.storage.store import RunStore
+from core.services import runs
+from tests.runs.workers import queued, toy_plan, work
+
+SPENT = "What it spent stays spent."
+
+
+def debit(store: RunStore, table: TableRecord, run: RunRecord) -> str:
+    return pay(
+        Ledger(store.engine), run.people, run.plan, run.debit_key,
+        domain=table.schema.domain(), allow_non_private=False,
+    ).id  # fmt: skip
+
+
+@pytest.fixture
+def run(store: RunStore, table: TableRecord) -> RunRecord:
+    return queued(store, table, toy_plan(table))
+
+
+def test_a_run_that_never_paid_says_so(store: RunStore, run: RunRecord) -> None:
+    assert runs.pause(store, run.id).message == "Paused before it started. Nothing was spent."
+    assert runs.cancel(store, run.id).message == "Cancelled. Nothing was spent."
+
+
+def test_a_run_that_waits_to_go_on_has_spent(
+    store: RunStore, table: TableRecord, run: RunRecord
+) -> None:
+    store.record(run.id, debit=debit(store, table, run))
+    assert runs.pause(store, run.id).message == f"Paused before it went on. {SPENT}"
+
+
+def test_a_debit_counts_though_the_worker_died_before_it_was_noted(
+    store: RunStore, table: TableRecord, run: RunRecord
+) -> None:
+    debit(store, table, run)
+    assert store.run(run.id).debit is None
+    assert runs.cancel(store, run.id).message == f"Cancelled. {SPENT}"
+
+
+def test_the_note_of_a_debit_fails_and_the_worker_says_that_it_was_spent(
+    store: RunStore, run: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = RunStore.record
+
+    def failing(self: RunStore, run_id: str, **values: object) -> None:
+        if "debit" in values:
+            raise OSError("no room")
+        record(self, run_id, **values)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(RunStore, "record", failing)
+    with pytest.raises(OSError, match="no room"):
+        work(store, run.id)
+    monkeypatch.undo()
+    stopped = store.run(run.id)
+    assert stopped.message == f"Stopped. {SPENT} Resuming spends nothing more."
+    assert not unpaid_again(store, stopped)
+    assert store.set_state(run.id, State.QUEUED)
+    assert work(store, run.id).state is State.DONE
+    assert charges(store, store.run(run.id)) == 1
+
+
+def test_a_new_start_that_could_not_pay_says_what_the_first_one_spent(
+    store: RunStore, table: TableRecord, run: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.record(run.id, debit=debit(store, table, run))
+    monkeypatch.setattr(RunStore, "resumes_free", lambda *_: False)  # its release was lost
+
+    def absent(asked: str) -> str:
+        raise DeviceError(f"{asked} is not there")
+
+    monkeypatch.setattr("core.runs.execution.worker.choose_device", absent)
+    stopped = work(store, run.id)
+    again = "There is no checkpoint: a new start spends its budget again."
+    assert stopped.message == f"Stopped. {SPENT} {again}"
+    assert unpaid_again(store, stopped) and charges(store, stopped) == 1
+    assert runs.cancel(store, run.id).message == f"Cancelled. {SPENT}"
