@@ -11,13 +11,13 @@ import pytest
 
 from core.cli.common import read_with_schema
 from core.cli.main import command_line
-from core.table.codec import Codes
+from core.table.codec import Codec, Codes
 from core.table.infer import infer_schema
 from core.table.io.read import read_table
 from core.table.layout.layout import Layout
 from core.table.person import Person
 from core.table.person_rows import encoded_records
-from core.table.schema import Kind, Schema
+from core.table.schema import Domain, DomainColumn, Kind, Schema
 
 ROWS, ONE = 120, 17
 ODD = ("3.5", "n.a.", "1e5", "1,5", "€", "12 %", "2020", "")
@@ -130,6 +130,22 @@ def test_a_record_that_made_a_column_text_may_go(
     gone = encoded_records(read(rows.drop(index=ONE), schema)[0], layout, None)[0]
     for one, other in zip(without(before, ONE), (gone.states, gone.values), strict=True):
         assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("date_format", [None, "%Y-%m-%d %H:%M:%S.%f"])
+def test_a_moment_in_nanoseconds_moves_no_other_date(date_format: str | None) -> None:
+    """It had made every other 9999-12-31 missing, since nanoseconds end in 2262."""
+    others = ["9999-12-31 00:00:00.0", "0001-01-01 00:00:00.0", "2020-05-05 10:00:00.25"]
+    column = DomainColumn(
+        name="end", kind=Kind.DATETIME, low=-62_135_596_800.0, high=253_402_300_799.0,
+        missing=True, date_format=date_format,
+    )  # fmt: skip
+    codec = Codec(Domain(columns=(column,)))
+    alone = codec.encode(pd.DataFrame({"end": others}))
+    cells = [*others, "2020-01-01 00:00:00.123456789"]
+    beside = codec.encode(pd.DataFrame({"end": cells}))
+    assert np.array_equal(alone.states, beside.states[:3]) and not beside.states.any()
+    assert np.array_equal(alone.values, beside.values[:3])
 
 
 def test_rows_that_are_as_declared_are_left_alone(
