@@ -165,7 +165,7 @@ def plan(
     """
     parsed = _options("plan", {"epsilon": epsilon, "model": model, **options}, schema)
     check_amounts(parsed)
-    return foreseen(parsed, frame, with_schema(parsed, frame, _form(frame)))[2]
+    return foreseen(parsed, *with_schema(parsed, frame, _form(frame)))[2]
 
 
 def synthesize(
@@ -191,8 +191,7 @@ def synthesize(
     """
     parsed = _options("synth", {"epsilon": epsilon, "model": model, **options}, schema)
     check_options(parsed)
-    declared = with_schema(parsed, frame, _form(frame))
-    synthesis = make(parsed, frame, declared, observe=_go_on)
+    synthesis = make(parsed, *with_schema(parsed, frame, _form(frame)), observe=_go_on)
     outcome = synthesis.outcome
     return Synthetic(
         table=outcome.tables.synthetic,

@@ -19,6 +19,7 @@ from pydantic_core import ErrorDetails
 from core.cli.places import PASSWORD, Url
 from core.privacy.plan import Guarantee
 from core.services.sources import is_large_parquet, read_address
+from core.table.as_declared import as_declared
 from core.table.form import FileForm
 from core.table.infer import infer_schema
 from core.table.io.apart import read_apart
@@ -90,18 +91,21 @@ def say_dangers(frame: pd.DataFrame, schema: Schema) -> None:
 def read_with_schema(options: argparse.Namespace) -> tuple[pd.DataFrame, Schema]:
     """The rows and their schema, with what the command line says of it."""
     result = read_file(options.table, query=options.query)
-    return result.frame, with_schema(options, result.frame, result.form)
+    return with_schema(options, result.frame, result.form)
 
 
 def with_schema(
     options: argparse.Namespace, frame: pd.DataFrame, form: FileForm | None = None
-) -> Schema:
-    """The schema of rows, with the target, the rules and the person that were asked for.
+) -> tuple[pd.DataFrame, Schema]:
+    """Rows and their schema, with the target, the rules and the person that were asked for.
 
     Args:
       options: of the command; `schema` is a file, a `Schema` or None.
       frame: all rows.
       form: how their file is written, if that is known.
+
+    Returns:
+      The rows with their cells as the schema declares them, whatever types the file gave them.
 
     Raises:
       CommandError: the schema or an option does not fit the rows.
@@ -120,9 +124,11 @@ def with_schema(
     asked = (options.alpha, options.shift, options.certificate)
     if not schema.sensitive and any(value is not None for value in asked):
         raise CommandError("--alpha, --shift and --certificate need tagged columns: --sensitive")
+    if options.schema is not None:
+        frame = as_declared(frame, schema, form)
     _say_misfits(frame, schema)
     say_violations(frame, schema)
-    return schema
+    return frame, schema
 
 
 def with_rules(options: argparse.Namespace, schema: Schema, frame: pd.DataFrame | None) -> Schema:

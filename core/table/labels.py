@@ -42,6 +42,7 @@ MAX_DECIMALS = 12  # steps finer than this are treated as continuous
 FIRST_DAY = pd.Timestamp("0001-01-01").as_unit("us")
 LAST_DAY = pd.Timestamp("9999-12-31 23:59:59.999999").as_unit("us")
 FRACTION = 6  # digits of a second's fraction that strftime writes
+NANOSECONDS = r"(\d\d[.,]\d{6})\d+"
 SECOND = 1_000_000  # microseconds; dates travel as datetime64[us]
 
 
@@ -304,7 +305,12 @@ def _seconds(series: Series, date_format: str | None) -> Numbers:
 
 
 def parse_dates(labels: Series, date_format: str | None) -> Series:
-    """Text as naive UTC datetime64[us]; NaT where it does not follow the format (None: ISO)."""
+    """Text as naive UTC datetime64[us]; NaT where it does not follow the format (None: ISO).
+
+    Digits below a microsecond are cut off before: a single one with them would have all be read as
+    nanoseconds, which have no room for 9999-12-31.
+    """
+    labels = labels.str.replace(NANOSECONDS, r"\1", regex=True)
     stamps = pd.to_datetime(labels, format=date_format or "ISO8601", errors="coerce", utc=True)
     return stamps.dt.tz_localize(None).astype("datetime64[us]")
 
