@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pandas as pd
 from pandas.api.types import pandas_dtype
 
-from core.table.column import Column, Kind
+from core.table.column import WHOLE_NUMBERS, Column, Kind
 from core.table.form import Form
 from core.table.magnitudes import LARGEST
 
@@ -186,7 +186,8 @@ def from_numbers(values: npt.ArrayLike, column: Column) -> Series:
 
     Args:
       values: float [n], NaN for absent; dates in seconds.
-      column: numeric kind; values snap to whole steps from `low` (none when `step` is 0).
+      column: numeric kind; values snap to whole steps from `low` (none when `step` is 0), and to
+        the last one within the bounds where these lie between two.
 
     Returns:
       n values of `column.dtype` (or its nullable twin), named after the column.
@@ -196,6 +197,7 @@ def from_numbers(values: npt.ArrayLike, column: Column) -> Series:
     numbers = snap(numbers - origin, column.step)
     if origin:
         numbers = np.round(numbers + origin, MAX_DECIMALS)
+    numbers = _inside(numbers, column, origin)
     if column.kind is Kind.DATETIME:
         return _from_seconds(numbers, column)
     if column.kind is Kind.INTEGER and column.dtype == "str":
@@ -212,6 +214,32 @@ def _origin(column: Column) -> float:
     low = np.array([column.low])
     close = np.isclose(snap(low, column.step), low, rtol=0.0, atol=1e-9 * column.step)
     return 0.0 if bool(close[0]) else column.low
+
+
+def _inside(numbers: Numbers, column: Column, origin: float) -> Numbers:
+    """Numbers that snapping led past a bound, at the last point of the grid before it.
+
+    Args:
+      numbers: on the grid.
+      column: with bounds, or without.
+      origin: a point of the grid.
+    """
+    if column.low is None or column.high is None:
+        return numbers
+    step = column.step
+    whole = column.kind is Kind.INTEGER or column.dtype.lower().startswith(WHOLE_NUMBERS)
+    if whole and column.kind is not Kind.DATETIME and (step % 1.0 or origin % 1.0 or not step):
+        numbers, step, origin = np.rint(numbers), 1.0, 0.0  # all that its type can hold
+    if step <= 0:
+        return numbers
+    slack = 1e-9  # of a step: what rounding may have moved a bound by
+    ends = (np.array([column.low, column.high]) - origin) / step
+    first, last = np.ceil(ends[0] - slack), np.floor(ends[1] + slack)
+    if not first <= last:  # no point of the grid is inside
+        return numbers
+    low, high = np.round(snap(np.array([first, last]) * step, step) + origin, MAX_DECIMALS)
+    below, above = numbers < column.low - slack * step, numbers > column.high + slack * step
+    return np.where(below, low, np.where(above, high, numbers))
 
 
 def snap(values: Numbers, step: float) -> Numbers:

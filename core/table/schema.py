@@ -39,6 +39,7 @@ from core.table.form import Delimiter
 from core.table.layout.steps import Steps
 from core.table.person import Person
 from core.table.rules import Rule
+from core.table.writable import check_writable
 
 __all__ = [
     "MAX_CATEGORIES",
@@ -163,8 +164,9 @@ class Schema(BaseModel):
 
         Raises:
           UndeclaredDomainError: bounds or categories are missing; the columns are named.
-          SchemaError: nothing is left to model, a bound is too large to compute with, the target
-            or a tagged column is not modelled, or a rule cannot be kept.
+          SchemaError: nothing is left to model, a bound is too large to compute with, a column
+            cannot be written as declared, the target or a tagged column is not modelled, or a rule
+            cannot be kept.
         """
         remaining = tuple(c for c in self.columns if c.source is not DomainSource.DROP)
         unknown = [c.name for c in remaining if not c.declared]
@@ -176,6 +178,7 @@ class Schema(BaseModel):
             )
         for column in remaining:
             column.check_magnitude()
+            check_writable(column)
         if not any(c.modelled for c in remaining):
             raise SchemaError(
                 "No column is left to model: every one is dropped, text or an identifier."

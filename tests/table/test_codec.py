@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.table.codec import Codec, Line, concat_codes
+from core.table.codec import Codec, Codes, Line, concat_codes
+from core.table.labels import to_numbers
 from core.table.schema import Column, Kind, Schema
 from tests.table.vectors import collapse
 
@@ -240,6 +241,25 @@ def test_steps_count_from_the_low_bound_wherever_it_lies(low, step, share):
     assert (np.abs(back - x) <= step / 2 + 1e-6).all()
     assert (back >= low - 1e-9).all() and (back <= high + 1e-9).all()
     assert np.allclose((back - low) / step, np.rint((back - low) / step), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype", "low", "high", "step", "ends"),
+    [
+        (Kind.NUMBER, "float64", 0.0, 9.99, 0.1, (0.0, 9.9)),
+        (Kind.NUMBER, "float64", 0.0, 11.0, 3.0, (0.0, 9.0)),
+        (Kind.INTEGER, "int64", 0.5, 3.7, 1.0, (1.0, 3.0)),
+        (Kind.INTEGER, "Int64", 0.5, 3.7, 0.0, (1.0, 3.0)),
+        (Kind.DATETIME, "datetime64[us]", 0.0, 4.6 * 86_400, 86_400.0, (0.0, 4.0 * 86_400)),
+    ],
+)
+def test_a_bound_between_two_steps_is_not_passed(kind, dtype, low, high, step, ends):
+    column = Column(name="x", kind=kind, low=low, high=high, step=step, dtype=dtype)
+    codec = codec_of(column)
+    place = np.linspace(0, 1, 101)[:, None]
+    back = codec.decode_codes(Codes(np.zeros((101, 1), dtype=np.int32), place))
+    numbers = to_numbers(back["x"], column)
+    assert (numbers.min(), numbers.max()) == ends
 
 
 def test_a_projection_keeps_codes_and_the_roles_of_its_columns():

@@ -226,3 +226,23 @@ def test_misfits_are_the_cells_that_encoding_changes(
     declared = Column(name="c", dtype=str(series.dtype), **column)
     assert misfits(Tally.of(series), declared) == changed_cells(series, declared) == expected
     assert bool(misfit_words(declared, expected)) is bool(expected)
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {"kind": Kind.NUMBER, "dtype": "decimal"},
+        {"kind": Kind.NUMBER, "dtype": "float16", "high": 1e6},
+        {"kind": Kind.NUMBER, "dtype": "float64", "step": float("inf")},
+        {"kind": Kind.DATETIME, "date_format": "%Q"},
+        {"kind": Kind.DATETIME, "dtype": "datetime64[ns]", "high": 253402300799.0},
+        {"kind": Kind.CATEGORY, "dtype": "int8", "categories": ("1", "300")},
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_anything_is_spent(
+    declared: dict[str, object],
+) -> None:
+    column = SchemaColumn.model_validate({"name": "c", "low": 0.0, "high": 86_400.0, **declared})
+    keep = SchemaColumn(name="k", kind=Kind.BOOLEAN, categories=("0", "1"))
+    with pytest.raises(SchemaError, match="'c'.*cannot be written.*Nothing was spent"):
+        Schema(columns=(column, keep)).domain()

@@ -1,0 +1,51 @@
+"""Whether cells of a column can be written as it declares, asked before anything is spent.
+
+A schema file may name a type that there is none of, a date format that no calendar knows, or bounds
+that its type cannot hold. Rows are written last, when the budget has been paid, so the ends of each
+domain are written once beforehand.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import pandas as pd
+
+from core.table.column import Column, SchemaError
+from core.table.labels import from_labels, from_numbers, to_numbers
+from core.table.surrogates import surrogate
+
+__all__ = ["check_writable"]
+
+
+def check_writable(column: Column) -> None:
+    """Refuse a column whose cells could not be written.
+
+    Raises:
+      SchemaError: its type or date format is none, or cannot hold what its domain says.
+    """
+    if not _can_write(column):
+        raise SchemaError(
+            f"Column '{column.name}': what is declared cannot be written as '{column.dtype}'. "
+            "Nothing was spent. Correct its type, date format or bounds, or leave the column out."
+        )
+
+
+@lru_cache(maxsize=1024)
+def _can_write(column: Column) -> bool:
+    try:
+        if column.kind.surrogate:
+            return len(surrogate(column, 1)) == 1
+        if column.kind.listed:
+            absent = [None] if column.may_be_absent else []
+            labels = pd.Series([*(column.categories or ()), *absent], dtype="str")
+            return len(from_labels(labels, column)) == len(labels)
+        ends = np.array([column.low, column.high, *column.spikes], dtype=np.float64)
+        gap = [np.nan] if column.may_be_absent else []
+        cells = from_numbers(np.append(ends, gap), column)
+        form = None if column.form is None else column.form.model_copy(update={"codes": ()})
+        plain = column.model_copy(update={"form": form})  # a bound may be a code too
+        return bool(np.isfinite(to_numbers(cells, plain)[: len(ends)]).all())
+    except Exception:  # each library raises its own of what it was not made for
+        return False
