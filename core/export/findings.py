@@ -16,7 +16,7 @@ from core.language.catalogue import ENGLISH, Language
 __all__ = ["STANDINGS", "Finding", "Standing", "boosting_words", "findings", "standing"]
 
 Report = Mapping[str, Any]
-Kind = Literal["kept", "lost", "counted", "hidden", "safe", "edge", "exposed", "unknown"]
+Kind = Literal["kept", "lost", "counted", "hidden", "safe", "edge", "exposed", "unknown", "unseen"]
 Standing = Literal["chance", "edge", "works"]
 
 CLOSE = 0.05  # total variation: at most one row in twenty lies elsewhere
@@ -100,13 +100,18 @@ def _columns(report: Report, language: Language) -> Iterator[Finding]:
             names=_listed(hidden, language),
         )
         yield Finding("hidden", text, "columns")
-    pictures = report["columns"].items()
+    pictures = report["columns"]
     distances = {
-        name: _distance(p) for name, p in pictures if p["tvd"] is not None and name not in hidden
+        name: _distance(p)
+        for name, p in pictures.items()
+        if p["tvd"] is not None and name not in hidden
     }
     if not distances:
         return
-    close = [name for name, distance in distances.items() if distance <= CLOSE]
+    # Where noise alone would show as much, nearness is not seen, though nothing stands out.
+    near = [name for name, distance in distances.items() if distance <= CLOSE]
+    close = [n for n in near if min(pictures[n]["tvd"], _noise_alone(pictures[n])) <= CLOSE]
+    drowned = [name for name in near if name not in close]
     far = [name for name in sorted(distances, key=lambda n: -distances[n]) if distances[name] > FAR]
     if close:
         close_n, n = len(close), len(distances)
@@ -116,6 +121,12 @@ def _columns(report: Report, language: Language) -> Iterator[Finding]:
             else say("{close} of {n} columns have nearly the real shares.", close=close_n, n=n)
         )
         yield Finding("kept", text, "columns")
+    if drowned:
+        text = say(
+            "Whether shares are near the real ones cannot be said for the noise: {names}.",
+            names=_listed(drowned, language),
+        )
+        yield Finding("unseen", text, "columns")
     if far:
         words = _listed(
             [f"{n} {say('({part:.0%} of rows elsewhere)', part=distances[n])}" for n in far],
@@ -126,12 +137,16 @@ def _columns(report: Report, language: Language) -> Iterator[Finding]:
 
 def _distance(picture: Mapping[str, Any]) -> float:
     """A column's distance, less what the noise on its real shares would show by itself."""
+    return max(0.0, float(picture["tvd"]) - _noise_alone(picture))
+
+
+def _noise_alone(picture: Mapping[str, Any]) -> float:
+    """The distance that the noise on real shares would show between equal columns."""
     if not picture["noise"]:
-        return float(picture["tvd"])
+        return 0.0
     bins = len(picture["real"]) + bool(picture["missing_real"])
     # half the sum over bins of E|N|, N normal, whose 95 % interval is ± noise
-    alone = 0.5 * bins * float(picture["noise"]) / 1.96 * math.sqrt(2.0 / math.pi)
-    return max(0.0, float(picture["tvd"]) - alone)
+    return 0.5 * bins * float(picture["noise"]) / 1.96 * math.sqrt(2.0 / math.pi)
 
 
 def _hidden(report: Report) -> list[str]:
@@ -267,7 +282,10 @@ def _people(report: Report, language: Language) -> Iterator[Finding]:
     if report["view"] == "outside" or not (report["complete"] or report["attacks"]):
         return
     if not report["attacks"]:
-        text = say("Attacks were not tried: no rows were kept out of training to compare with.")
+        text = say(
+            "Attacks were not tried: too few rows, or none, were kept out of training to compare "
+            "with."
+        )
         yield Finding("unknown", text, "exposure")
         return
     titles: dict[Standing, list[str]] = {"chance": [], "edge": [], "works": []}

@@ -46,6 +46,7 @@ WORDS = {
     "edge": "People, at the edge of chance",
     "exposed": "People are exposed",
     "unknown": "People",
+    "unseen": "Hidden by noise",
 }
 STYLE = """
 :root{color-scheme:light dark;--ink:#17242c;--paper:#fff;--soft:#f3f6f8;--line:#d5dee4}

@@ -24,6 +24,7 @@ CARDS = {
     "edge": (":material/person_search:", "orange", to_say("People")),
     "exposed": (":material/person_alert:", "red", to_say("People")),
     "unknown": (":material/help:", "gray", to_say("People")),
+    "unseen": (":material/help:", "gray", to_say("Hidden by noise")),
 }
 
 

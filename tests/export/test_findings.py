@@ -70,6 +70,16 @@ def test_noise_alone_is_not_called_a_loss():
     assert "a (" in said(report | {"columns": {"a": picture | {"noise": None}}}, "lost")
 
 
+def test_what_noise_hides_is_not_called_kept():
+    picture = {"tvd": 0.6, "noise": 0.3, "real": [0.1] * 10, "missing_real": 0.0}  # alone: 0.61
+    report = types.Report(view="outside", rows_real=1, rows_synthetic=1).model_dump(mode="json")
+    report |= {"columns": {"a": picture}}
+    assert said(report, "kept") == ""
+    assert said(report, "unseen").endswith("cannot be said for the noise: a.")
+    clear = picture | {"tvd": 0.02, "noise": 0.005}
+    assert "All 1 columns" in said(report | {"columns": {"a": clear}}, "kept")
+
+
 def test_what_was_not_tried_is_said(reports):
     report = reports["fresh"] | {"attacks": []}
     assert "not tried" in said(report, "unknown")

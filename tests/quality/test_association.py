@@ -71,3 +71,14 @@ def test_shuffled_columns_are_told_apart(schema):
     _, mixed = matrix(schema, shuffled(frame))
     assert mean_difference(real, real) == 0.0
     assert mean_difference(real, same) < 0.03 < 0.1 < mean_difference(real, mixed)
+
+
+def test_constants_whose_mean_rounds_are_associated_with_nothing():
+    columns = (
+        Column(name="tenth", kind=Kind.NUMBER, low=0, high=1),
+        Column(name="third", kind=Kind.NUMBER, low=0, high=1),
+        Column(name="group", kind=Kind.CATEGORY, categories=("a", "b")),
+    )
+    frame = pd.DataFrame({"tenth": 0.1, "third": 0.3, "group": ["a", "b", "a"] * 111})
+    assert frame["tenth"].mean() != 0.1
+    assert np.array_equal(matrix(Schema(columns=columns), frame)[1], np.eye(3))

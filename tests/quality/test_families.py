@@ -244,6 +244,15 @@ def test_a_band_knows_from_two_tables_what_many_would_show(schema):
     assert 0.7 < band / (1.96 * spread) < 2.5
 
 
+def test_a_long_real_table_does_not_narrow_the_interval_of_a_short_synthetic_one(schema):
+    _, real, short = opened(schema, make(100_000, 1), make(200, 2))
+
+    def share(_, made):
+        return float((made.values["age"] < 50).mean())
+
+    assert table_half_width(share, real, short) > 0.6 * 1.96 * (0.25 / 200) ** 0.5
+
+
 def test_a_collapsed_table_is_bad_for_every_family(schema):
     real, fresh = make(800, 8), make(800, 9)
     features, a, good, bad = opened(schema, real, fresh, collapsed(real))

@@ -114,7 +114,14 @@ def _association(a: _Operand, b: _Operand) -> float:
     return _cramer(x.astype(np.int64), y.astype(np.int64))
 
 
+def _constant(values: Floats) -> bool:
+    """One value only. Its mean need not be that value in floats, so a variance cannot tell."""
+    return bool(values.min() == values.max())
+
+
 def _pearson(x: Floats, y: Floats) -> float:
+    if _constant(x) or _constant(y):
+        return 0.0
     x, y = x - x.mean(), y - y.mean()
     scale = float(np.sqrt((x @ x) * (y @ y)))
     return float(np.clip((x @ y) / scale, -1.0, 1.0)) if scale > 0.0 else 0.0
@@ -122,6 +129,8 @@ def _pearson(x: Floats, y: Floats) -> float:
 
 def _correlation_ratio(groups: Ints, values: Floats) -> float:
     """η: the root of the share of the values' variance that lies between groups."""
+    if _constant(values):
+        return 0.0
     values = values - values.mean()
     whole = float(values @ values)
     if whole <= 0.0:

@@ -56,4 +56,5 @@ def table_half_width(
         )
         for _ in range(RESAMPLES)
     ]
-    return half_width_of(draws, min(sizes[0] / real.n, sizes[1] / synthetic.n))
+    # The larger share: a table that was drawn whole brings all of its error, whatever the other.
+    return half_width_of(draws, max(sizes[0] / real.n, sizes[1] / synthetic.n))
