@@ -193,6 +193,11 @@ def require(*any_of: Role) -> None:
     st.stop()
 
 
+def may(*any_of: Role) -> bool:
+    """Whether the person still has one of these roles; for parts that are drawn without a page."""
+    return signed_in() and bool(roles() & set(any_of))
+
+
 def who_is_here() -> None:
     """Who is signed in, and the way out; nothing where nobody signs in."""
     if not configured():
