@@ -206,13 +206,17 @@ class TableStore:
             connection.execute(update(TableRow).where(TableRow.id == table_id).values(**values))
         return self.table(table_id)
 
-    def attest(self, table_id: str) -> None:
-        """Keep that the steward declared the table's present schema public, and when.
+    def attest(self, table_id: str, schema: Schema | None = None) -> None:
+        """Keep that the steward declared a table's schema public, and when.
 
         The statement holds for that schema alone: a changed one has to be attested again.
+
+        Args:
+          table_id: which table.
+          schema: that the steward saw; the present one when None.
         """
-        table = self.table(table_id)
-        statement = {"schema": _digest(table.schema), "time": time.time()}
+        declared = self.table(table_id).schema if schema is None else schema
+        statement = {"schema": _digest(declared), "time": time.time()}
         with self.table_artefacts(table_id).replacing(STATEMENT) as file:
             file.write(json.dumps(statement).encode())
 
