@@ -210,3 +210,10 @@ def test_what_may_be_revealed_of_one_run_is_not_so_of_another(store, table, star
     which.set_value(made[1].id).run()
     assert made[1].id in at.query_params["run"]
     assert not at.get("download_button")
+
+
+def test_a_share_kept_out_by_another_tab_stays(store, table, show):
+    at = show("tables", table=table.id)
+    tables.change_holdout(store, store.table(table.id), 0.2)
+    at.run()
+    assert store.table(table.id).schema.holdout == 0.2
