@@ -95,7 +95,7 @@ def _ask(run: RunRecord, about: str, view: View) -> None:
 
 def who(place: str) -> str:
     """The person's name: from sign-in where there is one, else as they write it."""
-    known = guard.person()
+    known = guard.signature()
     if known:
         st.caption(say("As {name}", name=plain(known)))
         return known
@@ -107,7 +107,7 @@ def who(place: str) -> str:
 
 def known_name() -> str:
     """The person's name as far as it is known without asking; "" where it is not."""
-    return guard.person() or str(st.session_state.get(NAME, ""))
+    return guard.signature() or str(st.session_state.get(NAME, ""))
 
 
 @contextmanager

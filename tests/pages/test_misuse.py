@@ -217,3 +217,34 @@ def test_a_share_kept_out_by_another_tab_stays(store, table, show):
     tables.change_holdout(store, store.table(table.id), 0.2)
     at.run()
     assert store.table(table.id).schema.holdout == 0.2
+
+
+# -- names --------------------------------------------------------------------------------------
+
+
+def test_a_name_that_somebody_gave_themselves_is_no_signature(store, start, monkeypatch):
+    run = start()
+    finish(store, run)
+    notes.set_rule(store, table_id=run.table_id, author="Ann", rule=notes.Rule(approvals=2))
+
+    def verdict(email: str, name: str, decision: notes.Decision, text: str = "") -> str:
+        claims = {"is_logged_in": True, "email": email, "name": name, "iat": time.time()}
+        monkeypatch.setattr(guard, "_claims", lambda: claims)
+        notes.decide(
+            store, table_id=run.table_id, run_id=run.id, author=guard.signature(),
+            decision=decision, text=text,
+        )  # fmt: skip
+        return notes.missing(store, table_id=run.table_id, run_id=run.id)
+
+    approve, changes = notes.Decision.APPROVE, notes.Decision.CHANGES
+    monkeypatch.setattr(guard, "configured", lambda: True)
+    notes.decide(
+        store, table_id=run.table_id, run_id=run.id, author="Bob", decision=changes, text="no"
+    )  # of an older version, which kept names alone
+    assert "1 more" in verdict("bob@x.org", "Bob", approve)
+    assert "1 more" in verdict("bob@x.org", "Robert", approve)  # one person under two names
+    assert "Changes" in verdict("bob@x.org", "Bob", changes, "rows are missing")
+    for name in ("Bob", "bob@x.org", "bob@x.org (Bob)"):
+        assert "Changes" in verdict("eve@x.org", name, approve)
+    assert not verdict("bob@x.org", "B" * 300, approve)
+    assert [notes.called(v.author)[:3] for v in notes.review_verdicts(store, run.id)][-1] == "BBB"
