@@ -92,7 +92,10 @@ def _hidden(run: RunRecord) -> bool:
         ),
         icon=":material/block:",
     )
-    return st.toggle(say("I accept that these distributions may be revealed"))
+    return st.toggle(
+        say("I accept that these distributions may be revealed"),
+        key=f"accept_{run.id}_{groups!r}",  # for this run alone
+    )
 
 
 def _approved(run: RunRecord) -> bool:

@@ -21,6 +21,7 @@ from pages.parts import (
     model_choice,
     routes,
     run_details,
+    schema_editor,
     shared,
     shown_code,
     visible,
@@ -226,7 +227,7 @@ def _start(
     st.caption(
         f":material/lock_open: {say('Nothing private has been touched yet.')}", width="content"
     )
-    label, confirmation, ready = _consent(plan)
+    label, confirmation, ready = _consent(table, plan)
     allowed, shift_words = lmdp_settings.confirm(table, plan)
     if not allowed:
         label = say("Not possible after what these people's earlier releases hide or show")
@@ -234,7 +235,12 @@ def _start(
         allowed = False
         label = say("Not possible: the limit of ε {limit:g} is below this run's ε", limit=limit)
     if st.button(
-        label, type="primary", icon=":material/play_arrow:", disabled=not (ready and allowed)
+        label,
+        type="primary",
+        icon=":material/play_arrow:",
+        disabled=not (ready and allowed),
+        # what another tab changed meanwhile was not what this press was for
+        key=schema_editor.schema_key(f"train_{plan.digest}_{label}", table),
     ):
         with shared.plain_errors():
             budget_choice.open_account(table, limit)
@@ -243,6 +249,7 @@ def _start(
                 shared.launcher(),
                 table_id=table.id,
                 plan=plan,
+                schema=table.schema,
                 rows=details.rows,
                 seed=details.seed,
                 device=details.device,
@@ -253,7 +260,7 @@ def _start(
             routes.go("training", run=run.id)
 
 
-def _consent(plan: Plan) -> tuple[str, str, bool]:
+def _consent(table: TableRecord, plan: Plan) -> tuple[str, str, bool]:
     """The button's label, what was typed to allow a run without privacy, and whether it may go."""
     if plan.budget.private:
         spends = say(
@@ -264,6 +271,6 @@ def _consent(plan: Plan) -> tuple[str, str, bool]:
     typed = st.text_input(
         say("Type “{words}” to confirm", words=words),
         placeholder=words,
-        key="confirm_not_private",
+        key=f"confirm_not_private_{table.id}",
     )
     return say("Train without differential privacy"), typed, typed.strip().lower() == words

@@ -22,6 +22,7 @@ from pages.parts import (
     routes,
     run_comparison,
     shared,
+    visible,
 )
 from pages.parts.language import said, say, say_n, to_say
 from pages.parts.plain import plain
@@ -156,6 +157,7 @@ def _waiting(run: RunRecord) -> None:
 @shared.plain_errors()
 def _refresh(run_id: str, known: int) -> None:
     """How far the comparison is; the page is drawn again when it has new parts."""
+    visible.still(shared.store(), run_id, "steward", "reviewer")
     report = reviews.report(shared.store(), run_id)
     if report is not None and (report["complete"] or len(report["scores"]) != known):
         st.rerun()

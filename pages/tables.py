@@ -142,6 +142,7 @@ def _bring_in(name: str, source: str, read: Callable[[], ReadResult], target: st
             source=source,
             doubts=result.warnings,
             form=result.form,
+            owner=guard.address(),
         )
         _welcome(record, target, status)
 
@@ -156,14 +157,14 @@ def _bring_in_address(asked: open_address.Asked) -> None:
             query=asked.query,
             password=asked.password,
             signed_in=guard.configured(),
+            owner=guard.address(),
             progress=lambda rows: line.write(say("{n:,} rows read", n=rows)),
         )
         _welcome(record, None, status)
 
 
 def _welcome(record: TableRecord, target: str | None, status: StatusContainer) -> None:
-    """A table that was just brought in: its bringer's, with a target and records to spare."""
-    table_access.keep_owner(record)
+    """A table that was just brought in, with a target and records to spare."""
     if target is not None and target in record.columns:
         record = table_service.change_target(shared.store(), record, target)
     if record.n >= ENOUGH_TO_SPARE:

@@ -54,7 +54,7 @@ def render() -> None:
 @shared.plain_errors()
 def _watch(run_id: str) -> None:
     """The live part; leaves for a full rerun once the run has ended, so that polling stops."""
-    run = shared.store().run(run_id)
+    run = visible.still(shared.store(), run_id, "steward")
     _show(run)
     if not run.state.live:
         st.rerun()
@@ -69,7 +69,7 @@ def _standing(run: RunRecord) -> tuple[State, int, str]:
 @shared.plain_errors()
 def _follow(run_id: str, shown: tuple[State, int, str]) -> None:
     """Draw the page anew once the run is no longer as it is shown."""
-    if _standing(shared.store().run(run_id)) != shown:
+    if _standing(visible.still(shared.store(), run_id, "steward")) != shown:
         st.rerun()
 
 

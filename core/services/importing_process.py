@@ -44,6 +44,7 @@ def import_apart(
     query: str = "",
     password: str = "",
     signed_in: bool = False,
+    owner: str = "",
     progress: Progress = lambda rows: None,
 ) -> TableRecord:
     """Bring in the table at an address like `import_address`, in another process.
@@ -54,12 +55,20 @@ def import_apart(
       query: of a database.
       password: in place of one in the address.
       signed_in: whether people sign in to this server.
+      owner: address of who brings it in, "" where nobody signs in. The process keeps it with the
+        table, since whoever asked may be gone by then.
       progress: hears how many rows have passed.
 
     Raises:
       TableReadError: one plain line; nothing was kept.
     """
-    asked = {"text": text, "query": query, "password": password, "signed_in": signed_in}
+    asked = {
+        "text": text,
+        "query": query,
+        "password": password,
+        "signed_in": signed_in,
+        "owner": owner,
+    }
     request = {"home": str(store.workspace.home), "asked": asked}
     answer: dict[str, Any] = {}
     child = subprocess.Popen(

@@ -38,6 +38,7 @@ def import_source(
     *,
     name: str,
     people: str | None = None,
+    owner: str = "",
     progress: Progress = lambda rows: None,
 ) -> TableRecord:
     """Keep a table with its proposed schema and its profile; see `import_frame`.
@@ -47,6 +48,7 @@ def import_source(
       source: of the rows.
       name: for people.
       people: ledger account of the people in it; found by the rows when None.
+      owner: address of who brings it in, "" where nobody signs in.
       progress: hears how many rows have passed.
 
     Raises:
@@ -67,6 +69,7 @@ def import_source(
                 rows,
                 name=name,
                 people=people,
+                owner=owner,
                 table_id=table_id,
             )
         del counts, rows, passing  # a wide table's values weigh more than its rows
@@ -82,6 +85,7 @@ def import_source(
         doubts=source.doubts,
         form=source.form,
         table_id=table_id,
+        owner=owner,
     )
 
 
@@ -94,6 +98,7 @@ def _keep(
     *,
     name: str,
     people: str | None,
+    owner: str,
     table_id: str,
 ) -> TableRecord:
     """The record of a table that is never read at once; see `import_source`.
@@ -106,6 +111,7 @@ def _keep(
       rows: what their people are recognised by.
       name: for people.
       people: ledger account, or None.
+      owner: of the table, or "".
       table_id: of the table.
     """
     reread = partial(table_batches, artefacts)
@@ -121,6 +127,7 @@ def _keep(
         n=counts.n,
         source=source.words,
         people=chosen.people,
+        owner=owner,
     )
 
 

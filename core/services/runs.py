@@ -24,9 +24,10 @@ from core.runs.storage.artefacts import ATTEMPT, CHECKPOINT, MODEL
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.places import forget_logs
-from core.runs.storage.records import RunRecord
+from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
+from core.table.schema import Schema
 
 __all__ = [
     "Progress",
@@ -66,6 +67,7 @@ def start(
     *,
     table_id: str,
     plan: Plan,
+    schema: Schema | None = None,
     rows: int | None = None,
     seed: int | None = None,
     device: str = "auto",
@@ -80,6 +82,7 @@ def start(
       launcher: by whom.
       table_id: which table, with the schema it has now.
       plan: from `make_plan`.
+      schema: that the plan was made for; not looked at when None.
       rows: synthetic records, as many as the table has when None.
       seed: data-free randomness only.
       device: "auto", "cpu" or "cuda".
@@ -88,8 +91,9 @@ def start(
       shift_words: what the steward wrote to allow a release that betrays hidden distributions.
 
     Raises:
-      RunStoreError: the plan is not for this table, its schema was not declared public, nobody said
-        whose people these are, or a run without differential privacy was not confirmed in words.
+      RunStoreError: the plan is not for this table or its schema, that was not declared public,
+        nobody said whose people these are, or a run without differential privacy was not confirmed
+        in words.
       HiddenError: with earlier releases the run would betray a hidden distribution.
     """
     if not plan.budget.private and not confirmation.strip():
@@ -97,11 +101,7 @@ def start(
             "This run claims no differential privacy. Nothing was started. Confirm it in words."
         )
     table = store.table(table_id)  # before: what is declared from here on was not confirmed
-    if not store.attested(table_id):
-        raise RunStoreError(
-            "Nobody has confirmed yet that this table's bounds and category names may be public. "
-            "Nothing was started. Confirm it on the Tables page."
-        )
+    _require_declared(store, table, schema)
     require_account(store, table_id)
     problem = Ledger(store.engine).objection(table.people, plan, table.schema.domain())
     if problem is not None and not shift_words.strip():
@@ -119,6 +119,24 @@ def start(
     )
     launcher.submit(run.id)
     return store.run(run.id)
+
+
+def _require_declared(store: RunStore, table: TableRecord, schema: Schema | None) -> None:
+    """Refuse a table whose schema nobody declared public, or is not the one that was planned for.
+
+    Raises:
+      RunStoreError: see `start`.
+    """
+    if schema is not None and schema != table.schema:
+        raise RunStoreError(
+            "What is declared of this table was changed since this plan was made. Nothing was "
+            "started. Look at the plan anew."
+        )
+    if not store.attested(table.id):
+        raise RunStoreError(
+            "Nobody has confirmed yet that this table's bounds and category names may be public. "
+            "Nothing was started. Confirm it on the Tables page."
+        )
 
 
 def resume(

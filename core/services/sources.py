@@ -27,6 +27,7 @@ def import_address(
     query: str = "",
     password: str = "",
     signed_in: bool = False,
+    owner: str = "",
     progress: Progress = lambda rows: None,
 ) -> TableRecord:
     """Bring in the table at an address; the password is neither stored nor said.
@@ -37,6 +38,7 @@ def import_address(
       query: of a database.
       password: in place of one in the address.
       signed_in: whether people sign in to this server, see `Allowed.here`.
+      owner: address of who brings it in, "" where nobody signs in.
       progress: hears how many rows have passed.
 
     Raises:
@@ -45,7 +47,7 @@ def import_address(
     address = Address.of(text, query=query, password=password)
     allowed = Allowed.here(signed_in=signed_in, forbidden=store.workspace.home)
     source = open_address(address, allowed)
-    return import_source(store, source, name=address.name, progress=progress)
+    return import_source(store, source, name=address.name, owner=owner, progress=progress)
 
 
 def read_address(text: str, *, query: str = "", password: str = "") -> ReadResult:

@@ -58,6 +58,7 @@ def import_frame(
     doubts: Sequence[str] = (),
     form: FileForm | None = None,
     table_id: str | None = None,
+    owner: str = "",
 ) -> TableRecord:
     """Keep a table with its proposed schema and its profile.
 
@@ -71,6 +72,7 @@ def import_frame(
       doubts: what the reader decided in doubt, kept and shown beside the columns.
       form: how the file is written, so that synthetic rows are written alike.
       table_id: 10 hex digits; None draws them.
+      owner: address of who brings it in, "" where nobody signs in.
     """
     schema = infer_schema(frame, form)
     table_id = table_id or secrets.token_hex(5)
@@ -84,6 +86,7 @@ def import_frame(
         source=source,
         people=people or "",
         table_id=table_id,
+        owner=owner,
     )
 
 

@@ -63,7 +63,12 @@ def render(table: TableRecord, bar: DeltaGenerator) -> None:
 def _settled(table: TableRecord, schema: Schema, bar: DeltaGenerator) -> None:
     """Nothing is left to buy: everything was bought or set by hand."""
     st.markdown(say("Bounds and lists were bought, or set by you. Nothing is left to declare."))
-    if bar.button(say("Plan a synthetic table"), type="primary", icon=":material/arrow_forward:"):
+    if bar.button(
+        say("Plan a synthetic table"),
+        type="primary",
+        icon=":material/arrow_forward:",
+        key=schema_editor.schema_key("settled", table),  # see `_declare`
+    ):
         if schema != table.schema:  # bought before, about the same people
             table = shared.store().save_schema(table.id, schema)
         _plan(table)
@@ -97,7 +102,8 @@ def _buy(table: TableRecord, schema: Schema, bar: DeltaGenerator) -> None:
         say("Buy bounds and lists — spends ε = {epsilon:g}", epsilon=epsilon),
         type="primary",
         icon=":material/shopping_cart:",
-        key=f"buy_{table.id}",
+        # what was typed or changed since this button stood there is not bought by pressing it
+        key=schema_editor.schema_key(f"buy_{plan.digest}", table),
     ):
         with shared.change(), st.spinner(say("Paying, then reading the table once")):
             purchases.buy(shared.store(), table, plan, schema, again=bool(again))
@@ -141,6 +147,7 @@ def _declare(table: TableRecord, bar: DeltaGenerator) -> None:
         type="primary",
         icon=":material/arrow_forward:",
         disabled=not confirmed or _undeclared(table),
+        key=schema_editor.schema_key("declared", table),  # no press declares what came after it
     ):
         _plan(table)
     if not confirmed:
@@ -159,5 +166,5 @@ def _undeclared(table: TableRecord) -> bool:
 
 def _plan(table: TableRecord) -> None:
     table.schema.domain()
-    shared.store().attest(table.id)
+    shared.store().attest(table.id, table.schema)
     routes.go("plan", table=table.id)

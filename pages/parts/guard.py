@@ -166,6 +166,15 @@ def roles() -> set[Role]:
     return roles_of(address())
 
 
+def signature() -> str:
+    """What a note is signed with: the address, and in brackets the name; "" without sign-in.
+
+    Names are often people's own to choose, so that two may have one, or one several.
+    """
+    vouched, name = address(), person()
+    return f"{vouched} ({name})" if vouched and name != vouched else vouched or name
+
+
 def steward() -> bool:
     """Whether this person is a steward; without sign-in whoever is at this machine is."""
     return "steward" in roles()
@@ -191,6 +200,11 @@ def require(*any_of: Role) -> None:
         )
     )
     st.stop()
+
+
+def may(*any_of: Role) -> bool:
+    """Whether the person still has one of these roles; for parts that are drawn without a page."""
+    return signed_in() and bool(roles() & set(any_of))
 
 
 def who_is_here() -> None:

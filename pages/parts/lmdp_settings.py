@@ -171,7 +171,8 @@ def confirm(table: TableRecord, plan: Plan) -> tuple[bool, str]:
     typed = st.text_input(
         say("Confirm in words that the hidden distributions may become known"),
         max_chars=300,
-        key="confirm_shift",
+        # words about these people and this reason say nothing of others
+        key=f"confirm_shift_{table.people}_{abs(hash(problem))}",
         help=say(
             "The ledger keeps your words, and every later certificate about these people repeats "
             "them."

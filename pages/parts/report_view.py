@@ -164,7 +164,7 @@ def _file(run: RunRecord, report: dict[str, Any], view: View) -> str:
 
 def _remark(note: notes.Comment | notes.ReviewVerdict, about: str, text: str) -> dict[str, str]:
     time = f"{note.time:%Y-%m-%d %H:%M} UTC"
-    return {"author": note.author, "time": time, "about": about, "text": text}
+    return {"author": notes.called(note.author), "time": time, "about": about, "text": text}
 
 
 def not_real(run: RunRecord) -> None:

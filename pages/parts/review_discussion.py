@@ -15,7 +15,7 @@ from core.runs.storage.inside_views import SOMEBODY, recorded_views
 from core.runs.storage.notes import Comment, Decision, Rule
 from core.runs.storage.records import RunRecord
 from core.services import reviews
-from pages.parts import guard, shared
+from pages.parts import guard, shared, visible
 from pages.parts.language import said, say, to_say
 from pages.parts.plain import plain
 from pages.parts.shared import Badge
@@ -74,6 +74,7 @@ def pin(talk: Talk, about: str) -> None:
 
 @shared.plain_errors()
 def _ask(run: RunRecord, about: str, view: View) -> None:
+    visible.still(shared.store(), run.id, "steward", "reviewer")
     st.markdown(say("On **{what}**", what=plain(title(about))))
     with st.form("comment_form", border=False):
         name = who("comment")
@@ -94,7 +95,7 @@ def _ask(run: RunRecord, about: str, view: View) -> None:
 
 def who(place: str) -> str:
     """The person's name: from sign-in where there is one, else as they write it."""
-    known = guard.person()
+    known = guard.signature()
     if known:
         st.caption(say("As {name}", name=plain(known)))
         return known
@@ -106,7 +107,7 @@ def who(place: str) -> str:
 
 def known_name() -> str:
     """The person's name as far as it is known without asking; "" where it is not."""
-    return guard.person() or str(st.session_state.get(NAME, ""))
+    return guard.signature() or str(st.session_state.get(NAME, ""))
 
 
 @contextmanager

@@ -166,7 +166,8 @@ def _holdout(table: TableRecord) -> None:
         default=min(SHARES, key=lambda share: abs(share - table.schema.holdout)),
         format_func=lambda share: number(f"{share:.0%}") if share else say("none"),
         required=True,
-        key=f"holdout_{table.id}",
+        # an answer that another tab changed is not given again by this one
+        key=f"holdout_{table.id}_{table.schema.holdout}",
         help=say(
             "Chosen by their place in the file, never by what they hold. With them Review can "
             "say whether the synthetic rows are closer to the people learnt from than to "

@@ -11,13 +11,6 @@ from pages.parts.language import say
 from pages.parts.plain import plain
 
 
-def keep_owner(table: TableRecord) -> None:
-    """A table that was just brought in is its bringer's alone; without sign-in it is nobody's."""
-    owner = guard.address()
-    if owner:
-        set_access(shared.store(), table.id, owner=owner)
-
-
 def render(table: TableRecord) -> None:
     """With whom the table is shared; nothing where nobody signs in."""
     if not guard.configured():

@@ -6,6 +6,10 @@ owner shared it with; tables without an owner are everybody's who has a role tha
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+import streamlit as st
+
 from core.runs.storage.access import accesses
 from core.runs.storage.errors import NotFoundError
 from core.runs.storage.records import RunRecord, TableRecord
@@ -51,3 +55,22 @@ def runs(store: RunStore, table_id: str | None = None) -> list[RunRecord]:
     """The runs that this person may see, newest first; of one table where one is named."""
     away = hidden(store, guard.address())
     return [run for run in store.runs(table_id) if run.table_id not in away]
+
+
+def still(store: RunStore, run_id: str, *any_of: guard.Role) -> RunRecord:
+    """A run, for a part of a page that is drawn again without its page: a fragment, a dialog.
+
+    No page stands before such a part to ask who is there, so it asks here each time. Where the
+    answer is no, the whole page is drawn anew, and says so.
+
+    Args:
+      store: where.
+      run_id: which run the page was opened for.
+      any_of: roles that may open the page.
+    """
+    if guard.may(*any_of):
+        with suppress(NotFoundError):
+            run = store.run(run_id)
+            if run.table_id not in hidden(store, guard.address()):
+                return run
+    st.rerun(scope="app")

@@ -138,7 +138,7 @@ def test_no_privacy_needs_the_typed_words(table, show):
     whole(at.toggle[0].set_value(True).run())
     label = "Train without differential privacy"
     assert button(at, label).disabled
-    at.text_input(key="confirm_not_private").set_value("not private").run()
+    at.text_input(key=f"confirm_not_private_{table.id}").set_value("not private").run()
     assert not button(at, label).disabled
 
 

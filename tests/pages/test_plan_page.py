@@ -68,9 +68,9 @@ def test_a_run_without_privacy_keeps_the_typed_words(store, table, show, gone):
     at = whole(at.toggle[0].set_value(True).run())
     assert "Nothing is protected" in at.error[0].value and not at.select_slider
     for typed in ("yes", "private", ""):
-        at.text_input(key="confirm_not_private").set_value(typed).run()
+        at.text_input(key=f"confirm_not_private_{table.id}").set_value(typed).run()
         assert button(at, "Train without differential privacy").disabled
-    at.text_input(key="confirm_not_private").set_value(" Not Private ").run()
+    at.text_input(key=f"confirm_not_private_{table.id}").set_value(" Not Private ").run()
     whole(press(at, "Train without differential privacy"))
     (run,) = store.runs()
     assert not run.private and run.confirmation.strip() == "Not Private"

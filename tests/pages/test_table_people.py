@@ -103,7 +103,8 @@ def test_another_strength_is_refused_before_it_is_asked_of_the_ledger(store, tab
     assert "strength would undo the shift" in at.error[0].value
     (train,) = [b for b in at.button if b.label.startswith("Not possible after")]
     assert train.disabled and not any(label.startswith("Train") for label in buttons(at))
-    at = whole(at.text_input(key="confirm_shift").set_value("it is public").run())
+    (asked,) = [one for one in at.text_input if one.label.startswith("Confirm in words")]
+    at = whole(asked.set_value("it is public").run())
     whole(press(at, next(label for label in buttons(at) if label.startswith("Train"))))
     (run,) = store.runs()
     assert run.shift_words == "it is public"

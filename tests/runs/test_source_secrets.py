@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import create_engine
 
 from core.cli.main import main
+from core.runs.storage.access import accesses
 from core.runs.storage.store import RunStore
 from core.services.importing_process import import_apart
 from core.services.sources import import_address, read_address
@@ -107,6 +108,26 @@ def test_a_process_of_its_own_obeys_what_the_server_allows(
     table = import_apart(store, str(file), signed_in=True, progress=heard.append)
     assert heard == [40] and table.source == f"path {file}" and table.name == "rows.parquet"
     pd.testing.assert_frame_equal(store.load_frame(table.id), FRAME)
+
+
+@pytest.mark.usefixtures("fresh")
+def test_a_table_is_its_bringers_though_they_left_while_it_came_in(
+    store: RunStore, tmp_path: Path
+) -> None:
+    class Left(Exception):
+        """A page that was closed or reloaded stops where it next says something."""
+
+    def leave(_rows: int) -> None:
+        raise Left
+
+    file = tmp_path / "rows.parquet"
+    FRAME.to_parquet(file, index=False)
+    with pytest.raises(Left):
+        import_apart(store, str(file), owner="Ann@x.org", progress=leave)
+    held = accesses(store)
+    assert all(held[table.id].owner == "ann@x.org" for table in store.tables())
+    kept = import_apart(store, str(file), owner="Ann@x.org")
+    assert not accesses(store)[kept.id].admits("bob@x.org", steward=True)
 
 
 def test_the_command_line_reads_folders_and_databases(

@@ -9,6 +9,7 @@ needs.
 from __future__ import annotations
 
 import json
+import re
 import time
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -29,6 +30,7 @@ __all__ = [
     "Rule",
     "ScorePick",
     "ReviewVerdict",
+    "called",
     "comment",
     "comments",
     "decide",
@@ -43,6 +45,7 @@ __all__ = [
 ]
 
 MOST = 4_000  # characters of a comment
+SIGNED = re.compile(r"(\S+@\S+) \((.*?)\)?")  # where people sign in: an address and a name
 
 
 class Decision(StrEnum):
@@ -209,6 +212,7 @@ def review_verdicts(store: TableStore, run_id: str, view: View = "inside") -> li
     last: dict[str, ReviewVerdict] = {}
     for note in _notes(store, run_id, ("verdict",)):
         last.pop(_person(note.author), None)
+        last.pop(_before_addresses(note.author), None)
         text = note.text if view in ("inside", note.view) else ""
         last[_person(note.author)] = ReviewVerdict(
             note.author, _when(note), Decision(note.about), text
@@ -295,8 +299,26 @@ def _seen(store: TableStore, table_id: str, run_id: str, author: str, view: View
         record_view(store, table_id=table_id, run_id=run_id, author=author)
 
 
+def called(author: str) -> str:
+    """The name of who signed a note, without the address.
+
+    >>> called("ann@x.org (Ann)"), called("Ann")
+    ('Ann', 'Ann')
+    """
+    signed = SIGNED.fullmatch(author)
+    return signed[2] if signed else author
+
+
 def _person(author: str) -> str:
-    return " ".join(author.casefold().split())
+    """Who signed a note: an address says so, since names are people's own to choose."""
+    signed = SIGNED.fullmatch(author)
+    return " ".join((signed[1] if signed else author).casefold().split())
+
+
+def _before_addresses(author: str) -> str:
+    """How older versions, which knew names alone, would have known who signed; never an address."""
+    name = " ".join(called(author).casefold().split())
+    return "" if "@" in name else name
 
 
 def _add(

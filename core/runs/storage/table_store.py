@@ -19,7 +19,7 @@ from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
 from core.runs.storage import operations_log
 from core.runs.storage.artefacts import ROWS, ArtefactStore, Readable
-from core.runs.storage.database import RunRow, SketchRow, TableRow
+from core.runs.storage.database import AccessRow, RunRow, SketchRow, TableRow
 from core.runs.storage.engine import open_engine
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import State, json_safe
@@ -81,6 +81,7 @@ class TableStore:
         source: str,
         people: str,
         table_id: str | None = None,
+        owner: str = "",
     ) -> TableRecord:
         """Keep a table: its rows as Parquet (mode 0600), the rest in the database.
 
@@ -92,6 +93,7 @@ class TableStore:
           source: where the table came from, in words.
           people: the ledger account.
           table_id: 10 hex digits; None draws them.
+          owner: see `add_written`.
 
         Raises:
           RunStoreError: no records, or the frame's columns are not the schema's.
@@ -113,6 +115,7 @@ class TableStore:
                 n=len(frame),
                 source=source,
                 people=people,
+                owner=owner,
             )
 
     def add_written(
@@ -125,6 +128,7 @@ class TableStore:
         n: int,
         source: str,
         people: str,
+        owner: str = "",
     ) -> TableRecord:
         """Keep a table whose rows are in their place; see `add_table`.
 
@@ -136,6 +140,8 @@ class TableStore:
           n: how many rows there are.
           source: where the table came from, in words.
           people: the ledger account.
+          owner: address of who brings it in, whose alone it is from its first moment on; "" for
+            nobody's, which is everybody's who may see tables.
         """
         row = TableRow(
             id=table_id,
@@ -149,6 +155,10 @@ class TableStore:
         )
         with Session(self.engine) as session, session.begin():
             session.add(row)
+            session.flush()  # before what refers to it
+            if owner:
+                own = AccessRow(table_id=table_id, owner=owner.lower(), shared=[], stewards=False)
+                session.add(own)
         size = {"rows": n, "columns": len(schema.names)}
         operations_log.record("import", table=table_id, **size)
         return self.table(table_id)
@@ -196,13 +206,17 @@ class TableStore:
             connection.execute(update(TableRow).where(TableRow.id == table_id).values(**values))
         return self.table(table_id)
 
-    def attest(self, table_id: str) -> None:
-        """Keep that the steward declared the table's present schema public, and when.
+    def attest(self, table_id: str, schema: Schema | None = None) -> None:
+        """Keep that the steward declared a table's schema public, and when.
 
         The statement holds for that schema alone: a changed one has to be attested again.
+
+        Args:
+          table_id: which table.
+          schema: that the steward saw; the present one when None.
         """
-        table = self.table(table_id)
-        statement = {"schema": _digest(table.schema), "time": time.time()}
+        declared = self.table(table_id).schema if schema is None else schema
+        statement = {"schema": _digest(declared), "time": time.time()}
         with self.table_artefacts(table_id).replacing(STATEMENT) as file:
             file.write(json.dumps(statement).encode())
 

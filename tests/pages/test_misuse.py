@@ -1,0 +1,250 @@
+"""Misuse: a page left open, another tab, a confirmation that was given for something else."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from core.models.events import Wish
+from core.runs.storage import notes
+from core.runs.storage.access import set_access
+from core.runs.storage.errors import RunStoreError
+from core.runs.storage.records import TableRecord
+from core.services import declarations, planning, purchases, tables
+from core.services import runs as run_service
+from core.table.person import Person
+from core.table.sample import sample_table
+from core.table.schema import Provenance
+from pages.parts import domain_source, guard
+from tests.pages.conftest import IdleLauncher
+from tests.pages.screen import button, buttons, finish, forget_statement, press, running, words
+from tests.pages.test_hidden_distributions import judged
+from tests.pages.test_table_people import released
+
+
+@pytest.fixture
+def roles(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """What Ann, who is signed in, may be; changes at once."""
+    held: set[str] = {"steward"}
+    claims = {"is_logged_in": True, "email": "ann@x.org", "name": "Ann", "iat": time.time()}
+    monkeypatch.setattr(guard, "configured", lambda: True)
+    monkeypatch.setattr(guard, "roles_of", lambda address: held if address else set())
+    monkeypatch.setattr(guard, "_claims", lambda: claims)
+    # what is drawn without its page would ask for the whole page, which there is none of here
+    monkeypatch.setattr(st, "rerun", lambda **scope: st.stop())
+    return held
+
+
+def watched(run_id: str) -> None:
+    """The live part of Training, as a browser asks for it each second: without its page."""
+    from pages import training
+
+    training._watch(run_id)
+
+
+def commented(run_id: str) -> None:
+    """An open dialog, as a browser asks for it."""
+    from pages.parts import review_discussion, shared
+
+    review_discussion._ask(shared.store().run(run_id), "pca", "inside")
+
+
+def taken_away(store, run, roles, how: str) -> None:
+    if how == "role":
+        roles.clear()
+    elif how == "table":
+        set_access(store, run.table_id, owner="somebody@x.org")
+    else:
+        guard._claims()["iat"] -= 13 * 3600  # type: ignore[index]
+
+
+@pytest.mark.parametrize("how", ["role", "table", "sign-in"])
+def test_a_live_page_left_open_shows_and_does_nothing_more(store, start, roles, how):
+    run = start()
+    running(store, run)
+    at = AppTest.from_function(watched, args=(run.id,)).run()
+    assert "Pause" in buttons(at)
+    taken_away(store, run, roles, how)
+    press(at, "Pause")
+    assert store.wish(run.id) is Wish.GO_ON
+    assert not buttons(at) and not words(at)
+
+
+@pytest.mark.parametrize("how", ["role", "table", "sign-in"])
+def test_a_dialog_left_open_keeps_no_comment(store, start, roles, how):
+    run = start()
+    finish(store, run)
+    at = AppTest.from_function(commented, args=(run.id,)).run()
+    at.text_area[0].input("I am still here")
+    taken_away(store, run, roles, how)
+    press(at, "Keep this comment")
+    assert not notes.comments(store, run.id)
+
+
+# -- confirmed for one thing, used for another --------------------------------------------------
+
+
+def widened(store, table: TableRecord) -> TableRecord:
+    """The table after another tab declared another bound."""
+    schema = store.table(table.id).schema
+    set_by_hand = {"high": 170.0, "provenance": Provenance.STEWARD}
+    columns = [
+        column.model_copy(update=set_by_hand) if column.name == "age" else column
+        for column in schema.columns
+    ]
+    return store.save_schema(table.id, schema.model_copy(update={"columns": tuple(columns)}))
+
+
+def test_a_press_declares_only_what_stood_there(store, table, show, gone, monkeypatch):
+    forget_statement(store, table)
+    # as where everything was set by hand: a press is all that declares it
+    monkeypatch.setattr(domain_source, "unbought", lambda schema: SimpleNamespace(names=()))
+    at = show("tables", table=table.id)
+    widened(store, table)
+    press(at, "Plan a synthetic table")
+    assert not store.attested(table.id) and not gone
+    monkeypatch.setattr(purchases, "to_buy", lambda store, table: table.schema)
+    press(at, "Plan a synthetic table")
+    assert store.attested(table.id) and gone
+
+
+def test_a_statement_holds_for_the_schema_that_was_seen(store, table):
+    forget_statement(store, table)
+    seen = store.table(table.id).schema
+    widened(store, table)
+    store.attest(table.id, seen)
+    assert not store.attested(table.id)
+
+
+def test_a_press_buys_for_the_epsilon_that_stood_on_it(store, table, show, monkeypatch):
+    forget_statement(store, table)
+    paid: list[float] = []
+    monkeypatch.setattr(
+        purchases, "buy", lambda store, table, plan, schema, **_: paid.append(plan.budget.epsilon)
+    )
+    at = show("tables", table=table.id)
+    at.radio(key=f"way_{table.id}").set_value("buy").run()
+    (shown,) = [b for b in at.button if b.label.startswith("Buy bounds and lists")]
+    (epsilon,) = [n for n in at.number_input if n.label.startswith("ε to spend")]
+    epsilon.set_value(5.0)  # typed, and the button pressed before it says so
+    shown.click().run()
+    assert not paid
+    press(at, next(b for b in buttons(at) if b.startswith("Buy bounds and lists")))
+    assert paid == [5.0]
+
+
+def test_a_press_starts_only_the_plan_that_was_shown(store, table, show, gone):
+    at = show("plan", table=table.id)
+    label = next(one for one in buttons(at) if one.startswith("Train"))
+    declarations.change_person(store, store.table(table.id), Person(rows=3))  # in another tab
+    store.attest(table.id)
+    press(at, label)
+    assert not store.runs() and not gone
+    assert "3" in words(at)
+    press(at, label)
+    assert len(store.runs()) == 1 and gone
+
+
+def test_a_schema_that_changes_while_it_is_planned_starts_nothing(store, table):
+    seen = store.table(table.id)
+    request = planning.PlanRequest(model="pearl", epsilon=1.0)
+    plan = planning.make_plan(seen.schema, seen.training_n, request)
+    widened(store, table)
+    store.attest(table.id)
+    with pytest.raises(RunStoreError, match="was changed since this plan was made"):
+        run_service.start(store, IdleLauncher(), table_id=table.id, plan=plan, schema=seen.schema)
+    assert not store.runs()
+
+
+def other_table(store, *, tagged: bool = False) -> TableRecord:
+    other = tables.import_frame(
+        store, sample_table(300), name="other", source="test", people="other"
+    )
+    if tagged:
+        other = tables.change_groups(store, other, {"age": "group 1"})
+    store.attest(other.id)
+    return other
+
+
+def test_words_typed_for_one_table_are_none_for_another(store, table, show):
+    other = other_table(store)
+    at = show("plan")
+    at.toggle[0].set_value(True).run()
+    (asked,) = [one for one in at.text_input if one.label.startswith("Type")]
+    asked.set_value("not private").run()
+    assert not button(at, "Train without differential privacy").disabled
+    (which,) = [box for box in at.selectbox if box.label == "Table"]
+    which.set_value(next(one for one in (table.id, other.id) if one != which.value)).run()
+    assert button(at, "Train without differential privacy").disabled
+
+
+def test_words_on_what_is_hidden_are_for_these_people_and_this_reason(store, table, show):
+    tagged = tables.change_groups(store, table, {"age": "group 1"})
+    store.attest(table.id)
+    other = other_table(store, tagged=True)
+    for one in (tagged, other):
+        released(store, one, shift=0.4)
+    at = show("plan")
+    (asked,) = [one for one in at.text_input if one.label.startswith("Confirm in words")]
+    asked.set_value("it is public").run()
+    assert any(one.startswith("Train") for one in buttons(at))
+    (which,) = [box for box in at.selectbox if box.label == "Table"]
+    which.set_value(next(one for one in (table.id, other.id) if one != which.value)).run()
+    assert not any(one.startswith("Train") for one in buttons(at))
+
+
+def test_what_may_be_revealed_of_one_run_is_not_so_of_another(store, table, start, show):
+    tables.change_groups(store, table, {"age": "group 1", "ward": "group 2"})
+    store.attest(table.id)
+    made = [start(certificate=0.1) for _ in range(2)]
+    for run in made:
+        judged(store, run, granted=False)
+    at = show("download", run=made[0].id)
+    at.toggle[0].set_value(True).run()
+    assert at.get("download_button")
+    (which,) = [box for box in at.selectbox if box.label == "Run"]
+    which.set_value(made[1].id).run()
+    assert made[1].id in at.query_params["run"]
+    assert not at.get("download_button")
+
+
+def test_a_share_kept_out_by_another_tab_stays(store, table, show):
+    at = show("tables", table=table.id)
+    tables.change_holdout(store, store.table(table.id), 0.2)
+    at.run()
+    assert store.table(table.id).schema.holdout == 0.2
+
+
+# -- names --------------------------------------------------------------------------------------
+
+
+def test_a_name_that_somebody_gave_themselves_is_no_signature(store, start, monkeypatch):
+    run = start()
+    finish(store, run)
+    notes.set_rule(store, table_id=run.table_id, author="Ann", rule=notes.Rule(approvals=2))
+
+    def verdict(email: str, name: str, decision: notes.Decision, text: str = "") -> str:
+        claims = {"is_logged_in": True, "email": email, "name": name, "iat": time.time()}
+        monkeypatch.setattr(guard, "_claims", lambda: claims)
+        notes.decide(
+            store, table_id=run.table_id, run_id=run.id, author=guard.signature(),
+            decision=decision, text=text,
+        )  # fmt: skip
+        return notes.missing(store, table_id=run.table_id, run_id=run.id)
+
+    approve, changes = notes.Decision.APPROVE, notes.Decision.CHANGES
+    monkeypatch.setattr(guard, "configured", lambda: True)
+    notes.decide(
+        store, table_id=run.table_id, run_id=run.id, author="Bob", decision=changes, text="no"
+    )  # of an older version, which kept names alone
+    assert "1 more" in verdict("bob@x.org", "Bob", approve)
+    assert "1 more" in verdict("bob@x.org", "Robert", approve)  # one person under two names
+    assert "Changes" in verdict("bob@x.org", "Bob", changes, "rows are missing")
+    for name in ("Bob", "bob@x.org", "bob@x.org (Bob)"):
+        assert "Changes" in verdict("eve@x.org", name, approve)
+    assert not verdict("bob@x.org", "B" * 300, approve)
+    assert [notes.called(v.author)[:3] for v in notes.review_verdicts(store, run.id)][-1] == "BBB"
