@@ -33,6 +33,7 @@ from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import shift_key
 from core.table.layout.layout import Layout
 from core.table.schema import SchemaError
+from core.table.stated import stated
 from core.table.surrogates import check_room
 
 __all__ = ["DeviceError", "Outcome", "choose_device", "execute"]
@@ -185,9 +186,10 @@ def _with_purchases(claim: Guarantee, bought: Sequence[PurchaseRecord]) -> Guara
     epsilon = math.fsum([claim.epsilon, *(one.epsilon for one in bought)])
     delta = math.fsum([claim.delta, *(one.delta for one in bought)])
     entries = ", ".join(one.entry for one in bought)
+    own, before = stated(claim.epsilon, ".4g"), stated(epsilon - claim.epsilon, ".4g")
     words = (
-        f"ε {epsilon:.4g} and δ {delta:.3g} are sums: ε {claim.epsilon:.4g} of this run and "
-        f"ε {epsilon - claim.epsilon:.4g} of bounds, lists and mappings that were bought before "
+        f"ε {stated(epsilon, '.4g'):.4g} and δ {stated(delta, '.3g'):.3g} are sums: ε {own:.4g} of "
+        f"this run and ε {before:.4g} of bounds, lists and mappings that were bought before "
         f"(ledger entry {entries})."
     )
     return claim.model_copy(
