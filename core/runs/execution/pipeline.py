@@ -19,7 +19,7 @@ from core.models.registry import synthesizer
 from core.models.synthesizer import Synthesizer
 from core.privacy.accounting.accountant import guarantee
 from core.privacy.ledger.ledger import Entry, Ledger
-from core.privacy.plan import Guarantee, Phase
+from core.privacy.plan import Guarantee, Phase, Plan
 from core.runs.accounts.account import pay
 from core.runs.accounts.people import require_account
 from core.runs.accounts.purchases import PurchaseRecord, purchases_used
@@ -103,6 +103,8 @@ def execute(
     _check(job, layout)
     key = shift_key(store.workspace, job.people)  # first: one that is broken costs nothing
     bought = purchases_used(store, job.people, job.schema)
+    if not job.resume:  # what goes on was admitted and paid for before
+        _check_delta(job.plan, bought)
     emitter = Emitter(observe)
     emitter.phase("debit", "Checking the ledger")
     entry = _debit(job, store)
@@ -149,6 +151,21 @@ def _check(job: Job, layout: Layout) -> None:
             "spent. Make a new plan."
         )
     check_disk(job.plan, layout, job.schema.person, job.folder)
+
+
+def _check_delta(plan: Plan, bought: Sequence[PurchaseRecord]) -> None:
+    """Refuse a claim whose δ would reach 1/n with what was bought, before anything is spent.
+
+    Raises:
+      SchemaError: it would.
+    """
+    before = math.fsum(one.delta for one in bought)
+    if bought and plan.budget.private and (plan.budget.delta + before) * plan.n >= 1.0:
+        raise SchemaError(
+            f"δ = {plan.budget.delta:g} of this run and {before:g} of what was bought for it are "
+            f"too large together for {plan.n} records: they must be below "
+            f"1/n = {1 / plan.n:g}. Nothing was spent. Plan with a smaller δ."
+        )
 
 
 def _debit(job: Job, store: RunStore) -> Entry:
