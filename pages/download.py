@@ -12,6 +12,7 @@ from core.runs.storage import notes
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from core.services import export, limits, recipe, reviews, runs
+from core.table.stated import stated
 from pages.parts import (
     downloads,
     exposure,
@@ -263,8 +264,8 @@ def _certificate(run: RunRecord, certificate: dict[str, Any]) -> None:
             say(
                 "This table satisfies differential privacy with **ε = {epsilon:.3f}** and "
                 "**δ = {delta:.1e}**.",
-                epsilon=claim.epsilon,
-                delta=claim.delta,
+                epsilon=stated(claim.epsilon, ".3f"),
+                delta=stated(claim.delta, ".1e"),
             ),
             help=glossary.entry("ε", "δ"),
         )
@@ -274,7 +275,7 @@ def _certificate(run: RunRecord, certificate: dict[str, Any]) -> None:
             st.markdown(
                 say(
                     "- Counted as replace-one, ε = {epsilon:.3f}. Accounting: {method!t}.",
-                    epsilon=claim.epsilon_replace,
+                    epsilon=stated(claim.epsilon_replace, ".3f"),
                     method=claim.method,
                 ),
                 help=glossary.entry("replace-one", "PLD"),

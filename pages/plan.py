@@ -11,6 +11,7 @@ from core.runs.accounts.account import DEFAULT_LIMIT, table_account
 from core.runs.storage.records import TableRecord
 from core.services import planning, purchases, recipe, runs
 from core.services.plan_advice import phase_words
+from core.table.stated import stated
 from pages.parts import (
     budget_choice,
     declared_domains,
@@ -128,8 +129,8 @@ def _summary(table: TableRecord, card: Card, plan: Plan) -> None:
             + say(
                 "Bounds and lists were bought for ε {before:.3g}; the certificate will claim both "
                 "together, ε {total:.3g}.",
-                before=before,
-                total=total,
+                before=stated(before, ".3g"),
+                total=stated(total, ".3g"),
             )
         )
     shared.picture(
@@ -175,7 +176,7 @@ def _released(plan: Plan) -> None:
             st.caption(
                 say(
                     "Counted as replace-one the same run has ε = {replaced:.2f}.",
-                    replaced=plan.guarantee.epsilon_replace,
+                    replaced=stated(plan.guarantee.epsilon_replace, ".2f"),
                 ),
                 help=glossary.entry("zero-out", "replace-one"),
             )
@@ -190,8 +191,10 @@ def _numbers(plan: Plan) -> None:
         shared.NOT_PRIVATE.show()
         return
     one, two = st.columns(2)
-    one.metric("ε", number(f"{claim.epsilon:.2f}"), help=glossary.entry("ε", "zero-out"))
-    two.metric("δ", f"{claim.delta:.0e}", help=glossary.entry("δ"))
+    one.metric(
+        "ε", number(f"{stated(claim.epsilon, '.2f'):.2f}"), help=glossary.entry("ε", "zero-out")
+    )
+    two.metric("δ", f"{stated(claim.delta, '.2g'):.2g}", help=glossary.entry("δ"))
     if plan.unit is not None:
         st.caption(f":material/person: {say('This holds {unit!t}.', unit=plan.unit.words)}")
 

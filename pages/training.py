@@ -14,6 +14,7 @@ from core.runs.storage.events import State
 from core.runs.storage.journal import told_last
 from core.runs.storage.records import RunRecord
 from core.services import reviews, runs
+from core.table.stated import stated
 from pages.parts import guard, lines, routes, shared, visible
 from pages.parts.language import number, said, say, to_say
 from pages.parts.plain import plain
@@ -145,8 +146,8 @@ def _spent(run: RunRecord) -> None:
     spent = say(
         "ε released so far: **{so_far:.2f}** of {budget:.2f}. The ledger was charged for all of it "
         "before the first row was read.",
-        so_far=min(so_far, budget),
-        budget=budget,
+        so_far=stated(min(so_far, budget), ".2f"),
+        budget=stated(budget, ".2f"),
     )
     st.caption(f":material/lock: {spent}")
 
@@ -222,7 +223,7 @@ def _loss(run: RunRecord) -> str:
         loss = say(
             "The ledger was charged **ε = {epsilon:.3g}** for it{times}. That stays spent, there "
             "will be no synthetic table for it, and it cannot be resumed. Another run pays anew.",
-            epsilon=run.plan.guarantee.epsilon,
+            epsilon=stated(run.plan.guarantee.epsilon, ".3g"),
             times=say(", {n} times", n=times) if times > 1 else "",
         )
     after = say("A pause loses nothing: it goes on later from where it was.")

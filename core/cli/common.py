@@ -30,6 +30,7 @@ from core.table.person import MOST_ROWS, Person
 from core.table.rare import danger, rare_counts
 from core.table.rules import parse_rule
 from core.table.schema import DomainSource, Kind, Schema, SchemaError
+from core.table.stated import stated
 from core.table.tally import Tally
 
 ALL = "all"  # columns, for --buy
@@ -332,8 +333,9 @@ def claim_words(claim: dict[str, Any]) -> str:
     if not claim["private"]:
         return "no differential privacy"
     return (
-        f"ε {claim['epsilon']:.4g} (zero-out), {claim['epsilon_replace']:.4g} (replace-one) "
-        f"at δ {claim['delta']:.3g}, {claim['method']}"
+        f"ε {stated(claim['epsilon'], '.4g'):.4g} (zero-out), "
+        f"{stated(claim['epsilon_replace'], '.4g'):.4g} (replace-one) "
+        f"at δ {stated(claim['delta'], '.3g'):.3g}, {claim['method']}"
     )
 
 

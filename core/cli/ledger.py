@@ -11,6 +11,7 @@ from core.runs.accounts.account import limited
 from core.runs.accounts.people import account_names
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
+from core.table.stated import stated
 
 __all__ = ["ledger"]
 
@@ -41,7 +42,7 @@ def ledger(options: argparse.Namespace) -> int:
 
 
 def _words(entry: Entry) -> str:
-    amount = f"ε {entry.limit:.4g}, δ {entry.delta:.3g}"
+    amount = f"ε {stated(entry.limit, '.4g'):.4g}, δ {stated(entry.delta, '.3g'):.3g}"
     if entry.kind == "account":
         return f"account with limit {amount}" if limited(entry) else "no limit was set"
     if entry.kind == "statement":

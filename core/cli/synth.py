@@ -30,6 +30,7 @@ from core.privacy.plan import Plan
 from core.quality.metrics.noisy import NoisyScore
 from core.runs.execution.pipeline import Outcome
 from core.runs.execution.reporter import Pace, Stopwatch, peak_memory_mb
+from core.table.stated import stated
 
 __all__ = ["plan", "synth"]
 
@@ -162,8 +163,9 @@ def _say_outcome(plan: Plan, outcome: Outcome, *, out: Path) -> None:
     unit = "" if plan.unit is None else f", {plan.unit.words}"
     print(f"{claim_words(claim_of(outcome.guarantee))}{unit}")
     for one in outcome.privacy_certificate.get("purchases", ()):
+        cost = stated(one["epsilon_zero_out"], ".4g")
         print(
-            f"of it ε {one['epsilon_zero_out']:.4g} bought bounds, lists and mappings "
+            f"of it ε {cost:.4g} bought bounds, lists and mappings "
             f"(ledger entry {one['ledger_entry']})"
         )
 

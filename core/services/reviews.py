@@ -30,6 +30,7 @@ from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
 from core.table.layout.layout import Layout
 from core.table.schema import Domain
+from core.table.stated import stated
 
 __all__ = [
     "Ranking",
@@ -133,9 +134,10 @@ def selection_words(store: RunStore, run: RunRecord) -> str:
     if last is None or last[0] != run.id:
         return ""
     how = last[1]
+    epsilon, delta = stated(how.epsilon, ".4g"), stated(how.delta, ".3g")
     return (
         f"Chosen among {how.runs} runs by noisy scores that ε covers: all releases about these "
-        f"people until the choice cost ε = {how.epsilon:.4g}, δ = {how.delta:.3g} together at "
+        f"people until the choice cost ε = {epsilon:.4g}, δ = {delta:.3g} together at "
         "most. The ε of this run alone does not count the other runs."
     )
 

@@ -25,6 +25,7 @@ from pydantic import (
 
 from core.table.form import Form
 from core.table.magnitudes import magnitude_fault
+from core.table.stated import stated
 
 __all__ = [
     "INSIDE",
@@ -262,9 +263,8 @@ class Purchase(BaseModel):
     @property
     def words(self) -> str:
         """For the certificate and the pages."""
-        words = (
-            f"bought in ledger entry {self.entry}, which cost ε {self.epsilon:.4g} for all in it"
-        )
+        epsilon = stated(self.epsilon, ".4g")
+        words = f"bought in ledger entry {self.entry}, which cost ε {epsilon:.4g} for all in it"
         return f"{words}, {self.known} labels declared" if self.known else words
 
 

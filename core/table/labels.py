@@ -41,8 +41,8 @@ Series: TypeAlias = "pd.Series[Any]"
 MAX_DECIMALS = 12  # steps finer than this are treated as continuous
 FIRST_DAY = pd.Timestamp("0001-01-01").as_unit("us")
 LAST_DAY = pd.Timestamp("9999-12-31 23:59:59.999999").as_unit("us")
-FRACTION = 6  # digits of a second's fraction that strftime writes
-NANOSECONDS = r"(\d\d[.,]\d{6})\d+"
+FRACTION = 6  # digits of a second's fraction that are kept
+_FINER = rf"(\d\d[.,]\d{{{FRACTION}}})\d+"  # a fraction of more digits
 SECOND = 1_000_000  # microseconds; dates travel as datetime64[us]
 
 
@@ -76,7 +76,7 @@ def to_labels(series: Series) -> Series:
       dtype `str`, same index and name, absent where the value is absent. Floats get their shortest
       exact spelling, dates their ISO one.
     """
-    codes, values = pd.factorize(series.astype(object) if _is_object(series) else series)
+    codes, values = _distinct(series)
     labels = np.empty(len(values) + 1, dtype=object)
     labels[:-1] = _spell(values)
     labels[-1] = None  # factorize marks absent values with code -1
@@ -259,14 +259,30 @@ def snap(values: Numbers, step: float) -> Numbers:
     return np.rint(values / step) * step
 
 
-def _is_object(series: Series) -> bool:
-    return pd.api.types.is_object_dtype(series.dtype) or isinstance(
-        series.dtype, pd.CategoricalDtype
-    )
+def _distinct(series: Series) -> tuple[npt.NDArray[np.intp], Any]:
+    """Each cell's place among the distinct values, -1 where absent, and these.
+
+    Values that compare as equal are written by the first of them, so those that are written in
+    several ways (0.0 and -0.0; 1, 1.0 and True among objects) are told apart or made one before:
+    what one cell holds must not say how another one reads.
+    """
+    if pd.api.types.is_float_dtype(series.dtype):
+        return pd.factorize(series + 0.0)  # which makes -0.0 a 0.0
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        return pd.factorize(series.astype(object))
+    codes, values = pd.factorize(series)
+    if not pd.api.types.is_object_dtype(series.dtype) or (
+        pd.api.types.infer_dtype(values) == "string"
+    ):
+        return codes, values
+    there = series.notna().to_numpy()
+    codes = np.full(len(series), -1, dtype=np.intp)
+    codes[there], labels = pd.factorize(np.array(_spell(series[there]), dtype=object))
+    return codes, labels
 
 
-def _spell(values: pd.Index | npt.NDArray[np.generic]) -> list[str]:
-    """One label per distinct value."""
+def _spell(values: Series | pd.Index | npt.NDArray[np.generic]) -> list[str]:
+    """One label per value."""
     return [v.isoformat(sep=" ") if isinstance(v, pd.Timestamp) else str(v) for v in values]
 
 
@@ -335,10 +351,11 @@ def _seconds(series: Series, date_format: str | None) -> Numbers:
 def parse_dates(labels: Series, date_format: str | None) -> Series:
     """Text as naive UTC datetime64[us]; NaT where it does not follow the format (None: ISO).
 
-    Digits below a microsecond are cut off before: a single one with them would have all be read as
-    nanoseconds, which have no room for 9999-12-31.
+    Finer fractions are cut off before: one in nanoseconds would have pandas count all others in
+    them too, and there are none before 1677 and after 2262.
     """
-    labels = labels.str.replace(NANOSECONDS, r"\1", regex=True)
+    if date_format is None or "%f" in date_format:
+        labels = labels.str.replace(_FINER, r"\1", regex=True)
     stamps = pd.to_datetime(labels, format=date_format or "ISO8601", errors="coerce", utc=True)
     return stamps.dt.tz_localize(None).astype("datetime64[us]")
 

@@ -12,6 +12,7 @@ from core.privacy.ledger.ledger import Entry
 from core.runs.accounts.account import Account
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
+from core.table.stated import stated
 from pages.parts import guard, lines, shared
 from pages.parts.language import number, said, say, to_say
 from pages.parts.plain import plain
@@ -38,7 +39,7 @@ def numbers(account: Account) -> None:
     spent, left, limit = st.columns(3)
     spent.metric(
         say("Spent so far, added up"),
-        number(f"ε {sum(entry.limit for entry in private):.3g}"),
+        number(f"ε {stated(sum(entry.limit for entry in private), '.3g'):.3g}"),
         help=say(
             "The sum over {n} releases; lower is safer. Together they reveal no more than that, "
             "and often less: the limit counts more exactly.",
@@ -122,13 +123,17 @@ def _config() -> dict[str, Any]:
 def _row(entry: Entry, runs: Runs) -> dict[str, object]:
     """One entry for the eye."""
     run = runs.get((entry.run or "").split(".")[0]) if entry.kind == "release" else None
-    stated = entry.kind == "statement"
-    epsilon = say("no privacy") if entry.epsilon is None else number(f"{entry.epsilon:.3g}")
+    declared = entry.kind == "statement"
+    epsilon = (
+        say("no privacy")
+        if entry.epsilon is None
+        else number(f"{stated(entry.epsilon, '.3g'):.3g}")
+    )
     row: dict[str, object] = {
         "When": pd.Timestamp(entry.time, unit="s", tz="UTC"),
         say("What"): say("bounds and lists bought") if entry.purchase else said(KINDS[entry.kind]),
-        "ε": "" if stated else epsilon,
-        "δ": None if stated else entry.delta,
+        "ε": "" if declared else epsilon,
+        "δ": None if declared else entry.delta,
         say("Run"): _name(entry, run),
         say("What became of it"): "" if run is None else _became(run),
         say("Model"): "" if entry.purchase else shared.model_name(entry.model),
@@ -157,10 +162,10 @@ def _name(entry: Entry, run: RunRecord | None) -> str:
 def declared(account: Account) -> None:
     """What the steward declared about these people."""
     words = [entry.words for entry in account.entries if entry.kind == "statement"]
-    for stated in dict.fromkeys(words):
+    for declared in dict.fromkeys(words):
         text = say(
             "The steward declared that these people have no other account: “{words}”. "
             "Certificates say so.",
-            words=plain(stated),
+            words=plain(declared),
         )
         st.caption(f":material/group_off: {text}")

@@ -28,6 +28,7 @@ from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.services.runs import Progress, open_store
+from core.table.stated import stated
 from pages.parts import language, routes, visible
 from pages.parts.faults import plain_errors as plain_errors
 from pages.parts.language import number, said, say, to_say
@@ -112,7 +113,11 @@ def privacy_badge(run: RunRecord) -> None:
         NOT_PRIVATE.show()
         return
     claim = run.guarantee or run.plan.guarantee
-    claimed = say("ε = {epsilon:.3g}, δ = {delta:.0e}", epsilon=claim.epsilon, delta=claim.delta)
+    claimed = say(
+        "ε = {epsilon:.3g}, δ = {delta:.2g}",
+        epsilon=stated(claim.epsilon, ".3g"),
+        delta=stated(claim.delta, ".2g"),
+    )
     st.badge(claimed, icon=":material/lock:", color="green")
 
 

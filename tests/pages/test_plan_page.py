@@ -13,6 +13,7 @@ from core.runs.storage.events import State
 from core.services import planning, tables
 from core.table.sample import sample_table
 from core.table.schema import DomainSource
+from core.table.stated import stated
 from pages.parts import budget_choice, foretold, guard, shared
 from tests.pages.screen import button, buttons, press, whole, words
 
@@ -29,7 +30,10 @@ def test_every_phase_is_shown_with_its_noise(table, show):
     said = words(at)
     for phase in plan.phases:
         assert phase.title in said and f"{phase.noise_multiplier:.2f}" in said
-    assert f"replace-one the same run has ε = {plan.guarantee.epsilon_replace:.2f}" in said
+    assert (
+        f"replace-one the same run has ε = {stated(plan.guarantee.epsilon_replace, '.2f'):.2f}"
+        in said
+    )
     assert len(at.get("plotly_chart")) == 2  # the budget, the stages
     assert "going by runs on generated tables" in said and "in the ledger: 0" in said
 

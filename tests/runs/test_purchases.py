@@ -13,6 +13,9 @@ from core.privacy.buying.thresholds import label_threshold
 from core.privacy.ledger.ledger import HiddenError, Ledger, OverBudgetError
 from core.privacy.plan import Plan
 from core.runs.accounts.purchases import purchases, purchases_used
+from core.runs.execution.job import Job
+from core.runs.execution.pipeline import execute
+from core.runs.storage.artefacts import LocalArtefacts
 from core.runs.storage.errors import RunStoreError
 from core.services import purchases as buying
 from core.services import tables
@@ -231,3 +234,15 @@ def test_a_label_of_one_person_is_no_easier_to_show_for_all_their_rows(table, co
         assert lists * shown <= 1.01 * failure
     alone = label_threshold(std, failure, lists, 1)  # a twin that forgets the other rows
     assert columns or lists * stats.norm.sf((alone - most) / std) > failure
+
+
+def test_what_was_bought_and_a_run_stay_below_one_over_n_together(store, table, made, tmp_path):
+    request = PlanRequest(model="pearl", epsilon=1.0, delta=0.9999 / table.training_n)
+    job = Job(
+        table="t", plan=make_plan(made.schema, table.training_n, request), schema=made.schema,
+        rows=9, seed=1, device="cpu", artefacts=LocalArtefacts(tmp_path), people=table.people,
+        debit_key="k", allow_non_private=False, shift_words="",
+    )  # fmt: skip
+    with pytest.raises(SchemaError, match=r"too large together for 600 records.*Nothing was spent"):
+        execute(job, None, store=store, observe=lambda _: 0)
+    assert len(spent(store, table.people)) == 1  # the purchase

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -161,3 +162,35 @@ def test_what_is_no_number_is_absent() -> None:
     numbers = to_numbers(pd.Series(["1.5", "about 2", None, "inf"]), column)
     assert numbers[0] == 1.5 and np.isnan(numbers[1:]).all()
     assert to_numbers(pd.Series([True, False]), column).tolist() == [1.0, 0.0]
+
+
+def left_out_moves_nobody(series: pd.Series, read) -> None:
+    """What each cell reads as is the same whichever other cell is left out."""
+    whole = list(read(series))
+    for i in range(len(series)):
+        others = list(read(series.drop(index=i)))
+        np.testing.assert_array_equal(others, whole[:i] + whole[i + 1 :])
+
+
+@pytest.mark.parametrize("date_format", [None, "%Y-%m-%d %H:%M:%S.%f"])
+def test_a_date_in_nanoseconds_moves_no_other(date_format: str | None) -> None:
+    cells = ["9999-12-31 00:00:00.5", "2020-01-01 00:00:00.123456789", "1600-02-29 00:00:00.0"]
+    column = Column(name="end", kind=Kind.DATETIME, low=0, high=1, date_format=date_format)
+    left_out_moves_nobody(pd.Series(cells, dtype="str"), lambda one: to_numbers(one, column))
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pd.Series([-0.0, 0.0, 1.0, None], dtype="float64"),
+        pd.Series([-0.0, 0.0, None], dtype="Float64"),
+        pd.Series([1.0, 1, True, Decimal("1.00"), "1", None], dtype=object),
+    ],
+    ids=lambda cells: str(cells.dtype),
+)
+def test_equal_values_that_are_written_otherwise_move_no_other(cells: pd.Series) -> None:
+    left_out_moves_nobody(cells, lambda one: to_labels(one).astype(object))
+
+
+def test_a_minus_before_zero_is_not_written() -> None:
+    assert to_labels(pd.Series([-0.0, 0.0])).tolist() == ["0.0", "0.0"]

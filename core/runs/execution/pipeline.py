@@ -19,7 +19,7 @@ from core.models.registry import synthesizer
 from core.models.synthesizer import Synthesizer
 from core.privacy.accounting.accountant import guarantee
 from core.privacy.ledger.ledger import Entry, Ledger
-from core.privacy.plan import Guarantee, Phase
+from core.privacy.plan import Guarantee, Phase, Plan
 from core.runs.accounts.account import pay
 from core.runs.accounts.people import require_account
 from core.runs.accounts.purchases import PurchaseRecord, purchases_used
@@ -33,6 +33,7 @@ from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import shift_key
 from core.table.layout.layout import Layout
 from core.table.schema import SchemaError
+from core.table.stated import stated
 from core.table.surrogates import check_room
 
 __all__ = ["DeviceError", "Outcome", "choose_device", "execute"]
@@ -102,6 +103,8 @@ def execute(
     _check(job, layout)
     key = shift_key(store.workspace, job.people)  # first: one that is broken costs nothing
     bought = purchases_used(store, job.people, job.schema)
+    if not job.resume:  # what goes on was admitted and paid for before
+        _check_delta(job.plan, bought)
     emitter = Emitter(observe)
     emitter.phase("debit", "Checking the ledger")
     entry = _debit(job, store)
@@ -150,6 +153,21 @@ def _check(job: Job, layout: Layout) -> None:
     check_disk(job.plan, layout, job.schema.person, job.folder)
 
 
+def _check_delta(plan: Plan, bought: Sequence[PurchaseRecord]) -> None:
+    """Refuse a claim whose δ would reach 1/n with what was bought, before anything is spent.
+
+    Raises:
+      SchemaError: it would.
+    """
+    before = math.fsum(one.delta for one in bought)
+    if bought and plan.budget.private and (plan.budget.delta + before) * plan.n >= 1.0:
+        raise SchemaError(
+            f"δ = {plan.budget.delta:g} of this run and {before:g} of what was bought for it are "
+            f"too large together for {plan.n} records: they must be below "
+            f"1/n = {1 / plan.n:g}. Nothing was spent. Plan with a smaller δ."
+        )
+
+
 def _debit(job: Job, store: RunStore) -> Entry:
     """Pay for the plan; a key that paid already, before a pause or a crash, pays no more."""
     if job.table_id is not None:
@@ -185,9 +203,10 @@ def _with_purchases(claim: Guarantee, bought: Sequence[PurchaseRecord]) -> Guara
     epsilon = math.fsum([claim.epsilon, *(one.epsilon for one in bought)])
     delta = math.fsum([claim.delta, *(one.delta for one in bought)])
     entries = ", ".join(one.entry for one in bought)
+    own, before = stated(claim.epsilon, ".4g"), stated(epsilon - claim.epsilon, ".4g")
     words = (
-        f"ε {epsilon:.4g} and δ {delta:.3g} are sums: ε {claim.epsilon:.4g} of this run and "
-        f"ε {epsilon - claim.epsilon:.4g} of bounds, lists and mappings that were bought before "
+        f"ε {stated(epsilon, '.4g'):.4g} and δ {stated(delta, '.3g'):.3g} are sums: ε {own:.4g} of "
+        f"this run and ε {before:.4g} of bounds, lists and mappings that were bought before "
         f"(ledger entry {entries})."
     )
     return claim.model_copy(

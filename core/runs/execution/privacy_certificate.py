@@ -18,6 +18,7 @@ from core.runs.storage.workspace import PROJECT_ROOT
 from core.table.person import Person
 from core.table.rules import Combinations, Determines
 from core.table.schema import Column, DomainColumn, DomainSource, Kind, Provenance, Schema
+from core.table.stated import stated
 
 __all__ = [
     "LMDP_STATEMENT",
@@ -219,7 +220,8 @@ def make_privacy_certificate(
     one, many = _unit_words(plan.unit)
     return {
         "product": f"Facsimile {product_version()}",
-        "claim": f"ε = {guarantee.epsilon:.4g}, δ = {guarantee.delta:.3g}"
+        "claim": f"ε = {stated(guarantee.epsilon, '.4g'):.4g}, "
+        f"δ = {stated(guarantee.delta, '.3g'):.3g}"
         if private
         else NOT_PRIVATE,
         "private": private,

@@ -1,0 +1,28 @@
+"""Amounts as they are said: whatever is left of their digits, never less than what was proven."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["stated"]
+
+_SAME = 1e-12  # of an amount: what adding up floats may leave, and no digit that anybody sees
+
+
+def stated(amount: float, form: str) -> float:
+    """An ε or δ as it may be said in a format: the least number of its digits that is not less.
+
+    Args:
+      amount: ≥ 0, may be inf.
+      form: how it will be written, such as ".3g", ".1e" or ".2f".
+
+    >>> stated(1.0004, ".3g"), stated(1.0, ".3g"), stated(1.4e-6, ".0e"), stated(0.121, ".2f")
+    (1.01, 1.0, 2e-06, 0.13)
+    """
+    nearest = float(format(amount, form))
+    if not math.isfinite(amount) or nearest >= amount * (1.0 - _SAME):
+        return nearest
+    digits = int(form[1:-1])
+    if form[-1] != "f":  # digits of the amount, not places
+        digits -= math.floor(math.log10(amount)) + (form[-1] == "g")
+    return float(format(amount + 0.5 * 10.0**-digits, form))
