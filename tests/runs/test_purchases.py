@@ -12,9 +12,9 @@ from core.privacy.buying.planning import LISTS, Levels, _open_lists
 from core.privacy.buying.thresholds import label_threshold
 from core.privacy.ledger.ledger import HiddenError, Ledger, OverBudgetError
 from core.privacy.plan import Plan
-from core.runs.accounts.purchases import purchases, purchases_used
+from core.runs.accounts.purchases import declared_since, purchases, purchases_used
 from core.runs.execution.job import Job
-from core.runs.execution.pipeline import execute
+from core.runs.execution.pipeline import _set_since, execute
 from core.runs.storage.artefacts import LocalArtefacts
 from core.runs.storage.errors import RunStoreError
 from core.services import purchases as buying
@@ -246,3 +246,21 @@ def test_what_was_bought_and_a_run_stay_below_one_over_n_together(store, table, 
     with pytest.raises(SchemaError, match=r"too large together for 600 records.*Nothing was spent"):
         execute(job, None, store=store, observe=lambda _: 0)
     assert len(spent(store, table.people)) == 1  # the purchase
+
+
+def test_what_is_declared_after_it_was_bought_is_said(store, table, made):
+    """Who bought bounds and then sets them by hand has looked, whatever this run's ε says."""
+    used = purchases_used(store, table.people, made.schema)
+    assert declared_since(store, table.people, made.schema, used) == ([], 0.0)
+    by_hand = {"source": DomainSource.DECLARED, "purchase": None}
+    columns = [
+        c.model_copy(update=by_hand) if c.source is DomainSource.BOUGHT else c
+        for c in made.schema.columns
+    ]
+    declared = made.schema.model_copy(update={"columns": tuple(columns)})
+    assert purchases_used(store, table.people, declared) == ()
+    names, epsilon = declared_since(store, table.people, declared, ())
+    assert "age" in names and epsilon == used[0].epsilon
+    (sentence,) = _set_since(names, epsilon)
+    assert "age" in sentence and "this ε does not include" in sentence and _set_since([], 0) == ()
+    assert declared_since(store, "others", declared, ()) == ([], 0.0)

@@ -6,6 +6,7 @@ table about them uses it at no cost, and nobody else may.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Sequence
 
@@ -32,6 +33,7 @@ from core.table.schema import (
 __all__ = [
     "BoughtColumn",
     "PurchaseRecord",
+    "declared_since",
     "lost_purchase",
     "purchases",
     "purchases_used",
@@ -195,6 +197,31 @@ def purchases_used(store: TableStore, people: str, schema: Schema) -> tuple[Purc
             "them public, or say of people what was said then."
         )
     return resting
+
+
+def declared_since(
+    store: TableStore, people: str, schema: Schema, used: Sequence[PurchaseRecord]
+) -> tuple[list[str], float]:
+    """Columns that were bought about these people and are declared in the schema, and what for.
+
+    Args:
+      store: where.
+      people: the account.
+      schema: of a table about these people.
+      used: purchases that the schema rests on, which are left out.
+
+    Returns:
+      (names of columns, ε of their purchases together).
+    """
+    declared = {c.name for c in schema.columns if c.source is DomainSource.DECLARED}
+    names: list[str] = []
+    epsilons: list[float] = []
+    for record in purchases(store, people):
+        here = [one.column.name for one in record.columns if one.column.name in declared]
+        if record not in used and here:
+            names += [name for name in here if name not in names]
+            epsilons.append(record.epsilon)
+    return names, math.fsum(epsilons)
 
 
 def _paid_column(column: SchemaColumn, records: Sequence[PurchaseRecord]) -> str | None:

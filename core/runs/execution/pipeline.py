@@ -19,10 +19,10 @@ from core.models.registry import synthesizer
 from core.models.synthesizer import Synthesizer
 from core.privacy.accounting.accountant import guarantee
 from core.privacy.ledger.ledger import Entry, Ledger
-from core.privacy.plan import Guarantee, Phase, Plan
+from core.privacy.plan import Guarantee, Phase
 from core.runs.accounts.account import pay
 from core.runs.accounts.people import require_account
-from core.runs.accounts.purchases import PurchaseRecord, purchases_used
+from core.runs.accounts.purchases import PurchaseRecord, declared_since, purchases_used
 from core.runs.execution.attempts import Attempts, fit_attempts
 from core.runs.execution.job import Job
 from core.runs.execution.privacy_certificate import conditions, make_privacy_certificate
@@ -102,9 +102,7 @@ def execute(
     layout = Layout(job.schema.domain())
     _check(job, layout)
     key = shift_key(store.workspace, job.people)  # first: one that is broken costs nothing
-    bought = purchases_used(store, job.people, job.schema)
-    if not job.resume:  # what goes on was admitted and paid for before
-        _check_delta(job.plan, bought)
+    bought = _purchases(job, store)
     emitter = Emitter(observe)
     emitter.phase("debit", "Checking the ledger")
     entry = _debit(job, store)
@@ -115,6 +113,8 @@ def execute(
     )
     attempts = fit_attempts(job, model, layout, *records, shift_key=key, observe=observe)
     claim = _with_purchases(_claim(job, attempts), bought)
+    declared = declared_since(store, job.people, job.schema, bought)
+    claim = claim.model_copy(update={"conditions": (*claim.conditions, *_set_since(*declared))})
     Emitter(observe, obeys=(Wish.CANCEL,)).phase("sample", "Making the synthetic table")
     tables = write_tables(attempts.fitted, job.rows, job.seed, job.artefacts, observe=observe)
     certificate = make_privacy_certificate(
@@ -153,19 +153,23 @@ def _check(job: Job, layout: Layout) -> None:
     check_disk(job.plan, layout, job.schema.person, job.folder)
 
 
-def _check_delta(plan: Plan, bought: Sequence[PurchaseRecord]) -> None:
-    """Refuse a claim whose δ would reach 1/n with what was bought, before anything is spent.
+def _purchases(job: Job, store: RunStore) -> tuple[PurchaseRecord, ...]:
+    """What the run's domain was bought with.
 
     Raises:
-      SchemaError: it would.
+      SchemaError: the δ of a claim with it would reach 1/n; nothing was spent. A run that goes on
+        was admitted and paid for before.
     """
+    bought, plan = purchases_used(store, job.people, job.schema), job.plan
     before = math.fsum(one.delta for one in bought)
-    if bought and plan.budget.private and (plan.budget.delta + before) * plan.n >= 1.0:
+    too_large = (plan.budget.delta + before) * plan.n >= 1.0
+    if bought and plan.budget.private and too_large and not job.resume:
         raise SchemaError(
             f"δ = {plan.budget.delta:g} of this run and {before:g} of what was bought for it are "
             f"too large together for {plan.n} records: they must be below "
             f"1/n = {1 / plan.n:g}. Nothing was spent. Plan with a smaller δ."
         )
+    return bought
 
 
 def _debit(job: Job, store: RunStore) -> Entry:
@@ -194,6 +198,17 @@ def _claim(job: Job, attempts: Attempts) -> Guarantee:
     if plan.attempts == 1 or not executed.private or not attempts.private:
         return executed
     return plan.guarantee.model_copy(update={"conditions": executed.conditions})
+
+
+def _set_since(names: Sequence[str], epsilon: float) -> tuple[str, ...]:
+    """A sentence where the steward declared what had been bought: looking at it costs nothing."""
+    if not names:
+        return ()
+    return (
+        f"Bounds or lists of {', '.join(names)} were bought about these people before, for ε "
+        f"{stated(epsilon, '.4g'):.4g} that this ε does not include: it is the steward's word that "
+        "what is declared of them now is public without what was bought.",
+    )
 
 
 def _with_purchases(claim: Guarantee, bought: Sequence[PurchaseRecord]) -> Guarantee:
