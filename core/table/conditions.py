@@ -21,7 +21,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from core.table.column import DomainColumn, Kind, SchemaError
-from core.table.labels import is_absent, offset_seconds, parse_dates, to_labels, to_numbers
+from core.table.date_text import offset_seconds, parse_dates
+from core.table.labels import is_absent, to_labels, to_numbers
 from core.table.schema import Domain
 
 __all__ = ["Condition", "ConditionError", "Shares", "parse_conditions", "parse_shares"]

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
+from core.table.date_text import FIRST_DAY, LAST_DAY, date_text, parse_dates
 from core.table.form import Form
-from core.table.labels import FIRST_DAY, LAST_DAY, date_text, parse_dates
 
 __all__ = ["DateGuess", "guess_date_format"]
 

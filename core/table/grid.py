@@ -17,10 +17,11 @@ import pandas as pd
 from pydantic import ValidationError
 
 from core.table.column import WHOLE_NUMBERS, unpaid
+from core.table.date_text import date_text
 from core.table.form import Form
 from core.table.infer import EXACT
 from core.table.io.cells import GROUPED
-from core.table.labels import code_places, date_text, to_numbers
+from core.table.labels import code_places, to_numbers
 from core.table.magnitudes import FIRST_SECOND, LAST_SECOND
 from core.table.rare import MERGED_NOTE, OTHER, common_labels
 from core.table.resolution import date_step

@@ -19,17 +19,16 @@ import pandas as pd
 from pandas.api.types import pandas_dtype
 
 from core.table.column import WHOLE_NUMBERS, Column, Kind
+from core.table.date_text import date_text, parse_dates
 from core.table.form import Form
 from core.table.magnitudes import LARGEST
 
 __all__ = [
     "code_places",
-    "date_text",
     "dtype_of",
     "from_labels",
     "from_numbers",
     "is_absent",
-    "offset_seconds",
     "to_labels",
     "to_numbers",
     "with_codes",
@@ -39,10 +38,6 @@ Numbers: TypeAlias = npt.NDArray[np.float64]
 Series: TypeAlias = "pd.Series[Any]"
 
 MAX_DECIMALS = 12  # steps finer than this are treated as continuous
-FIRST_DAY = pd.Timestamp("0001-01-01").as_unit("us")
-LAST_DAY = pd.Timestamp("9999-12-31 23:59:59.999999").as_unit("us")
-FRACTION = 6  # digits of a second's fraction that are kept
-_FINER = rf"(\d\d[.,]\d{{{FRACTION}}})\d+"  # a fraction of more digits
 SECOND = 1_000_000  # microseconds; dates travel as datetime64[us]
 
 
@@ -348,18 +343,6 @@ def _seconds(series: Series, date_format: str | None) -> Numbers:
     return _stamp_seconds(series)
 
 
-def parse_dates(labels: Series, date_format: str | None) -> Series:
-    """Text as naive UTC datetime64[us]; NaT where it does not follow the format (None: ISO).
-
-    Finer fractions are cut off before: one in nanoseconds would have pandas count all others in
-    them too, and there are none before 1677 and after 2262.
-    """
-    if date_format is None or "%f" in date_format:
-        labels = labels.str.replace(_FINER, r"\1", regex=True)
-    stamps = pd.to_datetime(labels, format=date_format or "ISO8601", errors="coerce", utc=True)
-    return stamps.dt.tz_localize(None).astype("datetime64[us]")
-
-
 def _stamp_seconds(series: Series) -> Numbers:
     if getattr(series.dtype, "tz", None) is not None:
         series = series.dt.tz_convert("UTC").dt.tz_localize(None)
@@ -380,39 +363,3 @@ def _from_seconds(seconds: Numbers, column: Column) -> Series:
         return stamps.astype(pandas_dtype(column.dtype))
     text = date_text(stamps, column.date_format or "%Y-%m-%d %H:%M:%S", column.form or Form())
     return from_labels(text, column)
-
-
-def offset_seconds(offset: str) -> int:
-    """By how much clocks with an offset are ahead of UTC, in seconds.
-
-    Args:
-      offset: as in `Form.offset`.
-
-    >>> offset_seconds("-0530"), offset_seconds("+02:00"), offset_seconds("Z")
-    (-19800, 7200, 0)
-    """
-    digits = offset.strip("+-Z").replace(":", "").ljust(4, "0")
-    return (-1 if offset.startswith("-") else 1) * (int(digits[:2]) * 60 + int(digits[2:])) * 60
-
-
-def date_text(stamps: Series, date_format: str, form: Form) -> Series:
-    """Moments as text in a format, with the offset, fraction and padding that the form tells.
-
-    Args:
-      stamps: naive datetime64[us], in UTC where the format has an offset.
-      date_format: for strftime.
-      form: of the column.
-    """
-    if "%z" in date_format:
-        offset = form.offset or "+0000"
-        local = stamps + pd.Timedelta(seconds=offset_seconds(offset))
-        if local.dropna().between(FIRST_DAY, LAST_DAY).all():
-            stamps, date_format = local, date_format.replace("%z", offset)
-        else:  # an offset leads past the last year that can be written: UTC throughout
-            date_format = date_format.replace("%z", "+00:00" if ":" in offset else "+0000")
-    for directive in form.unpadded:  # of the C library, not of every system
-        date_format = date_format.replace(f"%{directive}", f"%-{directive}")
-    text = stamps.dt.strftime(date_format).astype("str")
-    if "%f" in date_format and form.places is not None and 0 < form.places < FRACTION:
-        text = text.str.replace(rf"(\.\d{{{form.places}}})\d+", r"\1", regex=True)
-    return text

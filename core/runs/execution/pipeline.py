@@ -112,9 +112,8 @@ def execute(
         rows, layout, job.plan, job.schema.person, folder=job.folder, observe=observe
     )
     attempts = fit_attempts(job, model, layout, *records, shift_key=key, observe=observe)
-    claim = _with_purchases(_claim(job, attempts), bought)
     declared = declared_since(store, job.people, job.schema, bought)
-    claim = claim.model_copy(update={"conditions": (*claim.conditions, *_set_since(*declared))})
+    claim = _with_purchases(_claim(job, attempts, declared), bought)
     Emitter(observe, obeys=(Wish.CANCEL,)).phase("sample", "Making the synthetic table")
     tables = write_tables(attempts.fitted, job.rows, job.seed, job.artefacts, observe=observe)
     certificate = make_privacy_certificate(
@@ -187,13 +186,14 @@ def _debit(job: Job, store: RunStore) -> Entry:
     )
 
 
-def _claim(job: Job, attempts: Attempts) -> Guarantee:
-    """What may be claimed: where attempts were declared, all of them, however many were needed.
+def _claim(job: Job, attempts: Attempts, declared: tuple[list[str], float]) -> Guarantee:
+    """What may be claimed without purchases; `declared` is for `_set_since`.
 
-    How many were needed depends on the data; the plan's ε covers every case.
+    Where attempts were declared, that is all of them, however many were needed: how many depends on
+    the data, and the plan's ε covers every case.
     """
     plan = job.plan
-    terms = conditions(job.schema, n=plan.n, inferred=job.inferred)
+    terms = *conditions(job.schema, n=plan.n, inferred=job.inferred), *_set_since(*declared)
     executed = guarantee(attempts.executed, plan.budget.delta, terms, rows=plan.rows_of_one)
     if plan.attempts == 1 or not executed.private or not attempts.private:
         return executed

@@ -15,7 +15,8 @@ import pandas as pd
 import pyarrow as pa
 
 from core.table.column import Column, Kind
-from core.table.labels import parse_dates, to_labels, to_numbers
+from core.table.date_text import parse_dates
+from core.table.labels import to_labels, to_numbers
 
 __all__ = ["TICKS", "arrow_table", "is_text", "stored_type"]
 
