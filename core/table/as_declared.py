@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
-from core.table.column import Column, Kind
+from core.table.column import WHOLE_NUMBERS, Column, Kind
 from core.table.form import FileForm, Form
 from core.table.labels import dtype_of, to_labels
 from core.table.schema import Schema
@@ -122,7 +122,7 @@ def _spelled(label: str, declared: str) -> str:
 def _family(dtype: str) -> str | None:
     """What labels of a declared type look like; None for types of which there is one spelling."""
     low = dtype.lower()
-    if low.startswith(("int", "uint")):
+    if low.startswith(WHOLE_NUMBERS):
         return "whole"
     if low.startswith("float"):
         return "number"

@@ -143,16 +143,12 @@ class Comparison:
     def linked(self) -> tuple[LinkedAccount, ...]:
         """Compare with what is new; every account linked so far."""
         _catch_up(self._store, self._key)
+        table = RecordSample(self.table.n, self.table.hashed)
         for row in _later(self._store, self.seen):
             self.seen = row.id
-            earlier = RecordSample.from_bytes(row.body)
-            overlap = estimate_overlap(self.table.hashed, earlier, n=self.table.n)
-            table = RecordSample(self.table.n, self.table.hashed)
-            exact = row.exact == self.table.exact or _equal(table, earlier)
-            if exact or (overlap is not None and overlap.same_people):
-                self._add(row.people, _evidence(row, None if exact else overlap))
+            _add(self._linked, row.people, _shared(row, table, self.table.exact))
         self._older()
-        return tuple(sorted(self._linked.values(), key=lambda one: -one.strength))
+        return _likeliest_first(self._linked)
 
     def _older(self) -> None:
         """Accounts that an older version's command line opened: it kept no rows, only a digest."""
@@ -162,12 +158,8 @@ class Comparison:
         if accounts - sketched:
             people = self.table.older_name()
             if people in accounts - sketched:
-                self._add(people, ("All rows of this table were in an earlier one.", 1.0))
-
-    def _add(self, people: str, evidence: tuple[str, float]) -> None:
-        best = self._linked.get(people)
-        if best is None or evidence[1] > best.strength:
-            self._linked[people] = LinkedAccount(people, *evidence)
+                evidence = "All rows of this table were in an earlier one.", 1.0
+                _add(self._linked, people, evidence)
 
 
 def link_anew(store: RunStore, table_id: str) -> tuple[LinkedAccount, ...]:
@@ -184,23 +176,41 @@ def link_anew(store: RunStore, table_id: str) -> tuple[LinkedAccount, ...]:
     with store.engine.connect() as connection:
         own = connection.execute(select(SketchRow).where(SketchRow.table_id == table_id)).one()
     mine = RecordSample.from_bytes(own.body)
-    best = {one["people"]: LinkedAccount(**one) for one in own.alike}
+    found = {one["people"]: LinkedAccount(**one) for one in own.alike}
     for row in _later(store, 0):
-        if row.table_id == table_id:
-            continue
-        earlier = RecordSample.from_bytes(row.body)
-        overlap = estimate_overlap(mine.sample, earlier, n=mine.n)
-        exact = row.exact == own.exact or _equal(mine, earlier)
-        if exact or (overlap is not None and overlap.same_people):
-            found = LinkedAccount(row.people, *_evidence(row, None if exact else overlap))
-            known = best.get(row.people)
-            if known is None or found.strength > known.strength:
-                best[row.people] = found
-    linked = tuple(sorted(best.values(), key=lambda one: -one.strength))
+        if row.table_id != table_id:
+            _add(found, row.people, _shared(row, mine, own.exact))
+    linked = _likeliest_first(found)
     with store.engine.begin() as connection:
         kept = [asdict(one) for one in linked]
         connection.execute(update(SketchRow).where(SketchRow.id == own.id).values(alike=kept))
     return linked
+
+
+def _shared(row: Any, table: RecordSample, exact: str) -> tuple[str, float] | None:
+    """How a table shares rows with one that was seen, in words and strength; None where not.
+
+    Args:
+      row: what is kept of the one that was seen.
+      table: what is known of the other.
+      exact: its digest.
+    """
+    earlier = RecordSample.from_bytes(row.body)
+    if row.exact == exact or _equal(table, earlier):
+        return _evidence(row, None)
+    overlap = estimate_overlap(table.sample, earlier, n=table.n)
+    return _evidence(row, overlap) if overlap is not None and overlap.same_people else None
+
+
+def _add(linked: dict[str, LinkedAccount], people: str, evidence: tuple[str, float] | None) -> None:
+    """Keep the strongest evidence for each account."""
+    best = linked.get(people)
+    if evidence is not None and (best is None or evidence[1] > best.strength):
+        linked[people] = LinkedAccount(people, *evidence)
+
+
+def _likeliest_first(linked: dict[str, LinkedAccount]) -> tuple[LinkedAccount, ...]:
+    return tuple(sorted(linked.values(), key=lambda one: -one.strength))
 
 
 def _equal(one: RecordSample, other: RecordSample) -> bool:
