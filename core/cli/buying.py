@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from core.cli.common import ALL, CommandError
+from core.privacy.ledger.ledger import Ledger, OverBudgetError
 from core.privacy.plan import Plan, default_delta
+from core.runs.accounts.account import default_limit
 from core.runs.accounts.people import linked_accounts
 from core.runs.accounts.purchases import purchases, with_purchases
-from core.runs.execution.buying import buy_schema
+from core.runs.execution.buying import buy_schema, purchase_domain
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.services.purchases import DELTA_SHARE, forecast, plan_purchase
-from core.table.buying import as_bought, unbought
+from core.table.buying import as_bought, stand_in, unbought
 from core.table.schema import Schema, SchemaError
 
 __all__ = ["Parts", "buy", "known_purchases", "parts", "say_purchase", "to_buy"]
@@ -135,8 +138,11 @@ def buy(
     rows: pd.DataFrame,
     schema: Schema,
     n: int,
+    plan_of: Callable[[Schema, Parts], Plan],
 ) -> tuple[Schema, Parts]:
     """Buy what the schema leaves open, or take what these people's account has bought before.
+
+    Nothing is bought for a run that could not be paid for afterwards.
 
     Args:
       options: of the command line.
@@ -145,6 +151,10 @@ def buy(
       rows: those that are trained on.
       schema: with columns to be bought.
       n: number of records that the rows are.
+      plan_of: the run's plan, for a declared schema and what the run may spend.
+
+    Raises:
+      CommandError, RunStoreError, LedgerError: one plain line; nothing was spent.
 
     Returns:
       The schema with what was bought, and how the budget was split.
@@ -155,11 +165,21 @@ def buy(
         print("note: domains bought about these people before cost nothing more", file=sys.stderr)
     if options.buy is None or not split.bought_epsilon:
         return known, split
+    purchase, tried = planned(known, n, split), stand_in(known)
+    releases = [(purchase, purchase_domain(known)), (plan_of(tried, split), tried.domain())]
+    try:
+        Ledger(store.engine).rehearse(
+            people, releases, words=options.confirm_shift, limit=default_limit(n)
+        )
+    except OverBudgetError as error:
+        raise OverBudgetError(
+            f"{error} Bounds and lists that would be bought first are counted here."
+        ) from None
     result = buy_schema(
         store,
         people,
         known,
-        planned(known, n, split),
+        purchase,
         lambda names: rows[list(names)],
         again=options.buy_again,
         shift_words=options.confirm_shift,

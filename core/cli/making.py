@@ -127,8 +127,12 @@ def make(
         # whose people these are is asked of all records, those kept out too
         people = account_for(options, store, frame)
         if unbought(schema).names:
-            schema, split = buy(options, store, people, trained, schema, n)
-            plan = _plan_for(options, schema, n, split)
+
+            def plan_of(declared: Schema, split: Parts) -> Plan:
+                return _plan_for(options, declared, n, split)
+
+            schema, split = buy(options, store, people, trained, schema, n, plan_of)
+            plan = plan_of(schema, split)
         with tempfile.TemporaryDirectory(prefix="synth-", dir=store.workspace.home) as folder:
             job = _job(options, schema, plan, device=device, people=people, folder=Path(folder))
             outcome = execute(job, FrameRows(trained), store=store, observe=observe)

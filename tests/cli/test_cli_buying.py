@@ -101,6 +101,23 @@ def test_what_cannot_be_bought_is_refused_before_anything_is_spent(command, more
     assert last_line(capsys.readouterr().out)["entries"] == []
 
 
+def test_nothing_is_bought_for_a_run_that_cannot_be_paid_for(command, capsys):
+    buying = [*command, "--buy", "all", "--target", SAMPLE_TARGET]
+    assert main([*buying, "--epsilon", "18"]) == 2  # ε 9 for each: one of them is within the limit
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith("error: This run needs ε 9.00") and "Nothing was spent" in told
+    assert "would be bought first" in told
+    assert ledger_entries(capsys) == []
+    assert main(buying) == 0
+    assert [entry["kind"] for entry in ledger_entries(capsys)] == ["account", "release", "release"]
+
+
+def ledger_entries(capsys: pytest.CaptureFixture[str]) -> list[dict]:
+    capsys.readouterr()
+    assert main(["ledger", "--json"]) == 0
+    return last_line(capsys.readouterr().out)["entries"]
+
+
 def test_a_plan_says_what_a_purchase_would_cost_and_spends_nothing(table, home, capsys):
     options = ["--model", "pearl", "--epsilon", "8", "--buy", "all", "--buy-share", "0.5", "--json"]
     assert main(["plan", str(table), *options]) == 0

@@ -24,12 +24,22 @@ such as the one in a certificate.
 from __future__ import annotations
 
 import math
+import secrets
 import time
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from sqlalchemy import Connection, Engine, func, insert, select
 
+from core.privacy.ledger.admission import (
+    HiddenError,
+    LedgerError,
+    OverBudgetError,
+    admit,
+    confirmation,
+    price_of,
+)
 from core.privacy.ledger.entries import (
     GENESIS,
     ChainReport,
@@ -38,13 +48,8 @@ from core.privacy.ledger.entries import (
     check_chain,
     entries_table,
 )
-from core.privacy.ledger.filters import admitted, check_limit, left_of, opening, order_of
-from core.privacy.ledger.shift_consistency import (
-    MAX_WORDS,
-    ReleaseScope,
-    objection,
-    statements,
-)
+from core.privacy.ledger.filters import check_limit, left_of, opening
+from core.privacy.ledger.shift_consistency import MAX_WORDS, ReleaseScope, objection, statements
 from core.privacy.ledger.transaction import exclusive_transaction, make_absent, repeatable
 from core.privacy.plan import Plan
 from core.table.schema import Domain
@@ -58,18 +63,6 @@ __all__ = [
     "Left",
     "OverBudgetError",
 ]
-
-
-class LedgerError(RuntimeError):
-    """The ledger refused; nothing was spent."""
-
-
-class OverBudgetError(LedgerError):
-    """A release would exceed what may be learned about these people; nothing was spent."""
-
-
-class HiddenError(LedgerError):
-    """A release would betray distributions that earlier ones hide; nothing was spent."""
 
 
 class Ledger:
@@ -146,27 +139,55 @@ class Ledger:
           LedgerError: no such account, the key paid for something else, δ ≥ 1/n, or the plan is not
             private and that was not allowed.
         """
-        epsilon = _price(plan)
+        epsilon = price_of(plan)  # takes longer than anybody should wait for the lock
         with self._locked() as connection:
             if (paid := _paid(connection, people, plan, run)) is not None:
                 return paid
-            known = _entries(connection, people)
-            if opening(known) is None and limit is not None:
-                known = (*known, _open(connection, people, *limit, n=plan.n))
-            rho = _admit(known, plan, epsilon, allow_non_private=allow_non_private)
-            scope = ReleaseScope.of(plan, domain)
-            return _append(
+            return _release(
                 connection,
-                before=known,
-                kind="release",
-                people=people,
-                run=run,
-                epsilon=epsilon if math.isfinite(epsilon) else None,
-                rho=rho,
-                words=_confirmation(known, scope, words),
-                **_of_plan(plan),
-                **vars(scope),
+                people,
+                plan,
+                run,
+                epsilon=epsilon,
+                allow_non_private=allow_non_private,
+                domain=domain,
+                words=words,
+                limit=limit,
             )
+
+    def rehearse(
+        self,
+        people: str,
+        releases: Sequence[tuple[Plan, Domain]],
+        *,
+        words: str = "",
+        limit: tuple[float, float],
+    ) -> None:
+        """Refuse what could not be paid one after the other; nothing is kept, and nothing spent.
+
+        Args:
+          people: the account.
+          releases: plans with the domain of the columns that each releases, in order.
+          words: what the steward wrote to allow a release that betrays hidden distributions.
+          limit: (ε_g, δ_g) that the first of them would open the account with.
+
+        Raises:
+          LedgerError: as `debit` would, for the first that is refused.
+        """
+        prices = [price_of(plan) for plan, _ in releases]
+        with suppress(_Rehearsed), self._locked() as connection:
+            for epsilon, (plan, domain) in zip(prices, releases, strict=True):
+                _release(
+                    connection,
+                    people,
+                    plan,
+                    f"rehearsal-{secrets.token_hex(8)}",
+                    epsilon=epsilon,
+                    domain=domain,
+                    words=words,
+                    limit=limit,
+                )
+            raise _Rehearsed  # takes back what was written
 
     @repeatable
     def declare(self, people: str, words: str, *, key: str) -> Entry:
@@ -288,6 +309,42 @@ def _append(
     return entry
 
 
+class _Rehearsed(Exception):
+    """The end of a rehearsal."""
+
+
+def _release(
+    connection: Connection,
+    people: str,
+    plan: Plan,
+    run: str,
+    *,
+    epsilon: float,
+    allow_non_private: bool = False,
+    domain: Domain | None,
+    words: str,
+    limit: tuple[float, float] | None,
+) -> Entry:
+    """Charge a plan that nobody paid for yet; see `Ledger.debit`. ε is the plan's price."""
+    known = _entries(connection, people)
+    if opening(known) is None and limit is not None:
+        known = (*known, _open(connection, people, *limit, n=plan.n))
+    rho = admit(known, plan, epsilon, allow_non_private=allow_non_private)
+    scope = ReleaseScope.of(plan, domain)
+    return _append(
+        connection,
+        before=known,
+        kind="release",
+        people=people,
+        run=run,
+        epsilon=epsilon if math.isfinite(epsilon) else None,
+        rho=rho,
+        words=confirmation(known, scope, words),
+        **_of_plan(plan),
+        **vars(scope),
+    )
+
+
 def _open(connection: Connection, people: str, epsilon: float, delta: float, *, n: int) -> Entry:
     check_limit(epsilon, delta, n)
     return _append(connection, kind="account", people=people, epsilon=epsilon, delta=delta)
@@ -306,72 +363,3 @@ def _paid(connection: Connection, people: str, plan: Plan, run: str) -> Entry | 
             "Start a new run."
         )
     return entry
-
-
-def _price(plan: Plan) -> float:
-    """What the plan's phases cost at its δ, all attempts together; inf without privacy.
-
-    Refused when it is finite at a δ that would permit publishing whole records.
-    """
-    from core.privacy.accounting.accountant import epsilon  # costs 65 MB
-
-    price = epsilon(plan.charged, plan.budget.delta, rows=plan.rows_of_one)[0]
-    if math.isfinite(price) and plan.budget.delta * plan.n >= 1.0:
-        raise LedgerError(
-            f"δ must be below one over the number of records, 1/{plan.n}. Nothing was spent. "
-            "Choose a smaller δ."
-        )
-    return price
-
-
-def _admit(
-    known: tuple[Entry, ...], plan: Plan, epsilon: float, *, allow_non_private: bool
-) -> float:
-    """The release's Rényi divergence, 0 without privacy; raises when it must not be paid for.
-
-    Args:
-      known: the account's entries.
-      plan: what would run.
-      epsilon: what the plan costs, inf without privacy.
-      allow_non_private: see `Ledger.debit`.
-    """
-    account, delta = opening(known), plan.budget.delta
-    if account is None:
-        raise LedgerError("These people have no account. Register one before a run.")
-    if not math.isfinite(epsilon):
-        if allow_non_private:
-            return 0.0
-        raise LedgerError(
-            "This run has no differential privacy, so no budget can pay for it. Nothing "
-            "was read. Confirm in words that it may run without protection, or choose a "
-            "finite ε."
-        )
-    from core.privacy.accounting.accountant import renyi  # costs 65 MB
-
-    rho = renyi(plan.charged, order_of(account), rows=plan.rows_of_one)
-    if admitted(known, epsilon=epsilon, delta=delta, rho=rho, failure=plan.failure):
-        return rho
-    if plan.failure and admitted(known, epsilon=epsilon, delta=delta, rho=rho):
-        raise OverBudgetError(
-            "Buying lists needs a part of these people's δ that has to be set aside before their "
-            "first release, and it was not, or it is used up. Nothing was spent. Declare the lists "
-            "public, drop their columns, or buy bounds alone."
-        )
-    left = left_of(known)
-    raise OverBudgetError(
-        f"This run needs ε {epsilon:.2f}; {left.words(delta)} is left of these people's "
-        f"ε {left.limit:g} (δ {left.delta:g}). Nothing was spent. Lower ε or ask the table's "
-        "owner. The limit is what all releases about these people may reveal together. It was "
-        "settled before the first one and cannot be raised: what was released cannot be taken back."
-    )
-
-
-def _confirmation(known: tuple[Entry, ...], scope: ReleaseScope, words: str) -> str:
-    """The words that a release needs which betrays hidden distributions; empty for all others."""
-    problem = objection(known, scope)
-    if problem is None:
-        return ""
-    confirmed = " ".join(words.split())[:MAX_WORDS]
-    if not confirmed:
-        raise HiddenError(problem)
-    return confirmed

@@ -80,7 +80,7 @@ def buy_schema(
         people,
         plan,
         f"schema-{secrets.token_hex(8)}",  # its own: what is released again is paid for again
-        domain=Domain(columns=tuple(DomainColumn.of(schema[name]) for name in wanted.names)),
+        domain=purchase_domain(schema),
         allow_non_private=False,
         shift_words=shift_words,
     )
@@ -92,6 +92,12 @@ def buy_schema(
     record = _record(schema, release_schema(rows, wanted, plan, meter), plan, meter, entry)
     save_purchase(store, people, record)
     return with_purchases(schema, [record])
+
+
+def purchase_domain(schema: Schema) -> Domain:
+    """The columns that a purchase releases something of: those left to be bought."""
+    names = unbought(schema).names
+    return Domain(columns=tuple(DomainColumn.of(schema[name]) for name in names))
 
 
 def _check_plan(plan: Plan, wanted: Unbought, schema: Schema) -> None:

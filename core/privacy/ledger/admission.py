@@ -1,0 +1,93 @@
+"""Whether a release is admitted to an account: what it costs, what is left, what it may betray."""
+
+from __future__ import annotations
+
+import math
+
+from core.privacy.ledger.entries import Entry
+from core.privacy.ledger.filters import admitted, left_of, opening, order_of
+from core.privacy.ledger.shift_consistency import MAX_WORDS, ReleaseScope, objection
+from core.privacy.plan import Plan
+
+__all__ = ["HiddenError", "LedgerError", "OverBudgetError", "admit", "confirmation", "price_of"]
+
+
+class LedgerError(RuntimeError):
+    """The ledger refused; nothing was spent."""
+
+
+class OverBudgetError(LedgerError):
+    """A release would exceed what may be learned about these people; nothing was spent."""
+
+
+class HiddenError(LedgerError):
+    """A release would betray distributions that earlier ones hide; nothing was spent."""
+
+
+def price_of(plan: Plan) -> float:
+    """What the plan's phases cost at its δ, all attempts together; inf without privacy.
+
+    Refused when it is finite at a δ that would permit publishing whole records.
+    """
+    from core.privacy.accounting.accountant import epsilon  # costs 65 MB
+
+    price = epsilon(plan.charged, plan.budget.delta, rows=plan.rows_of_one)[0]
+    if math.isfinite(price) and plan.budget.delta * plan.n >= 1.0:
+        raise LedgerError(
+            f"δ must be below one over the number of records, 1/{plan.n}. Nothing was spent. "
+            "Choose a smaller δ."
+        )
+    return price
+
+
+def admit(
+    known: tuple[Entry, ...], plan: Plan, epsilon: float, *, allow_non_private: bool
+) -> float:
+    """The release's Rényi divergence, 0 without privacy; raises when it must not be paid for.
+
+    Args:
+      known: the account's entries.
+      plan: what would run.
+      epsilon: what the plan costs, inf without privacy.
+      allow_non_private: see `Ledger.debit`.
+    """
+    account, delta = opening(known), plan.budget.delta
+    if account is None:
+        raise LedgerError("These people have no account. Register one before a run.")
+    if not math.isfinite(epsilon):
+        if allow_non_private:
+            return 0.0
+        raise LedgerError(
+            "This run has no differential privacy, so no budget can pay for it. Nothing "
+            "was read. Confirm in words that it may run without protection, or choose a "
+            "finite ε."
+        )
+    from core.privacy.accounting.accountant import renyi  # costs 65 MB
+
+    rho = renyi(plan.charged, order_of(account), rows=plan.rows_of_one)
+    if admitted(known, epsilon=epsilon, delta=delta, rho=rho, failure=plan.failure):
+        return rho
+    if plan.failure and admitted(known, epsilon=epsilon, delta=delta, rho=rho):
+        raise OverBudgetError(
+            "Buying lists needs a part of these people's δ that has to be set aside before their "
+            "first release, and it was not, or it is used up. Nothing was spent. Declare the lists "
+            "public, drop their columns, or buy bounds alone."
+        )
+    left = left_of(known)
+    raise OverBudgetError(
+        f"This run needs ε {epsilon:.2f}; {left.words(delta)} is left of these people's "
+        f"ε {left.limit:g} (δ {left.delta:g}). Nothing was spent. Lower ε or ask the table's "
+        "owner. The limit is what all releases about these people may reveal together. It was "
+        "settled before the first one and cannot be raised: what was released cannot be taken back."
+    )
+
+
+def confirmation(known: tuple[Entry, ...], scope: ReleaseScope, words: str) -> str:
+    """The words that a release needs which betrays hidden distributions; empty for all others."""
+    problem = objection(known, scope)
+    if problem is None:
+        return ""
+    confirmed = " ".join(words.split())[:MAX_WORDS]
+    if not confirmed:
+        raise HiddenError(problem)
+    return confirmed
