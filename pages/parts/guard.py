@@ -29,6 +29,7 @@ CALLED: dict[Role, str] = {
     "privacy_officer": to_say("privacy officer"),
 }
 OPEN = "sign_in"  # `sign_in = false` at the top of a secrets file: nobody is asked
+TRUSTED = "trust_addresses"  # `= true` at its top: also addresses that nobody says were verified
 NEEDED = ("redirect_uri", "cookie_secret")  # in [auth]; what else it needs depends on the provider
 SHORTEST_SECRET = 32  # characters: who guesses it writes cookies that make anybody a steward
 SIGN_IN_SECONDS = 12 * 3600  # Streamlit's cookie lasts 30 days, longer than a day's work needs
@@ -81,10 +82,23 @@ def fresh(claims: Mapping[str, Any]) -> bool:
 
 
 def address_of(claims: Mapping[str, Any]) -> str:
-    """The address that claims vouch for, in lower case; "" where they do not."""
-    if not fresh(claims) or str(claims.get("email_verified", True)).lower() != "true":
+    """The address that claims vouch for, in lower case; "" where they do not.
+
+    Providers need not say whether they have seen that an address is somebody's, and with some of
+    those people write any address into their own account. So silence vouches for nothing, unless
+    the secrets say that addresses there are given by the house.
+    """
+    if not fresh(claims):
         return ""
-    return str(claims.get("email") or "").strip().lower()
+    if _unsaid(claims):
+        vouched = _read()[0].get(TRUSTED) is True
+    else:
+        vouched = str(claims["email_verified"]).lower() == "true"
+    return str(claims.get("email") or "").strip().lower() if vouched else ""
+
+
+def _unsaid(claims: Mapping[str, Any]) -> bool:
+    return "email_verified" not in claims
 
 
 def roles_of(address: str) -> set[Role]:
@@ -192,6 +206,13 @@ def require(*any_of: Role) -> None:
     sign_in()
     if roles() & set(any_of):
         return
+    if signed_in() and configured() and not address() and _unsaid(_claims()):
+        _log.warning(
+            "Sign-in: the provider does not say whether addresses are verified (email_verified), "
+            "so nobody has a role. If people cannot change theirs there, write `%s = true` at the "
+            "top of the secrets file.",
+            TRUSTED,
+        )
     operations_log.record("role_refused", roles=",".join(sorted(roles())) or "none")
     st.error(
         say(

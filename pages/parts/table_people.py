@@ -35,7 +35,10 @@ def render(table: TableRecord) -> None:
             st.caption(
                 say("No earlier table shares enough rows with this one to be about its people.")
             )
-        options = [*names, people.NEW]
+        shares = {other.people for other in answer.linked} | {table.people}
+        # nobody can know whose people a table is about that they may not see: where no row is
+        # shared, choosing its account would only spend somebody else's limit
+        options = [*(key for key in names if key in shares or key not in _strangers()), people.NEW]
         current = table.people if table.people in names else people.NEW
         chosen = st.selectbox(
             say("Whose people are these?"),

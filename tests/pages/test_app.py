@@ -28,6 +28,7 @@ from tests.pages.screen import (
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "pages").glob("*.py"))
 PAGES = [path.stem for path in FILES if path.stem != "__init__"]
+UNSAID = object()  # a claim that the provider leaves out
 
 
 def app(**query: str) -> AppTest:
@@ -147,7 +148,10 @@ def signed(show, secrets_file, monkeypatch):
     def opened(name: str, email: str | None, *, secrets: str = ROLES, **more: Any) -> AppTest:
         query = {key: more.pop(key) for key in ("table", "run") if key in more}
         secrets_file(secrets)
-        claims = {"is_logged_in": email is not None, "email": email, "iat": time.time()} | more
+        claims = {"is_logged_in": email is not None, "email": email, "iat": time.time()}
+        claims |= {"email_verified": True} | more
+        if claims["email_verified"] is UNSAID:
+            del claims["email_verified"]
         monkeypatch.setattr(guard, "_claims", lambda: claims)
         return whole(show(name, **query))
 
@@ -181,6 +185,20 @@ def test_stewards_open_every_page_however_their_address_is_spelt(table, signed, 
 def test_an_address_that_is_not_verified_opens_nothing(signed, verified):
     assert signed("tables", "ann@x.org", email_verified=verified).error
     assert not signed("tables", "ann@x.org", email_verified=True).error
+
+
+def test_an_address_that_nobody_vouches_for_opens_nothing_unless_the_house_does(signed, caplog):
+    assert signed("tables", "ann@x.org", email_verified=UNSAID).error
+    assert "trust_addresses = true" in caplog.text and "email_verified" in caplog.text
+    for wrong in ("trust_addresses = false", 'trust_addresses = "true"', "trust_addresses = 1"):
+        secrets = f"{wrong}\n{ROLES}"
+        assert signed("tables", "ann@x.org", email_verified=UNSAID, secrets=secrets).error
+            "tables", "ann@x.org", email_verified=UNSAID, secrets=f"{wrong}\n{ROLES}"
+        ).error
+    trusted = f"trust_addresses = true\n{ROLES}"
+    assert not signed("tables", "ann@x.org", email_verified=UNSAID, secrets=trusted).error
+    assert signed("tables", "ann@x.org", email_verified=False, secrets=trusted).error
+    assert signed("tables", "eve@x.org", email_verified=UNSAID, secrets=trusted).error
 
 
 @pytest.mark.parametrize("hours", [12.1, -1, None])

@@ -31,6 +31,7 @@ def roles(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """What Ann, who is signed in, may be; changes at once."""
     held: set[str] = {"steward"}
     claims = {"is_logged_in": True, "email": "ann@x.org", "name": "Ann", "iat": time.time()}
+    claims["email_verified"] = True
     monkeypatch.setattr(guard, "configured", lambda: True)
     monkeypatch.setattr(guard, "roles_of", lambda address: held if address else set())
     monkeypatch.setattr(guard, "_claims", lambda: claims)
@@ -229,6 +230,7 @@ def test_a_name_that_somebody_gave_themselves_is_no_signature(store, start, monk
 
     def verdict(email: str, name: str, decision: notes.Decision, text: str = "") -> str:
         claims = {"is_logged_in": True, "email": email, "name": name, "iat": time.time()}
+        claims["email_verified"] = True
         monkeypatch.setattr(guard, "_claims", lambda: claims)
         notes.decide(
             store, table_id=run.table_id, run_id=run.id, author=guard.signature(),

@@ -83,7 +83,7 @@ def now(monkeypatch):
 def test_a_file_waits_for_its_maker_and_not_for_long(now, monkeypatch):
     monkeypatch.setattr(guard, "configured", lambda: True)
     ann, ada = (
-        {"email": f"{name}@x.org", "iat": time.time(), "is_logged_in": True}
+        {"email": f"{name}@x.org", "iat": time.time(), "is_logged_in": True, "email_verified": True}
         for name in ("ann", "ada")
     )
     assert not handover.fetchable(b"x", ann)

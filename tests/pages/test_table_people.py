@@ -13,6 +13,7 @@ from core.runs.accounts.account import DEFAULT_LIMIT, pay
 from core.runs.storage.records import TableRecord
 from core.services import planning, tables
 from core.table.sample import sample_table
+from pages.parts import table_people
 from tests.pages.screen import button, buttons, press, whole, words
 
 ASKED = "Whose people are these?"
@@ -83,6 +84,18 @@ def test_a_table_may_be_given_to_an_account_it_shares_no_rows_with(store, table,
     assert "No earlier table shares enough rows" in words(at)
     whole(question(at).set_value(table.people).run())
     assert store.table(other.id).people == table.people
+
+
+def test_strangers_accounts_are_offered_only_where_rows_are_shared(store, table, show, monkeypatch):
+    monkeypatch.setattr(table_people, "_strangers", lambda: {table.people})
+    bring(store, sample_table(150), "other.csv")
+    third = bring(store, sample_table(170).iloc[150:], "third.csv")
+    options = question(whole(show("tables", table=third.id))).options
+    assert options == ["the people of 'other.csv'", "people no earlier table is about"]
+    again = bring(store, sample_table(400).iloc[4:], "again.csv")
+    assert again.people == table.people
+    box = question(whole(show("tables", table=again.id)))
+    assert "others' tables, account 1" in box.options[box.index]
 
 
 def test_after_a_run_the_answer_stands(store, table, start, show):
