@@ -5,7 +5,13 @@ import pandas as pd
 import pytest
 
 from core.quality.aligned_tables import Features
-from core.quality.metrics.disclosure import LEAST, attacks, exact_copies, nearest
+from core.quality.metrics.disclosure import (
+    LEAST,
+    _exchanged_errors,
+    attacks,
+    exact_copies,
+    nearest,
+)
 from tests.quality.conftest import collapsed, make
 
 
@@ -44,6 +50,33 @@ def test_many_synthetic_rows_beside_few_strangers_accuse_nobody(schema):
         for key in ("closest", "ratio")
     )
     assert alarms <= 1  # of 40 at one-sided 0.5 %; many more when every synthetic row was a proof
+
+
+def test_one_copied_row_in_five_is_found_beside_few_strangers(schema):
+    hits = {"closest": 0, "ratio": 0}
+    for seed in range(10):
+        train, holdout, fresh = (make(n, 3 * seed + i) for i, n in enumerate((600, 60, 3000)))
+        mixed = pd.concat([train.iloc[[i % 60 for i in range(600)]], fresh[:2400]])
+        for key, attack in found(schema, train[:60], holdout, mixed).items():
+            if key in hits:
+                hits[key] += attack.exposed
+    assert min(hits.values()) >= 7, hits
+
+
+def test_errors_are_those_of_who_was_learnt_from():
+    rng = np.random.default_rng(3)
+    for size in (30, 200):
+        train, holdout, synthetic = (rng.normal(size=(n, 3)) for n in (size, size, 2000))
+        error = _exchanged_errors(synthetic, train, holdout)[0]
+        # of a draw of half of all records, each with the synthetic rows that lie nearest to it
+        places = nearest(synthetic, np.concatenate([train, holdout]))[1][:, 0]
+        near = np.bincount(places, minlength=2 * size)
+        assert error == pytest.approx(
+            np.sqrt(near.var() * size**2 / (2 * size - 1)) / 2000, rel=0.2
+        )
+        assert error > 1.3 * np.sqrt(0.25 / 2000)  # were each row a proof of its own
+    alike = np.zeros((50, 2))
+    assert _exchanged_errors(alike, alike, alike) == (0.01, 0.01)  # all ties
 
 
 def test_a_copied_table_is_found_by_every_attack(schema, people):
