@@ -13,7 +13,15 @@ from typing import Any, Literal
 
 from core.language.catalogue import ENGLISH, Language
 
-__all__ = ["STANDINGS", "Finding", "Standing", "boosting_words", "findings", "standing"]
+__all__ = [
+    "STANDINGS",
+    "Finding",
+    "Standing",
+    "boosting_words",
+    "findings",
+    "standing",
+    "would_not_show",
+]
 
 Report = Mapping[str, Any]
 Kind = Literal["kept", "lost", "counted", "hidden", "safe", "edge", "exposed", "unknown", "unseen"]
@@ -309,7 +317,21 @@ def _people(report: Report, language: Language) -> Iterator[Finding]:
         text = say(
             "None of {n} attacks works better on people of the table than on strangers.", n=many
         )
-        yield Finding("safe", text, "exposure")
+        yield Finding("safe", f"{text} {would_not_show(report['attacks'], language)}", "exposure")
+
+
+def would_not_show(tried: Sequence[Mapping[str, Any]], language: Language) -> str:
+    """How small a leak must be to stay unseen: few strangers see little, and that is no comfort.
+
+    Args:
+      tried: `core.quality.report.types.Attack` as dicts, at least one.
+      language: of the sentence.
+    """
+    return language.say(
+        "{rows} of each were tried: a lead below {share:.1%} may not show.",
+        rows=min(attack["records"] for attack in tried),
+        share=max(attack["half_width"] for attack in tried),
+    )
 
 
 def standing(attack: Mapping[str, Any]) -> Standing:

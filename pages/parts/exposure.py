@@ -10,12 +10,12 @@ from typing import Any
 
 import streamlit as st
 
-from core.export.findings import STANDINGS, standing
+from core.export.findings import STANDINGS, standing, would_not_show
 from core.runs.storage.inside_views import record_view, viewed_runs
 from core.runs.storage.records import RunRecord
 from core.services import reviews
 from pages.parts import glossary, guard, report_scores, review_discussion, routes, shared
-from pages.parts.language import said, say, to_say
+from pages.parts.language import said, say, spoken, to_say
 
 NEXT = to_say(
     "**What to do.** Train again with a lower ε on Plan: each person then leaves less of a trace. "
@@ -109,14 +109,12 @@ def _verdict(run: RunRecord, tried: Attacks) -> None:
         )
         st.warning(f"{doubt}  \n{said(NEXT)}", icon=":material/person_search:")
     else:
-        st.success(
-            say(
-                "None of {n} attacks works better on people of the table than on strangers, beyond "
-                "chance. This shows no leak; only ε proves there is none to find.",
-                n=len(tried),
-            ),
-            icon=":material/shield_person:",
+        none = say(
+            "None of {n} attacks works better on people of the table than on strangers, beyond "
+            "chance. This shows no leak; only ε proves there is none to find.",
+            n=len(tried),
         )
+        st.success(f"{none} {would_not_show(tried, spoken())}", icon=":material/shield_person:")
     if (working or edge) and guard.steward():
         with st.container(horizontal=True):
             routes.button(say("Plan another run"), "plan", table=run.table_id)

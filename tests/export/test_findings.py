@@ -99,6 +99,7 @@ def test_what_chance_may_explain_reads_as_borderline(reports):
         assert "At the edge of chance" in edge["edge"] and not {"safe", "exposed"} & set(edge)
     assert {"safe", "edge", "exposed"} & set(told(0.0)) == {"safe"}
     assert {"safe", "edge", "exposed"} & set(told(0.2)) == {"exposed"}
+    assert "of each were tried: a lead below 10.0% may not show" in told(0.0)["safe"]
 
 
 # -- one file -----------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ def attacked(store, run, lead, **more):
         (WORKS, "Someone may be exposed"),
         (EDGE, "at the edge of chance"),
         (NONE, "None of 1 attacks works better"),
+        (NONE, "100 of each were tried: a lead below 10.0% may not show"),
     ],
 )
 def test_review_says_how_sure_it_is_and_what_to_do(store, start, show, gone, lead, said):
