@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -9,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.table.form import DELIMITERS
 from core.table.io.read import read_table
-from core.table.io.write import write_csv_parts, write_parquet_parts
+from core.table.io.write import NUMBER, write_csv_parts, write_parquet_parts
 from core.table.magnitudes import LARGEST
 from tests.table.files import read
 
@@ -69,6 +73,22 @@ def test_formulas_are_made_inert_when_asked(tmp_path: Path) -> None:
     assert path.read_text() == "'=a,n\n'=1+1,-1\n'@x,2\nplain,3\n,4\n"
     write_csv_parts([frame], path)
     assert path.read_text().startswith("=a,n\n=1+1,-1\n")
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.text(alphabet="=+-@,;|\t\n\"'a1 ", max_size=8), min_size=1, max_size=4))
+def test_no_spreadsheet_finds_a_formula_whatever_parts_cells_in_its_country(
+    tmp_path_factory: pytest.TempPathFactory, cells: list[str]
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "inert.csv"
+    frame = pd.DataFrame({"key": "k", "text": pd.Series(cells, dtype="str")})
+    write_csv_parts([frame], path, escape_formulas=True)
+    whole = path.read_text()
+    for mark in DELIMITERS:
+        for row in csv.reader(io.StringIO(whole), delimiter=mark):
+            for cell in row:
+                number = re.fullmatch(NUMBER, cell) and cell in cells
+                assert number or not cell.startswith(("=", "+", "-", "@")), (mark, cell)
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:

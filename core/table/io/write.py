@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -30,6 +31,10 @@ __all__ = [
 Series: TypeAlias = "pd.Series[Any]"
 
 NUMBER = r"[+-]?\d+(?:[.,]\d+)?(?:[eE][+-]?\d+)?"
+# Which mark parts cells is the spreadsheet's choice, by its country, so that inside a cell of ours
+# another one may begin, also after the end of a line and a quote. Numbers there are no exception:
+# what stands after them, up to the next mark, goes on as the same formula.
+PARTED = rf"([,;|\t\r\n][\"\s]*)([{re.escape(''.join(FORMULA_STARTS))}])"
 
 
 def write_csv_parts(
@@ -148,9 +153,10 @@ def write_row_groups(
 def escape_formulas(text: Series) -> Series:
     """Text cells made inert for spreadsheets; numbers are inert and keep their sign.
 
-    >>> escape_formulas(pd.Series(["=1+1", "plain", "-5", "-5+1"])).tolist()
-    ["'=1+1", 'plain', '-5', "'-5+1"]
+    >>> escape_formulas(pd.Series(["=1+1", "plain", "-5", "-5+1", "a;=1+1"])).tolist()
+    ["'=1+1", 'plain', '-5', "'-5+1", "a;'=1+1"]
     """
+    text = text.str.replace(PARTED, r"\1'\2", regex=True)
     runs = text.str.startswith(FORMULA_STARTS, na=False) & ~text.str.fullmatch(NUMBER, na=True)
     return text.mask(runs, "'" + text)
 
