@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from core.runs.execution import children, ray_launcher, ray_queue
+from core.runs.execution import children, local_launcher, ray_launcher, ray_queue
 from core.runs.execution.cluster import VARIABLE, Cluster, LauncherError
+from core.runs.execution.launcher import SampleRequest
 from core.runs.execution.launchers import configured_launcher
 from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.execution.ray_launcher import RayLauncher
 from core.runs.execution.ray_words import ABSENT, HANDING_OVER, UNREACHABLE
+from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
@@ -180,3 +182,14 @@ def test_a_run_takes_the_cards_that_it_can_use(
     cluster = Cluster(address="auto", gpus=asked)
     queue = ray_queue._Queue(Fake(cards), store, cluster, worker=())
     assert queue._gpus(run.id) == given
+
+
+def test_sampling_that_hangs_is_stopped_and_said_in_a_sentence(
+    store: RunStore, table: TableRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = queued(store, table, toy_plan(table))
+    hangs = (sys.executable, "-c", "import time; time.sleep(60)")
+    monkeypatch.setattr(LocalLauncher, "_command", lambda *_: list(hangs))
+    monkeypatch.setattr(local_launcher, "SAMPLING_SECONDS", 0.2)
+    with pytest.raises(RunStoreError, match="longer than 0 minutes and was stopped; no file"):
+        LocalLauncher(store).sample(run.id, "rows.csv", SampleRequest(rows=5))

@@ -83,7 +83,16 @@ def admit(
 
 
 def confirmation(known: tuple[Entry, ...], scope: ReleaseScope, words: str) -> str:
-    """The words that a release needs which betrays hidden distributions; empty for all others."""
+    """The words that a release needs which betrays hidden distributions; empty for all others.
+
+    Args:
+      known: the account's entries.
+      scope: what the release shows of which columns.
+      words: what the steward wrote, or "".
+
+    Raises:
+      HiddenError: words are needed and there are none.
+    """
     problem = objection(known, scope)
     if problem is None:
         return ""

@@ -26,7 +26,10 @@ __all__ = ["LocalLauncher"]
 
 LOG = "worker.log"
 SAMPLING = ("-m", "core.runs.execution.sampling_process")
-SAMPLING_SECONDS = 1800  # sampling takes seconds; a process that needs longer hangs
+# Sampling takes seconds, and of the slowest model half a second for a thousand rows: a process that
+# needs longer than this hangs.
+SAMPLING_SECONDS = 1800
+SAMPLING_SECONDS_A_ROW = 2e-3
 
 
 class LocalLauncher:
@@ -89,14 +92,21 @@ class LocalLauncher:
     def sample(self, run_id: str, name: str, request: SampleRequest) -> None:
         """See `Launcher.sample`; in a process of its own, since models need torch."""
         asked = ["--name", name, "--request", request.model_dump_json()]
-        ended = subprocess.run(
-            [*self._command(SAMPLING, run_id), *asked],
-            cwd=PROJECT_ROOT,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=SAMPLING_SECONDS,
-            check=False,
-        )
+        seconds = SAMPLING_SECONDS + SAMPLING_SECONDS_A_ROW * request.rows
+        try:
+            ended = subprocess.run(
+                [*self._command(SAMPLING, run_id), *asked],
+                cwd=PROJECT_ROOT,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=seconds,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise RunStoreError(
+                f"Making the records took longer than {seconds / 60:.0f} minutes and was stopped; "
+                "no file is left. Ask for fewer rows, or on a machine with less to do."
+            ) from None
         if ended.returncode == REFUSED:  # one sentence, made of the model's own output
             raise RunStoreError(ended.stdout.decode().strip())
         if ended.returncode != 0:
