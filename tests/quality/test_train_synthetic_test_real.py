@@ -1,5 +1,7 @@
 """Learning from one table and testing on another."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.metrics import f1_score
@@ -158,6 +160,20 @@ def test_the_band_of_a_score_covers_what_other_test_rows_say(schema):
         band = band or half_widths(predictions)["AUROC"]
     # The spread over twenty fresh sets of test rows is what the band claims to know from one.
     assert 0.5 < band / (1.96 * np.std(areas, ddof=1)) < 2.0
+
+
+def test_the_band_is_of_one_class_where_two_are_about_as_frequent():
+    rng, y = np.random.default_rng(4), np.arange(1_999) % 2
+    sure = (y == 1) & (rng.random(len(y)) < 0.5)  # found without fail, so AUPRC is that class's own
+    x = np.where(sure, 1.0, 0.9 * rng.random(len(y)))[:, None]
+    predictions = evaluate(Fixed(), x, y)
+    of_zero = replace(predictions, positive=0).scores()["AUPRC"]
+    assert predictions.positive == 1 and predictions.scores()["AUPRC"] > of_zero + 0.05
+    area = predictions.scores()["AUPRC"]
+    eighths = [predictions.take(rows) for rows in np.array_split(np.arange(1_999), 8)]
+    apart = np.std([one.scores()["AUPRC"] for one in eighths], ddof=1) / np.sqrt(8)
+    band = half_widths({"one": predictions})["AUPRC"]
+    assert 0.4 < band / (1.96 * apart) < 2.0 and band < (area - of_zero) / 2
 
 
 def test_dimension_prediction_drops_what_real_rows_cannot_predict(cells):

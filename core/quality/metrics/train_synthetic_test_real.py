@@ -9,7 +9,7 @@ guessing does.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,25 +125,39 @@ class Predictions:
       predicted: the predicted target [n].
       labels: the classes in the test rows, ascending [classes]; empty for numbers.
       class_scores: how much speaks for each of `labels`, [n, classes].
+      positive: the rarer class of all test rows; of rows drawn from them too, where another may
+        happen to be rarer. Any number for numbers.
     """
 
     truth: Values
     predicted: Values
     labels: Values
     class_scores: Floats
+    positive: int
 
     def take(self, rows: NDArray[np.int64]) -> Predictions:
         """The predictions on these rows, with the classes of all rows."""
-        return Predictions(
-            self.truth[rows], self.predicted[rows], self.labels, self.class_scores[rows]
+        return replace(
+            self,
+            truth=self.truth[rows],
+            predicted=self.predicted[rows],
+            class_scores=self.class_scores[rows],
         )
 
+    @property
+    def scored(self) -> bool:
+        """Whether the rows have scores: two numbers, or the rarer class and another."""
+        if not len(self.labels):
+            return len(np.unique(self.truth)) > 1
+        rare = self.truth == self.positive
+        return bool(rare.any() and not rare.all())
+
     def scores(self) -> dict[str, float]:
-        """R² for numbers, else AUROC, AUPRC and accuracy; needs two classes in `truth`."""
+        """R² for numbers, else AUROC, AUPRC and accuracy; needs `scored`."""
         if not len(self.labels):
             return {"R²": max(0.0, float(r2_score(self.truth, self.predicted)))}
         present, counts = np.unique(self.truth, return_counts=True)
-        rare = positive_class(self.truth)
+        rare = self.positive
         column = {label: self.class_scores[:, i] for i, label in enumerate(self.labels.tolist())}
         if len(present) == 2:
             area = float(roc_auc_score(self.truth == rare, column[rare]))
@@ -208,7 +222,8 @@ def evaluate(model: Estimator, x: Floats, y: Values, *, numeric: bool = False) -
     class_score = None if numeric else class_scores(model, x)
     columns = [] if class_score is None else [class_score(int(label)) for label in labels.tolist()]
     support = np.stack(columns, axis=1) if columns else np.zeros((len(y), 0))
-    return Predictions(y, np.asarray(model.predict(x)), labels, support)
+    positive = 0 if numeric else positive_class(y)
+    return Predictions(y, np.asarray(model.predict(x)), labels, support, positive)
 
 
 def tstr(
@@ -248,8 +263,8 @@ def half_widths(predictions: Mapping[str, Predictions], *, seed: int = 0) -> dic
     for _ in range(RESAMPLES):
         rows = rng.integers(n, size=size)
         drawn = {name: one.take(rows) for name, one in predictions.items()}
-        if all(len(np.unique(one.truth)) > 1 for one in drawn.values()):
-            draws.append(scores_of(drawn))  # one without the rarer class has no score
+        if all(one.scored for one in drawn.values()):
+            draws.append(scores_of(drawn))
     metrics = {metric for scores in draws for one in scores.values() for metric in one}
     return {
         metric: half_width_of([mean_score(scores, metric) or 0.0 for scores in draws], size / n)
