@@ -18,13 +18,24 @@ from core.table.surrogates import surrogate
 
 __all__ = ["check_writable"]
 
+A_YEAR = 366 * 86_400.0  # seconds; a format may name no more than years
+
 
 def check_writable(column: Column) -> None:
     """Refuse a column whose cells could not be written.
 
     Raises:
-      SchemaError: its type or date format is none, or cannot hold what its domain says.
+      SchemaError: its type or date format is none, or cannot hold what its domain says; or a spike
+        lies outside its bounds, where values at the nearest bound would be written as the spike.
     """
+    if column.kind.numeric and column.low is not None and column.high is not None:
+        for spike in column.spikes:
+            if not column.low <= spike <= column.high and f"{spike:g}" not in column.codes:
+                raise SchemaError(
+                    f"Column '{column.name}': the spike {spike:g} lies outside the bounds "
+                    f"{column.low:g} and {column.high:g}. Nothing was spent. Widen the bounds, or "
+                    "leave the spike out."
+                )
     if not _can_write(column):
         raise SchemaError(
             f"Column '{column.name}': what is declared cannot be written as '{column.dtype}'. "
@@ -46,6 +57,9 @@ def _can_write(column: Column) -> bool:
         cells = from_numbers(np.append(ends, gap), column)
         form = None if column.form is None else column.form.model_copy(update={"codes": ()})
         plain = column.model_copy(update={"form": form})  # a bound may be a code too
-        return bool(np.isfinite(to_numbers(cells, plain)[: len(ends)]).all())
+        read = to_numbers(cells, plain)[: len(ends)]
+        if column.date_format is not None and (np.abs(read - ends) > A_YEAR).any():
+            return False  # a format without the year, say: what is written means another year
+        return bool(np.isfinite(read).all())
     except Exception:  # each library raises its own of what it was not made for
         return False

@@ -10,7 +10,7 @@ import pytest
 from dp_accounting.gaussian_mechanism import get_sigma_gaussian
 from sqlalchemy import Engine, create_engine
 
-from core.privacy.ledger import ledger as ledger_module
+from core.privacy.ledger import admission
 from core.privacy.ledger.entries import Entry
 from core.privacy.ledger.ledger import HiddenError, Ledger
 from core.privacy.ledger.shift_consistency import NO_OTHER_ACCOUNT
@@ -212,7 +212,7 @@ def test_a_ledger_that_settles_nothing_is_caught(
     settled: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before, strength and groups were free for each release: these tests see it."""
-    monkeypatch.setattr(ledger_module, "objection", lambda *_: None)
+    monkeypatch.setattr(admission, "objection", lambda *_: None)
     for name, (later, of, _) in REFUSED.items():
         settled.debit("people", later, name, domain=of)  # passes, so every case above would fail
     assert settled.left("people").releases == len(REFUSED) + 1

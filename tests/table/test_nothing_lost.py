@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from core.table.form import Form
 from core.table.grid import grid_of
 from core.table.infer import infer_schema, infer_tally
 from core.table.io.read import ReadResult, TableReadError
@@ -18,6 +19,7 @@ from core.table.misfits import misfit_words, misfits
 from core.table.rounding import round_bounds
 from core.table.schema import Column, DomainSource, Kind, Schema, SchemaColumn, SchemaError
 from core.table.tally import Tally
+from core.table.writable import check_writable
 from tests.hostile.identity import changed_cells
 from tests.hostile.workbook_files import GOOD, HEAD, book, cell
 from tests.table.files import read
@@ -237,6 +239,8 @@ def test_misfits_are_the_cells_that_encoding_changes(
         {"kind": Kind.DATETIME, "date_format": "%Q"},
         {"kind": Kind.DATETIME, "dtype": "datetime64[ns]", "high": 253402300799.0},
         {"kind": Kind.CATEGORY, "dtype": "int8", "categories": ("1", "300")},
+        {"kind": Kind.DATETIME, "date_format": "%d.%m.", "high": 86_400.0 * 900},
+        {"kind": Kind.DATETIME, "date_format": "%d.%m.%y", "high": 86_400.0 * 365.25 * 120},
     ],
 )
 def test_what_cannot_be_written_is_refused_before_anything_is_spent(
@@ -246,3 +250,12 @@ def test_what_cannot_be_written_is_refused_before_anything_is_spent(
     keep = SchemaColumn(name="k", kind=Kind.BOOLEAN, categories=("0", "1"))
     with pytest.raises(SchemaError, match="'c'.*cannot be written.*Nothing was spent"):
         Schema(columns=(column, keep)).domain()
+
+
+def test_a_spike_outside_its_bounds_is_refused_before_anything_is_spent() -> None:
+    column = number(10.0, 20.0)["c"]
+    check_writable(column.model_copy(update={"spikes": (10.0, 20.0)}))
+    check_writable(column.model_copy(update={"spikes": (99.0,), "form": Form(codes=("99",))}))
+    for spike in (0.0, 21.0):
+        with pytest.raises(SchemaError, match=f"spike {spike:g} lies outside the bounds 10 and 20"):
+            check_writable(column.model_copy(update={"spikes": (12.0, spike)}))
