@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 from scipy import stats
@@ -12,7 +13,9 @@ from core.privacy.buying.planning import LISTS, Levels, _open_lists
 from core.privacy.buying.thresholds import label_threshold
 from core.privacy.ledger.ledger import HiddenError, Ledger, OverBudgetError
 from core.privacy.plan import Plan
+from core.runs.accounts.people import NEW, change_account
 from core.runs.accounts.purchases import declared_since, purchases, purchases_used
+from core.runs.execution import buying as execution
 from core.runs.execution.job import Job
 from core.runs.execution.pipeline import _set_since, execute
 from core.runs.storage.artefacts import LocalArtefacts
@@ -90,6 +93,27 @@ def test_other_people_pay_for_themselves(store, table, made):
         purchases_used(store, other.people, made.schema)
     buying.buy(store, other, planned(other), buying.to_buy(store, other))
     assert len(spent(store, other.people)) == 1
+
+
+def test_a_table_that_was_moved_meanwhile_is_paid_for_by_nobody_else(store, table, monkeypatch):
+    schema = buying.to_buy(store, table)
+    before = table.people
+    move = partial(change_account, store, table.id, NEW, "they are other people")
+    paid = execution.pay
+
+    def late(*given, **more):
+        move()
+        return paid(*given, **more)
+
+    monkeypatch.setattr(release, "release_schema", lambda *_: pytest.fail("rows were read"))
+    with monkeypatch.context() as patched:
+        patched.setattr(execution, "pay", late)
+        with pytest.raises(RunStoreError, match="other people. Nothing was read; ledger entry"):
+            buying.buy(store, table, planned(table), schema)
+    assert len(spent(store, before)) == 1 and not purchases(store, before)
+    with pytest.raises(RunStoreError, match="other people. Nothing was spent"):
+        buying.buy(store, table, planned(table), schema, again=True)
+    assert len(spent(store, before)) == 1
 
 
 def test_a_forged_domain_is_no_purchase(store, table, made):

@@ -59,7 +59,8 @@ def buy_schema(
       shift_words: what the steward wrote to allow a release that betrays hidden distributions.
 
     Raises:
-      RunStoreError: an earlier purchase was lost, or the account is not settled; nothing was spent.
+      RunStoreError: an earlier purchase was lost, the account is not settled, or the table moved to
+        another account; it says what was spent.
       LedgerError: as `Ledger.debit`; nothing was spent.
       ValueError: the plan is for something else; nothing was spent.
     """
@@ -75,6 +76,7 @@ def buy_schema(
         )
     if table_id is not None:
         require_account(store, table_id)
+        _same_account(store, table_id, people, "Nothing was spent.")
     entry = pay(
         Ledger(store.engine),
         people,
@@ -84,6 +86,8 @@ def buy_schema(
         allow_non_private=False,
         shift_words=shift_words,
     )
+    if table_id is not None:  # once more: after the debit it cannot be moved any more
+        _same_account(store, table_id, people, f"Nothing was read; ledger entry {entry.id} paid.")
     from core.privacy.buying.release import release_schema  # torch; pages import this module
 
     meter = Meter(plan)
@@ -92,6 +96,25 @@ def buy_schema(
     record = _record(schema, release_schema(rows, wanted, plan, meter), plan, meter, entry)
     save_purchase(store, people, record)
     return with_purchases(schema, [record])
+
+
+def _same_account(store: RunStore, table_id: str, people: str, spent: str) -> None:
+    """Refuse to read a table that was moved to another account since its record was loaded.
+
+    Args:
+      store: where the table is.
+      table_id: which.
+      people: the account that pays.
+      spent: what was spent until now, in a sentence.
+
+    Raises:
+      RunStoreError: another account would have to pay.
+    """
+    if store.table(table_id).people != people:
+        raise RunStoreError(
+            f"Meanwhile somebody said that this table is about other people. {spent} Load the "
+            "page again, and buy from their account."
+        )
 
 
 def purchase_domain(schema: Schema) -> Domain:
