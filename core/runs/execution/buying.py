@@ -66,17 +66,10 @@ def buy_schema(
     """
     wanted = unbought(schema)
     _check_plan(plan, wanted, schema)
-    lost = lost_purchase(store, people)
-    if lost is not None and not again:
-        raise RunStoreError(
-            f"A purchase about these people was paid for (ledger entry {lost.id}, "
-            f"ε {lost.limit:.3g}) and not kept: it is being made just now, or it was lost when its "
-            "process ended, and then it stays spent. Nothing more was spent. Look again, or "
-            "confirm that another one is to be paid for."
-        )
+    _check_lost(store, people, again=again)
     if table_id is not None:
         require_account(store, table_id)
-        _same_account(store, table_id, people, "Nothing was spent.")
+    _same_account(store, table_id, people, "Nothing was spent.")
     entry = pay(
         Ledger(store.engine),
         people,
@@ -86,8 +79,8 @@ def buy_schema(
         allow_non_private=False,
         shift_words=shift_words,
     )
-    if table_id is not None:  # once more: after the debit it cannot be moved any more
-        _same_account(store, table_id, people, f"Nothing was read; ledger entry {entry.id} paid.")
+    # once more: now that its account paid, the table cannot be moved any more
+    _same_account(store, table_id, people, f"Nothing was read; ledger entry {entry.id} paid.")
     from core.privacy.buying.release import release_schema  # torch; pages import this module
 
     meter = Meter(plan)
@@ -98,19 +91,31 @@ def buy_schema(
     return with_purchases(schema, [record])
 
 
-def _same_account(store: RunStore, table_id: str, people: str, spent: str) -> None:
+def _check_lost(store: RunStore, people: str, *, again: bool) -> None:
+    """Refuse to pay once more for what was paid for and lost, unless `again` is said."""
+    lost = lost_purchase(store, people)
+    if lost is not None and not again:
+        raise RunStoreError(
+            f"A purchase about these people was paid for (ledger entry {lost.id}, "
+            f"ε {lost.limit:.3g}) and not kept: it is being made just now, or it was lost when its "
+            "process ended, and then it stays spent. Nothing more was spent. Look again, or "
+            "confirm that another one is to be paid for."
+        )
+
+
+def _same_account(store: RunStore, table_id: str | None, people: str, spent: str) -> None:
     """Refuse to read a table that was moved to another account since its record was loaded.
 
     Args:
       store: where the table is.
-      table_id: which.
+      table_id: which; None for one that is not stored.
       people: the account that pays.
       spent: what was spent until now, in a sentence.
 
     Raises:
       RunStoreError: another account would have to pay.
     """
-    if store.table(table_id).people != people:
+    if table_id is not None and store.table(table_id).people != people:
         raise RunStoreError(
             f"Meanwhile somebody said that this table is about other people. {spent} Load the "
             "page again, and buy from their account."
