@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ import pytest
 from core.models.events import FitEvent, PhaseStarted, StoodOut, Wish
 from core.models.planning import plan_fit
 from core.models.registry import load_fitted, synthesizer
+from core.models.shared.counting.scan import beyond_luck
 from core.models.shared.fitted import read_generator
 from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
@@ -46,17 +48,23 @@ def fit(folder: Path, *, parity: bool, epsilon: float = 2.0, tagged: str = "",
     cells["twin"] = cells["e"] ^ (rng.random(N) < 0.1)
     other = cells["a"] ^ cells["b"] ^ cells["c"] if parity else rng.integers(0, 2, N)
     cells["class"] = other ^ (rng.random(N) < 0.05)
-    columns = [
-        Column(name=name, kind=Kind.CATEGORY, categories=("0", "1")) for name in (*FLAGS, "class")
-    ]
-    codec = Codec(Schema(columns=tuple(columns), target="class").domain())
-    rows = pd.DataFrame({name: values.astype(str) for name, values in cells.items()})
+    budget = Budget(epsilon=epsilon, delta=1e-5)
+    return fit_flags(folder, cells, budget, tagged=tagged, most_together=most_together)
+
+
+def fit_flags(folder: Path, cells: dict[str, Any], budget: Budget, *, tagged: str = "",
+              most_together: int = 4, seed: int = 3) -> Ear:  # fmt: skip
+    """A fit of columns of zeros and ones, `class` the target where there is one."""
+    columns = tuple(Column(name=name, kind=Kind.CATEGORY, categories=("0", "1")) for name in cells)
+    codec = Codec(Schema(columns=columns, target="class" if "class" in cells else None).domain())
+    rows = pd.DataFrame({name: values.astype(int).astype(str) for name, values in cells.items()})
     model, ear = synthesizer("scan_focus"), Ear()
     settings = SETTINGS | {"most_together": most_together}
-    plan = plan_fit(model, codec.domain, N, Budget(epsilon=epsilon, delta=1e-5), settings)
+    plan = plan_fit(model, codec.domain, len(rows), budget, settings)
     if tagged:
         plan = plan.model_copy(update={"protection": Protection(groups={"g": (tagged,)})})
-    table = PrivateTable(codec.encode(rows), codec.domain, plan, noise_source=DeterministicNoise(3))
+    noise = DeterministicNoise(seed)
+    table = PrivateTable(codec.encode(rows), codec.domain, plan, noise_source=noise)
     fitted = model.fit(table, plan, FitContext(observe=ear, folder=folder, seed=0))
     fitted.save(folder / "model")
     return ear
@@ -82,6 +90,30 @@ def test_a_parity_and_a_twin_are_named_and_nothing_else(parity: tuple[Ear, Path]
 
 def test_without_a_parity_no_larger_set_is_named(tmp_path: Path) -> None:
     assert set(sets(fit(tmp_path, parity=False))) == {frozenset({"e", "twin"})}
+
+
+@pytest.mark.parametrize("target", [False, True])
+def test_columns_that_are_mostly_one_value_stand_out_of_nothing(
+    target: bool, tmp_path: Path
+) -> None:
+    """What is expected of a pair is as noisy as the columns' own means, which are far from zero."""
+    rng = np.random.default_rng(1)
+    cells = {f"rare {i}": rng.random(20_000) < 0.05 for i in range(12)}
+    if target:
+        cells["class"] = rng.random(20_000) < 0.2
+    for seed in range(3):
+        ear = fit_flags(
+            tmp_path, cells, Budget(epsilon=1.0, delta=1e-6), most_together=2, seed=seed
+        )
+        assert sets(ear) == {}
+
+
+def test_luck_is_judged_by_how_many_squares_there_are() -> None:
+    """A sum of few squares is often five of its standard deviations above its mean."""
+    drawn = np.random.default_rng(0).chisquare(4, 200_000)
+    naive = ((drawn - 4.0) / np.sqrt(8.0) > 4.0).mean()
+    told = (beyond_luck(drawn, np.ones((4, 1))) > 4.0).mean()
+    assert naive > 1e-3 and told < 1e-4  # of a normal number, 3e-5
 
 
 def test_a_draft_is_trained_only_where_larger_sets_were_scanned(

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import ndtri
 from torch import Tensor
 
 from core.models.events import Emitter, Interaction
@@ -45,7 +46,7 @@ from core.models.shared.counting.scales import (
     fine_grids,
     scales_of,
 )
-from core.models.shared.counting.scan import Scan, Scanned, draw_signs
+from core.models.shared.counting.scan import Scan, Scanned, beyond_luck, draw_signs
 from core.models.shared.training_loop import Checkpoint
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import Mechanism
@@ -57,7 +58,7 @@ __all__ = ["Releases"]
 Floats = NDArray[np.float64]
 MOST_TOLD = 300  # sets that are shown to people
 DROWNED = 0.9  # share of a pair's cells with fewer records than noise, class by class
-TOLD = 5.0  # of noise and chance together: more than luck among thousands of sets
+LUCK = 0.01  # of all tables without anything that goes together, those of which a set is told
 
 
 @dataclass
@@ -110,12 +111,16 @@ class Releases:
         if self.scanned is None or not self.plan.budget.private:
             return ()  # without noise nothing can be told from it
         larger = self.checkpoint.state.get("focus_scores", [])  # those that were counted
-        shown = [*self._pairs_that_stand_out, *self._shown((tuple(s), z) for s, z in larger)]
+        clear = ((tuple(columns), self._beyond_luck(z)) for columns, z in larger)
+        shown = [*self._pairs_that_stand_out, *self._shown(clear)]
         return tuple(sorted(shown, key=lambda one: -one.score)[:MOST_TOLD])
 
     @cached_property
     def _pairs_that_stand_out(self) -> tuple[Interaction, ...]:
-        scores = self._pair_energy()[1]
+        assert self.scanned is not None
+        known, spread = self._signs_counted()
+        chance = self._class_shares() / self.table.n
+        scores = self.scanned.beyond_independence(*self._pairs_by_class, known, spread, chance)
         clearest = np.argsort(-scores, kind="stable")
         pairs = self.design.pairs
         return tuple(islice(self._shown((pairs[i], float(scores[i])) for i in clearest), MOST_TOLD))
@@ -127,30 +132,40 @@ class Releases:
         name_of = [block.column.name for block in self.codec.blocks]
         condition = self.design.condition
         hidden_target = condition is not None and name_of[condition] in tagged
-        for columns, z in scores:
+        for columns, score in scores:
             names = tuple(name_of[c] for c in columns)
-            if (score := self._beyond_chance(z)) <= TOLD:
+            if score <= self._told:
                 return
             if not tagged & set(names):
                 target = not hidden_target and self._differs(columns)
                 yield Interaction(columns=names, score=score, target=target)
+
+    def _signs_counted(self) -> tuple[Tensor, Tensor]:
+        """Mean of each pair member's signs by the columns' own counts, and its variance."""
+        each = [
+            (torch.from_numpy(self.column_counts[c]) @ self.signs[c], self.column_noise[c])
+            for c in self.design.features
+        ]
+        known = torch.stack([total / self.table.n for total, _ in each], dim=1)
+        return known, torch.tensor([float(np.square(one / self.table.n).sum()) for _, one in each])
 
     def _variances(self) -> Floats:
         """Of one number of the scan within each class: the noise's and chance's; [classes]."""
         assert self.scanned is not None
         return np.asarray(self.scanned.noise**2 + self._class_shares() / self.table.n)
 
-    def _beyond_chance(self, z: float) -> float:
-        """A score in standard deviations of the noise → of noise and chance together."""
+    def _beyond_luck(self, z: float) -> float:
+        """What `Scanned.energy` gives of a set → how far beyond noise and chance together."""
         assert self.scanned is not None
         noise, signs = self.scanned.noise**2, self.design.signs
-        above = z * noise * math.sqrt(2.0 * signs * self.design.classes) - signs / self.table.n
-        return above / math.sqrt(2.0 * signs * float(np.square(self._variances()).sum()))
+        each = signs * self.design.classes
+        squares = np.array([noise * (each + z * math.sqrt(2.0 * each))])
+        return float(beyond_luck(squares, np.tile(self._variances(), signs)[:, None])[0])
 
     def _differs(self, columns: tuple[int, ...]) -> bool:
         """Whether a set's scan differs between classes by more than noise and chance."""
         place = bisect_left(self.design.sets[len(columns) - 1], columns)  # sets are in order
-        return bool(self._scan_by_class[len(columns) - 1][place] > TOLD)
+        return bool(self._scan_by_class[len(columns) - 1][place] > self._told)
 
     @cached_property
     def _scan_by_class(self) -> list[Floats]:
@@ -163,6 +178,11 @@ class Releases:
         """How far what is left of sets of `size` columns differs between classes."""
         assert self.scanned is not None
         return self.scanned.differing(size, expected, self._class_shares(), self._variances())
+
+    @cached_property
+    def _told(self) -> float:
+        """Beyond how many standard deviations a set is told, by how many were looked at."""
+        return float(-ndtri(LUCK / self.design.scanned))
 
     def _class_shares(self) -> Floats:
         """Released shares of the classes, positive, summing to one; [1] without a class."""
@@ -226,9 +246,14 @@ class Releases:
     def _independent_pairs(self) -> Tensor:
         """The scan of pairs as columns that are independent within each class would show it."""
         assert self.scanned is not None
+        return self.scanned.independent(*self._pairs_by_class)
+
+    @property
+    def _pairs_by_class(self) -> tuple[Tensor, Tensor]:
+        """Shares of the classes, and where either column of each pair is among single ones."""
         place = {column: i for i, column in enumerate(self.design.features)}
         places = torch.tensor([[place[a], place[b]] for a, b in self.design.pairs])
-        return self.scanned.independent(torch.from_numpy(self._class_shares()), places)
+        return torch.from_numpy(self._class_shares()), places
 
     def _pair_energy(self) -> tuple[Floats, Floats]:
         """What columns that are independent within each class do not explain of each pair."""

@@ -24,7 +24,7 @@ from core.models.shared.counting.design import Design
 from core.models.shared.counting.scales import ColumnScale
 from core.table.codec import Codes
 
-__all__ = ["Scan", "Scanned", "draw_signs"]
+__all__ = ["Scan", "Scanned", "beyond_luck", "draw_signs"]
 
 Floats = NDArray[np.float64]
 ROWS_AT_ONCE = 1024  # products of this many records are in memory together
@@ -162,6 +162,36 @@ class Scanned:
         spread = noise * math.sqrt(2.0 * gap.shape[0] * gap.shape[1])
         return above.numpy(), (above / spread).numpy()
 
+    def beyond_independence(
+        self, shares: Tensor, places: Tensor, known: Tensor, spread: Tensor, chance: Floats
+    ) -> Floats:
+        """How far pairs lie beyond what columns that are independent within each class show.
+
+        What is expected of a pair is itself made from noisy numbers: its noise is counted too.
+
+        Args:
+          shares, places: as in `independent`.
+          known: float64 [G, columns], the mean of each column's signs over all classes, counted
+            apart from the scan.
+          spread: float64 [columns], variance of one of these.
+          chance: float64 [classes], variance that chance alone gives to one number.
+
+        Returns:
+          Float64 [pairs], as `beyond_luck`.
+        """
+        weight = self.noise**2 / (len(shares) * self.noise**2 + spread)
+        sums = self.sums[0] + weight * (known - self.sums[0].sum(dim=0))  # the classes add up
+        within = shares[:, None, None]
+        means = (sums / within).clamp(-1.0, 1.0)
+        noise = self.noise**2 * (1.0 - weight) / within**2  # [classes, 1, columns], of a mean
+        square = (means.square() - noise).clamp(min=0.0)
+        a, b = places.unbind(dim=1)
+        both = square[:, :, a] * noise[:, :, b] + (square + noise)[:, :, b] * noise[:, :, a]
+        variances = self.noise**2 + torch.from_numpy(chance)[:, None, None] + within**2 * both
+        gap = self.sums[1] - within * means[:, :, a] * means[:, :, b]
+        squares = gap.square().sum(dim=(0, 1)).numpy()
+        return beyond_luck(squares, variances.flatten(0, 1).numpy())
+
     def differing(self, size: int, expected: Tensor, shares: Floats, variances: Floats) -> Floats:
         """How far what `expected` leaves unexplained of each set differs between classes.
 
@@ -189,3 +219,25 @@ class Scanned:
         """
         means = (self.sums[0] / shares[:, None, None]).clamp(-1.0, 1.0)
         return shares[:, None, None] * means[:, :, places[:, 0]] * means[:, :, places[:, 1]]
+
+
+def beyond_luck(squares: Floats, variances: Floats) -> Floats:
+    """How far sums of squares of normal numbers lie beyond what luck shows.
+
+    Few squares are now and then five of their standard deviations above their mean; a normal number
+    is not. So a sum is told as the normal number that is as rare (Satterthwaite, Biometrics 1946;
+    Wilson and Hilferty, PNAS 1931).
+
+    Args:
+      squares: float64 [sets], sums over k numbers.
+      variances: float64 [k, sets] or [k, 1], of each number by luck alone, positive.
+
+    Returns:
+      Float64 [sets], standard deviations of one normal number.
+
+    >>> beyond_luck(np.array([4.0, 18.1, 40.0]), np.ones((4, 1))).round(1).tolist()
+    [0.2, 3.0, 5.1]
+    """
+    mean, spread = variances.sum(axis=0), np.square(variances).sum(axis=0)
+    width = 2.0 * spread / (9.0 * mean**2)  # two ninths of one over the degrees of freedom
+    return np.asarray((np.cbrt(squares / mean) - (1.0 - width)) / np.sqrt(width))
