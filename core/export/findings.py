@@ -120,7 +120,9 @@ def _columns(report: Report, language: Language) -> Iterator[Finding]:
     near = [name for name, distance in distances.items() if distance <= CLOSE]
     close = [n for n in near if min(pictures[n]["tvd"], _noise_alone(pictures[n])) <= CLOSE]
     drowned = [name for name in near if name not in close]
-    far = [name for name in sorted(distances, key=lambda n: -distances[n]) if distances[name] > FAR]
+    rows = report["rows_real"], report["rows_synthetic"]
+    unlike = [n for n, distance in distances.items() if distance - _luck(pictures[n], *rows) > FAR]
+    far = sorted(unlike, key=lambda name: -distances[name])
     if close:
         close_n, n = len(close), len(distances)
         text = (
@@ -157,6 +159,16 @@ def _noise_alone(picture: Mapping[str, Any]) -> float:
     return 0.5 * bins * float(picture["noise"]) / 1.96 * math.sqrt(2.0 / math.pi)
 
 
+def _luck(picture: Mapping[str, Any], real: int, synthetic: int) -> float:
+    """The distance that two draws of so many rows from the same column show in the mean."""
+    missing = picture["missing_real"] or 0.0, picture["missing_synthetic"]
+    sides = zip((*picture["real"], missing[0]), (*picture["synthetic"], missing[1]), strict=True)
+    pooled = [(a * real + b * synthetic) / (real + synthetic) for a, b in sides]
+    spread = sum(math.sqrt(max(0.0, share * (1.0 - share))) for share in pooled)
+    # half the sum over bins of E|N|, N normal
+    return 0.5 * math.sqrt(2.0 / math.pi * (1.0 / real + 1.0 / synthetic)) * spread
+
+
 def _hidden(report: Report) -> list[str]:
     """Tagged columns whose released distribution differs, as it should."""
     return [name for check in report["protection"] if check["differs"] for name in check["columns"]]
@@ -168,12 +180,12 @@ def _together(report: Report, language: Language) -> Iterator[Finding]:
     if table is None or not table["real"]:
         return
     pairs = list(_pairs(table, _hidden(report), language))
-    strong = [pair for pair in pairs if abs(pair.real) >= TOGETHER]
-    gone = [pair for pair in strong if pair.gap >= CHANGED and abs(pair.synthetic) < abs(pair.real)]
+    strong = [pair for pair in pairs if pair.beyond_luck(pair.real, TOGETHER)]
+    changed = [pair for pair in pairs if pair.beyond_luck(pair.gap, CHANGED)]
+    weaker = [pair for pair in changed if abs(pair.synthetic) < abs(pair.real)]
+    gone = [pair for pair in weaker if pair in strong]
     invented = [
-        pair
-        for pair in pairs
-        if pair.gap >= CHANGED and abs(pair.synthetic) >= TOGETHER and pair not in gone
+        pair for pair in changed if pair.beyond_luck(pair.synthetic, TOGETHER) and pair not in gone
     ]
     if len(strong) > len(gone):
         text = say(
@@ -223,15 +235,20 @@ def _stood_out(report: Report, language: Language) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class _Pair:
-    """Two columns and how strongly they belong together in either table."""
+    """Two columns, how strongly they belong together in either table, and may by luck alone."""
 
     names: str
     real: float
     synthetic: float
+    luck: float
 
     @property
     def gap(self) -> float:
         return abs(self.real - self.synthetic)
+
+    def beyond_luck(self, strength: float, least: float) -> bool:
+        """Whether a strength is worth naming, and more than columns of such rows show by luck."""
+        return abs(strength) >= least and abs(strength) > self.luck
 
 
 def _changed(pairs: Sequence[_Pair], language: Language) -> str:
@@ -245,11 +262,12 @@ def _changed(pairs: Sequence[_Pair], language: Language) -> str:
 def _pairs(table: Mapping[str, Any], hidden: Sequence[str], language: Language) -> Iterator[_Pair]:
     """All pairs but those of two hidden columns: their joint distribution was to be hidden."""
     names, joined = table["columns"], language.say("with")
+    luck = table.get("luck") or [[0.0] * len(names)] * len(names)  # none in older reports
     for i in range(len(names)):
         for j in range(i):
             if names[i] not in hidden or names[j] not in hidden:
                 both = f"{names[j]} {joined} {names[i]}"
-                yield _Pair(both, table["real"][i][j], table["synthetic"][i][j])
+                yield _Pair(both, table["real"][i][j], table["synthetic"][i][j], luck[i][j])
 
 
 def _learning(report: Report, language: Language) -> Iterator[Finding]:

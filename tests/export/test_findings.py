@@ -5,13 +5,18 @@ import json
 import math
 import re
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from core.export.findings import findings
 from core.export.page_html import page
 from core.figures.associations import association_figure
 from core.figures.tradeoff import tradeoff_figure, tradeoff_words
+from core.quality.aligned_tables import Features
+from core.quality.metrics.association import associations, luck
 from core.quality.report import types
+from core.table.schema import Column, Kind, Schema
 from tests.pages.screen import small_report
 from tests.quality.conftest import shared_reports
 
@@ -21,6 +26,16 @@ def reports(tmp_path_factory):
     shared = shared_reports(tmp_path_factory)
     named = {name: report.model_dump(mode="json") for name, report in shared.items()}
     return named | {"copied": named["real"]}
+
+
+MANY = {"rows_real": 50_000, "rows_synthetic": 50_000}
+
+
+def pictured(shares, *, tvd, noise=None, synthetic=None):
+    """A column's picture with as much as findings read."""
+    other = shares if synthetic is None else synthetic
+    bars = {"real": list(shares), "synthetic": list(other), "tvd": tvd, "noise": noise}
+    return bars | {"missing_real": 0.0, "missing_synthetic": 0.0}
 
 
 def said(report, kind):
@@ -62,17 +77,57 @@ def test_what_was_hidden_on_purpose_is_not_lost(reports):
 def test_noise_alone_is_not_called_a_loss():
     noise, bins = 0.02, 30
     alone = 0.5 * bins * noise / 1.96 * math.sqrt(2 / math.pi)  # 0.12: above the limit by itself
-    picture = {"tvd": alone + 0.01, "noise": noise, "real": [1 / bins] * bins, "missing_real": 0.0}
-    report = types.Report(view="outside", rows_real=1, rows_synthetic=1).model_dump(mode="json")
+    picture = pictured([1 / bins] * bins, tvd=alone + 0.01, noise=noise)
+    report = types.Report(view="outside", **MANY).model_dump(mode="json")
     assert said(report | {"columns": {"a": picture}}, "lost") == ""
     far = picture | {"tvd": alone + 0.2}
     assert "a (20% of rows elsewhere)" in said(report | {"columns": {"a": far}}, "lost")
     assert "a (" in said(report | {"columns": {"a": picture | {"noise": None}}}, "lost")
 
 
+@pytest.mark.parametrize("rows", [60, 800])
+def test_what_two_draws_from_the_same_column_show_is_no_loss(rows):
+    rng, differs = np.random.default_rng(0), 0
+    report = types.Report(rows_real=rows, rows_synthetic=rows).model_dump(mode="json")
+    for _ in range(50):
+        real, other = rng.multinomial(rows, [1 / 30] * 30, size=2) / rows
+        tvd = 0.5 * float(np.abs(real - other).sum())
+        picture = pictured(real, synthetic=other, tvd=tvd)
+        differs += "differ clearly" in said(report | {"columns": {"a": picture}}, "lost")
+    assert differs <= 2 and (rows > 60 or tvd > 0.2)  # few rows differ much
+    collapsed = pictured([1 / 30] * 30, synthetic=[1.0] + [0.0] * 29, tvd=29 / 30)
+    assert "a (97% of rows" in said(report | {"columns": {"a": collapsed}}, "lost")
+
+
+def test_what_independent_columns_show_by_luck_does_not_belong_together():
+    """Of each pair few rows have both values, so that strengths are far from zero."""
+    rng = np.random.default_rng(0)
+    columns = [Column(name=f"c{i}", kind=Kind.NUMBER, low=0.0, high=9.0, missing=True)
+               for i in range(12)]  # fmt: skip
+    schema = Schema(columns=tuple(columns))
+    tables = [
+        pd.DataFrame(
+            {one.name: pd.Series(rng.random(400)).mask(rng.random(400) < 0.8) for one in columns}
+        )
+        for _ in range(2)
+    ]
+    features, cells = Features.fit(schema, *tables)
+    real, synthetic = (associations(one) for one in cells)
+    assert (np.abs(real[np.triu_indices(12, 1)]) > 0.2).any()
+    told = {"columns": list(features.names), "real": real, "synthetic": synthetic, "luck": []}
+    empty = types.Report(rows_real=400, rows_synthetic=400).model_dump(mode="json")
+
+    def sentences(**changes):
+        table = {name: np.array(values).tolist() for name, values in (told | changes).items()}
+        return findings(empty | {"associations": table})
+
+    assert not sentences(luck=np.maximum(*(luck(one) for one in cells)))
+    assert sentences()  # as reports of earlier versions are read
+
+
 def test_what_noise_hides_is_not_called_kept():
-    picture = {"tvd": 0.6, "noise": 0.3, "real": [0.1] * 10, "missing_real": 0.0}  # alone: 0.61
-    report = types.Report(view="outside", rows_real=1, rows_synthetic=1).model_dump(mode="json")
+    picture = pictured([0.1] * 10, tvd=0.6, noise=0.3)  # alone: 0.61
+    report = types.Report(view="outside", **MANY).model_dump(mode="json")
     report |= {"columns": {"a": picture}}
     assert said(report, "kept") == ""
     assert said(report, "unseen").endswith("cannot be said for the noise: a.")

@@ -3,11 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from scipy.stats.contingency import association
 from sklearn.feature_selection import f_classif
 
 from core.quality.aligned_tables import Features
-from core.quality.metrics.association import associations, mean_difference
+from core.quality.metrics.association import associations, luck, mean_difference
 from core.table.schema import Column, Kind, Schema
 from tests.quality.conftest import make, shuffled
 
@@ -82,3 +83,54 @@ def test_constants_whose_mean_rounds_are_associated_with_nothing():
     frame = pd.DataFrame({"tenth": 0.1, "third": 0.3, "group": ["a", "b", "a"] * 111})
     assert frame["tenth"].mean() != 0.1
     assert np.array_equal(matrix(Schema(columns=columns), frame)[1], np.eye(3))
+
+
+def unrelated(rows, seed):
+    """Columns that have nothing to do with one another, as tables of real offices have them."""
+    rng = np.random.default_rng(seed)
+    labels, frame, columns = list("abcdefghijkl"), {}, []
+    for i in range(5):
+        missing = rng.random(rows) < 0.8
+        long = np.exp(rng.normal(size=rows)).clip(0, 50)
+        many = rng.choice(labels, rows, p=[0.78] + [0.02] * 11)
+        frame |= {
+            f"lab {i}": pd.Series(rng.normal(50, 10, rows).clip(0, 100)).mask(missing),
+            f"long {i}": long,
+            f"rare {i}": np.where(rng.random(rows) < 2 / rows, "1", "0"),
+            f"many {i}": many,
+            f"half {i}": rng.choice(["0", "1"], rows),
+        }
+        number, listed = {"kind": Kind.NUMBER, "low": 0.0}, {"kind": Kind.CATEGORY}
+        columns += [
+            Column(name=f"lab {i}", high=100.0, missing=True, **number),
+            Column(name=f"long {i}", high=50.0, **number),
+            Column(name=f"rare {i}", categories=("0", "1"), **listed),
+            Column(name=f"many {i}", categories=tuple(labels), **listed),
+            Column(name=f"half {i}", categories=("0", "1"), **listed),
+        ]
+    return Schema(columns=tuple(columns)), pd.DataFrame(frame)
+
+
+@pytest.mark.parametrize("rows", [60, 200, 1000])
+def test_unrelated_columns_are_within_luck(rows):
+    """300 pairs each: of 40 tables .4 are to have a pair beyond it, without it all have several."""
+    beyond, strong = 0, 0
+    for seed in range(40):
+        schema, frame = unrelated(rows, seed)
+        features, (cells,) = Features.fit(schema, frame)
+        strengths = np.triu(np.abs(associations(cells)), 1)
+        beyond += bool((strengths > luck(cells)).any())
+        strong += bool((strengths > 0.2).any())
+    assert beyond <= 4 and strong == 40
+
+
+def test_luck_of_two_numbers_is_that_of_pearsons_r():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({name: rng.normal(size=400).clip(-9, 9) for name in "ab"})
+    columns = tuple(Column(name=name, kind=Kind.NUMBER, low=-9.0, high=9.0) for name in "ab")
+    features, (cells,) = Features.fit(Schema(columns=columns), frame)
+    t = stats.t.isf(0.005, 398)
+    assert luck(cells, 0.01)[0, 1] == pytest.approx(t / np.sqrt(398 + t**2), rel=0.03)
+    related = frame.assign(b=frame["a"] + 3 * frame["b"])
+    features, (cells,) = Features.fit(Schema(columns=columns), related)
+    assert associations(cells)[0, 1] > luck(cells, 1e-6)[0, 1]

@@ -4,8 +4,12 @@ Numbers with numbers: |Pearson's r|. A list with a number: the correlation ratio
 lists: Cramér's V. All lie in [0, 1], 0 for no association. Rows that lack either value are left out
 of a pair. Pearson's sign is kept apart, so that a turned sign counts as a difference of both.
 
+Few rows, many labels or rare ones make columns seem to belong together that do not: `luck` says how
+strongly.
+
 Sources: Cramér, "Mathematical methods of statistics", 1946; Fisher, "Statistical methods for
-research workers", 1925 (correlation ratio).
+research workers", 1925 (correlation ratio); Lewis, Saunders and Westcott, Biometrika 1984 (moments
+of χ² where both columns' counts are given).
 """
 
 from __future__ import annotations
@@ -15,17 +19,21 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betainccinv
 
 from core.quality.aligned_tables import HOT_LABELS, AlignedTable, Feature
 from core.quality.comparison import Comparison
 from core.quality.metrics.family import Measured, Metric, Step, family
 from core.quality.report.types import AssociationTable
 
-__all__ = ["associations", "mean_difference"]
+__all__ = ["associations", "luck", "mean_difference"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 ROWS = 50_000  # rows a side
+A_LABEL = 5  # rows a label, below which strengths are told from nothing
+A_FEW = 10  # rows with another label than most, likewise
+LUCK = 0.01  # of all tables whose columns are independent, those that have a pair beyond luck
 
 ASSOCIATION_GAP = Metric(
     key="association_gap",
@@ -66,6 +74,46 @@ def associations(table: AlignedTable) -> Floats:
     return out
 
 
+def luck(table: AlignedTable, share: float = LUCK) -> Floats:
+    """How strongly independent columns of such rows may seem to belong together; [m, m] in [0, 1].
+
+    Args:
+      table: rows; of each column its present values' shares count, of each pair the rows with both.
+      share: of all such tables, those in which some pair is stronger than this.
+    """
+    operands = [_operand(feature, table) for feature in table.features.items]
+    present = np.stack([one.present for one in operands]).astype(np.float32)
+    both = (present @ present.T).astype(np.float64)
+    rows = np.maximum(both, 4.0)
+    rank, uneven, rare = np.array([_spread(one) for one in operands]).T
+    # moments of the squared strength where one column's rows are shuffled, and a beta law of these
+    least = np.minimum.outer(rank, rank)
+    mean = np.multiply.outer(rank, rank) / ((rows - 1) * least)
+    wide = uneven / (rows - 2)
+    even = np.maximum(rank * (rows - 1 - rank) / (rows - 1) - wide, 0.0)
+    variance = 2 * rows / (rows - 3) * even * even.T + rows**2 / (rows - 1) * wide * wide.T
+    variance = np.maximum(variance / (rows * least) ** 2, 1e-12)
+    shape = np.maximum(mean * (1 - mean) / variance - 1, 1e-6)
+    pairs = max(1, len(operands) * (len(operands) - 1) // 2)
+    squared = betainccinv(mean * shape, np.maximum((1 - mean) * shape, 1e-6), share / pairs)
+    told = np.minimum(both / A_LABEL / (np.maximum.outer(rank, rank) + 1), both * rare / A_FEW)
+    enough = np.minimum(told, told.T) >= 1.0
+    return np.sqrt(np.where(enough & (mean < 1.0), squared, 1.0))
+
+
+def _spread(one: _Operand) -> tuple[float, float, float]:
+    """Degrees of freedom of a column, how unevenly rows weigh in it, and the share unlike most."""
+    values = one.values[one.present]
+    if one.numeric:
+        squares = np.square(values - values.mean()) if len(values) else np.zeros(1)
+        uneven = float(np.square(squares).mean() / max(squares.mean() ** 2, 1e-300)) - 1.0
+        return 1.0, uneven, 1.0
+    counts = np.bincount(values.astype(np.int64), minlength=1).astype(np.float64)
+    counts = counts[counts > 0] if counts.any() else np.ones(1)
+    groups, rows = len(counts), counts.sum()
+    return max(1.0, groups - 1.0), float((rows / counts).sum()) - groups**2, 1 - counts.max() / rows
+
+
 def mean_difference(real: Floats, synthetic: Floats) -> float:
     """Mean absolute difference over all pairs of different columns, in [0, 2]; 0 for one column."""
     m = len(real)
@@ -77,11 +125,14 @@ def mean_difference(real: Floats, synthetic: Floats) -> float:
 @family(ASSOCIATION_GAP, text="Comparing how columns belong together", order=60, cost=0.6)
 def association_strengths(tables: Comparison, _: Step) -> Measured:
     """How strongly columns belong together, whatever their kinds."""
-    real, synthetic, resampled = (associations(table) for table in tables.samples(ROWS, 6))
+    samples = list(tables.samples(ROWS, 6))
+    real, synthetic, resampled = (associations(table) for table in samples)
+    seeming = np.maximum(*(luck(table) for table in samples[:2]))
     table = AssociationTable(
         columns=list(tables.features.names),
         real=np.round(real, 4).tolist(),
         synthetic=np.round(synthetic, 4).tolist(),
+        luck=np.round(seeming, 4).tolist(),
     )
     gap, ceiling = (mean_difference(real, other) for other in (synthetic, resampled))
     scores = [ASSOCIATION_GAP.score(gap, ceiling=ceiling)] if len(tables.features) > 1 else []

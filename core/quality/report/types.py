@@ -230,12 +230,18 @@ class Attack(_Value):
 class AssociationTable(_Value):
     """How strongly columns belong together, in both tables; see `core.quality.metrics.association`.
 
-    `real` is empty outside.
+    Attributes:
+      columns: m names.
+      real: [m, m]; empty outside.
+      synthetic: [m, m].
+      luck: [m, m], how strongly columns that do not belong together may seem to in either table;
+        empty outside and in reports of earlier versions.
     """
 
     columns: list[str]
     real: list[list[float]]
     synthetic: list[list[float]]
+    luck: list[list[float]] = Field(default_factory=list)
 
 
 class ReleasedHistograms(_Value):
