@@ -26,6 +26,8 @@ MALFORMED = {
     "ragged after a line break": (b'a,b\n"x\ny",2\nZaphod\n', "t.csv", "Line 4 has 1 value "),
     "ragged with spaced quotes": (b'a,b\n1, "x"\nZaphod\n', "t.csv", "Line 3 has 1 value "),
     "header twice": (b"name,n, name\nZaphod,1,2\n", "table.csv", "'name' more than once"),
+    "title": (b"Zaphod, report\n\na,b,c\n1,2,3\n", "table.csv", "title stands above"),
+    "title with delimiters": (b"Zaphod;;\na;b;c\n1;2;3\n", "table.csv", "names 1 of 3 columns"),
     "header blank": (b"name,,n\nZaphod,1,2\n", "table.csv", "Column 2 has no name"),
     "quote left open": (b'a,b\n1,2\n"Zaphod,2\n3,4\n', "table.csv", "Line 3 opens a quote"),
     "quote closed late": (b'a,b\n1,"Zaphod\n2,3\n3,"y\n', "table.csv", "Line 2 has text after"),

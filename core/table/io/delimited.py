@@ -43,6 +43,7 @@ __all__ = [
 ]
 
 NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
+TITLE_LINES = 9  # at most, that a title and its blank lines take above a header
 SAMPLE_ROWS = 200  # records looked at to tell the delimiter
 BLOCK_BYTES = 1 << 24  # arrow refuses a record longer than one block
 UNSPLIT = "The file could not be split into rows and columns. Save it again as CSV in UTF-8."
@@ -189,6 +190,11 @@ def check_header(header: list[str], limits: ReadLimits) -> list[str]:
             "Keep the columns you need and try again."
         )
     blank = [i + 1 for i, name in enumerate(names) if not name]
+    if len(blank) * 2 > len(names):
+        raise TableReadError(
+            f"The first row names {len(names) - len(blank)} of {len(names):,} columns, as where a "
+            "title stands above the header. Delete the rows above the header and try again."
+        )
     if blank:
         raise TableReadError(
             f"Column {blank[0]} has no name in the header. Give every column a name, or remove it."
@@ -253,6 +259,12 @@ def scan(stream: BinaryIO, header: list[str], delimiter: str, *, spaced: bool = 
 
 def _ragged(line: int, width: int, header_width: int, delimiter: str) -> TableReadError:
     values = "value" if width == 1 else "values"
+    if line <= TITLE_LINES and width > header_width:
+        return TableReadError(
+            f"Line {line} has {width} {values} where the first has {header_width} (delimiter: "
+            f"{NAMES[delimiter]}). If a title stands above the header, delete the lines above the "
+            "header; else fix that line, and put quotes around values that hold the delimiter."
+        )
     return TableReadError(
         f"Line {line} has {width} {values} where the header has {header_width} (delimiter: "
         f"{NAMES[delimiter]}). Fix that line; put quotes around values that hold the delimiter."
