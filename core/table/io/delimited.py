@@ -190,7 +190,7 @@ def check_header(header: list[str], limits: ReadLimits) -> list[str]:
             "Keep the columns you need and try again."
         )
     blank = [i + 1 for i, name in enumerate(names) if not name]
-    if len(blank) * 2 > len(names):
+    if len(names) > len(blank) > len(names) / 2:
         raise TableReadError(
             f"The first row names {len(names) - len(blank)} of {len(names):,} columns, as where a "
             "title stands above the header. Delete the rows above the header and try again."
