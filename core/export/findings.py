@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, Literal
 
 from core.language.catalogue import ENGLISH, Language
@@ -30,6 +31,7 @@ Standing = Literal["chance", "edge", "works"]
 CLOSE = 0.05  # total variation: at most one row in twenty lies elsewhere
 FAR = 0.10
 TOGETHER = 0.2  # an association worth naming
+LUCK = 0.01  # of all tables without such a loss, those of which one is named
 CHANGED = 0.15  # … and a change of it
 MOST_OF_IT = 0.9  # of what can be learnt above guessing
 # An attack's lead over its baseline, in half-widths of its 99 % interval (2.58 standard errors):
@@ -291,11 +293,15 @@ def _learning(report: Report, language: Language) -> Iterator[Finding]:
             ),
             "utility",
         )
-    points = [p for p in report["dimension_prediction"] if p["predictable"]]
+    points = report["dimension_prediction"]
+    # intervals hold 19 of 20 differences: of many columns some lie outside by luck
+    wide = -NormalDist().inv_cdf(LUCK / max(1, len(points))) / 1.96
     weak = [
         (p["real"] - p["synthetic"], p["column"])
         for p in points
-        if p["synthetic"] is not None and p["real"] - p["synthetic"] > FAR
+        if p["predictable"]
+        and p["synthetic"] is not None
+        and p["real"] - p["synthetic"] > max(FAR, wide * (p["half_width"] or 0.0))
     ]
     if weak:
         words = _listed([name for _, name in sorted(weak, reverse=True)], language)

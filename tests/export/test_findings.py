@@ -125,6 +125,21 @@ def test_what_independent_columns_show_by_luck_does_not_belong_together():
     assert sentences()  # as reports of earlier versions are read
 
 
+def test_a_column_is_said_to_be_predicted_worse_only_beyond_its_interval():
+    empty = types.Report(**MANY).model_dump(mode="json")
+    point = {"column": "a", "real": 0.5, "synthetic": 0.35, "predictable": True}
+    others = [point | {"column": f"b{i}", "synthetic": 0.5, "half_width": 0.1} for i in range(100)]
+
+    def weak(half_width, beside=()):
+        points = [point | {"half_width": half_width}, *beside]
+        return "less than they should about a" in said(
+            empty | {"dimension_prediction": points}, "lost"
+        )
+
+    assert weak(None) and weak(0.1) and not weak(0.2)
+    assert not weak(0.1, others)  # of a hundred intervals, a few hold less than they say
+
+
 def test_what_noise_hides_is_not_called_kept():
     picture = pictured([0.1] * 10, tvd=0.6, noise=0.3)  # alone: 0.61
     report = types.Report(view="outside", **MANY).model_dump(mode="json")
