@@ -129,19 +129,7 @@ def command_line() -> argparse.ArgumentParser:
     sample.set_defaults(module="sample", command="sample")
 
     review = commands.add_parser("review", help="compare a synthetic table with the real one")
-    review.add_argument("real", type=Path, help="the real table")
-    review.add_argument("synthetic", type=Path, help="the synthetic table")
-    review.add_argument("--holdout", type=Path, help="real records that no model saw")
-    _keep_out(review)
-    review.add_argument("--target", help="the column to predict")
-    _declaration(review)
-    review.add_argument(
-        "--view",
-        default="inside",
-        choices=("inside", "outside"),
-        help="outside: figures of the synthetic table alone, in the schema's bins",
-    )
-    review.add_argument("--out", type=Path, required=True, help="a .html file")
+    _review_options(review)
     review.set_defaults(module="review", command="review")
 
     ledger = commands.add_parser("ledger", help="what was spent on which table")
@@ -159,7 +147,7 @@ def command_line() -> argparse.ArgumentParser:
     )
     _audit_options(audit)
     audit.set_defaults(module="audit", command="audit")
-    for command in (models, schema, plan, synth, sample, review, ledger, audit):
+    for command in commands.choices.values():
         command.add_argument("--traceback", action="store_true", default=argparse.SUPPRESS)
         command.add_argument("--json", action="store_true", help="one JSON object, last line")
     return parser
@@ -202,6 +190,22 @@ def _synth_options(command: argparse.ArgumentParser) -> None:
     )
     escape_and_flag(command)
     command.add_argument("--quiet", action="store_true", help="no progress on stderr")
+
+
+def _review_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("real", type=Path, help="the real table")
+    command.add_argument("synthetic", type=Path, help="the synthetic table")
+    command.add_argument("--holdout", type=Path, help="real records that no model saw")
+    _keep_out(command)
+    command.add_argument("--target", help="the column to predict")
+    _declaration(command)
+    command.add_argument(
+        "--view",
+        default="inside",
+        choices=("inside", "outside"),
+        help="outside: figures of the synthetic table alone, in the schema's bins",
+    )
+    command.add_argument("--out", type=Path, required=True, help="a .html file")
 
 
 def _audit_options(command: argparse.ArgumentParser) -> None:

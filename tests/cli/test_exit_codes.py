@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 
 from core.cli import models
 from core.cli.audit import REFUTED
-from core.cli.main import EXIT_CODES, main
+from core.cli.main import EXIT_CODES, command_line, main
 from tests.cli.test_cli import last_line
 
 
@@ -26,3 +28,7 @@ def test_exit_codes_are_those_that_are_documented(
     assert told["exit"] == 2 and "invalid choice" in str(told["error"])
     # 1 is what an audit of a broken model ends with, see tests/audit
     assert {*codes, REFUTED} == set(EXIT_CODES)
+
+
+def test_another_command_fits_into_the_parser() -> None:
+    assert len(inspect.getsource(command_line).splitlines()) <= 55
