@@ -32,8 +32,10 @@ def schema(options: argparse.Namespace) -> int:
     """Write the proposal; a column that is changed in the file counts as set by the steward."""
     if options.json_schema:
         return _json_schema(options)
-    if options.table is None or options.out is None:
+    if options.table is None:
         raise CommandError("name a table and --out FILE.json, or ask for --json-schema")
+    if options.out is None:
+        raise CommandError("say with --out FILE.json where the schema goes")
     out = out_path(options.out, endings=(".json",), inputs=files(options.table))
     result = read_file(options.table, query=options.query)
     frame, proposed = result.frame, infer_schema(result.frame, result.form)

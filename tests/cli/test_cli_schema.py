@@ -47,3 +47,5 @@ def test_the_json_schema_is_printed_or_written(
     capsys.readouterr()
     assert main(["schema"]) == 2
     assert "ask for --json-schema" in capsys.readouterr().err
+    assert main(["schema", "people.csv"]) == 2
+    assert "say with --out FILE.json where" in capsys.readouterr().err
