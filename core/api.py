@@ -19,7 +19,14 @@ from typing import Any
 
 import pandas as pd
 
-from core.cli.common import out_path, read_file, with_rules, with_schema, with_target
+from core.cli.common import (
+    out_path,
+    read_file,
+    read_schema,
+    with_rules,
+    with_schema,
+    with_target,
+)
 from core.cli.files import OUT_ENDINGS, mark_without_privacy, require_flag, write_table
 from core.cli.main import command_line
 from core.cli.making import check_amounts, check_options, foreseen, make
@@ -110,7 +117,9 @@ class Drawn(_Rows):
     facts: ShapeFacts
 
 
-def read_table(path: str | Path, *, query: str = "") -> pd.DataFrame:
+def read_table(
+    path: str | Path, *, query: str = "", schema: Schema | str | Path | None = None
+) -> pd.DataFrame:
     """The rows of a table, as every command reads them, in memory.
 
     How the file is written goes along in `attrs`, so that what is made of the rows is written
@@ -120,8 +129,11 @@ def read_table(path: str | Path, *, query: str = "") -> pd.DataFrame:
       path: a CSV, TSV, Parquet or Excel file, a folder of Parquet files, or the address of a
         database or an object store.
       query: of a database, one SELECT.
+      schema: that exists already, or its file: it says which words, such as NA, are values and
+        which are missing. Otherwise that is told from all rows together.
     """
-    result = read_file(place(str(path)), query=query)
+    declared = read_schema(Path(schema)) if isinstance(schema, str | Path) else schema
+    result = read_file(place(str(path)), query=query, schema=declared)
     result.frame.attrs[FORM] = result.form.model_dump(mode="json")
     return result.frame
 

@@ -19,7 +19,7 @@ from pydantic_core import ErrorDetails
 from core.cli.places import PASSWORD, Url
 from core.privacy.plan import Guarantee
 from core.services.sources import is_large_parquet, read_address
-from core.table.as_declared import as_declared
+from core.table.as_declared import as_declared, declared_words
 from core.table.form import FileForm
 from core.table.infer import infer_schema
 from core.table.io.apart import read_apart
@@ -91,7 +91,10 @@ def say_dangers(frame: pd.DataFrame, schema: Schema) -> None:
 
 def read_with_schema(options: argparse.Namespace) -> tuple[pd.DataFrame, Schema]:
     """The rows and their schema, with what the command line says of it."""
-    result = read_file(options.table, query=options.query)
+    schema = options.schema
+    if isinstance(schema, Path):
+        schema = read_schema(schema)
+    result = read_file(options.table, query=options.query, schema=schema)
     return with_schema(options, result.frame, result.form)
 
 
@@ -270,19 +273,22 @@ def lmdp_words(lmdp: dict[str, Any] | None) -> list[str]:
     return lines
 
 
-def read_file(path: Path | Url, *, query: str = "") -> ReadResult:
+def read_file(path: Path | Url, *, query: str = "", schema: Schema | None = None) -> ReadResult:
     """The rows of a table and how it is written; what was decided in doubt goes to stderr.
 
     Args:
       path: a file, a folder of Parquet files, or an address.
       query: of a database.
+      schema: that exists already, by which words such as NA are values or missing.
     """
+    declared = None if schema is None else declared_words(schema)
     if isinstance(path, Path) and not path.exists():
         raise CommandError(f"there is no file {path}")
     if isinstance(path, Path) and path.is_file() and not query and not is_large_parquet(path):
-        result = read_apart(path)
+        result = read_apart(path, declared=declared)
     else:
-        result = read_address(str(path), query=query, password=os.environ.get(PASSWORD, ""))
+        password = os.environ.get(PASSWORD, "")
+        result = read_address(str(path), query=query, password=password, declared=declared)
     for warning in result.warnings:
         print(f"note: {warning}", file=sys.stderr)
     return result

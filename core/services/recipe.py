@@ -95,7 +95,7 @@ def run_code(
     command = ["synth", file, *option_words({**options, "out": OUT})]
     python = (
         "from core.api import read_table, synthesize\n\n"
-        f"frame = read_table({file!r})\n"
+        f"frame = read_table({file!r}, schema={SCHEMA!r})\n"
         f"result = synthesize(\n    frame,\n{_arguments({'name': file, **options})})\n"
         f"result.write({OUT!r})"
     )

@@ -14,6 +14,7 @@ from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace, private_folder
 from core.services.imports import Progress, import_source
 from core.table.io.address import Address, Allowed
+from core.table.io.cells import DeclaredWords
 from core.table.io.opening import open_address
 from core.table.io.read import ReadResult
 
@@ -50,20 +51,23 @@ def import_address(
     return import_source(store, source, name=address.name, owner=owner, progress=progress)
 
 
-def read_address(text: str, *, query: str = "", password: str = "") -> ReadResult:
+def read_address(
+    text: str, *, query: str = "", password: str = "", declared: DeclaredWords | None = None
+) -> ReadResult:
     """All rows at an address, in memory, for whoever is at this machine.
 
     Args:
       text: a path, or the address of a database or an object store.
       query: of a database.
       password: in place of one in the address.
+      declared: see `DeclaredWords`; None where no schema exists yet.
 
     Raises:
       TableReadError: one plain line.
     """
     home = Workspace.default_home()
     address = Address.of(text, query=query, password=password)
-    source = open_address(address, Allowed.here(signed_in=False, forbidden=home))
+    source = open_address(address, Allowed.here(signed_in=False, forbidden=home), declared)
     with tempfile.TemporaryDirectory(prefix="source-", dir=private_folder(home)) as fetched:
         source.prepare(Path(fetched))
         frame = pd.concat(list(source.batches()), ignore_index=True)

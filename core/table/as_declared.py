@@ -16,15 +16,33 @@ import pandas as pd
 
 from core.table.column import WHOLE_NUMBERS, Column, Kind
 from core.table.form import FileForm, Form
+from core.table.io.cells import MISSING_MARKERS, DeclaredWords
 from core.table.labels import dtype_of, to_labels
 from core.table.schema import Schema
 
-__all__ = ["as_declared"]
+__all__ = ["as_declared", "declared_words"]
 
 Series: TypeAlias = "pd.Series[Any]"
 
 _PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _EXACT = 2**53  # whole numbers below it are the same as floats
+
+
+def declared_words(schema: Schema) -> DeclaredWords:
+    """Which words for "missing", such as NA, are a column's values or codes as it is declared.
+
+    All others are missing. That Namibia is no missing country is otherwise told from the other
+    cells, and that N/A is a state of its own from how many there are.
+    """
+    declared = {
+        column.name: tuple(
+            word
+            for word in (*(column.categories or ()), *(column.form or Form()).codes)
+            if word.strip().lower() in MISSING_MARKERS
+        )
+        for column in schema.columns
+    }
+    return {name: words for name, words in declared.items() if words}
 
 
 def as_declared(frame: pd.DataFrame, schema: Schema, form: FileForm | None) -> pd.DataFrame:
@@ -35,7 +53,7 @@ def as_declared(frame: pd.DataFrame, schema: Schema, form: FileForm | None) -> p
     form. A cell that is nothing of the kind keeps its text.
 
     Args:
-      frame: n rows; holds the schema's columns.
+      frame: n rows; columns of the schema that it lacks are passed over.
       schema: as declared.
       form: how the rows' file is written; None where nobody knows.
 
@@ -45,7 +63,7 @@ def as_declared(frame: pd.DataFrame, schema: Schema, form: FileForm | None) -> p
     who = () if schema.person is None else schema.person.columns
     changed: dict[str, Series] = {}
     for column in schema.columns:
-        if column.kind.surrogate and column.name not in who:
+        if column.name not in frame or (column.kind.surrogate and column.name not in who):
             continue
         cells = frame[column.name]
         written = None if form is None else form.columns.get(column.name, Form())

@@ -21,9 +21,10 @@ from pydantic import (
     model_validator,
 )
 
-__all__ = ["DELIMITERS", "FORMULA_STARTS", "Delimiter", "UNIT", "FileForm", "Form"]
+__all__ = ["DELIMITERS", "FORMULA_STARTS", "Delimiter", "MOST_CODES", "UNIT", "FileForm", "Form"]
 
 Delimiter: TypeAlias = Literal[",", ";", "\t", "|"]
+MOST_CODES = 16  # of a column, for "missing"
 DELIMITERS: tuple[Delimiter, ...] = get_args(Delimiter)
 GROUP_MARKS = (",", ".", "'", "’", " ", "\u00a0", "\u202f")
 _SPACE = "[ \u00a0\u202f]?"
@@ -60,7 +61,7 @@ class Form(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     absent: str = Field(default="", max_length=64)
-    codes: tuple[str, ...] = Field(default=(), max_length=16)
+    codes: tuple[str, ...] = Field(default=(), max_length=MOST_CODES)
     decimal: Literal[".", ","] = "."
     thousands: str = ""
     prefix: str = ""

@@ -68,7 +68,7 @@ def from_python(
     with monkeypatch.context() as patch:
         for name in ("synthesize", "sample"):
             patch.setattr(core.api, name, called)
-        patch.setattr(core.api, "read_table", lambda path: path)
+        patch.setattr(core.api, "read_table", lambda path, schema: (path, schema))
         exec(python, {})
     (call,) = calls
     assert written == [(file, escaped)]
@@ -80,9 +80,10 @@ def test_a_run_reads_back_as_the_same_request(
     request_: PlanRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = run_code("clinic visits (sample)", request_, **RUN)
-    (frame,), options = from_python(code.python, monkeypatch, file="synthetic.csv")
+    ((frame, read_by),), options = from_python(code.python, monkeypatch, file="synthetic.csv")
     schema = options.pop("schema")
-    assert (frame, schema) == ("clinic visits (sample).csv", "schema.json")
+    assert (frame, read_by) == ("clinic visits (sample).csv", "schema.json")
+    assert schema == read_by
     asked = from_command(code.command), core.api._options("synth", options, schema)
     for parsed in asked:
         whole = Parts(parsed.epsilon, parsed.delta, 0.0, 0.0)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from core.cli.common import read_with_schema
+from core.cli import review
+from core.cli.common import CommandError, read_file, read_with_schema
 from core.cli.main import command_line
+from core.table.as_declared import as_declared, declared_words
 from core.table.codec import Codec, Codes
+from core.table.holdout import split_rows
 from core.table.infer import infer_schema
-from core.table.io.read import read_table
+from core.table.io.read import ReadResult, read_table
 from core.table.layout.layout import Layout
 from core.table.person import Person
 from core.table.person_rows import encoded_records
@@ -155,3 +159,82 @@ def test_rows_that_are_as_declared_are_left_alone(
     rows.to_csv(tmp_path / "rows.csv", index=False)
     plain = read_table(tmp_path / "rows.csv").frame
     pd.testing.assert_frame_equal(read(rows, declared(rows, tmp_path, together=False))[0], plain)
+
+
+def words_for_missing() -> pd.DataFrame:
+    """NA is Namibia here, ten rows say N/A of a number, Null is somebody's name."""
+    rng = np.random.default_rng(5)
+    rows = pd.DataFrame(
+        {
+            "country": rng.choice(["DE", "FR", "NA"], ROWS),
+            "visits": [str(count) for count in rng.integers(0, 400, ROWS)],
+            "name": rng.choice(["Smith", "Jones", "Null"], ROWS),
+            "ward": rng.choice(["A1", "B2", "None"], ROWS),
+        }
+    )
+    rows.loc[20:39, "visits"] = ""
+    rows.loc[ONE, "visits"] = "N/A"
+    rows.loc[40:48, "visits"] = "N/A"
+    return rows
+
+
+@pytest.mark.parametrize("ending", [".csv", ".xlsx"])
+def test_whether_a_word_means_missing_follows_from_the_schema_alone(
+    ending: str, tmp_path: Path
+) -> None:
+    """A longer name among codes of two letters had made every Namibian's country missing."""
+    rows = words_for_missing()
+
+    def read(table: pd.DataFrame, *, schema: Schema | None = None) -> ReadResult:
+        file = tmp_path / f"rows{ending}"
+        table.to_csv(file, index=False) if ending == ".csv" else table.to_excel(file, index=False)
+        return read_file(file, schema=schema)
+
+    first = read(rows)
+    schema = infer_schema(first.frame, first.form)
+    assert "NA" in (schema["country"].categories or ())
+    assert schema["visits"].codes == ("N/A",) and "Null" in (schema["name"].categories or ())
+    assert declared_words(schema) == {"country": ("NA",), "visits": ("N/A",), "name": ("Null",)}
+    odd = rows.copy()
+    odd.loc[ONE] = ["Germany", "four", "Smith 2", "?"]
+    layout = Layout(schema.domain())
+
+    def cells(table: pd.DataFrame) -> Codes:
+        result = read(table, schema=schema)
+        frame = as_declared(result.frame, schema, result.form)
+        return encoded_records(frame, layout, None)[0]
+
+    before, after, gone = cells(rows), cells(odd), cells(rows.drop(index=ONE))
+    for one, other in zip(without(before, ONE), without(after, ONE), strict=True):
+        assert np.array_equal(one, other)
+    for one, other in zip(without(after, ONE), (gone.states, gone.values), strict=True):
+        assert np.array_equal(one, other)
+    assert len({tuple(row) for row in before.states}) > 9  # Namibia and N/A are states of their own
+    beside = read(odd).frame["country"]  # without a schema the odd one changes what others mean
+    assert beside.isna().sum() == (rows["country"].drop(index=ONE) == "NA").sum()
+
+
+def test_a_review_holds_out_the_records_that_the_run_did_not_see(
+    read: Callable[[pd.DataFrame, Schema], tuple[pd.DataFrame, Schema]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who is held out follows from a record's cells, which one 3.5 had made others' floats."""
+    rows = people()
+    schema = declared(rows, tmp_path, together=False).model_copy(update={"holdout": 0.3})
+    rows.loc[ONE, ["rating", "day"]] = ["3.5", "unknown"]
+    frame, schema = read(rows, schema)
+    trained, _ = split_rows(frame, schema.holdout, None)
+    compared: list[pd.DataFrame] = []
+
+    def record(real: pd.DataFrame, *others: Any, test: pd.DataFrame, **options: Any) -> None:
+        compared.extend((real, test))
+        raise CommandError("seen")
+
+    monkeypatch.setattr(review, "build_report", record)
+    files = [str(tmp_path / "rows.csv")] * 2
+    words = ["review", *files, "--schema", str(tmp_path / "schema.json"), "--out"]
+    options = command_line().parse_args([*words, str(tmp_path / "report.html")])
+    with pytest.raises(CommandError, match="seen"):
+        review.review(options)
+    assert compared[0].equals(trained) and len(compared[1]) == ROWS - len(trained) > 20

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from pydantic import ValidationError
 from core.privacy.mechanisms.histograms import bins_of
 from core.table.buying import as_bought
 from core.table.codec import Codec
-from core.table.form import FileForm, Form
+from core.table.form import MOST_CODES, FileForm, Form
 from core.table.grid import as_kind, grid_of, schema_of
 from core.table.infer import infer_schema, infer_tally
 from core.table.io.apart import read_apart
@@ -104,6 +105,17 @@ def test_a_second_marker_counts_from_ten_rows(tmp_path: Path) -> None:
         series, form = column_of(rows(*cells))
         assert (form.absent, form.codes) == ("?", codes)
         assert int(series.isna().sum()) == 20 + (few if not codes else 0)
+
+
+def test_no_more_spellings_become_codes_than_a_form_holds(tmp_path: Path) -> None:
+    """ "null" alone can be written in sixteen ways."""
+    words = ["".join(word) for word in product(*((c, c.upper()) for c in "null"))] + ["na", "nA"]
+    file = tmp_path / "rows.csv"
+    file.write_text("a\n" + "".join(f"{word}\n" * 10 for word in words) + "?\n" * 20 + "5\n")
+    result = read_apart(file)
+    form = result.form.columns["a"]
+    assert (form.absent, len(form.codes)) == ("?", MOST_CODES)
+    assert int(result.frame["a"].isna().sum()) == 20 + 10 * (len(words) - MOST_CODES)
 
 
 def test_codes_are_states_of_their_own_and_come_back() -> None:

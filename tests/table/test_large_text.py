@@ -11,7 +11,7 @@ import pytest
 
 from core.table.io import large_text, sources
 from core.table.io.address import Address, Allowed
-from core.table.io.cells import TableReadError
+from core.table.io.cells import DeclaredWords, TableReadError
 from core.table.io.large_text import LargeText
 from core.table.io.opening import WholeFile, open_address
 from core.table.io.read import read_table
@@ -34,8 +34,10 @@ def written(tmp_path: Path, text: str | bytes, name: str = "visits.csv") -> Path
     return file
 
 
-def large(tmp_path: Path, file: Path) -> tuple[LargeText, pd.DataFrame]:
-    source = open_address(Address.of(str(file)), Allowed(None, tmp_path / "workspace"))
+def large(
+    tmp_path: Path, file: Path, declared: DeclaredWords | None = None
+) -> tuple[LargeText, pd.DataFrame]:
+    source = open_address(Address.of(str(file)), Allowed(None, tmp_path / "workspace"), declared)
     assert isinstance(source, LargeText)
     folder = tmp_path / "fetched"
     folder.mkdir()
@@ -96,11 +98,14 @@ FILES = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("declared", [None, {}, {"country": ["NA"], "a": ["null"]}])
 @pytest.mark.parametrize("name", FILES)
-def test_it_is_the_table_that_reading_at_once_gives(tmp_path: Path, name: str) -> None:
+def test_it_is_the_table_that_reading_at_once_gives(
+    tmp_path: Path, name: str, declared: DeclaredWords | None
+) -> None:
     file = written(tmp_path, FILES[name])
-    at_once = read_table(file)
-    source, frame = large(tmp_path, file)
+    at_once = read_table(file, declared=declared)
+    source, frame = large(tmp_path, file, declared)
     pd.testing.assert_frame_equal(frame, at_once.frame)
     assert source.form == at_once.form
     assert sorted(source.doubts) == sorted(at_once.warnings)

@@ -24,7 +24,7 @@ from typing import IO, Any, BinaryIO, Self
 import pyarrow as pa
 
 from core.table.form import FileForm
-from core.table.io.cells import TableReadError
+from core.table.io.cells import DeclaredWords, TableReadError
 from core.table.io.read import ReadResult
 
 __all__ = ["MEMORY", "SECONDS", "ReadBounds", "read_apart", "takes_too_much"]
@@ -92,7 +92,11 @@ def _takes_too_long(seconds: float) -> TableReadError:
 
 
 def read_apart(
-    source: Path | BinaryIO, name: str | None = None, *, bounds: ReadBounds | None = None
+    source: Path | BinaryIO,
+    name: str | None = None,
+    *,
+    bounds: ReadBounds | None = None,
+    declared: DeclaredWords | None = None,
 ) -> ReadResult:
     """Read one table like `read_table`, in another process.
 
@@ -100,6 +104,7 @@ def read_apart(
       source: a path, or a binary stream from its current position.
       name: the file's name when the stream has none.
       bounds: of memory and time; the environment's by default.
+      declared: see `DeclaredWords`; None where no schema exists yet.
 
     Raises:
       TableReadError: as `read_table`, or what reading would take is more than the bounds allow.
@@ -110,6 +115,7 @@ def read_apart(
         "path": str(source.absolute()) if isinstance(source, Path) else None,
         "memory_mb": bounds.memory_mb,
         "seconds": bounds.seconds,
+        "declared": None if declared is None else {c: list(w) for c, w in declared.items() if w},
     }
     # Files without a name: the system forgets them however this process ends.
     with (

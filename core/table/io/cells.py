@@ -7,7 +7,7 @@ format.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -20,6 +20,7 @@ from core.table.magnitudes import LARGEST
 
 __all__ = [
     "MISSING_MARKERS",
+    "DeclaredWords",
     "Distinct",
     "ReadLimits",
     "TableReadError",
@@ -32,9 +33,13 @@ __all__ = [
     "too_many_rows",
     "typed",
     "without_giants",
+    "words_that_stay",
 ]
 
 Series: TypeAlias = "pd.Series[Any]"
+# By column, which words for "missing" a schema that exists already has as values or codes. Without
+# it that is told from all cells, by which one record would move others.
+DeclaredWords: TypeAlias = Mapping[str, Collection[str]]
 
 MISSING_MARKERS = ("", "na", "n/a", "nan", "null", "none", "?")  # compared stripped, in lower case
 
@@ -119,19 +124,21 @@ class Distinct:
       codes: int [n], positions in `values`.
       words: how the marker at a position is written, for the positions of words.
       spelled: number of absent cells by how they are written, "" for blank ones.
+      stay: words that a schema declares, which stay in the rows; None where the cells decide.
     """
 
     values: pa.StringArray
     codes: np.ndarray[Any, np.dtype[np.int32]]
     words: dict[int, str] = field(default_factory=dict)
     spelled: dict[str, int] = field(default_factory=dict)
+    stay: frozenset[str] | None = None
 
     @property
     def markers(self) -> dict[str, int]:
         """Number of cells by the word that made them absent, in lower case; blank ones are not."""
         counts: dict[str, int] = {}
         for word, cells in self.spelled.items():
-            if word:
+            if word and word not in (self.stay or ()):
                 counts[word.lower()] = counts.get(word.lower(), 0) + cells
         return counts
 
@@ -154,8 +161,19 @@ class Distinct:
         return int(mask[self.codes].sum())
 
 
-def distinct(column: pa.ChunkedArray) -> Distinct:
-    """Distinct trimmed values of a dictionary or string column, missing markers made absent."""
+def words_that_stay(declared: DeclaredWords | None, name: str) -> Collection[str] | None:
+    """Those of one column; None where no schema exists yet."""
+    return None if declared is None else declared.get(name, ())
+
+
+def distinct(column: pa.ChunkedArray, stay: Collection[str] | None = None) -> Distinct:
+    """Distinct trimmed values of a dictionary or string column, missing markers made absent.
+
+    Args:
+      column: n cells.
+      stay: see `Distinct.stay`.
+    """
+    declared = None if stay is None else frozenset(stay)
     whole = column.unify_dictionaries().combine_chunks()
     if isinstance(whole, pa.ChunkedArray):
         whole = whole.chunk(0) if whole.num_chunks else pa.array([], type=column.type)
@@ -163,7 +181,8 @@ def distinct(column: pa.ChunkedArray) -> Distinct:
         whole = whole.dictionary_encode()
     text = pc.utf8_trim_whitespace(whole.dictionary.cast(pa.string()))
     marker = pc.is_in(pc.utf8_lower(text), value_set=pa.array(MISSING_MARKERS))
-    marker = pc.and_(marker, pc.invert(_values_after_all(text, marker)))
+    if declared is None:
+        marker = pc.and_(marker, pc.invert(_values_after_all(text, marker)))
     values = pc.if_else(marker, pa.scalar(None, pa.string()), text)
     codes = whole.indices
     if codes.null_count:  # cells that are absent, not merely empty
@@ -173,14 +192,15 @@ def distinct(column: pa.ChunkedArray) -> Distinct:
     places = codes.to_numpy(zero_copy_only=False).astype(np.int32)
     absent = np.asarray(pc.is_null(values))
     if not absent.any():
-        return Distinct(values, places)
+        return Distinct(values, places, stay=declared)
     held = np.bincount(places, minlength=len(values))
     gaps = np.flatnonzero(absent & (held > 0))
     said = dict(zip(gaps.tolist(), text.take(pa.array(gaps)).to_pylist(), strict=True))
     spelled: dict[str, int] = {}
     for place, word in said.items():
         spelled[word] = spelled.get(word, 0) + int(held[place])
-    return Distinct(values, places, {at: word for at, word in said.items() if word}, spelled)
+    words = {at: word for at, word in said.items() if word}
+    return Distinct(values, places, words, spelled, declared)
 
 
 def _values_after_all(text: pa.StringArray, marker: pa.BooleanArray) -> pa.BooleanArray:

@@ -16,6 +16,7 @@ import pyarrow.csv as arrow_csv
 
 from core.table.form import DELIMITERS, Form
 from core.table.io.cells import (
+    DeclaredWords,
     Distinct,
     ReadLimits,
     TableReadError,
@@ -23,6 +24,7 @@ from core.table.io.cells import (
     distinct,
     marker_doubts,
     too_many_rows,
+    words_that_stay,
 )
 from core.table.io.spelling import plain_spelling, typed_as_written
 from core.table.io.text_encoding import SAMPLE_BYTES, to_utf8
@@ -348,12 +350,18 @@ def spaced_options(width: int, delimiter: str) -> dict[str, Any]:
 
 
 def frame_of_cells(
-    table: pa.Table, header: list[str]
+    table: pa.Table, header: list[str], declared: DeclaredWords | None
 ) -> tuple[pd.DataFrame, dict[str, Form], list[str]]:
-    """Typed frame of a table of text, how columns are written, and warnings."""
+    """Typed frame of a table of text, how columns are written, and warnings.
+
+    Args:
+      table: of cells.
+      header: column names.
+      declared: see `DeclaredWords`.
+    """
     cells: dict[str, Distinct] = {}
     for name in header:
-        cells[name] = distinct(table.column(0))
+        cells[name] = distinct(table.column(0), words_that_stay(declared, name))
         table = table.remove_column(0)  # frees each column once it is taken apart
     plain = {name: plain_spelling(column) for name, column in cells.items()}
     decimal, warnings = decimal_mark({name: column for name, (column, _) in plain.items()})

@@ -24,12 +24,14 @@ from core.table.form import FileForm, Form
 from core.table.io.cells import (
     COMMA_DECIMAL,
     GROUPED_OR_PLAIN,
+    DeclaredWords,
     Distinct,
     ReadLimits,
     TableReadError,
     decimal_mark,
     distinct,
     marker_doubts,
+    words_that_stay,
 )
 from core.table.io.delimited import (
     UNSPLIT,
@@ -76,10 +78,12 @@ class LargeText:
     Attributes:
       path: of the file.
       words: where it lies, for people.
+      declared: see `DeclaredWords`.
     """
 
     path: Path
     words: str
+    declared: DeclaredWords | None = None
 
     def __post_init__(self) -> None:
         self._doubts: list[str] = []
@@ -224,7 +228,7 @@ class LargeText:
         """
         commas, markers = {}, {}
         for place, name in enumerate(header):
-            column = _column(cells, place)
+            column = self._column(cells, place, name)
             markers[name] = column.markers
             plain, _ = plain_spelling(column)
             if plain.any(",") and (plain.matches(COMMA_DECIMAL) or plain.matches(GROUPED_OR_PLAIN)):
@@ -236,7 +240,7 @@ class LargeText:
         size = batch_rows(len(header))
         for place, name in enumerate(header):
             series, self._forms[name], doubts = typed_as_written(
-                _column(cells, place), name, decimal
+                self._column(cells, place, name), name, decimal
             )
             self._doubts += doubts
             if series.isna().all():
@@ -246,13 +250,14 @@ class LargeText:
             pq.write_table(frame, self._columns[-1], row_group_size=size, compression="zstd")
         self._doubts += no_values(empty)
 
+    def _column(self, cells: Path, place: int, name: str) -> Distinct:
+        """All cells of one column.
 
-def _column(cells: Path, place: int) -> Distinct:
-    """All cells of one column.
-
-    Args:
-      cells: file with all of them.
-      place: of the column.
-    """
-    with pq.ParquetFile(cells, read_dictionary=[str(place)]) as file:
-        return distinct(file.read(columns=[str(place)]).column(0))
+        Args:
+          cells: file with all of them.
+          place: of the column.
+          name: of the column.
+        """
+        stay = words_that_stay(self.declared, name)
+        with pq.ParquetFile(cells, read_dictionary=[str(place)]) as file:
+            return distinct(file.read(columns=[str(place)]).column(0), stay)

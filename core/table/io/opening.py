@@ -16,7 +16,7 @@ from fsspec.implementations.local import LocalFileSystem
 from core.table.form import FileForm
 from core.table.io.address import Address, Allowed
 from core.table.io.apart import read_apart
-from core.table.io.cells import TableReadError
+from core.table.io.cells import DeclaredWords, TableReadError
 from core.table.io.large_text import LargeText, is_large_text
 from core.table.io.parquet import PARQUET_MAGIC
 from core.table.io.parquet_parts import ParquetParts
@@ -30,12 +30,15 @@ ENDING = ".parquet"
 HIDDEN = ("_", ".")  # how names of files begin that are not parts of a table
 
 
-def open_address(address: Address, allowed: Allowed) -> Source:
+def open_address(
+    address: Address, allowed: Allowed, declared: DeclaredWords | None = None
+) -> Source:
     """The source at an address; of a database nothing is asked yet.
 
     Args:
       address: where.
       allowed: what may be opened.
+      declared: see `DeclaredWords`; None where no schema exists yet.
 
     Raises:
       TableReadError: it may not be opened, or there is no table.
@@ -47,7 +50,7 @@ def open_address(address: Address, allowed: Allowed) -> Source:
             raise TableReadError("There is no such database. Nothing was read. Check the path.")
         return SqlQuery(address.url, address.query, address.words)
     if address.kind == "store":
-        return _stored(address)
+        return _stored(address, declared)
     assert address.path is not None
     path = address.path
     if path.is_dir():
@@ -61,7 +64,7 @@ def open_address(address: Address, allowed: Allowed) -> Source:
         raise TableReadError("There is no such file. Check the path.")
     if _is_parquet(path):
         return ParquetParts([str(path)], LocalFileSystem(), address.words)
-    return _file(path, address.words)
+    return _file(path, address.words, declared)
 
 
 @dataclass
@@ -71,10 +74,12 @@ class WholeFile:
     Attributes:
       path: of the file.
       words: where it lies, for people.
+      declared: see `DeclaredWords`.
     """
 
     path: Path
     words: str
+    declared: DeclaredWords | None = None
 
     def __post_init__(self) -> None:
         self._result: ReadResult | None = None
@@ -91,7 +96,7 @@ class WholeFile:
 
     def prepare(self, folder: Path) -> None:
         """See `Source.prepare`."""
-        self._result = read_apart(self.path)
+        self._result = read_apart(self.path, declared=self.declared)
 
     def batches(self) -> Iterator[pd.DataFrame]:
         """See `Source.batches`."""
@@ -110,11 +115,13 @@ class FetchedFile:
       system: the store.
       file: in it.
       words: where it lies, for people.
+      declared: see `DeclaredWords`.
     """
 
     system: Any = field(repr=False)
     file: str
     words: str
+    declared: DeclaredWords | None = None
 
     def __post_init__(self) -> None:
         self._file: Source | None = None
@@ -139,7 +146,7 @@ class FetchedFile:
             if error.errno == errno.ENOSPC:  # of this machine's disk: not the store's doing
                 raise
             raise _unreached() from None
-        self._file = _file(here, self.words)
+        self._file = _file(here, self.words, self.declared)
         self._file.prepare(folder)
 
     def batches(self) -> Iterator[pd.DataFrame]:
@@ -148,17 +155,19 @@ class FetchedFile:
         return self._file.batches()
 
 
-def _file(path: Path, words: str) -> Source:
+def _file(path: Path, words: str, declared: DeclaredWords | None) -> Source:
     """A file that is no Parquet: in batches where it is large and can be.
 
     Args:
       path: of the file.
       words: where it lies, for people.
+      declared: see `DeclaredWords`.
     """
-    return LargeText(path, words) if is_large_text(path) else WholeFile(path, words)
+    kind = LargeText if is_large_text(path) else WholeFile
+    return kind(path, words, declared)
 
 
-def _stored(address: Address) -> Source:
+def _stored(address: Address, declared: DeclaredWords | None) -> Source:
     """What lies in an object store: one file, or the Parquet files below a prefix."""
     system, where = _file_system(address.store, address.options)
     try:
@@ -166,7 +175,7 @@ def _stored(address: Address) -> Source:
     except Exception:  # each store's library raises its own, and may quote what it was given
         raise _unreached() from None
     if found == [where] and not where.endswith(ENDING):
-        return FetchedFile(system, where, address.words)
+        return FetchedFile(system, where, address.words, declared)
     parts = [one for one in found if one.endswith(ENDING) and not _hidden(one, where)]
     return _parts(parts, system, address.words, where)
 

@@ -21,7 +21,7 @@ from typing import BinaryIO
 import pandas as pd
 
 from core.table.form import FileForm
-from core.table.io.cells import ReadLimits, TableReadError, too_big
+from core.table.io.cells import DeclaredWords, ReadLimits, TableReadError, too_big
 from core.table.io.delimited import Delimited, frame_of_cells, split_text
 from core.table.io.parquet import PARQUET_MAGIC, read_parquet
 from core.table.io.workbook import read_workbook
@@ -87,7 +87,11 @@ class ReadResult:
 
 
 def read_table(
-    source: Path | BinaryIO, name: str | None = None, *, limits: ReadLimits | None = None
+    source: Path | BinaryIO,
+    name: str | None = None,
+    *,
+    limits: ReadLimits | None = None,
+    declared: DeclaredWords | None = None,
 ) -> ReadResult:
     """Read one table.
 
@@ -96,6 +100,7 @@ def read_table(
       name: the file's name when the stream has none; only its ending is used, to name a mismatch
         and to prefer tabs in `.tsv`.
       limits: what is too big; see `ReadLimits`.
+      declared: see `DeclaredWords`; None where no schema exists yet.
 
     Returns:
       The frame with at least one row and one column.
@@ -118,12 +123,12 @@ def read_table(
             )
         label = label.removesuffix(packed)
     data, label = _unpack(data, label, limits)
-    result = _read_binary(data, limits)
+    result = _read_binary(data, limits, declared)
     if result is None:
         _refuse(data, label)
         text = split_text(data, limits=limits, tabbed=label.endswith((".tsv", ".tab")))
         del data  # the cells are a copy: typing them beside the bytes would double the peak
-        result = _typed(text)
+        result = _typed(text, declared)
     return _finish(result)
 
 
@@ -236,20 +241,28 @@ def _unzip(data: bytes, label: str, limits: ReadLimits) -> tuple[bytes, str]:
     return _unpacked(inner, files[0].filename.lower())
 
 
-def _read_binary(data: bytes, limits: ReadLimits) -> ReadResult | None:
-    """Parquet and workbooks by what the content is; None for what should be text."""
+def _read_binary(
+    data: bytes, limits: ReadLimits, declared: DeclaredWords | None
+) -> ReadResult | None:
+    """Parquet and workbooks by what the content is; None for what should be text.
+
+    Args:
+      data: the file.
+      limits: what is too big.
+      declared: see `DeclaredWords`; Parquet has cells without a value and no words for them.
+    """
     if data.startswith(PARQUET_MAGIC):
         frame, forms, warnings = read_parquet(data, limits=limits)
         return ReadResult(frame, warnings=warnings, form=FileForm.of(forms))
     if data.startswith((ZIP, OLE)):
-        frame, forms, warnings = read_workbook(data, limits=limits)
+        frame, forms, warnings = read_workbook(data, limits=limits, declared=declared)
         return ReadResult(frame, warnings=warnings, form=FileForm.of(forms))
     return None
 
 
-def _typed(text: Delimited) -> ReadResult:
+def _typed(text: Delimited, declared: DeclaredWords | None) -> ReadResult:
     """Split text as a typed table."""
-    frame, forms, doubts = frame_of_cells(text.table, text.header)
+    frame, forms, doubts = frame_of_cells(text.table, text.header, declared)
     return ReadResult(
         frame=frame,
         encoding=text.encoding,

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from core.table.io.apart import takes_too_much
-from core.table.io.cells import ReadLimits, TableReadError
+from core.table.io.cells import DeclaredWords, ReadLimits, TableReadError
 from core.table.io.read import ReadResult, read_table
 
 __all__ = ["main", "read_or_refuse", "restrict"]
@@ -52,16 +52,20 @@ def restrict(memory_mb: int, seconds: float) -> None:
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
-def read_or_refuse(source: Path | BinaryIO, name: str, memory_mb: int) -> ReadResult | str:
+def read_or_refuse(
+    source: Path | BinaryIO, name: str, memory_mb: int, declared: DeclaredWords | None = None
+) -> ReadResult | str:
     """A table, or one sentence, whatever the libraries raise.
 
     Args:
       source: a path or a stream.
       name: of the file.
       memory_mb: the limit that this process is under.
+      declared: see `DeclaredWords`.
     """
+    limits = ReadLimits(max_bytes=memory_mb * MIB)
     try:
-        return read_table(source, name, limits=ReadLimits(max_bytes=memory_mb * MIB))
+        return read_table(source, name, limits=limits, declared=declared)
     except TableReadError as error:
         return str(error)
     except (MemoryError, RecursionError):
@@ -80,7 +84,7 @@ def main() -> None:
     memory_mb = int(request["memory_mb"])
     restrict(memory_mb, float(request["seconds"]))
     source = sys.stdin.buffer if request["path"] is None else Path(request["path"])
-    result = read_or_refuse(source, request["name"], memory_mb)
+    result = read_or_refuse(source, request["name"], memory_mb, request["declared"])
     answer: dict[str, Any] = {"refused": result}
     if not isinstance(result, str):
         answer = _hand_over(result, int(request["rows"]), memory_mb)

@@ -7,13 +7,14 @@ fraction and stays text; `1,234,567`, `1 234`, `$1,234` and `12,5 %` are numbers
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 import pandas as pd
 import pyarrow.compute as pc
 
-from core.table.form import UNIT, Form
+from core.table.form import MOST_CODES, UNIT, Form
 from core.table.io.cells import COMMA_DECIMAL, Distinct, typed
 from core.table.labels import to_labels
 from core.table.rare import FEW_ROWS
@@ -107,7 +108,8 @@ def typed_as_written(
     """The column typed, how it is written, and warnings.
 
     Where it says in several ways that a value is absent, the commonest becomes absent and the
-    others (of ten rows or more) stay in the rows as text: the form names them as codes.
+    others (of ten rows or more) stay in the rows as text: the form names them as codes. Where a
+    schema says which words stay, these do and no others.
 
     Args:
       column: n cells as in the file.
@@ -153,6 +155,10 @@ def _number_form(plain: Distinct, form: Form, decimal: str, *, fractions: bool) 
 def _with_codes(series: Series, column: Distinct, form: Form, name: str) -> tuple[Series, Form]:
     """The column with the rarer spellings of "absent" back in its cells, and the form."""
     spelled = sorted(column.spelled, key=lambda word: (-column.spelled[word], word))
+    if column.stay is not None:
+        absent = next((word for word in spelled if word not in column.stay), "")
+        form = form.model_copy(update={"absent": absent})
+        return _with_words(series, column, column.stay, name), form
     if not spelled:
         return series, form
     form = form.model_copy(update={"absent": spelled[0]})
@@ -160,10 +166,25 @@ def _with_codes(series: Series, column: Distinct, form: Form, name: str) -> tupl
     if "" in spelled[1:] and column.spelled[""] >= FEW_ROWS:  # an empty cell is no text
         codes = (spelled[0], *codes)
         form = form.model_copy(update={"absent": ""})
+    codes = codes[:MOST_CODES]  # no more can be kept; cells of rarer ones are absent
     if not codes:
         return series, form
+    return _with_words(series, column, codes, name), form.model_copy(update={"codes": codes})
+
+
+def _with_words(series: Series, column: Distinct, stay: Collection[str], name: str) -> Series:
+    """The column with words for "missing" back in the cells that say them.
+
+    Args:
+      series: n typed cells.
+      column: the same as in the file.
+      stay: the words.
+      name: of the column.
+    """
+    back = {place: word for place, word in column.words.items() if word in stay}
+    if not back:
+        return series
     labels = to_labels(series)
-    for place, word in column.words.items():
-        if word in codes:
-            labels = labels.mask(column.codes == place, word)
-    return labels.rename(name), form.model_copy(update={"codes": codes})
+    for place, word in back.items():
+        labels = labels.mask(column.codes == place, word)
+    return labels.rename(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import io
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
@@ -21,6 +21,7 @@ from python_calamine import (
 
 from core.table.form import Form
 from core.table.io.cells import (
+    DeclaredWords,
     ReadLimits,
     TableReadError,
     cells_counted,
@@ -30,6 +31,7 @@ from core.table.io.cells import (
     too_big,
     too_many_rows,
     without_giants,
+    words_that_stay,
 )
 from core.table.io.delimited import check_header
 from core.table.io.sheet_size import check_sheet
@@ -46,9 +48,14 @@ EXACT = 2**53  # beyond it a spreadsheet's floating-point number is no exact int
 
 
 def read_workbook(
-    data: bytes, *, limits: ReadLimits
+    data: bytes, *, limits: ReadLimits, declared: DeclaredWords | None = None
 ) -> tuple[pd.DataFrame, dict[str, Form], tuple[str, ...]]:
     """The first sheet with cells of an xlsx, xlsb, xls or ods workbook.
+
+    Args:
+      data: the file.
+      limits: what is too big.
+      declared: see `DeclaredWords`.
 
     Returns:
       The frame, how its columns are written, and warnings.
@@ -70,7 +77,7 @@ def read_workbook(
         raise too_big(limits)
     with _refusing_damage():
         rows: list[list[Cell]] = sheet.to_python()
-    frame, forms, doubts = _frame_of_rows(rows, limits)
+    frame, forms, doubts = _frame_of_rows(rows, limits, declared)
     return frame, forms, (*warnings, *doubts)
 
 
@@ -131,9 +138,15 @@ def _first_filled(
 
 
 def _frame_of_rows(
-    rows: list[list[Cell]], limits: ReadLimits
+    rows: list[list[Cell]], limits: ReadLimits, declared: DeclaredWords | None
 ) -> tuple[pd.DataFrame, dict[str, Form], list[str]]:
-    """Rows of cells, the header first, as typed columns, and how these are written."""
+    """Rows of cells, the header first, as typed columns, and how these are written.
+
+    Args:
+      rows: of the sheet.
+      limits: what is too big.
+      declared: see `DeclaredWords`.
+    """
     body = [row for row in rows[1:] if any(cell != "" for cell in row)]
     width = max((i + 1 for row in rows for i, cell in enumerate(row) if cell != ""), default=0)
     header = check_header([_spell(cell) for cell in rows[0][:width]], limits)
@@ -145,14 +158,24 @@ def _frame_of_rows(
     columns, forms, markers = {}, {}, {}
     for i, name in enumerate(header):
         cells = [row[i] for row in body]
-        columns[name], forms[name], doubts, markers[name] = _column(cells, name)
+        columns[name], forms[name], doubts, markers[name] = _column(
+            cells, name, words_that_stay(declared, name)
+        )
         warnings += doubts
     warnings += marker_doubts(markers)
     return pd.DataFrame(columns, copy=False), forms, warnings
 
 
-def _column(cells: list[Cell], name: str) -> tuple[Series, Form, list[str], dict[str, int]]:
-    """A spreadsheet column by the types of its cells, its form, doubts, and missing markers."""
+def _column(
+    cells: list[Cell], name: str, stay: Collection[str] | None
+) -> tuple[Series, Form, list[str], dict[str, int]]:
+    """A spreadsheet column by the types of its cells, its form, doubts, and missing markers.
+
+    Args:
+      cells: without the header.
+      name: header.
+      stay: see `Distinct.stay`.
+    """
     present = [cell for cell in cells if cell != ""]
     kinds = {type(cell) for cell in present}
     if kinds and kinds <= {int, float}:
@@ -166,7 +189,7 @@ def _column(cells: list[Cell], name: str) -> tuple[Series, Form, list[str], dict
         return pd.Series(stamps, dtype="datetime64[us]", name=name), Form(), [], {}
     mixed = bool(kinds) and len(kinds - {int, float}) + bool(kinds & {int, float}) > 1
     text = pa.chunked_array([pa.array([_spell(cell) for cell in cells], pa.string())])
-    values = distinct(text)
+    values = distinct(text, stay)
     spelling = plain_spelling(values)
     decimal, marks = decimal_mark({name: spelling[0]})
     series, form, doubts = typed_as_written(values, name, decimal, spelling)
