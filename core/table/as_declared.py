@@ -9,7 +9,7 @@ declared and by how the file is written, never by what stands in other rows.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import pandas as pd
@@ -20,7 +20,7 @@ from core.table.io.cells import MISSING_MARKERS, DeclaredWords
 from core.table.labels import dtype_of, to_labels
 from core.table.schema import Schema
 
-__all__ = ["as_declared", "declared_words"]
+__all__ = ["as_declared", "declared_words", "respelled"]
 
 Series: TypeAlias = "pd.Series[Any]"
 
@@ -43,6 +43,26 @@ def declared_words(schema: Schema) -> DeclaredWords:
         for column in schema.columns
     }
     return {name: words for name, words in declared.items() if words}
+
+
+def respelled(labels: Sequence[str], before: str, dtype: str) -> tuple[str, ...]:
+    """Labels of a column of one type as they are spelled in a column of another.
+
+    Whole numbers become fractions where a file has gaps: 1 is 1.0 there.
+
+    Args:
+      labels: of the earlier column.
+      before: its dtype.
+      dtype: of the later one.
+
+    Returns:
+      The labels themselves where they are no numbers, or two would become one.
+    """
+    family = _family(dtype)
+    if family not in ("whole", "number") or _family(before) in (family, None):
+        return tuple(labels)
+    spelled = tuple(_spelled(label, family) for label in labels)
+    return spelled if len(set(spelled)) == len(labels) else tuple(labels)
 
 
 def as_declared(frame: pd.DataFrame, schema: Schema, form: FileForm | None) -> pd.DataFrame:

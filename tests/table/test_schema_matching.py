@@ -6,17 +6,20 @@ import json
 from typing import Any
 
 import jsonschema
+import numpy as np
 import pandas as pd
 import pytest
 
 from core.table.column import DomainSource, Kind, Provenance, Purchase
 from core.table.form import Form
 from core.table.infer import infer_schema
+from core.table.misfits import misfits
 from core.table.person import Person
-from core.table.rules import parse_rule
+from core.table.rules import Combinations, Determines, parse_rule
 from core.table.sample import sample_table
 from core.table.schema import Schema, SchemaColumn, SchemaError
 from core.table.schema_matching import adopted, best_match, compare
+from core.table.tally import Tally
 from tests.table.layouts import PERSON, schema
 
 JULY = infer_schema(sample_table(300))
@@ -93,6 +96,32 @@ def test_a_new_file_is_written_as_it_is_and_says_missing_as_declared() -> None:
     assert taken["pay"].missing  # what was a code is an empty cell now
     again = adopted(Schema.model_validate_json(taken.model_dump_json()), july)
     assert again == taken  # so it is not offered again
+
+
+@pytest.mark.parametrize("gap_first", [False, True])
+def test_labels_that_are_numbers_are_spelled_as_the_new_file_has_them(gap_first: bool) -> None:
+    """A gap makes whole numbers fractions in a Parquet file: no row was of a declared label."""
+    grade = np.resize([1.0, 2.0, 3.0], 300)
+    gaps = np.where(np.arange(300) < 3, np.nan, grade)
+    word = np.resize(["low", "mid", "top"], 300)
+    frames = [pd.DataFrame({"grade": g, "word": word}) for g in (grade.astype("int64"), gaps)]
+    first, second = reversed(frames) if gap_first else frames
+    saved = infer_schema(first)
+    labels = saved["grade"].categories or ()
+    words = dict(zip(labels, ("low", "mid", "top"), strict=True))
+    rules = (
+        Determines(source="grade", result="word", mapping=words),
+        Combinations(names=("word", "grade"), allowed=tuple((b, a) for a, b in words.items())),
+    )
+    saved = saved.model_copy(update={"rules": rules})
+    schema = adopted(infer_schema(second), saved)
+    spelled = schema["grade"].categories or ()
+    assert spelled == (("1", "2", "3") if gap_first else ("1.0", "2.0", "3.0")) != labels
+    assert misfits(Tally.of(second["grade"].dropna()), schema["grade"]) == 0
+    assert misfits(Tally.of(second["grade"].dropna()), saved["grade"]) > 0
+    mapped, combined = schema.rules
+    assert mapped.mapping == dict(zip(spelled, words.values(), strict=True))
+    assert combined.allowed == tuple(zip(words.values(), spelled, strict=True))
 
 
 def test_nobody_is_said_to_have_set_what_was_read_from_earlier_rows() -> None:
