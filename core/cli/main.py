@@ -325,7 +325,11 @@ def _added_options(command: argparse.ArgumentParser) -> None:
         metavar="A,B",
         help="columns whose distribution must not be revealed; again for another group",
     )
-    command.add_argument("--alpha", type=float, help="level of the tests of tagged columns (.05)")
+    command.add_argument(
+        "--alpha",
+        type=float,
+        help="level of the tests of tagged columns in all attempts together (.05)",
+    )
     command.add_argument(
         "--shift",
         type=float,

@@ -36,7 +36,7 @@ BLUR = 0.5  # of the median distance: spread of the noise that makes a density o
 BLURS = 8  # blurred copies that a record's features are averaged over
 FEATURES = 128
 CENTRES, NULL = 1024, 8000  # released records that make the score and the null distribution
-DRAWS = 199
+DRAWS, PERMUTATIONS = 199, 999  # of the two tests' null distributions, or what the level needs
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class InsideCheck:
     records: int
 
     def rejects(self, alpha: float) -> bool:
-        """Whether both tests reject at level α: α-LMDP holds for the group."""
+        """Whether both tests reject at level α: α-LMDP holds for the group, in this attempt."""
         return max(self.two_sample.p_value, self.goodness.p_value) <= alpha
 
 
@@ -63,8 +63,9 @@ def inside_check(
     *,
     real: Codes | StoredCodes,
     released: Codes,
+    level: float = 0.05,
     seed: int = 0,
-    permutations: int = 999,
+    permutations: int = PERMUTATIONS,
 ) -> InsideCheck:
     """Test one group.
 
@@ -72,9 +73,12 @@ def inside_check(
       codec: of the whole domain.
       names: the group's columns.
       real, released: codes of whole records, NumPy ones or on disk, at least 8 each.
+      level: lowest at which the tests are asked whether they reject, in (0, 1).
       seed: of subsamples and permutations.
-      permutations: of the two-sample test.
+      permutations: of the two-sample test; more where the level needs them.
     """
+    # a p-value is 1/(draws + 1) at least: at half the level or below, so that a test can reject
+    needed = math.ceil(2.0 / level) - 1
     random = torch.Generator().manual_seed(seed)
     m = min(RECORDS, len(real), len(released) // 2)
     cut = min(RELEASED * m, len(released) // 2)
@@ -83,8 +87,8 @@ def inside_check(
     order = torch.randperm(len(released), generator=random).numpy()
     first, second = (points(released.take(part)) for part in (order[:cut], order[cut:][: 40 * m]))
     return InsideCheck(
-        two_sample=two_sample_test(x, first, permutations=permutations, seed=seed),
-        goodness=fitted_stein_test(x, second, generator=random),
+        two_sample=two_sample_test(x, first, permutations=max(permutations, needed), seed=seed),
+        goodness=fitted_stein_test(x, second, generator=random, draws=max(DRAWS, needed)),
         records=m,
     )
 

@@ -16,6 +16,8 @@ from core.lmdp.discrepancy import TestResult, median_bandwidth
 
 __all__ = ["rbf", "two_sample_test"]
 
+AT_ONCE = 1000  # permutations whose weights are in memory together
+
 
 def rbf(x: Tensor, y: Tensor, *, bandwidth: float) -> Tensor:
     """exp(-|x - y|²/2h²) for all pairs, float [n, m].
@@ -46,8 +48,12 @@ def two_sample_test(x: Tensor, y: Tensor, *, permutations: int = 999, seed: int 
     bandwidth = median_bandwidth(pooled[torch.randperm(n + m, generator=random)])
     k = rbf(pooled, pooled, bandwidth=bandwidth)
     weights = torch.cat([torch.full((n,), 1.0 / n), torch.full((m,), -1.0 / m)]).to(k)
-    orders = torch.stack([torch.randperm(n + m, generator=random) for _ in range(permutations)])
-    shuffled = torch.cat([weights.unsqueeze(0), weights[orders]]).t()  # [n + m, 1 + permutations]
-    mmd = (shuffled * (k @ shuffled)).sum(dim=0)  # MMD², of the samples first
-    above = int((mmd[1:] >= mmd[0] * (1.0 - 1e-12)).sum())
-    return TestResult(float(mmd[0]), (1 + above) / (permutations + 1))
+    above, found = 0, 0.0
+    for start in range(0, permutations, AT_ONCE):
+        count = min(AT_ONCE, permutations - start)
+        orders = torch.stack([torch.randperm(n + m, generator=random) for _ in range(count)])
+        shuffled = torch.cat([weights.unsqueeze(0), weights[orders]]).t()  # [n + m, 1 + count]
+        mmd = (shuffled * (k @ shuffled)).sum(dim=0)  # MMD², of the samples first
+        above += int((mmd[1:] >= mmd[0] * (1.0 - 1e-12)).sum())
+        found = float(mmd[0])
+    return TestResult(found, (1 + above) / (permutations + 1))

@@ -125,7 +125,7 @@ class Protection(BaseModel):
 
     Attributes:
       groups: columns by group name.
-      alpha: level of the tests, in (0, 1/2).
+      alpha: level of a group's tests in all attempts together, in (0, 1/2).
       shift: how different: the share of groups of 128 unshifted records that must notice the
         shift, in (0, 1); 0 leaves it to the model.
       certificate: ε of the private certificate of one group, for one attempt; None for an inside
@@ -277,6 +277,15 @@ class Plan(BaseModel):
     def failure(self) -> float:
         """The probability that any phase shows what one person alone holds; part of δ."""
         return math.fsum(phase.failure * phase.count for phase in self.charged)
+
+    @property
+    def attempt_alpha(self) -> float:
+        """Level of a group's tests in each attempt, so that all together keep the protection's α.
+
+        The plan must hold a protection.
+        """
+        assert self.protection is not None
+        return self.protection.alpha / self.attempts
 
     @property
     def digest(self) -> str:

@@ -13,7 +13,6 @@ __all__ = ["CertificateOffer", "certificate_offers", "phase_words"]
 CERTIFICATE_COSTS = (0.02, 0.05, 0.1, 0.25, 0.5)  # ε of each group's certificate
 MOST_FOR_CERTIFICATES = 0.8  # share of ε that all groups' certificates may not reach
 SURE = 0.95  # a certificate should be this likely to be granted
-LEVEL = 0.05  # of the certificate's test
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,8 @@ class CertificateOffer:
 
     Attributes:
       epsilon: its price, > 0.
-      likely: chance that it is granted if the columns come out as different as asked, in [0, 1].
+      likely: chance that one attempt grants it if the columns come out as different as asked, in
+        [0, 1].
     """
 
     epsilon: float
@@ -35,7 +35,14 @@ class CertificateOffer:
 
 
 def certificate_offers(
-    n: int, *, groups: int, epsilon: float, shift: float, rows: int = 1
+    n: int,
+    *,
+    groups: int,
+    epsilon: float,
+    shift: float,
+    rows: int = 1,
+    alpha: float = 0.05,
+    attempts: int = 1,
 ) -> tuple[CertificateOffer, ...]:
     """The certificates that a budget can pay for, the cheapest first; none when ε is too small.
 
@@ -45,11 +52,14 @@ def certificate_offers(
       epsilon: budget of the whole run.
       shift: how different the columns are to come out, as `Protection.shift`.
       rows: of one person that nobody can put together; noise is as much wider.
+      alpha: level of one certificate's tests in all attempts together, in (0, ½).
+      attempts: ≥ 1; each pays for its certificates and is tested at its part of `alpha`.
     """
+    level = alpha / attempts
     return tuple(
-        CertificateOffer(cost, chance(groups_of(n), epsilon=cost / rows, alpha=LEVEL, rate=shift))
+        CertificateOffer(cost, chance(groups_of(n), epsilon=cost / rows, alpha=level, rate=shift))
         for cost in CERTIFICATE_COSTS
-        if cost * groups < MOST_FOR_CERTIFICATES * epsilon
+        if cost * groups * attempts < MOST_FOR_CERTIFICATES * epsilon
     )
 
 

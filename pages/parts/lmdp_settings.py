@@ -70,10 +70,16 @@ def choose(table: TableRecord, card: Card, epsilon: float) -> LmdpChoice:
             say("{model} does not hide distributions by itself.", model=card.name),
             icon=":material/warning:",
         )
-    certificate = _certificate(table, epsilon, shift or DEFAULT_SHIFT) if private else None
-    alpha, attempts = _level(unpaid=private and certificate is None)
+    offer = st.container()  # above what it depends on
+    with offer:
+        wanted = private and _wants_certificate(table)
+    alpha, attempts = _level(unpaid=private and not wanted)
+    with offer:
+        strength = shift or DEFAULT_SHIFT
+        certificate = _certificate(table, epsilon, strength, alpha, attempts) if wanted else None
     st.caption(f":material/info: {said(NOT_PEOPLE)}")
-    return LmdpChoice(shift, certificate, alpha, attempts)
+    unpaid = private and certificate is None
+    return LmdpChoice(shift, certificate, alpha, 1 if unpaid else attempts)
 
 
 def _level(*, unpaid: bool) -> tuple[float, int]:
@@ -85,7 +91,10 @@ def _level(*, unpaid: bool) -> tuple[float, int]:
             0.2,
             0.05,
             step=0.01,
-            help=say("Chance that a test tells tables apart that follow one distribution."),
+            help=say(
+                "Chance that a test tells tables apart that follow one distribution. Several "
+                "attempts share it: each is tested at α divided by their number."
+            ),
         )
         attempts = st.number_input(
             say("Attempts"),
@@ -101,8 +110,8 @@ def _level(*, unpaid: bool) -> tuple[float, int]:
     return alpha, attempts
 
 
-def _certificate(table: TableRecord, epsilon: float, shift: float) -> float | None:
-    """The ε of each group's certificate, or None."""
+def _wants_certificate(table: TableRecord) -> bool:
+    """Whether there can be a certificate, and somebody wants one."""
     if not groups_of(table.training_n):
         st.caption(
             say(
@@ -112,7 +121,7 @@ def _certificate(table: TableRecord, epsilon: float, shift: float) -> float | No
                 records=table.records,
             )
         )
-        return None
+        return False
     ways = {
         True: say("A certificate that may leave the house"),
         False: say("A check for my eyes only"),
@@ -126,8 +135,13 @@ def _certificate(table: TableRecord, epsilon: float, shift: float) -> float | No
             say("Costs nothing. Its result must not be shown to others."),
         ],
     )
-    if not paid:
-        return None
+    return bool(paid)
+
+
+def _certificate(
+    table: TableRecord, epsilon: float, shift: float, alpha: float, attempts: int
+) -> float | None:
+    """The ε of each group's certificate, or None."""
     person = table.schema.person
     offers = certificate_offers(
         table.training_n,
@@ -135,6 +149,8 @@ def _certificate(table: TableRecord, epsilon: float, shift: float) -> float | No
         epsilon=epsilon,
         shift=shift,
         rows=1 if person is None or person.grouped else person.rows,
+        alpha=alpha,
+        attempts=attempts,
     )
     if not offers:
         st.caption(say("ε is too small to pay for a certificate."))
@@ -151,8 +167,12 @@ def _certificate(table: TableRecord, epsilon: float, shift: float) -> float | No
     st.caption(
         say(
             "If the columns come out as different as asked, it is granted with a chance of "
-            "**{likely:.0%}**; if they do not differ at all, with 5 % at most.",
+            "**{likely:.0%}**{each}; if they do not differ at all, with {alpha:.3g} % at "
+            "most{together}.",
             likely=likely[cost],
+            each=say(" in each attempt") if attempts > 1 else "",
+            alpha=100.0 * alpha,
+            together=say(", all attempts together") if attempts > 1 else "",
         )
     )
     return cost
@@ -195,6 +215,12 @@ def summary(plan: Plan) -> None:
         shift=SHIFTS.get(protection.shift, to_say("as asked")),
         alpha=protection.alpha,
         shown=shown,
-        tries=say(", at most {n} attempts, all paid for", n=tries) if tries > 1 else "",
+        tries=""
+        if tries == 1
+        else say(
+            ", at most {n} attempts, each tested at α = {level:g}",
+            n=tries,
+            level=plan.attempt_alpha,
+        ),
     )
     st.markdown(f":material/visibility_off: {words}")

@@ -64,6 +64,15 @@ def test_the_plan_offers_shift_and_certificate_and_says_what_it_is_not(tagged, s
     assert "checked for your eyes only" in words(at)
 
 
+def test_the_plan_says_at_which_level_attempts_are_tested(tagged, show):
+    at = whole(show("plan", table=tagged.id))
+    assert "with 5 % at most." in words(at)
+    attempts = next(box for box in at.number_input if box.label == "Attempts")
+    said = words(whole(attempts.set_value(5).run()))
+    assert "with 5 % at most, all attempts together" in said
+    assert "at most 5 attempts, each tested at α = 0.01" in said
+
+
 def test_without_tags_the_plan_says_nothing_of_them(table, show):
     assert "Hidden" not in words(whole(show("plan", table=table.id)))
 

@@ -45,7 +45,9 @@ def tagged_groups(tables: Comparison, _: Step) -> Measured:
     for group, names in groups.items():
         if not names:
             continue
-        tests = inside_check(codec, names, real=real, released=released, seed=seed)
+        tests = inside_check(
+            codec, names, real=real, released=released, level=tables.alpha, seed=seed
+        )
         checks.append(
             GroupCheck(
                 group=group,

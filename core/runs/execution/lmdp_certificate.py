@@ -13,7 +13,7 @@ from core.lmdp.shift import Shifted
 from core.models.events import Emitter, Observe, Wish
 from core.models.synthesizer import Fitted
 from core.privacy.guarded import PrivateTable
-from core.privacy.plan import Plan, Protection, certificate_phase
+from core.privacy.plan import Plan, certificate_phase
 from core.runs.execution.job import LmdpResult
 from core.table.codec import Codec, Codes
 from core.table.stored_codes import StoredCodes
@@ -40,7 +40,9 @@ def shifted(fitted: Fitted, plan: Plan, key: bytes, *, observe: Observe) -> Fitt
 def certify(
     table: PrivateTable, fitted: Fitted, plan: Plan, *, observe: Observe
 ) -> list[LmdpResult]:
-    """Release each group's certificate and say whether it is granted.
+    """Release each group's certificate of one attempt and say whether it is granted.
+
+    Each attempt is tested at its part of α: a run ends with the first attempt that passes.
 
     A count that was paid for before a crash and lost by it is not made again: it grants nothing.
 
@@ -58,11 +60,11 @@ def certify(
     groups = groups_of(table.n)
     # of one record's: noise for all rows of a person, where nobody can tell them, is m times wider
     quiet = protection.certificate / plan.rows_of_one
-    level = threshold(groups, epsilon=quiet, alpha=protection.alpha)
+    level = threshold(groups, epsilon=quiet, alpha=plan.attempt_alpha)
     results = []
     for group, names in protection.groups.items():
         if table.meter.runs(certificate_phase(group)):
-            results.append(_lost(group, names, protection))
+            results.append(_lost(group, names, plan))
             continue
         mechanism = RejectionCount(GroupTest.calibrate(codec, names, released))
         count = float(table.release(certificate_phase(group), mechanism)[0])
@@ -73,6 +75,7 @@ def certify(
                 "kind": "private certificate",
                 "granted": count > level,
                 "alpha": protection.alpha,
+                "alpha_each_attempt": plan.attempt_alpha,
                 "count": round(count, 2),
                 "groups": groups,
                 "threshold": round(level, 2),
@@ -84,14 +87,16 @@ def certify(
     return results
 
 
-def _lost(group: str, names: tuple[str, ...], protection: Protection) -> LmdpResult:
+def _lost(group: str, names: tuple[str, ...], plan: Plan) -> LmdpResult:
+    assert plan.protection is not None
     return {
         "group": group,
         "columns": list(names),
         "kind": "lost certificate",
         "granted": False,
-        "alpha": protection.alpha,
-        "epsilon": protection.certificate,
+        "alpha": plan.protection.alpha,
+        "alpha_each_attempt": plan.attempt_alpha,
+        "epsilon": plan.protection.certificate,
         "test": "the count was paid for and lost when the worker process ended, before it was "
         "stored; it is not made again, so nothing is certified",
     }
@@ -100,7 +105,7 @@ def _lost(group: str, names: tuple[str, ...], protection: Protection) -> LmdpRes
 def check_inside(
     codec: Codec, plan: Plan, *, real: Codes | StoredCodes, released: Codes
 ) -> list[LmdpResult]:
-    """Test each group directly; only where no differential privacy is claimed.
+    """Test each group directly in one attempt; only where no differential privacy is claimed.
 
     Args:
       codec: of the table.
@@ -108,16 +113,17 @@ def check_inside(
       real, released: encoded records.
     """
     assert plan.protection is not None and not plan.budget.private
-    alpha, results = plan.protection.alpha, []
+    level, results = plan.attempt_alpha, []
     for group, names in plan.protection.groups.items():
-        check = inside_check(codec, names, real=real, released=released)
+        check = inside_check(codec, names, real=real, released=released, level=level)
         results.append(
             {
                 "group": group,
                 "columns": list(names),
                 "kind": "inside check",
-                "granted": check.rejects(alpha),
-                "alpha": alpha,
+                "granted": check.rejects(level),
+                "alpha": plan.protection.alpha,
+                "alpha_each_attempt": level,
                 "p_two_sample": check.two_sample.p_value,
                 "p_stein": check.goodness.p_value,
                 "test": f"kernel two-sample test and Stein test of {check.records} real records "

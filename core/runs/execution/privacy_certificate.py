@@ -274,6 +274,7 @@ def _lmdp(
     return {
         "statement": LMDP_STATEMENT,
         "alpha": protection.alpha,
+        "alpha_each_attempt": plan.attempt_alpha,
         "groups": {name: list(columns) for name, columns in protection.groups.items()},
         "shift": protection.shift,
         "verdicts": list(results),

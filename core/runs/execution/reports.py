@@ -88,7 +88,7 @@ def make_reports(
     if real.of > len(real.rows) or synthetic.of > len(synthetic.rows):
         options["rows"] = (real.of, synthetic.of)
     if run.plan.protection is not None:
-        options["alpha"] = run.plan.protection.alpha
+        options["alpha"] = run.plan.attempt_alpha
     if len(holdout.rows):
         options["test"] = holdout.rows
     if artefacts.exists(BASELINE_TABLE):
@@ -114,8 +114,7 @@ def content_key(files: Sequence[BinaryIO], *facts: object) -> str:
 def _key(store: RunStore, run: RunRecord) -> str:
     artefacts = store.artefacts(run.id)
     names = [name for name in (SYNTHETIC_TABLE, BASELINE_TABLE) if artefacts.exists(name)]
-    protection = run.plan.protection
-    alpha = None if protection is None else protection.alpha
+    alpha = None if run.plan.protection is None else run.plan.attempt_alpha
     with ExitStack() as opened:
         files = [opened.enter_context(artefacts.open(name)) for name in names]
         files.append(opened.enter_context(store.table_artefacts(run.table_id).open(ROWS)))
