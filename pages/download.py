@@ -87,8 +87,8 @@ def _hidden(run: RunRecord) -> bool:
     st.error(
         say(
             "The check of hidden distributions said no, or what it said is missing, for: {groups}. "
-            "The table may reveal how these columns are spread in the real one. Train again with a "
-            "stronger shift, or say that you accept it.",
+            "The table may reveal how these columns are spread in the real one. Train again, or "
+            "say that you accept it.",
             groups=plain(", ".join(groups)),
         ),
         icon=":material/block:",

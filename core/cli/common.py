@@ -18,6 +18,7 @@ from pydantic_core import ErrorDetails
 
 from core.cli.places import PASSWORD, Url
 from core.privacy.plan import Guarantee
+from core.services.limits import HIDDEN
 from core.services.sources import is_large_parquet, read_address
 from core.table.as_declared import as_declared, declared_words
 from core.table.form import FileForm
@@ -255,7 +256,7 @@ def lmdp_words(lmdp: dict[str, Any] | None) -> list[str]:
     if lmdp is None:
         return []
     if not lmdp["verdicts"]:
-        return ["α-LMDP: shifted, not tested (no certificate was paid for)"]
+        return [f"α-LMDP: {HIDDEN[lmdp['hiding']][0]}, not tested (no certificate was paid for)"]
     lines = []
     for result in lmdp["verdicts"]:
         if "count" in result:

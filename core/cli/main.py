@@ -334,7 +334,7 @@ def _added_options(command: argparse.ArgumentParser) -> None:
         "--shift",
         type=float,
         help="how different tagged columns must be: the share of groups of 128 records that would "
-        "notice, 0 to .99",
+        "notice, above .06, to .99; 0 for none, with a model whose training hides by itself (PPEM)",
     )
     command.add_argument(
         "--confirm-shift",

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
+from core.models.registry import cards
 from core.models.synthesizer import Synthesizer
 from core.privacy.plan import Budget, Phase, Plan
 from core.privacy.planning import planned
 from core.table.person import Person
 from core.table.schema import Domain
 
-__all__ = ["plan_fit"]
+__all__ = ["Hiding", "hiding", "plan_fit"]
+
+Hiding = Literal["shifted", "trained", "none"]
+
+
+def hiding(plan: Plan) -> Hiding:
+    """What a plan does to tagged columns: a shift of what is released, training alone, or nothing.
+
+    Whatever is said of a run's hidden distributions goes by this.
+    """
+    if plan.protection is None:
+        return "none"
+    if plan.protection.shift:
+        return "shifted"
+    return "trained" if any(c.protects for c in cards() if c.id == plan.model) else "none"
 
 
 def plan_fit(

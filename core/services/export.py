@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Literal
 
 import pandas as pd
 
+from core.models.planning import Hiding, hiding
 from core.models.shaped_output import Shape
 from core.runs.execution.privacy_certificate import declared, origin
 from core.runs.storage.artefacts import MODEL, SYNTHETIC_TABLE
@@ -44,7 +45,13 @@ VARYING = (
     "they follow, is not"
 )
 ESCAPED = "text that begins with =, +, -, @, a tab or a line break has an apostrophe in front"
-HIDDEN = "hidden on purpose: how the values are spread is not how they are spread in the real table"
+HIDDEN: dict[Hiding, str] = {
+    "shifted": "hidden on purpose: how the values are spread is not how they are spread in the "
+    "real table",
+    "trained": "hidden on purpose: the model was trained to spread the values another way than in "
+    "the real table",
+    "none": "tagged, but not hidden: the values are spread as in the real table",
+}
 MODEL_ENDINGS = (".json", ".safetensors")  # what models save; nothing else goes into a ZIP
 
 
@@ -114,7 +121,11 @@ def model_zip(store: RunStore, run: RunRecord) -> bytes:
 
 
 def domain_dictionary(
-    domain: Domain, *, escaped: bool = False, shape: Shape | None = None
+    domain: Domain,
+    *,
+    escaped: bool = False,
+    shape: Shape | None = None,
+    how: Hiding = "shifted",
 ) -> pd.DataFrame:
     """One row a column: name, type, what may stand in it and where that was taken from.
 
@@ -126,6 +137,7 @@ def domain_dictionary(
       escaped: whether the file it goes with was made safe for spreadsheets; its text columns then
         say so.
       shape: what was asked of its rows; columns it speaks of then say so.
+      how: what was done to tagged columns.
     """
     asked = {} if shape is None else asked_words(shape, domain)
     formed = any(_written(c) for c in domain.columns)
@@ -140,7 +152,7 @@ def domain_dictionary(
                 "known": origin(c),
             }
             | ({"written": _written(c)} if formed else {})
-            | ({"shares": HIDDEN if c.name in hidden else ""} if hidden else {})
+            | ({"shares": HIDDEN[how] if c.name in hidden else ""} if hidden else {})
             | ({"in the file": ESCAPED if c.dtype in TEXT else ""} if escaped else {})
             | ({"kept": _kept(domain, c.name)} if domain.rules or domain.person else {})
             | ({"asked for": asked.get(c.name, "")} if asked else {})
@@ -180,7 +192,7 @@ def dictionary_text(run: RunRecord, *, escaped: bool = False) -> str:
       run: whose.
       escaped: see `domain_dictionary`.
     """
-    words = domain_dictionary(run.schema.domain(), escaped=escaped)
+    words = domain_dictionary(run.schema.domain(), escaped=escaped, how=hiding(run.plan))
     return csv_text(words)
 
 
@@ -209,7 +221,8 @@ def pack(
       escaped: whether they were made safe for spreadsheets.
     """
     facts = [one.facts for one in tables]
-    words = domain_dictionary(domain, escaped=escaped, shape=facts[0].shape)
+    how: Hiding = (certificate.get("lmdp") or {}).get("hiding", "shifted")
+    words = domain_dictionary(domain, escaped=escaped, shape=facts[0].shape, how=how)
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for one in tables:
             own = table_name(name, one.facts.seed, several=len(tables) > 1)

@@ -193,7 +193,7 @@ def advise(
         sentence += f" With {columns} columns your table is wider than those: take it as a guess."
     if tagged:
         bending = " or ".join(card.name for card in cards() if card.protects)
-        sentence += f" Tagged columns are shifted whatever the model; without a shift, {bending}."
+        sentence += f" Tagged columns are shifted whatever the model; {bending} can do without."
     return Advice(chosen, sentence)
 
 

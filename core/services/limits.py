@@ -8,21 +8,43 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from core.models.planning import Hiding, hiding
 from core.models.registry import cards
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
 from core.services import reviews
 from core.table.schema import DomainSource, Schema
 
-__all__ = ["hidden_columns", "limits", "paid_certificates"]
+__all__ = ["HIDDEN", "hidden_columns", "limits", "paid_certificates"]
 
 UNCERTIFIED = "No certificate was bought, so nothing outside shows how different it is."
 
 
+# how tagged columns were hidden, and what that says of their shares
+HIDDEN: dict[Hiding, tuple[str, str]] = {
+    "shifted": (
+        "shifted on purpose",
+        "How their values are spread is not how they are spread in the real table; do not quote "
+        "it.",
+    ),
+    "trained": (
+        "trained to differ on purpose",
+        "How their values are spread should not be how they are spread in the real table; do not "
+        "quote it.",
+    ),
+    "none": (
+        "tagged, but not hidden",
+        "Nothing was done to them, so their values are spread as in the real table.",
+    ),
+}
+
+
 def hidden_columns(run: RunRecord) -> tuple[str, ...]:
     """The columns whose real distribution the run's plan hides, in order of their groups."""
-    groups = {} if run.plan.protection is None else run.plan.protection.groups
-    return tuple(name for names in groups.values() for name in names)
+    protection = run.plan.protection
+    if protection is None or hiding(run.plan) == "none":
+        return ()
+    return tuple(name for names in protection.groups.values() for name in names)
 
 
 def paid_certificates(store: RunStore, run: RunRecord) -> dict[str, dict[str, Any]]:
@@ -47,7 +69,7 @@ def _hidden(store: RunStore, run: RunRecord) -> Iterator[str]:
     if protection is None:
         return
     paid = paid_certificates(store, run)
-    how = "shifted on purpose" if protection.shift else "trained to differ on purpose"
+    how, spread = HIDDEN[hiding(run.plan)]
     for group, names in protection.groups.items():
         result = paid.get(group)
         shown = UNCERTIFIED
@@ -55,10 +77,7 @@ def _hidden(store: RunStore, run: RunRecord) -> Iterator[str]:
             granted = "granted" if result["granted"] else "refused, so it may be close to real"
             shown = f"A certificate that it differs was bought for ε = {result['epsilon']:g}: "
             shown += f"{granted}."
-        yield (
-            f"{', '.join(names)} ({group}): {how}. How their values are spread is not how they are "
-            f"spread in the real table; do not quote it. {shown}"
-        )
+        yield (f"{', '.join(names)} ({group}): {how}. {spread} {shown}")
 
 
 def _columns(schema: Schema) -> Iterator[str]:

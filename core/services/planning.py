@@ -10,9 +10,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from core.lmdp.level import GROUP, groups_of
+from core.lmdp.level import GROUP, GROUP_LEVEL, groups_of
+from core.models.card import Card
 from core.models.planning import plan_fit
-from core.models.registry import synthesizer
+from core.models.registry import cards, synthesizer
 from core.privacy.plan import Budget, Phase, Plan, Protection, default_delta
 from core.runs.execution.noisy_scores import SCORE
 from core.runs.execution.review_histograms import REVIEW
@@ -79,8 +80,8 @@ def make_plan(schema: Schema, n: int, request: PlanRequest) -> Plan:
     try:
         delta = default_delta(n) if request.delta is None else request.delta
         budget = Budget(epsilon=request.epsilon, delta=delta)
-        protection = _protection(domain, n, request)
         model = synthesizer(request.model)
+        protection = _protection(domain, n, request, model.card)
         alpha = {"alpha": request.alpha} if protection and model.card.protects else {}
         plan = plan_fit(
             model,
@@ -97,11 +98,12 @@ def make_plan(schema: Schema, n: int, request: PlanRequest) -> Plan:
     return plan.model_copy(update={"protection": protection})
 
 
-def _protection(domain: Domain, n: int, request: PlanRequest) -> Protection | None:
+def _protection(domain: Domain, n: int, request: PlanRequest, card: Card) -> Protection | None:
     """What is promised of tagged columns; None without any.
 
     Raises:
-      ValueError: the certificate cannot be had, or attempts would leak; one plain line.
+      ValueError: nothing would hide them, the certificate cannot be had, or attempts would leak;
+        one plain line.
     """
     private = math.isfinite(request.epsilon)
     certificate, attempts = request.certificate, request.attempts
@@ -109,6 +111,8 @@ def _protection(domain: Domain, n: int, request: PlanRequest) -> Protection | No
         if certificate is not None or attempts > 1:
             raise ValueError("A certificate and attempts need tagged columns; none is tagged.")
         return None
+    shift = DEFAULT_SHIFT if request.shift is None else request.shift
+    _check_shift(shift, request, card)
     if attempts > 1 and private and certificate is None:
         raise ValueError(
             "Beginning anew until the check passes would reveal what the check saw. Ask for a "
@@ -122,9 +126,31 @@ def _protection(domain: Domain, n: int, request: PlanRequest) -> Protection | No
     return Protection(
         groups=domain.sensitive,
         alpha=request.alpha,
-        shift=DEFAULT_SHIFT if request.shift is None else request.shift,
+        shift=shift,
         certificate=certificate if private else None,
     )
+
+
+def _check_shift(shift: float, request: PlanRequest, card: Card) -> None:
+    """Refuse to call tagged columns hidden where nothing would hide them."""
+    if shift > GROUP_LEVEL:
+        return
+    if shift > 0.0:
+        raise ValueError(
+            f"A shift of {shift:g} hides nothing: {GROUP} records notice a table that is not "
+            f"shifted at all in up to {GROUP_LEVEL:.0%} of tries. Choose a stronger one."
+        )
+    if not card.protects:
+        able = " or ".join(one.name for one in cards() if one.protects)
+        raise ValueError(
+            f"Without a shift {card.name} hides nothing: the tagged columns would come out as they "
+            f"are. Choose a shift, train {able}, or remove the tags."
+        )
+    if request.review or request.score:
+        raise ValueError(
+            "Counts of real rows would undo what training hides, because no shift covers them. "
+            "Choose a shift, or leave out pictures for people outside and noisy scores."
+        )
 
 
 def _added(

@@ -25,6 +25,12 @@ SHIFTS = {
     DEFAULT_SHIFT: to_say("clearly"),
     0.95: to_say("strongly"),
 }
+SHIFTED = {
+    0.0: to_say("not shifted, left to training"),
+    0.4: to_say("shifted slightly"),
+    DEFAULT_SHIFT: to_say("shifted clearly"),
+    0.95: to_say("shifted strongly"),
+}
 
 
 @dataclass(frozen=True)
@@ -52,24 +58,24 @@ def choose(table: TableRecord, card: Card, epsilon: float) -> LmdpChoice:
     named = (f"**{plain(g)}**: {plain(', '.join(columns))}" for g, columns in groups.items())
     st.markdown("  \n".join(named))
     private = math.isfinite(epsilon)
-    shifts = {value: said(label) for value, label in SHIFTS.items()}
+    shifts = {value: said(label) for value, label in SHIFTS.items() if value or card.protects}
     shift = st.select_slider(
         say("How different from the real ones?"),
         list(shifts),
         value=DEFAULT_SHIFT,
         format_func=shifts.__getitem__,
-        key="shift",
+        key="shift_or_training" if card.protects else "shift",  # they offer other values
         help=say(
             "Slightly, clearly, strongly: {n} records of an unshifted table would notice in 40, 75 "
-            "or 95 of 100 tries. None leaves it to the model's own training (PPEM).",
+            "or 95 of 100 tries.",
             n=GROUP,
+        )
+        + (
+            " " + say("None leaves it to what {model}'s own training does.", model=card.name)
+            if card.protects
+            else ""
         ),
     )
-    if not shift and not card.protects:
-        st.warning(
-            say("{model} does not hide distributions by itself.", model=card.name),
-            icon=":material/warning:",
-        )
     offer = st.container()  # above what it depends on
     with offer:
         wanted = private and _wants_certificate(table)
@@ -210,9 +216,9 @@ def summary(plan: Plan) -> None:
     if protection.certificate:
         shown = say("certified for ε = {epsilon:g} each", epsilon=protection.certificate)
     words = say(
-        "Hidden: {n} group(s), shifted {shift!t}, tested at α = {alpha:g}, {shown}{tries}.",
+        "Hidden: {n} group(s), {shift!t}, tested at α = {alpha:g}, {shown}{tries}.",
         n=len(protection.groups),
-        shift=SHIFTS.get(protection.shift, to_say("as asked")),
+        shift=SHIFTED.get(protection.shift, to_say("shifted as asked")),
         alpha=protection.alpha,
         shown=shown,
         tries=""

@@ -1,15 +1,19 @@
 """The marginal shift: strong enough, bounded, leaves the rest alone, and keeps its secret."""
 
+import hashlib
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
+from core.lmdp import shift
 from core.lmdp.errors import ShiftError
 from core.lmdp.inside import inside_check
-from core.lmdp.shift import FILE, LARGEST, Shifted, find_tilts, with_tilts
+from core.lmdp.kernel_points import KernelPoints
+from core.lmdp.shift import FILE, LARGEST, Shifted, Tilt, find_tilts, with_tilts
 from tests.lmdp.worlds import CODEC, People, coded
 
 GROUPS = {"one": ("age",), "two": ("ward", "debt")}
@@ -75,6 +79,25 @@ def test_one_key_one_shift_another_key_another(monkeypatch):
     )
     assert torch.equal(one.frequencies, again.frequencies)
     assert not torch.equal(one.frequencies, other.frequencies)
+
+
+def function_of(digest: bytes) -> Tilt:
+    codes = coded(200, 1)
+    points = KernelPoints.of(CODEC, ("age",), codes)
+    test = SimpleNamespace(points=points, synthetic=points(codes))
+    return shift._draw(test, "one", digest)
+
+
+def test_every_byte_of_the_digest_decides_the_function():
+    """A generator that kept fewer bits would let somebody try all functions."""
+    digest = hashlib.sha256(KEY).digest()
+    first = function_of(digest)
+    for place in range(len(digest)):
+        changed = bytearray(digest)
+        changed[place] ^= 0x80
+        other = function_of(bytes(changed))
+        for part in ("frequencies", "phases", "amplitudes"):
+            assert not torch.equal(getattr(first, part), getattr(other, part)), (place, part)
 
 
 def test_two_releases_of_one_table_do_not_average_out():

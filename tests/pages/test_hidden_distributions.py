@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -77,10 +78,35 @@ def test_without_tags_the_plan_says_nothing_of_them(table, show):
     assert "Hidden" not in words(whole(show("plan", table=table.id)))
 
 
-def test_a_model_that_does_not_hide_by_itself_says_so_without_a_shift(tagged, show):
+@pytest.mark.parametrize(("model", "offered"), [("pearl", 3), ("ppem", 4)])
+def test_no_shift_is_offered_only_where_training_hides(tagged, show, model, offered):
     at = show("plan", table=tagged.id)
+    at.session_state["model"] = model
+    at = whole(at.run())
     slider = next(s for s in at.select_slider if s.label.startswith("How different"))
-    assert "does not hide distributions by itself" in words(whole(slider.set_value(0.0).run()))
+    assert len(slider.options) == offered and ("none" in slider.options) is (model == "ppem")
+
+
+# what is done to tagged columns -> in limits, in the dictionary
+SAID = {
+    "shifted": ("pearl", 0.75, "shifted on purpose", "hidden on purpose: how the values"),
+    "trained": ("ppem", 0.0, "trained to differ on purpose", "the model was trained to"),
+    "none": ("pearl", 0.0, "tagged, but not hidden", "tagged, but not hidden"),
+}
+
+
+@pytest.mark.parametrize(("model", "shift", "limit", "shares"), SAID.values(), ids=SAID)
+def test_words_follow_what_was_done_to_tagged_columns(
+    store, tagged, start, model, shift, limit, shares
+):
+    run = start(model=model, settings={})
+    without = run.plan.protection.model_copy(update={"shift": shift})
+    run = replace(run, plan=run.plan.model_copy(update={"protection": without}))
+    said = " ".join(limits.limits(store, run)) + export.dictionary_text(run)
+    assert limit in said and shares in said
+    for other_limit, other_shares in (s[2:] for s in SAID.values() if s[2] != limit):
+        assert other_limit not in said and other_shares not in said
+    assert bool(limits.hidden_columns(run)) is (limit != SAID["none"][2])
 
 
 def judged(store, run, *, granted=True, differs=True, **more):

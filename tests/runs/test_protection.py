@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from core.models.events import FitEvent, Wish
-from core.models.registry import load_fitted
+from core.models.planning import hiding
+from core.models.registry import cards, load_fitted
 from core.privacy.accounting.accountant import epsilon, guarantee
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Budget, Plan, Protection, certificate_phase, repeated
@@ -47,6 +48,13 @@ def planned(schema: Schema, epsilon: float = 1.0, **more) -> Plan:
         N,
         planning.PlanRequest(model="pearl", epsilon=epsilon, settings=dict(QUICK), **more),
     )
+
+
+def unshifted(plan: Plan) -> Plan:
+    """The plan without its shift, which costs most of a short run; nobody may plan it so."""
+    assert plan.protection is not None
+    without = plan.protection.model_copy(update={"shift": 0.0})
+    return plan.model_copy(update={"protection": without})
 
 
 class Heard:
@@ -100,12 +108,32 @@ def test_attempts_are_all_paid_for_beforehand(tagged):
         ({"attempts": 2}, "would reveal what the check saw"),
         ({"certificate": 0.6}, "No amount of noise"),
         ({"shift": 1.5}, "shift"),
+        ({"shift": 0.0}, "hides nothing"),
+        ({"shift": 0.05}, "hides nothing"),
         ({"alpha": 0.7}, "alpha"),
     ],
 )
 def test_what_would_leak_or_cannot_be_had_is_refused(tagged, more, words):
     with pytest.raises(ValueError, match=words):
         planned(tagged, **more)
+
+
+def test_only_a_model_that_hides_by_itself_does_without_a_shift(tagged):
+    for model in ("ppem", *(card.id for card in cards() if not card.protects)):
+        ask = planning.PlanRequest(model=model, epsilon=1.0, shift=0.0)
+        if model == "ppem":
+            plan = planning.make_plan(tagged, N, ask)
+            assert plan.protection.shift == 0.0 and hiding(plan) == "trained"
+            continue
+        with pytest.raises(ValueError, match="hides nothing.*PPEM"):
+            planning.make_plan(tagged, N, ask)
+
+
+@pytest.mark.parametrize("bought", ["review", "score"])
+def test_counts_of_real_rows_need_a_shift_that_covers_them(tagged, bought):
+    ask = planning.PlanRequest(model="ppem", epsilon=1.0, shift=0.0, **{bought: 0.1})
+    with pytest.raises(ValueError, match="no shift covers them"):
+        planning.make_plan(tagged, N, ask)
 
 
 def test_a_certificate_needs_tags_and_enough_rows(rows, tagged):
@@ -144,15 +172,16 @@ def test_a_private_run_shifts_and_certifies_what_it_releases(rows, tagged, tmp_p
 def test_a_private_run_without_a_certificate_says_nothing_of_the_real_columns(
     rows, tagged, tmp_path
 ):
-    plan = planned(tagged, shift=0.0)  # the shift is tested above
+    plan = unshifted(planned(tagged))  # the shift is tested above
     outcome, _ = run(rows, tagged, plan, tmp_path)
     lmdp = outcome.privacy_certificate["lmdp"]
     assert lmdp["verdicts"] == [] and lmdp["granted"] is None
+    assert lmdp["hiding"] == "none" and "Nothing was done to hide" in lmdp["statement"]
     assert outcome.executed == plan.phases
 
 
 def test_without_privacy_the_check_is_direct_and_may_say_no(rows, tagged, tmp_path):
-    plan = planned(tagged, epsilon=math.inf, shift=0.0)
+    plan = unshifted(planned(tagged, epsilon=math.inf))
     outcome, _ = run(rows, tagged, plan, tmp_path)
     verdicts = outcome.privacy_certificate["lmdp"]["verdicts"]
     assert {v["kind"] for v in verdicts} == {"inside check"}
@@ -182,7 +211,7 @@ def test_attempts_end_when_one_passes_and_the_claim_covers_all(
     rows, tagged, tmp_path, monkeypatch, until, made, granted
 ):
     seen = refuse(monkeypatch, until)
-    plan = planned(tagged, epsilon=4.0, certificate=0.1, attempts=3, shift=0.0)
+    plan = unshifted(planned(tagged, epsilon=4.0, certificate=0.1, attempts=3))
     heard = Heard()
     outcome, entry = run(rows, tagged, plan, tmp_path, observe=heard)
     assert len(seen) == made
@@ -200,7 +229,7 @@ class Killed(BaseException):
 
 def test_a_crash_in_the_second_attempt_goes_on_with_it(rows, tagged, tmp_path, monkeypatch):
     refuse(monkeypatch, 2)
-    plan = planned(tagged, epsilon=4.0, certificate=0.1, attempts=2, shift=0.0)
+    plan = unshifted(planned(tagged, epsilon=4.0, certificate=0.1, attempts=2))
 
     class Deadly(Heard):
         def __call__(self, event):

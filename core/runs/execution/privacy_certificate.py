@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
+from core.models.planning import Hiding, hiding
 from core.privacy.ledger.ledger import Entry
 from core.privacy.plan import Guarantee, Phase, Plan
 from core.runs.accounts.purchases import PurchaseRecord
@@ -21,7 +22,7 @@ from core.table.schema import Column, DomainColumn, DomainSource, Kind, Provenan
 from core.table.stated import stated
 
 __all__ = [
-    "LMDP_STATEMENT",
+    "LMDP_STATEMENTS",
     "conditions",
     "declared",
     "make_privacy_certificate",
@@ -43,10 +44,14 @@ ORIGINS = {
     Provenance.UNSTATED: "Where the “origin is not recorded”, take the domain as read from the "
     "rows: ε does not cover what it shows.",
 }
-LMDP_STATEMENT = (
-    "α-LMDP says that the released columns of a group do not follow the real ones. It does not "
-    "protect individuals: that is what differential privacy does."
-)
+_PEOPLE = "It does not protect individuals: that is what differential privacy does."
+LMDP_STATEMENTS: dict[Hiding, str] = {
+    "shifted": "α-LMDP says that the released columns of a group do not follow the real ones. "
+    f"They were shifted on purpose. {_PEOPLE}",
+    "trained": "α-LMDP says that the released columns of a group do not follow the real ones. The "
+    f"model was trained to make them differ, and nothing was shifted. {_PEOPLE}",
+    "none": f"Nothing was done to hide how the tagged columns are spread. {_PEOPLE}",
+}
 
 
 @cache
@@ -272,7 +277,8 @@ def _lmdp(
     if protection is None:
         return None
     return {
-        "statement": LMDP_STATEMENT,
+        "statement": LMDP_STATEMENTS[hiding(plan)],
+        "hiding": hiding(plan),
         "alpha": protection.alpha,
         "alpha_each_attempt": plan.attempt_alpha,
         "groups": {name: list(columns) for name, columns in protection.groups.items()},
