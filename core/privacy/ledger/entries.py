@@ -15,7 +15,8 @@ __all__ = ["GENESIS", "PURCHASE", "ChainReport", "Entry", "Left", "check_chain",
 
 # not in older ones
 LATER = (
-    "columns", "groups", "shift", "domain_digest", "words", "statements", "failure", "unit",
+    "columns", "column_digests", "groups", "shift", "domain_digest", "words", "statements",
+    "failure", "unit",
 )  # fmt: skip
 PURCHASE = "schema"  # what stands for a model where bounds and lists were bought
 GENESIS = "0" * 64  # what the first entry calls the hash before it
@@ -48,6 +49,7 @@ class Entry(BaseModel):
       rho: the release's Rényi divergence at the account's order.
       previous: hash of the entry before.
       columns: names of the columns that were released, sorted; None where nobody said.
+      column_digests: of what each of them declares, its name apart, in their order.
       groups: the tagged columns (α-LMDP), each group sorted; empty without tags.
       shift: strength of their shift; None without tags.
       domain_digest: of the tagged columns' declared domains; its name in the chain is "frame".
@@ -75,6 +77,7 @@ class Entry(BaseModel):
     rho: float
     previous: str
     columns: tuple[str, ...] | None = None
+    column_digests: tuple[str, ...] = ()
     groups: tuple[tuple[str, ...], ...] = ()
     shift: float | None = None
     domain_digest: str = Field(default="", alias="frame")

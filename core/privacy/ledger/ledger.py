@@ -341,7 +341,7 @@ def _release(
         rho=rho,
         words=confirmation(known, scope, words),
         **_of_plan(plan),
-        **vars(scope),
+        **scope.fields(),
     )
 
 

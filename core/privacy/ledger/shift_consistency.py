@@ -1,23 +1,28 @@
 """Shifts that stay consistent (α-LMDP): an account's first tagged release settles them for all.
 
 What a shift hides can be computed from several releases that are shifted differently: two strengths
-extrapolate to the real marginal, two groupings have two functions that average out, and a release
-without tags shows the marginal outright. So the groups, the declared domains of their columns and
-the strength are those of the first tagged release, for all releases about the same people. Whatever
-else the steward wants has to be confirmed in words, and each later certificate repeats that.
+extrapolate to the real marginal, two groupings have two functions that average out. A release
+without tags shows the marginal outright, or, without the tagged columns, the real shares of others:
+a shift leaves p(others | hidden) as it is, so expectation maximisation finds the hidden shares that
+give those (`core.lmdp.recovery`). So the groups, the declared domains of their columns and the
+strength are those of the first tagged release, for all releases about the same people, and none is
+without tags. Whatever else the steward wants has to be confirmed in words, and each later
+certificate repeats that.
 
-Columns are known by their names alone. A name that no earlier release had may be a tagged column
-under another name, so it needs words too.
+Columns are known by their names and declared values. A name that no earlier release had, or that
+had other values, may be a tagged column under another name, so it needs words too. A column whose
+cells were rewritten into another's values is not recognised.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
+from typing import Any
 
-from core.privacy.ledger.entries import Entry
+from core.privacy.ledger.entries import PURCHASE, Entry
 from core.privacy.plan import Plan
 from core.table.person import Person
 from core.table.schema import Column, Domain
@@ -29,6 +34,9 @@ NO_OTHER_ACCOUNT = "The steward declared that these people have no other account
 MEASURED = (
     "two shifts at strengths .40 and .95 extrapolate to the real distribution: distance .067 and "
     ".134 became .019"
+)
+COMPUTED = (
+    "the hidden shares can be computed from those: a distance of .156 to the real ones became .002"
 )
 ROW_UNITS = {"", Person(rows=1).words}
 WAY_OUT = "Nothing was spent."
@@ -42,10 +50,14 @@ ROWS_AND_PEOPLE = (
 class ReleaseScope:
     """What a plan would release, as far as hidden distributions go, and whom it protects.
 
-    Fields as in `Entry`.
+    Attributes:
+      purchase: whether it buys bounds and lists alone, which shows no shares.
+      others: as in `Entry`.
     """
 
+    purchase: bool
     columns: tuple[str, ...] | None
+    column_digests: tuple[str, ...]
     groups: tuple[tuple[str, ...], ...]
     shift: float | None
     domain_digest: str
@@ -57,26 +69,42 @@ class ReleaseScope:
         tags = {} if plan.protection is None else plan.protection.groups
         groups = tuple(sorted(tuple(sorted(names)) for names in tags.values()))
         shift = None if plan.protection is None else plan.protection.shift
-        unit = "" if plan.unit is None else plan.unit.words
-        if domain is None:
-            return cls(columns=None, groups=groups, shift=shift, domain_digest="", unit=unit)
-        tagged = {name for names in groups for name in names}
-        domains = sorted(_domain(column) for column in domain.modelled if column.name in tagged)
-        return cls(
-            columns=tuple(sorted(column.name for column in domain.modelled)),
+        scope = cls(
+            purchase=plan.model == PURCHASE,
+            columns=None,
+            column_digests=(),
             groups=groups,
             shift=shift,
-            domain_digest=sha256(json.dumps(domains).encode()).hexdigest() if domains else "",
-            unit=unit,
+            domain_digest="",
+            unit="" if plan.unit is None else plan.unit.words,
         )
+        if domain is None:
+            return scope
+        tagged = {name for names in groups for name in names}
+        columns = sorted(domain.modelled, key=lambda column: column.name)
+        hidden = [[c.name, *_domain(c)] for c in columns if c.name in tagged]
+        return replace(
+            scope,
+            columns=tuple(column.name for column in columns),
+            column_digests=tuple(_digest(_domain(column))[:12] for column in columns),
+            domain_digest=_digest(hidden) if hidden else "",
+        )
+
+    def fields(self) -> dict[str, Any]:
+        """What an entry keeps of it."""
+        return {name: value for name, value in vars(self).items() if name != "purchase"}
+
+
+def _digest(facts: object) -> str:
+    return sha256(json.dumps(facts).encode()).hexdigest()
 
 
 def _domain(column: Column) -> list[object]:
-    """What fixes the scale that a column is shifted on."""
+    """What fixes the scale that a column is shifted on, and tells it from others; no name."""
     spikes, categories = list(column.spikes), list(column.categories or ())
     bounds = [column.low, column.high, column.step, column.scale]
     codes = [list(column.codes)] if column.codes else []
-    return [column.name, column.kind.value, column.missing, *bounds, spikes, categories, *codes]
+    return [column.kind.value, column.missing, *bounds, spikes, categories, *codes]
 
 
 def objection(earlier: Sequence[Entry], scope: ReleaseScope) -> str | None:
@@ -95,15 +123,19 @@ def objection(earlier: Sequence[Entry], scope: ReleaseScope) -> str | None:
     fixed = next((entry for entry in releases if entry.groups), None)
     if fixed is None:
         return _after_untagged(releases, purchases, scope) if scope.groups else None
-    seen = (*releases, *purchases)
-    problem = _groups(fixed, scope) or _strength(fixed, scope) or _columns(seen, scope)
+    problem = (
+        _groups(fixed, scope)
+        or _strength(fixed, scope)
+        or _names((*releases, *purchases), scope)
+        or _values(releases, scope)
+    )
     if problem is None:
         return None
     groups = "; ".join(", ".join(group) for group in fixed.groups)
     return (
         f"{problem} The first tagged release about these people settled: {groups} at strength "
-        f"{fixed.shift:g}. {WAY_OUT} Plan with those, leave tagged columns out, or confirm in "
-        "words that the hidden distributions may become known."
+        f"{fixed.shift:g}. {WAY_OUT} Plan with those tags, that strength and the columns as they "
+        "were, or confirm in words that the hidden distributions may become known."
     )
 
 
@@ -123,8 +155,8 @@ def _after_untagged(
         why = "An earlier release about these people may show the tagged columns without a shift."
     else:
         why = (
-            "Earlier releases about these people have no tags, and one of their columns may be a "
-            "tagged one under another name."
+            "Earlier releases about these people have no tags. They show the real shares of other "
+            f"columns, and {COMPUTED}."
         )
     return (
         f"{why} A shift hides nothing that was shown before. {WAY_OUT} Go on without tags, or "
@@ -134,11 +166,7 @@ def _after_untagged(
 
 def _groups(fixed: Entry, scope: ReleaseScope) -> str | None:
     if not scope.groups:
-        tagged = {name for names in fixed.groups for name in names}
-        if scope.columns is None:
-            return "This release has no tags and does not say which columns it shows."
-        shown = ", ".join(sorted(tagged & set(scope.columns)))
-        return f"This release would show {shown} without the shift." if shown else None
+        return _untagged(fixed, scope)
     if scope.groups != fixed.groups:
         return (
             "Other tags or other groups get other shifts, and what two shifts of a column have in "
@@ -152,13 +180,35 @@ def _groups(fixed: Entry, scope: ReleaseScope) -> str | None:
     return None
 
 
-def _strength(fixed: Entry, scope: ReleaseScope) -> str | None:
-    if not scope.groups or scope.shift == fixed.shift:
+def _untagged(fixed: Entry, scope: ReleaseScope) -> str | None:
+    """What a release without tags would show; bounds and lists of other columns show no shares."""
+    if scope.columns is None:
+        return "This release has no tags and does not say which columns it shows."
+    tagged = {name for names in fixed.groups for name in names}
+    if shown := ", ".join(sorted(tagged & set(scope.columns))):
+        return f"This release would show {shown} without the shift."
+    if scope.purchase:
         return None
-    return f"Another strength would undo the shift: {MEASURED}."
+    return (
+        "Without tags this release would show the real shares of other columns, also if the tagged "
+        f"ones are left out, and {COMPUTED}."
+    )
 
 
-def _columns(releases: Sequence[Entry], scope: ReleaseScope) -> str | None:
+def _strength(fixed: Entry, scope: ReleaseScope) -> str | None:
+    if not scope.groups:
+        return None
+    if scope.shift != fixed.shift:
+        return f"Another strength would undo the shift: {MEASURED}."
+    if not scope.shift:
+        return (
+            "Without a shift each training makes the tagged columns differ in another way, and "
+            "what two of them have in common is the real distribution."
+        )
+    return None
+
+
+def _names(releases: Sequence[Entry], scope: ReleaseScope) -> str | None:
     seen = {name for entry in releases for name in entry.columns or ()}
     fresh = None if scope.columns is None else sorted(set(scope.columns) - seen)
     if fresh is None:
@@ -166,6 +216,22 @@ def _columns(releases: Sequence[Entry], scope: ReleaseScope) -> str | None:
     if not fresh:
         return None
     return f"New column names ({', '.join(fresh)}) may be hidden columns under another name."
+
+
+def _values(releases: Sequence[Entry], scope: ReleaseScope) -> str | None:
+    """A column that declares other values than in every earlier release of it."""
+    seen: dict[str, set[str]] = {}
+    for entry in releases:
+        for name, digest in zip(entry.columns or (), entry.column_digests, strict=False):
+            seen.setdefault(name, set()).add(digest)
+    own = zip(scope.columns or (), scope.column_digests, strict=True)
+    changed = [name for name, digest in own if digest not in seen.get(name, {digest})]
+    if not changed:
+        return None
+    return (
+        f"Columns that declare other values than before ({', '.join(changed)}) may be hidden "
+        "columns under another name."
+    )
 
 
 def statements(entries: Sequence[Entry], n: int) -> tuple[tuple[str, str], ...]:
