@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.privacy.ledger.ledger import Ledger
+from core.privacy.plan import LARGEST_EPSILON
 from core.runs.accounts.account import DEFAULT_LIMIT, Account, set_limit, table_account
 from core.runs.storage.records import TableRecord
 from pages.parts import account_view, guard, shared, visible
@@ -91,7 +92,12 @@ def _without_limit(table: TableRecord, account: Account) -> None:
             say("All releases about these people together. It can be set once, before the first.")
         )
         epsilon = st.number_input(
-            say("ε for all releases together"), 0.1, 100.0, 3.0, 0.5, key=f"epsilon_{table.id}"
+            say("ε for all releases together"),
+            0.1,
+            LARGEST_EPSILON,
+            3.0,
+            0.5,
+            key=f"epsilon_{table.id}",
         )
         if st.button(say("Set this limit"), key=f"limit_{table.id}"):
             with shared.change():

@@ -26,6 +26,7 @@ from pages.parts import (
     shared,
     shown_code,
     visible,
+    whose_rows,
 )
 from pages.parts.language import number, said, say
 from pages.parts.plain import plain
@@ -43,8 +44,7 @@ def render() -> None:
             say("There is no table to plan for yet."), say("Bring in a table"), "tables"
         )
         return
-    if not shared.store().attested(table.id):
-        _not_declared(table)
+    if not _settled(table):
         return
     left, right = st.columns([3, 2], gap="large")
     with left:
@@ -90,6 +90,18 @@ def render() -> None:
         shown_code.show({say("This run"): code}, schema=table.schema, table_id=table.id)
     with shared.way_on():
         _start(table, plan, details, limit)
+
+
+def _settled(table: TableRecord) -> bool:
+    """Whether a plan can be made of what is declared; the page then says what comes before."""
+    if not shared.store().attested(table.id):
+        _not_declared(table)
+        return False
+    if whose_rows.answered(table):
+        return True
+    st.warning(said(whose_rows.UNANSWERED), icon=":material/group:")
+    routes.button(say("Look at the table"), "tables", primary=True, table=table.id)
+    return False
 
 
 def _not_declared(table: TableRecord) -> None:

@@ -170,7 +170,10 @@ def _refresh(run_id: str, known: int) -> None:
 
 
 def _again(run: RunRecord) -> None:
-    """A way to have a stopped comparison after all; it spends nothing."""
+    """A way for stewards to have a stopped comparison after all; it spends nothing."""
+    if not guard.steward():
+        st.caption(say("A steward can finish it."))
+        return
     if st.button(say("Finish the comparison"), icon=":material/restart_alt:"):
         with shared.change():
             runs.compare_again(shared.store(), shared.launcher(), run.id)

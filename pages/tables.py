@@ -206,17 +206,24 @@ def _stored() -> None:
             st.space("stretch")
             if st.button(say("Open"), key=f"open_{table.id}", icon=":material/arrow_forward:"):
                 _open(table)
-            with st.popover(say("Delete"), icon=":material/delete:"):
-                st.write(
-                    say(
-                        "Deletes the rows and all runs made from them. Ledger entries stay, "
-                        "because what was released cannot be taken back, and so does what these "
-                        "people are recognised by."
-                    )
-                )
-                if st.button(say("Delete for good"), key=f"delete_{table.id}"):
-                    with shared.change():
-                        shared.store().delete_table(table.id)
+            if st.button(say("Delete …"), key=f"ask_{table.id}", icon=":material/delete:"):
+                st.dialog(say("Delete a table"))(_ask_deletion)(table.id)
+
+
+@shared.plain_errors()
+def _ask_deletion(table_id: str) -> None:
+    """Ask about one table, by name; its answer deletes that table and no other."""
+    table = visible.still_table(shared.store(), table_id, "steward")
+    st.markdown(say("Delete **{table}** for good?", table=plain(table.name)))
+    st.write(
+        say(
+            "Deletes the rows and all runs made from them. Ledger entries stay, because what was "
+            "released cannot be taken back, and so does what these people are recognised by."
+        )
+    )
+    if st.button(say("Delete for good"), key=f"delete_{table_id}", type="primary"):
+        with shared.change():
+            shared.store().delete_table(table_id)
 
 
 # -- confirming its schema ----------------------------------------------------------------------

@@ -195,11 +195,15 @@ def _really(run: RunRecord) -> None:
         with st.container(horizontal=True):
             pausable = run.state.live and not shared.store().has_result(run.id)
             if pausable and st.button(
-                say("Pause instead"), type="primary", icon=":material/pause:", key="pause_instead"
+                say("Pause instead"),
+                type="primary",
+                icon=":material/pause:",
+                key=f"pause_instead_{run.id}",
             ):
                 _pause(run)
                 st.rerun(scope="app")
-            if st.button(say("End it for good"), icon=":material/cancel:"):
+            end = say("End it for good")
+            if st.button(end, icon=":material/cancel:", key=f"end_{run.id}"):
                 _ask(None)
                 runs.cancel(shared.store(), run.id, shared.launcher())
                 st.toast(say("Ending the run. What was spent stays spent."))

@@ -7,6 +7,7 @@ dark pages. Traces are plain dicts; Plotly is imported when `figure` turns them 
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -37,6 +38,7 @@ __all__ = [
     "figure",
     "hatched",
     "heatmap",
+    "inert",
     "name_points",
     "name_ticks",
     "own_names",
@@ -58,6 +60,7 @@ PHASES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0
 # both themes.
 FULL_BLUE, FULL_VERMILION = "rgba(0,114,178,0.95)", "rgba(213,94,0,0.95)"
 FAINT = "rgba(127,127,127,0.03)"
+_FOREIGN_TAG = re.compile(r"<(?=[/a-z!])(?!br>|/?b>|/?extra>)", re.IGNORECASE)
 GRID = "rgba(128,128,128,0.2)"
 LINE = "rgba(128,128,128,0.8)"
 GL_POINTS = 1_000  # beyond this many points browsers draw faster with WebGL
@@ -310,6 +313,22 @@ def spans(edges: Sequence[float], kind: str) -> list[str]:
         first, last = _value(low, kind), _value(high, kind)
         out.append(first if first == last else f"{first} to {last}")
     return out
+
+
+def inert(drawn: Any) -> Any:
+    """A figure as JSON in which Plotly finds no markup but that of `core.figures`.
+
+    Plotly reads HTML's tags, links among them, in any text, names of columns and labels too. It
+    shows an escaped bracket as the bracket.
+
+    >>> inert({"name": "<b>x</b><br><a href='http://e.io'>y</a>"})
+    {'name': "<b>x</b><br>&lt;a href='http://e.io'>y&lt;/a>"}
+    """
+    if isinstance(drawn, str):
+        return _FOREIGN_TAG.sub("&lt;", drawn)
+    if isinstance(drawn, dict):
+        return {key: inert(value) for key, value in drawn.items()}
+    return [inert(value) for value in drawn] if isinstance(drawn, list) else drawn
 
 
 def name_ticks(names: Sequence[str], most: int = SHORT) -> Trace:

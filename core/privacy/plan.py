@@ -22,6 +22,7 @@ from pydantic import (
 from core.table.person import Person
 
 __all__ = [
+    "LARGEST_EPSILON",
     "Budget",
     "Guarantee",
     "Phase",
@@ -32,6 +33,10 @@ __all__ = [
     "for_group",
     "repeated",
 ]
+
+# Of a run, and of all runs together: at ε = 100 the odds that somebody was in the table may grow
+# by a factor of 10⁴³, which is no promise, and hardly any noise is added for it.
+LARGEST_EPSILON = 100.0
 
 
 def default_delta(n: int) -> float:

@@ -88,7 +88,8 @@ class Schema(BaseModel):
       holdout: share of records kept out of training, in [0, ½]; see `core.table.holdout`.
       delimiter: between the cells of a line, where the table was a text file.
 
-    Raises (pydantic.ValidationError, a ValueError): duplicate names, or a role naming no column.
+    Raises (pydantic.ValidationError, a ValueError): duplicate names or rules, or a role naming no
+      column.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=_with_earlier)
@@ -137,6 +138,8 @@ class Schema(BaseModel):
         for role in (self.target, *of_person, *ruled, *tagged):
             if role is not None and role not in self.names:
                 raise ValueError(f"no column is called '{role}'")
+        if twice := _twice(rule.text for rule in self.rules):
+            raise ValueError(f"rules are declared twice: {'; '.join(twice)}")
         if twice := _twice(tagged):
             raise ValueError(f"columns are tagged twice as sensitive: {', '.join(twice)}")
         empty = [group for group, columns in self.sensitive.items() if not columns]

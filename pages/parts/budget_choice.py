@@ -7,7 +7,7 @@ import math
 import streamlit as st
 
 from core.privacy.accounting.attacker import attacker_best_guess
-from core.privacy.plan import default_delta
+from core.privacy.plan import LARGEST_EPSILON, default_delta
 from core.runs.accounts.account import DEFAULT_LIMIT, set_limit, table_account
 from core.runs.execution.noisy_scores import DEFAULT_SHARE
 from core.runs.execution.paid_release import shown_columns
@@ -128,7 +128,7 @@ def first_limit(table: TableRecord) -> float | None:
         st.number_input(
             say("Limit ε for all releases about these people together"),
             0.1,
-            100.0,
+            LARGEST_EPSILON,
             DEFAULT_LIMIT,
             0.5,
             key=f"first_limit_{table.id}",

@@ -32,19 +32,20 @@ def render(table: TableRecord) -> None:
     """The rules that stand, the ones that names suggest, and a line for more."""
     st.markdown(say("**Rules that hold in every row**"), help=said(EXPLAINED))
     rules, broken = table.schema.rules, declarations.broken_rules(table)
-    for place, rule in enumerate(rules):
+    for rule in rules:  # keys by text: the next rule must not take over the place of one removed
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"`{in_code(rule.text)}` {_state(table, rule, broken.get(rule.text, 0))}")
             if declarations.unsettled(rule):
-                _settle(table, rule, place)
-            if st.button(say("Remove"), key=f"unrule_{table.id}_{place}", icon=":material/close:"):
+                _settle(table, rule)
+            key = f"unrule_{table.id}_{rule.text}"
+            if st.button(say("Remove"), key=key, icon=":material/close:"):
                 _keep(table, [one for one in rules if one is not rule])
     suggested = declarations.suggestions(table)
     if suggested:
         st.caption(say("Names of columns suggest these. Add only what is always true."))
         with st.container(horizontal=True):
-            for place, rule in enumerate(suggested):
-                key = f"suggest_{table.id}_{place}"
+            for rule in suggested:
+                key = f"suggest_{table.id}_{rule.text}"
                 if st.button(plain(rule.text), key=key, icon=":material/add:"):
                     _keep(table, [*rules, rule])
     with st.form(f"rule_{table.id}", border=False, clear_on_submit=True):
@@ -56,11 +57,11 @@ def render(table: TableRecord) -> None:
                 _keep(table, [*rules, parse_rule(text)])
 
 
-def _settle(table: TableRecord, rule: AnyRule, place: int) -> None:
+def _settle(table: TableRecord, rule: AnyRule) -> None:
     """Which label each code has is to be bought with the other lists, or declared from the rows."""
     if st.button(
         say("Declare what the rows say"),
-        key=f"settle_{table.id}_{place}",
+        key=f"settle_{table.id}_{rule.text}",
         icon=":material/public:",
         help=say(
             "Reads from the rows which values go together and declares it public, without noise. "
@@ -106,7 +107,7 @@ def render_broken(run: RunRecord, report: dict[str, Any]) -> None:
                 "row. Declare nothing that would be news about your table."
             )
         )
-        for place, one in enumerate(broken[:SHOWN]):
+        for one in broken[:SHOWN]:
             with st.container(horizontal=True, vertical_alignment="center"):
                 st.markdown(
                     say(
@@ -115,7 +116,7 @@ def render_broken(run: RunRecord, report: dict[str, Any]) -> None:
                         rows=one["rows"],
                     )
                 )
-                key = f"declare_{run.id}_{place}"
+                key = f"declare_{run.id}_{one['text']}"
                 if one["text"] in declared:
                     st.caption(say("Declared since; later runs keep it."))
                 elif st.button(say("Declare"), key=key, icon=":material/add:"):

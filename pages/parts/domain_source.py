@@ -11,7 +11,7 @@ from core.runs.storage.records import TableRecord
 from core.services import purchases
 from core.table.buying import unbought
 from core.table.schema import Schema, SchemaError
-from pages.parts import grid_refusals, routes, schema_editor, shared
+from pages.parts import grid_refusals, routes, schema_editor, shared, whose_rows
 from pages.parts.language import said, say, say_n, to_say
 from pages.parts.plain import plain
 
@@ -32,6 +32,10 @@ def render(table: TableRecord, bar: DeltaGenerator) -> None:
             st.caption(
                 say("An edit above was refused. Correct it, or leave it as it was, to go on.")
             )
+            bar.button(say("Plan a synthetic table"), type="primary", disabled=True)
+            return
+        if not whose_rows.answered(table):
+            st.warning(said(whose_rows.UNANSWERED), icon=":material/group:")
             bar.button(say("Plan a synthetic table"), type="primary", disabled=True)
             return
         schema = purchases.to_buy(shared.store(), table)

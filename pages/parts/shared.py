@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.figures import elements
 from core.figures.stages import stages_figure, stages_text
 from core.language.figure_texts import say_figure
 from core.models.card import Card
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 T = TypeVar("T")
-LINK = re.compile(r"(?:<|\\u003c)(?=/?a\b)", re.IGNORECASE)  # in JSON, which may escape the bracket
 
 
 @dataclass(frozen=True)
@@ -256,15 +255,12 @@ def picture(figure: Figure, *, key: str, alt: str) -> None:
 
 
 def inert(figure: Figure) -> Figure:
-    """The figure in the language of whoever is here, and without links.
-
-    Plotly takes HTML's links from any text, names of columns too.
-    """
-    text = figure.to_json()
-    without = LINK.sub("&lt;", text)
-    if without == text and language.code() == "en":
+    """The figure in the language of whoever is here, and without links."""
+    drawn = json.loads(figure.to_json())
+    without = elements.inert(drawn)
+    if without == drawn and language.code() == "en":
         return figure
-    return type(figure)(say_figure(json.loads(without), language.spoken()))
+    return type(figure)(say_figure(without, language.spoken()))
 
 
 def tiles(

@@ -51,6 +51,14 @@ def table(store: RunStore, table_id: str) -> TableRecord:
     return found
 
 
+def still_table(store: RunStore, table_id: str, *any_of: guard.Role) -> TableRecord:
+    """A table, for a dialog; see `still`."""
+    if guard.may(*any_of):
+        with suppress(NotFoundError):
+            return table(store, table_id)
+    st.rerun(scope="app")
+
+
 def runs(store: RunStore, table_id: str | None = None) -> list[RunRecord]:
     """The runs that this person may see, newest first; of one table where one is named."""
     away = hidden(store, guard.address())

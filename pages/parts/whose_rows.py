@@ -19,10 +19,22 @@ ANSWERS = {
     "unknown": to_say("Yes, but no column says who"),
 }
 USUAL_ROWS = 5
+UNKEPT = "open_person"  # in the session: the table whose answer is not kept yet
+UNANSWERED = to_say(
+    "You said that a person can appear in several rows, and that answer is not kept yet. Complete "
+    "it and keep it, or answer that every row is another person. Until then nothing is bought or "
+    "planned, because ε would protect something else than you said."
+)
+
+
+def answered(table: TableRecord) -> bool:
+    """Whether what is answered to the question on Tables is what is kept of the table."""
+    return st.session_state.get(UNKEPT) != table.id
 
 
 def render(table: TableRecord) -> None:
-    """The question and what follows from the answer."""
+    """The question and what follows from the answer; until it is kept, nothing is planned."""
+    st.session_state.pop(UNKEPT, None)
     person = table.schema.person
     now = "row" if person is None else "key" if person.grouped else "unknown"
     answer = st.radio(
@@ -49,6 +61,8 @@ def render(table: TableRecord) -> None:
         chosen = _grouped(table) if answer == "key" else _unknown(table)
     with right:
         _picture(table, chosen, grouped=answer == "key")
+    if chosen is None or chosen != person:
+        st.session_state[UNKEPT] = table.id
     if chosen is not None and chosen != person:
         st.caption(say("Not kept yet."))
         if st.button(say("Keep this answer"), key=f"keep_unit_{table.id}"):

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Page
 
+from core.export import page_html as exported
 from core.quality.report.build_report import build_report
 from core.quality.report.outside import outside_report
 from core.runs.storage import notes
@@ -18,6 +19,7 @@ from core.runs.storage.notes import Decision
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
 from core.services import planning, runs, tables
+from core.table.infer import infer_schema
 from tests.browser.app import Server, open_page, server, settled
 from tests.pages.screen import finish
 
@@ -165,6 +167,31 @@ def test_no_page_asks_anybody_else_and_text_of_people_is_text(app, page, run):
     assert {where for where in written if f"{where} ![p](http://{ELSEWHERE}" in seen} == written
     for mark in (":material/bolt:", "**b**", "$x^2$"):
         assert mark in seen
+
+
+def test_an_exported_report_holds_no_link_or_picture_of_labels(page, tmp_path):
+    labels = (
+        f"<a href='http://{ELSEWHERE}'>link",
+        "<A xlink:href='javascript:alert(1)'>shout",
+        f"[mark](http://{ELSEWHERE}) http://{ELSEWHERE} www.{ELSEWHERE}",
+        f"<img src=http://{ELSEWHERE}/i.png onerror=alert(2)>",
+    )
+    name = f"<a href='http://{ELSEWHERE}'>column"
+    frame = pd.DataFrame({name: [labels[i % 4] for i in range(80)], "n": range(80)})
+    report = outside_report(frame, infer_schema(frame)).model_dump(mode="json")
+    file = tmp_path / "report.html"
+    file.write_text(exported.page(report, labels[0]), encoding="utf-8")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("dialog", lambda dialog: pytest.fail(f"a label ran: {dialog.message}"))
+    page.goto(file.as_uri())
+    page.locator("[data-ready=yes]").wait_for()
+    for place in page.locator(".plot").all():
+        place.scroll_into_view_if_needed()
+        place.locator("svg").first.wait_for()
+    assert page.locator(".plot text").filter(has_text="<a href").count() > 0  # shown as it stands
+    assert page.locator("a").count() == page.locator("main img").count() == 0
+    assert [url for url in asked if ELSEWHERE in url] == []
 
 
 CONTRASTS = """() => {

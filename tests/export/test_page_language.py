@@ -1,13 +1,20 @@
 """The report as one file, in the language of whoever exports it."""
 
+import base64
+import gzip
 import json
 import re
+
+import pandas as pd
+import pytest
 
 from core.export.findings import findings
 from core.export.page_html import STAMPS, page
 from core.language.catalogue import ENGLISH, Language
 from core.language.figure_texts import CONTEXT
 from core.language.templates import Templates
+from core.quality.report.outside import outside_report
+from core.table.infer import infer_schema
 from docs.make_catalogue import texts_of_core, texts_of_pages
 from tests.pages.screen import small_report
 
@@ -51,6 +58,23 @@ def test_the_page_is_said_in_the_language():
     ):
         assert heading.startswith("«"), heading
     assert "<h3>c1 <small>«(hidden on purpose: not the real shares)»</small></h3>" in shown
+
+
+@pytest.mark.parametrize("label", [
+    "<a href='http://e.io'>x", "</a><A HREF=javascript:alert(1)>", "<img src=http://e.io>",
+    "<span style='display:none'>", "<script>alert(1)</script>", "<!-- x", "<b onclick=x>",
+    "[x](http://e.io) http://e.io", "<a\nhref='http://e.io'>x",
+])  # fmt: skip
+def test_labels_in_figures_are_text(label):
+    frame = pd.DataFrame({label: [label, "plain"] * 40, "n": range(80)})
+    report = outside_report(frame, infer_schema(frame)).model_dump(mode="json")
+    text = page(report, "t")
+    packed = re.search(r"id='figures'>([^<]*)<", text)[1]
+    figures = gzip.decompress(base64.b64decode(packed)).decode()
+    found = set(re.findall(r"<[^\s\d][^>]{0,20}>?", json.dumps(list(json.loads(figures).values()))))
+    assert found <= {"<b>", "</b>", "<br>", "<extra>", "</extra>"}
+    assert "&lt;" in figures or "<" not in label
+    assert "<a" not in body(text).lower() and "<img" not in body(text)
 
 
 def test_findings_name_people_s_columns_as_they_are():

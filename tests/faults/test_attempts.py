@@ -249,7 +249,7 @@ def work_failing(store: RunStore, table: TableRecord, model: toy.Toy) -> RunReco
 
 
 def check_kills(store, table, kills, numbers) -> None:
-    set_limit(store, table.id, epsilon=5000.0)
+    set_limit(store, table.id, epsilon=100.0)
     plan = plan_of(table, 2)
     names = steps(store, table, plan, kills)
     assert len([name for name in names if "attempt-2" in name]) >= 8

@@ -59,7 +59,7 @@ def check(store: RunStore, table: TableRecord, disk: Disk, firsts: Iterable[int]
 
 
 def writes(store: RunStore, table: TableRecord, disk: Disk) -> int:
-    set_limit(store, table.id, epsilon=9000.0)
+    set_limit(store, table.id, epsilon=100.0)
     fill(store, table, disk, FOR_GOOD, FOR_GOOD)
     return disk.writes
 

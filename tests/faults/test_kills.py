@@ -51,7 +51,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunStore]:
     with RunStore(Workspace(tmp_path_factory.mktemp("kills") / "home")) as opened:
         table = tables.import_frame(opened, sample_table(N), name="t", source="test")
         opened.attest(table.id)
-        set_limit(opened, table.id, epsilon=9000.0, delta=1e-3)
+        set_limit(opened, table.id, epsilon=100.0, delta=1e-3)
         yield opened
 
 

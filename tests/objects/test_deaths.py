@@ -116,7 +116,7 @@ def reads_and_debits(
 
 def every_death(machine: Machine, store: RunStore, table: Any) -> Iterator[tuple[int, int]]:
     """Reads and debits for a death before and after each request of a run."""
-    set_limit(store, table.id, epsilon=9000.0, delta=1e-3)
+    set_limit(store, table.id, epsilon=100.0, delta=1e-3)
     assert reads_and_debits(machine, store, table, at=0, after=False) == (1, 1)
     requests = machine.asked
     assert requests > 20

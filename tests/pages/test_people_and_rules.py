@@ -9,7 +9,7 @@ from core.privacy.ledger.ledger import Ledger
 from core.services import declarations, tables
 from core.table.person import Person
 from core.table.rules import AtMost, Determines, parse_rule
-from core.table.schema import DomainSource, Provenance
+from core.table.schema import DomainSource, Provenance, SchemaError
 from tests.pages.screen import button, buttons, press, whole, words
 
 KEEP = "Keep this answer"
@@ -84,6 +84,44 @@ def test_rules_are_suggested_written_settled_and_removed(store, stays, show):
     assert "real rows break it; only you see this count" in words(at)
     press(at, "Remove")
     assert [one.kind for one in store.table(stays.id).schema.rules] == ["at_most"]
+
+
+def test_a_second_click_removes_and_adds_no_other_rule(store, stays, show):
+    at = show("tables", table=stays.id)
+    keys = [one.key for one in at.button if one.key and one.key.startswith("suggest_")]
+    assert len(keys) > 1
+    at = whole(at.button(key=keys[0]).click().run())
+    assert keys[0] not in [one.key for one in at.button]  # it would be another rule's
+    rules = [parse_rule("admitted <= discharged"), parse_rule("ward_name <- ward_code")]
+    declarations.change_rules(store, store.table(stays.id), rules)
+    at = whole(show("tables", table=stays.id))
+    first = next(one.key for one in at.button if one.key and one.key.startswith("unrule_"))
+    at = whole(at.button(key=first).click().run())
+    assert store.table(stays.id).schema.rules == (rules[1],)
+    assert first not in [one.key for one in at.button]
+
+
+def test_a_rule_is_declared_once(store, stays):
+    rule = parse_rule("admitted <= discharged")
+    with pytest.raises(SchemaError, match="declared twice"):
+        declarations.change_rules(store, stays, [rule, rule])
+
+
+@pytest.mark.parametrize("answer", ["key", "unknown"])
+def test_no_plan_before_the_answer_about_people_is_kept(store, stays, show, answer):
+    store.attest(stays.id)
+    at = unit(show("tables", table=stays.id), answer)
+    assert "that answer is not kept yet" in words(at)
+    assert button(at, "Plan a synthetic table").disabled
+    assert not [label for label in buttons(at) if label.startswith("Buy ")]
+    plan = show("plan", table=stays.id)
+    plan.session_state["open_person"] = stays.id  # of the same visit
+    plan.run()
+    assert "that answer is not kept yet" in words(plan)
+    assert buttons(plan) == ["Look at the table"]
+    at = unit(at, "row")
+    assert "not kept yet" not in words(at)
+    assert not button(at, "Plan a synthetic table").disabled
 
 
 @pytest.mark.parametrize("text", ["stay is short", "stay <= ward", "stay = admitted - ward_code"])

@@ -21,7 +21,7 @@ from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
 from core.services import runs, shaping, tables
 from core.table.sample import sample_table
-from pages.parts import account_view, shared
+from pages.parts import account_view, guard, shared
 from tests.pages.screen import buttons, each_tab, finish, in_tab, press, small_report, whole, words
 
 
@@ -98,6 +98,15 @@ def test_a_comparison_that_stopped_can_be_finished_for_free(store, start, show):
     assert store.run(run.id).state is State.QUEUED
     runs.cancel(store, run.id)  # the table stays done, whatever becomes of its comparison
     assert store.run(run.id).state is State.DONE
+
+
+def test_a_reviewer_is_not_offered_to_finish_it(store, start, show, monkeypatch):
+    run = start()
+    finish(store, run, report=small_report(columns=0, complete=False))
+    monkeypatch.setattr(guard, "steward", lambda: False)
+    at = whole(show("review", run=run.id))
+    assert "Finish the comparison" not in buttons(at)
+    assert "A steward can finish it." in words(at)
 
 
 def test_columns_come_six_at_a_time_worst_first_on_request(store, start, show):

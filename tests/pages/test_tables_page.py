@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+from unittest.mock import Mock
 
 import pandas as pd
 import pytest
@@ -12,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 from core.services import tables
 from core.table.sample import sample_table
 from core.table.schema import DomainSource, Kind
+from pages.parts import visible
 from tests.pages.screen import (
     button,
     buttons,
@@ -153,6 +155,38 @@ def test_undeclared_bounds_stop_the_way_to_the_plan(store, table, show):
     assert button(at, "Plan a synthetic table").disabled and "age" in at.error[0].value
 
 
+def question(table_id: str) -> None:
+    """The open question about a table, as a browser asks for it: without its page."""
+    from pages import tables
+    from pages.parts import shared
+
+    if table_id in [table.id for table in shared.store().tables()]:  # else the page comes anew
+        tables._ask_deletion(table_id)
+
+
+def deleted(at, table):
+    """What the question about a table says once it was answered."""
+    asked = at.button(key=f"ask_{table.id}").click().run()
+    assert f"Delete **{table.name}** for good?" in words(asked)
+    assert buttons(asked).count("Delete for good") == 1
+    return press(AppTest.from_function(question, args=(table.id,)).run(), "Delete for good")
+
+
+def test_a_second_click_deletes_no_other_table(store, table, show, monkeypatch):
+    other = tables.import_frame(store, sample_table(60), name="other", source="test")
+    after = deleted(show("tables"), other)
+    assert not buttons(after) and not after.error
+    assert [t.id for t in store.tables()] == [table.id]
+    assert "Delete for good" not in buttons(show("tables"))
+
+    class Anew(Exception):
+        """The page is drawn anew."""
+
+    monkeypatch.setattr(visible.st, "rerun", Mock(side_effect=Anew))
+    with pytest.raises(Anew):  # a late answer finds its own table gone, and asks no further
+        visible.still_table(store, other.id, "steward")
+
+
 def test_tables_are_opened_and_deleted(store, table, show):
     other = tables.import_frame(store, sample_table(60), name="other", source="test")
     at = whole(show("tables"))
@@ -161,15 +195,14 @@ def test_tables_are_opened_and_deleted(store, table, show):
     assert whole(at).title[0].value == "other"
     at = whole(press(at, "All tables"))
     assert not at.query_params and at.title[0].value == "Tables"
-    at = whole(at.button(key=f"delete_{other.id}").click().run())
+    deleted(at, other)
     assert [t.id for t in store.tables()] == [table.id]
     assert not (store.workspace.tables_dir / other.id).exists()
 
 
 def test_a_table_whose_run_is_running_is_not_deleted(store, table, start, show):
     running(store, start())
-    at = show("tables")
-    at = whole(at.button(key=f"delete_{table.id}").click().run())
+    at = deleted(show("tables"), table)
     assert "running" in at.error[0].value and "Cancel it first" in at.error[0].value
     assert store.tables()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import stat
 import threading
 from pathlib import Path
@@ -15,7 +16,7 @@ from sqlalchemy import create_engine
 from core.cli.main import main
 from core.privacy.ledger.ledger import Entry, HiddenError, Ledger, OverBudgetError
 from core.privacy.ledger.shift_consistency import NO_OTHER_ACCOUNT
-from core.privacy.plan import Plan, default_delta
+from core.privacy.plan import LARGEST_EPSILON, Plan, default_delta
 from core.runs.accounts import people
 from core.runs.accounts.account import (
     DEFAULT_LIMIT,
@@ -257,6 +258,15 @@ def test_a_limit_needs_delta_below_one_over_n(store: RunStore, visits: pd.DataFr
     with pytest.raises(ValueError, match="below one over the number of records, 1/600"):
         set_limit(store, table.id, epsilon=1.0, delta=1 / 600)
     assert table_account(store, table.id).limit is None
+
+
+def test_a_limit_that_protects_nobody_is_refused(store: RunStore, visits: pd.DataFrame) -> None:
+    table = bring(store, visits)
+    for epsilon in (100.1, 1e6, math.inf):
+        with pytest.raises(ValueError, match=r"protects nobody.*Nothing was changed"):
+            set_limit(store, table.id, epsilon=epsilon)
+    assert Ledger(store.engine).entries(table.people) == ()
+    assert set_limit(store, table.id, epsilon=LARGEST_EPSILON).limit == LARGEST_EPSILON
 
 
 # -- older workspaces ---------------------------------------------------------------------------

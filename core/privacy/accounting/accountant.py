@@ -37,7 +37,7 @@ from core.privacy.accounting.gaussian_losses import gaussian_pld
 from core.privacy.accounting.groups import mixture_pld
 from core.privacy.accounting.rdp import rdp_divergences, rdp_epsilon
 from core.privacy.accounting.scale_search import smallest_scale
-from core.privacy.plan import Budget, Guarantee, Phase
+from core.privacy.plan import LARGEST_EPSILON, Budget, Guarantee, Phase
 
 __all__ = [
     "Relation",
@@ -50,7 +50,6 @@ __all__ = [
 
 Relation = Literal["zero-out", "replace-one"]
 NOT_PRIVATE = "no differential privacy"
-LARGEST_EPSILON = 100.0
 INTERVAL = 1e-4  # finest privacy-loss grid
 COARSER = 32.0  # at most so many times as coarse
 _GRID_ERROR = 1e-5  # of ε: what the grid may add to it

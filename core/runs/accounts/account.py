@@ -11,7 +11,7 @@ import pandas as pd
 
 from core.privacy.ledger.filters import opening
 from core.privacy.ledger.ledger import Entry, Ledger, LedgerError, Left
-from core.privacy.plan import Plan
+from core.privacy.plan import LARGEST_EPSILON, Plan
 from core.runs.storage import operations_log
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
@@ -176,13 +176,18 @@ def set_limit(
     Args:
       store: where.
       table_id: which table.
-      epsilon: ε_g, > 0 and below `core.runs.accounts.account.NO_LIMIT`.
+      epsilon: ε_g in (0, 100], see `core.privacy.plan.LARGEST_EPSILON`.
       delta: δ_g in (0, 1/n); that of `default_limit` when None.
 
     Raises:
       LedgerError: a first release, or somebody, has settled the limit already.
       ValueError: a limit out of range.
     """
+    if epsilon > LARGEST_EPSILON:
+        raise ValueError(
+            f"A limit of ε {epsilon:g} protects nobody: above ε {LARGEST_EPSILON:g} hardly any "
+            "noise is left in what is released. Nothing was changed. Choose a smaller limit."
+        )
     table, ledger = store.table(table_id), Ledger(store.engine)
     known = opening(ledger.entries(table.people))
     if known is not None and not limited(known):
