@@ -66,6 +66,10 @@ ENVIRONMENT = {
 SECRETS = {
     "sign_in": "`false`, at the top of the file, says that nobody shall sign in; only without "
     "`[auth]`.",
+    "open_to_network": "`true` beside it says so also where more than this machine can reach the "
+    "server.",
+    "trust_addresses": "`true` where the provider does not say whether addresses are verified, and "
+    "people cannot change theirs there.",
     "auth": "A section: [Streamlit's settings of OIDC](https://docs.streamlit.io/develop/concepts/"
     "connections/authentication). With it everybody has to sign in.",
     "roles": "A section with lists of e-mail addresses: `steward` may do everything, `reviewer` "
@@ -74,6 +78,8 @@ SECRETS = {
 }
 SERVER = {
     "server.address": "Who can reach the server: this machine alone.",
+    "server.allowedHosts": "The names that it answers to, at any port; others get 403. "
+    "[Behind a proxy](deployment.md#the-proxy) the public name joins them.",
     "server.headless": "Open no browser on the server's side.",
     "server.maxUploadSize": "Of one file, in MB.",
     "server.enableXsrfProtection": "Requests from other sites are refused.",
@@ -220,8 +226,9 @@ def page() -> str:
         "## Environment variables",
         table("name", "what it is", rows=variables),
         "## Secrets",
-        "In `.streamlit/secrets.toml`; without that file nobody is asked to sign in. A file that "
-        "cannot be read, or has no `[auth]`, locks everybody out.",
+        "In `.streamlit/secrets.toml`; where that file never was, and this machine alone can "
+        "reach the server, nobody is asked to sign in. "
+        "[When the server is closed](deployment.md#when-the-server-is-closed).",
         table("key", "what it is", rows=keys),
         "## Server",
         "What `.streamlit/config.toml` sets, beside colours and type; `--server.address` and the "

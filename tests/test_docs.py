@@ -82,5 +82,5 @@ def test_every_key_of_the_secrets_is_in_the_reference():
     text = sources("app.py", "core/**/*.py", "pages/**/*.py")
     keys = re.findall(r"""\bsecrets(?:\.get\(|\[)["'](\w+)["']""", text)
     keys += re.findall(r"""["'](\w+)["'] (?:not )?in (?:st\.)?secrets\b""", text)
-    keys += re.findall(r"""^OPEN = ["'](\w+)["']""", text, re.MULTILINE)
+    keys += re.findall(r"""^(?:OPEN|NETWORK|TRUSTED) = ["'](\w+)["']""", text, re.MULTILINE)
     assert set(keys) == set(make_reference.SECRETS)

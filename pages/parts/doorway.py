@@ -7,25 +7,24 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from starlette.datastructures import MutableHeaders, QueryParams
+from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.requests import HTTPConnection
-from starlette.responses import HTMLResponse, PlainTextResponse
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from streamlit import config, net_util, runtime
+from streamlit import net_util, runtime
 from streamlit.auth_util import get_cookie_with_chunks
 from streamlit.runtime.media_file_storage import MediaFileKind
 from streamlit.web.server.server_util import get_cookie_secret
 from streamlit.web.server.starlette.starlette_app_utils import decode_signed_value
 from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
 
-from core.language.catalogue import NAMES, Language, language
-from pages.parts import handover, routes
-from pages.parts.language import PARAMETER, to_say
+from pages.parts import admission, handover, routes
+from pages.parts.bare_page import UNCACHED, asked_for, bare_page, below_base
+from pages.parts.language import to_say
 
 # Streamlit's own pages carry inline styles and one inline script; its charts compile expressions.
 # Nothing may be loaded from, sent to or framed by anybody else.
@@ -50,23 +49,13 @@ HEADERS = {
     "referrer-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
-UNCACHED = {"cache-control": "no-store"}  # browsers and proxies keep nothing of the answer
 GONE = to_say(
     "This address was good once, for a minute, for the person it was made for. Nothing was sent. "
     "Press the button on the page again."
 )
-SERVED = {"media", "static", "_stcore", "component", "app", "auth", "oauth2callback"}
-NOWHERE = """<!doctype html><html lang="{lang}"><head><meta charset="utf-8"><title>Facsimile</title>
-<meta name="viewport" content="width=device-width,initial-scale=1">
-<style>:root{color-scheme:light dark}body{font:16px/1.5 sans-serif;margin:12vh auto;max-width:36rem;
-padding:0 1rem}a{color:inherit}</style></head><body><main><h1>{title}</h1>
-<p>{text}</p>
-<p><a href="/{base}">{way}</a></p></main></body></html>"""
-NOWHERE_TEXTS = {
-    "title": to_say("There is no page at this address"),
-    "text": to_say("Nothing was shown or changed. The address may be old or mistyped."),
-    "way": to_say("Go to the first page"),
-}
+NOWHERE = to_say("There is no page at this address")
+UNCHANGED = to_say("Nothing was shown or changed. The address may be old or mistyped.")
+SERVED = {"media", "static", "_stcore", "component", "auth", "oauth2callback"}
 
 
 class Headers:
@@ -111,40 +100,18 @@ class Addresses:
                 kind = MutableHeaders(scope=message).get("content-type", "")
                 nowhere = message["status"] == 200 and kind.startswith("text/html")
                 if nowhere:  # Streamlit's one page, which it sends for whatever it does not know
-                    await HTMLResponse(_nowhere(scope), status_code=404)(scope, receive, send)
+                    nothing = bare_page(scope, 404, NOWHERE, (UNCHANGED,), way_on=True)
+                    await nothing(scope, receive, send)
             if not nowhere:
                 await send(message)
 
         await self.app(scope, receive, or_say_so)
 
 
-def _nowhere(scope: Scope) -> str:
-    spoken = asked_for(scope)
-    texts = {name: spoken.said(text) for name, text in NOWHERE_TEXTS.items()}
-    page = NOWHERE
-    for name, text in {"lang": spoken.code, "base": _base(), **texts}.items():
-        page = page.replace(f"{{{name}}}", text)
-    return page
-
-
-def asked_for(scope: Scope) -> Language:
-    """The language in the address, else the one a browser asks for first."""
-    wanted = QueryParams(scope.get("query_string", b"")).get(PARAMETER)
-    if wanted in NAMES:
-        return language(wanted)
-    header = HTTPConnection(scope).headers.get("accept-language", "")
-    return language(re.split("[-,;]", header)[0].strip().lower())
-
-
 def _served(path: str) -> bool:
     """Whether a path is a page's, or under one of Streamlit's own folders, which may hold HTML."""
-    below = path.strip("/").removeprefix(_base()).strip("/")
+    below = below_base(path)
     return below in {"", *routes.ROUTES} or below.split("/")[0] in SERVED
-
-
-def _base() -> str:
-    """Where the server lies under its host, behind a proxy; "" for the top."""
-    return str(config.get_option("server.baseUrlPath")).strip("/")
 
 
 class Downloads:
@@ -171,7 +138,14 @@ class Downloads:
 
 
 _SPARING = "_facsimile_spares_awaited"  # set on Streamlit's keeper of files
-MIDDLEWARE = [Middleware(Headers), Middleware(Addresses), Middleware(Downloads)]
+MIDDLEWARE = [
+    Middleware(Headers),
+    Middleware(admission.Closed),
+    Middleware(admission.Hosts),
+    Middleware(admission.Endpoints),
+    Middleware(Addresses),
+    Middleware(Downloads),
+]
 
 
 # -- where Streamlit has no public door; tests watch that these are there --------------------------

@@ -20,7 +20,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from core.runs.storage import operations_log
-from pages.parts.doorway import UNCACHED
+from pages.parts import sign_in_settings
+from pages.parts.bare_page import UNCACHED
 
 TOKEN = "FACSIMILE_METRICS_TOKEN"
 SHORTEST_TOKEN = 16  # characters; a shorter one opens nothing
@@ -77,5 +78,7 @@ async def lifespan(_app: Any) -> AsyncIterator[dict[str, Any] | None]:
         streamlit.logger.setup_formatter = operations_log.route_to_root
         operations_log.configure()
     operations_log.record("server_start")
+    _, problem = sign_in_settings.read()
+    sign_in_settings.report(problem)
     yield None
     operations_log.record("server_stop")

@@ -1,25 +1,18 @@
-"""Who may do what. Without a secrets file the server is for the person at this machine.
-
-A secrets file means that somebody wanted sign-in: one that cannot be read, or does not say how,
-locks the server for everybody, since opening it would make whoever comes a steward. It is read
-anew each time, so a role that is taken away there is gone with the next click.
-"""
+"""Who may do what. Whether people sign in at all, `sign_in_settings` knows."""
 
 from __future__ import annotations
 
 import logging
 import time
-import tomllib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import streamlit as st
-from streamlit import config
 
 from core.runs.storage import operations_log
 from pages.parts.language import said, say, to_say
 from pages.parts.plain import plain
+from pages.parts.sign_in_settings import listed, read, report
 
 Role = Literal["steward", "reviewer", "privacy_officer"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -28,48 +21,15 @@ CALLED: dict[Role, str] = {
     "reviewer": to_say("reviewer"),
     "privacy_officer": to_say("privacy officer"),
 }
-OPEN = "sign_in"  # `sign_in = false` at the top of a secrets file: nobody is asked
 TRUSTED = "trust_addresses"  # `= true` at its top: also addresses that nobody says were verified
-NEEDED = ("redirect_uri", "cookie_secret")  # in [auth]; what else it needs depends on the provider
-SHORTEST_SECRET = 32  # characters: who guesses it writes cookies that make anybody a steward
 SIGN_IN_SECONDS = 12 * 3600  # Streamlit's cookie lasts 30 days, longer than a day's work needs
 CLOCKS_APART = 300  # seconds that the provider's clock may be ahead of ours
 _log = logging.getLogger(__name__)
 
 
-def _read() -> tuple[dict[str, Any], str]:
-    """All secrets, and why nobody may come in; "" where sign-in is configured or not wanted."""
-    secrets: dict[str, Any] = {}
-    wanted = []
-    for file in map(Path, config.get_option("secrets.files")):
-        if not file.exists():
-            continue
-        try:
-            found = tomllib.loads(file.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            return {}, f"{file} cannot be read: {error}"
-        if found.get(OPEN) is not False or "auth" in found:
-            wanted.append(str(file))
-        secrets |= found  # as Streamlit does: of two files the later one holds
-    if not wanted:
-        return {}, ""
-    auth = secrets.get("auth")
-    if not isinstance(auth, dict):
-        return {}, (
-            f"{wanted[0]} has no section [auth], spelt just so. Write one, or `{OPEN} = false` at "
-            "its top if nobody shall sign in."
-        )
-    missing = [name for name in NEEDED if not isinstance(auth.get(name), str)]
-    if missing:
-        return {}, f"{wanted[0]}: [auth] lacks {' and '.join(missing)}."
-    if len(auth["cookie_secret"]) < SHORTEST_SECRET:
-        return {}, f"{wanted[0]}: cookie_secret has fewer than {SHORTEST_SECRET} characters."
-    return secrets, ""
-
-
 def configured() -> bool:
     """Whether people sign in here, or would if the secrets were not set up wrongly."""
-    secrets, problem = _read()
+    secrets, problem = read()
     return bool(problem) or "auth" in secrets
 
 
@@ -91,7 +51,7 @@ def address_of(claims: Mapping[str, Any]) -> str:
     if not fresh(claims):
         return ""
     if _unsaid(claims):
-        vouched = _read()[0].get(TRUSTED) is True
+        vouched = read()[0].get(TRUSTED) is True
     else:
         vouched = str(claims["email_verified"]).lower() == "true"
     return str(claims.get("email") or "").strip().lower() if vouched else ""
@@ -106,30 +66,23 @@ def roles_of(address: str) -> set[Role]:
 
     Roles are lists of e-mail addresses under [roles].
     """
-    secrets, problem = _read()
+    secrets, problem = read()
     if problem:
         return set()
     if "auth" not in secrets:
         return set(ROLES)
-    return {role for role in ROLES if address and address in _listed(secrets, role)}
-
-
-def _listed(secrets: Mapping[str, Any], role: Role) -> set[str]:
-    """The addresses that have a role; a list that is none names nobody."""
-    roles = secrets.get("roles")
-    names = roles.get(role) if isinstance(roles, dict) else None
-    return {str(name).strip().lower() for name in names} if isinstance(names, list) else set()
+    return {role for role in ROLES if address and address in listed(secrets, role)}
 
 
 def people() -> list[str]:
     """The addresses of everybody who may see tables."""
-    secrets, _ = _read()
-    return sorted(_listed(secrets, "steward") | _listed(secrets, "reviewer"))
+    secrets, _ = read()
+    return sorted(listed(secrets, "steward") | listed(secrets, "reviewer"))
 
 
 def signed_in() -> bool:
     """Whether this server has nothing to ask of whoever is here."""
-    _, problem = _read()
+    _, problem = read()
     return not problem and (not configured() or fresh(_claims()))
 
 
@@ -143,16 +96,11 @@ def sign_in() -> None:
 
     Where they cannot be understood everybody is stopped; the console says why.
     """
-    _, problem = _read()
+    _, problem = read()
+    report(problem)
     if problem:
-        _log.error("Sign-in: %s", problem)
-        operations_log.record("sign_in_broken")
-        st.error(
-            say(
-                "Nobody can sign in here: this server's sign-in is set up wrongly. Nothing was "
-                "shown or changed. Ask whoever runs it to read its console."
-            )
-        )
+        wrong, way_out = map(said, problem.shown)
+        st.error(f"{wrong} {say('Nothing was shown or changed.')} {way_out}")
         st.stop()
     if signed_in():
         return
@@ -198,7 +146,7 @@ def sets_limits() -> bool:
     """Whether this person may set limits: privacy officers, and stewards where none is named."""
     if "privacy_officer" in roles():
         return True
-    return steward() and not _listed(_read()[0], "privacy_officer")
+    return steward() and not listed(read()[0], "privacy_officer")
 
 
 def require(*any_of: Role) -> None:

@@ -30,7 +30,7 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ask]:
 
     async def get(path: str, authorization: str | None) -> httpx.Response:
         sent = {} if authorization is None else {b"authorization": authorization.encode()}
-        async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             return await client.get(path, headers=sent)
 
     yield lambda path, authorization=None: asyncio.run(get(path, authorization))

@@ -162,7 +162,16 @@ def test_plain_http_is_sent_on_to_tls(proxy: Proxy) -> None:
     assert answer.status_code == 301 and answer.headers["location"].startswith("https://")
 
 
-@pytest.mark.parametrize("path", ["/metrics", "/readyz"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/metrics",
+        "/readyz",
+        "/_stcore/metrics",
+        "/_stcore/script-health-check",
+        "/_stcore/agent/openapi.json",
+    ],
+)
 def test_what_machines_ask_is_not_for_the_world(client, behind: Server, path: str) -> None:
     assert client.get(path).status_code == 404
     assert "nginx" in client.get(path).text  # not the server's own answer

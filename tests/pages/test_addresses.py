@@ -9,7 +9,7 @@ import pytest
 from streamlit import net_util
 from streamlit.web.server import server_util
 
-from pages.parts import doorway, routes
+from pages.parts import bare_page, doorway, routes
 
 
 def answer(path: str, kind: str = "text/html; charset=utf-8", status: int = 200):
@@ -53,7 +53,7 @@ def test_files_and_refusals_pass():
 
 
 def test_the_way_back_leads_to_where_the_server_lies(monkeypatch):
-    monkeypatch.setattr(doorway.config, "get_option", lambda _: "/under/here/")
+    monkeypatch.setattr(bare_page.config, "get_option", lambda _: "/under/here/")
     assert answer("/under/here/review")[0] == 200
     status, text = answer("/under/here/nonsense")
     assert status == 404 and 'href="/under/here"' in text
@@ -65,7 +65,7 @@ def test_the_way_back_leads_to_where_the_server_lies(monkeypatch):
 )
 def test_answers_are_in_the_language_that_the_browser_asks_for_first(header, code):
     scope = {"type": "http", "headers": [(b"accept-language", header.encode())]}
-    assert doorway.asked_for(scope).code == code
+    assert bare_page.asked_for(scope).code == code
 
 
 def test_no_origin_makes_the_server_ask_for_its_own_address(monkeypatch):

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 import streamlit as st
+from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 from core.runs.storage.events import State
-from pages.parts import guard, uploads
+from pages.parts import guard, sign_in_settings, uploads
 from tests.pages.screen import (
     button,
     buttons,
@@ -118,6 +119,9 @@ def test_page_files_run_nothing_and_guard_first(path):
 AUTH = f"""[auth]
 redirect_uri = "http://localhost/oauth2callback"
 cookie_secret = "{"s" * 32}"
+client_id = "x"
+client_secret = "x"
+server_metadata_url = "http://localhost"
 """
 ROLES = (
     AUTH
@@ -130,14 +134,19 @@ OFFICER = ROLES + 'privacy_officer = ["pat@x.org"]\n'
 
 
 @pytest.fixture
-def secrets_file(tmp_path, monkeypatch):
+def secrets_file(store, tmp_path, monkeypatch):
     file = tmp_path / "secrets.toml"
 
     def write(text: str | bytes) -> None:
         file.write_bytes(text if isinstance(text, bytes) else text.encode())
 
+    real = config.get_option
     files = {"secrets.files": [str(file)]}
-    monkeypatch.setattr(guard, "config", SimpleNamespace(get_option=files.get))
+    found = SimpleNamespace(
+        get_option=lambda name: files.get(name) or real(name), is_manually_set=lambda _: False
+    )
+    monkeypatch.setattr(sign_in_settings, "config", found)
+    monkeypatch.setattr(sign_in_settings, "_reported", {})
     return write
 
 
@@ -232,8 +241,9 @@ WRONG = {
     "no section": "auth = true\n",
     "nothing": "",
     "no text": b"\xff\xfe[auth]",
-    "no cookie secret": '[auth]\nredirect_uri = "x"\n',
-    "a cookie secret to guess": AUTH.replace("s" * 32, "s" * 31),
+    "no cookie secret": ROLES.replace("cookie_secret", "cookie_sacret"),
+    "nobody with a role": AUTH,
+    "a cookie secret to guess": ROLES.replace("s" * 32, "s" * 31),
 }
 
 
