@@ -125,7 +125,7 @@ class Trial:
             )
             released = fitted.sample(rows, seed=seed)
             row["shift_seconds"] = time.perf_counter() - start
-            row["strength"] = [round(tilt.strength, 2) for tilt in fitted.tilts]
+            row["strength"] = [round(tilt.strength, 2) for tilt in fitted.shift.tilts]
             row |= self._judged(released, "shifted ")
             row |= self._checked(codec, codes, released, plan, seed, "")
         if plan.added:

@@ -54,7 +54,7 @@ def render() -> None:
         why.caption(f":material/recommend: {said(foretold.advised(table, epsilon).sentence)}")
         tagged = lmdp_settings.choose(table, model.card, epsilon)
         review = budget_choice.review_share(epsilon)
-        score = budget_choice.score_share(table, epsilon)
+        score = budget_choice.score_share(table, epsilon, tagged.shift)
         details = run_details.choose(table, model)
     with right:
         st.subheader(say("What will happen"), anchor=False)

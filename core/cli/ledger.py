@@ -47,6 +47,8 @@ def _words(entry: Entry) -> str:
         return f"account with limit {amount}" if limited(entry) else "no limit was set"
     if entry.kind == "statement":
         return f"declared to have no other account: “{entry.words}”"
+    if entry.kind == "shift":
+        return f"settled how tagged columns are shifted{_hidden(entry)}"
     if entry.purchase:
         what = f"bought bounds and lists of {', '.join(entry.columns or ())}"
         return f"{what}: {amount}{_hidden(entry)}"

@@ -272,7 +272,7 @@ def _job(
 def _score(outcome: Outcome, job: Job) -> NoisyScore | None:
     """How near the table is by noisy counts, where the plan bought some; opens no real row."""
     domain = Layout(job.schema.domain()).domain
-    synthetic = count_synthetic(outcome.tables.modelled, domain, job.plan.n)
+    synthetic = count_synthetic(outcome.tables.modelled, domain, job.plan.n, job.plan.shift)
     released = load_json(job.artefacts, SCORE.artefact, NoisyCells)
     return None if synthetic is None or released is None else score(released, synthetic)
 

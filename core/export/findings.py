@@ -132,6 +132,8 @@ def _columns(report: Report, language: Language) -> Iterator[Finding]:
             if close_n == n
             else say("{close} of {n} columns have nearly the real shares.", close=close_n, n=n)
         )
+        if any(pictures[name].get("shifted") for name in close):
+            text += " " + say("These are real shares as the released table shifts them.")
         yield Finding("kept", text, "columns")
     if drowned:
         text = say(
@@ -140,11 +142,9 @@ def _columns(report: Report, language: Language) -> Iterator[Finding]:
         )
         yield Finding("unseen", text, "columns")
     if far:
-        words = _listed(
-            [f"{n} {say('({part:.0%} of rows elsewhere)', part=distances[n])}" for n in far],
-            language,
-        )
-        yield Finding("lost", say("Shares differ clearly in {words}.", words=words), "columns")
+        each = [f"{n} {say('({part:.0%} of rows elsewhere)', part=distances[n])}" for n in far]
+        text = say("Shares differ clearly in {words}.", words=_listed(each, language))
+        yield Finding("lost", text, "columns")
 
 
 def _distance(picture: Mapping[str, Any]) -> float:

@@ -22,7 +22,7 @@ from core.figures.elements import (
 
 __all__ = ["column_figure", "describe_column"]
 
-REAL = "real"
+REAL, AS_SHIFTED = "real", "real, shifted as the table is"
 REAL_FILL = "rgba(0,114,178,0.45)"
 SYNTHETIC_FILL = "rgba(213,94,0,0.25)"
 
@@ -52,6 +52,8 @@ def describe_column(report: Dumped, name: str) -> str:
     if picture["missing_real"] is None:
         return f"{name}: shares of synthetic rows; nothing of the real table is shown."
     noisy = ", measured with noise" if picture.get("noise") else ""
+    if picture.get("shifted"):
+        noisy += "; real shares as the released table shifts them"
     text = (
         f"{name}: distance between real and synthetic {picture['tvd']:.3f} (0 is the same{noisy})"
     )
@@ -70,17 +72,18 @@ def _state_bars(
     labels: list[str], picture: Trace, real: Sequence[float], synthetic: Sequence[float]
 ) -> tuple[list[Trace], Trace]:
     """Two horizontal bars per label, "missing" last; one where nothing real may be shown."""
-    shown, synthetic = {REAL: list(real)}, list(synthetic)
+    named = _real_name(picture)
+    shown, synthetic = {named: list(real)}, list(synthetic)
     if not picture["real"] and picture["missing_real"] is None:
         shown = {}
     own = 0 if picture["edges"] is None else len(labels)
     if picture["missing_real"] or picture["missing_synthetic"]:
         labels, own = [*labels, "missing"], own + 1
         if shown:
-            shown[REAL].append(picture["missing_real"])
+            shown[named].append(picture["missing_real"])
         synthetic.append(picture["missing_synthetic"])
     shown["synthetic"] = synthetic
-    hover = _hovers(labels, shown.get(REAL, []), synthetic, picture.get("noise"))
+    hover = _hovers(labels, shown.get(named, []), synthetic, picture)
     at = list(range(len(labels)))
     layout: Trace = {
         "barmode": "group",
@@ -91,9 +94,14 @@ def _state_bars(
         "hovermode": "closest",
     }
     data = [bars(name, at, values, hover) | own_names(own) for name, values in shown.items()]
-    if shown.get(REAL) and picture.get("noise"):
+    if shown.get(named) and picture.get("noise"):
         data[0]["error_x"] = _whiskers(picture["noise"])
     return data, layout
+
+
+def _real_name(picture: Trace) -> str:
+    """What real shares are called: not real where they are shifted as the released table is."""
+    return AS_SHIFTED if picture.get("shifted") else REAL
 
 
 def _whiskers(noise: float) -> Trace:
@@ -105,11 +113,13 @@ def _hovers(
     names: Sequence[str],
     real: Sequence[float],
     synthetic: Sequence[float],
-    noise: float | None,
+    picture: Trace,
 ) -> list[str]:
     """A bin in words; without the real line where there is nothing real to show."""
+    noise = picture.get("noise")
     about = "" if noise is None else f" (± {share(noise)}, with noise)"
-    lines = [f"<br>real: {share(a)} of rows{about}" for a in real] or [""] * len(names)
+    named = _real_name(picture)
+    lines = [f"<br>{named}: {share(a)} of rows{about}" for a in real] or [""] * len(names)
     return [
         f"<b>{name}</b>{line}<br>synthetic: {share(b)} of rows"
         for name, line, b in zip(names, lines, synthetic, strict=True)
@@ -139,7 +149,7 @@ def _histogram(picture: Trace) -> Figure:
         [real[i] for i in whole] if real else [],
         [picture["synthetic"][i] for i in whole],
         bins,
-        picture.get("noise"),
+        picture,
     )
     layout: Trace = {
         "bargap": 0.0,
@@ -168,10 +178,10 @@ def _histogram(picture: Trace) -> Figure:
 
 
 def _steps(
-    real: Sequence[float], synthetic: Sequence[float], bins: Sequence[str], noise: float | None
+    real: Sequence[float], synthetic: Sequence[float], bins: Sequence[str], picture: Trace
 ) -> list[Trace]:
     """Real bins as filled bars at 0, 1, 2, …; synthetic ones as an outline over them."""
-    hover = _hovers(bins, real, synthetic, noise)
+    hover = _hovers(bins, real, synthetic, picture)
     at = [-0.5, *(x - 0.5 for x in range(len(bins))), len(bins) - 0.5, len(bins) - 0.5]
     outline: Trace = {
         "type": "scatter",
@@ -184,7 +194,7 @@ def _steps(
     }
     filled: Trace = {
         "type": "bar",
-        "name": REAL if real else "synthetic",
+        "name": _real_name(picture) if real else "synthetic",
         "x": list(range(len(bins))),
         "y": list(real or synthetic),
         "marker": {"color": REAL_FILL if real else SYNTHETIC_FILL, "line": {"width": 0}},
@@ -192,6 +202,6 @@ def _steps(
         "hovertext": hover,
         "hovertemplate": "%{hovertext}<extra></extra>",
     } | own_names(len(bins))
-    if real and noise:
-        filled["error_y"] = _whiskers(noise)
+    if real and picture.get("noise"):
+        filled["error_y"] = _whiskers(picture["noise"])
     return [filled, outline]

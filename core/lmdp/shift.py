@@ -9,7 +9,9 @@ groups of 128 records of the model's own output tell the shifted records apart a
 Everything here reads synthetic records and nothing else, so after a private fit it costs nothing.
 
 Whoever knew f could undo the tilt, so f comes from a secret key and neither leaves the workspace.
-One key a table: were each release tilted another way, their average would show the marginal.
+Were each release tilted another way, their average would show the marginal. f also depends on the
+records it was found on, through scales and strength, so the one of the first tagged release is kept
+and used for all later ones (`core.runs.accounts.settled_shift`).
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from core.lmdp.two_sample import rbf
 from core.table.codec import Codec, Codes, concat_codes
 from core.table.schema import Domain
 
-__all__ = ["Shifted", "Tilt", "find_tilts", "with_tilts"]
+__all__ = ["Shift", "Shifted", "Tilt", "find_tilts", "with_tilts"]
 
 LARGEST = 4.0  # ρ: no record is made likelier or rarer by more
 WAVES = 12  # random cosines a tilt is made of
@@ -227,32 +229,22 @@ class _PowerEstimate:
         return rbf(points, points, bandwidth=self._bandwidth).mean()
 
 
-class Shifted:
-    """A fitted model whose records pass through tilts; itself a `Fitted`.
-
-    Args:
-      inner: the model.
-      codec: of its domain.
-      tilts: one a group.
-      largest: product of weights from which on every record is kept.
+@dataclass(frozen=True)
+class Shift:
+    """What shifts records: the tilts of all groups, and the weight from which on all are kept.
 
     Attributes:
-      baseline: none; what the model would make without tilts is what they are there to hide.
+      tilts: one a group.
+      largest: product of weights from which on every record is kept.
     """
 
-    baseline: None = None
-
-    def __init__(self, inner: Sampler, codec: Codec, tilts: Sequence[Tilt], largest: float):
-        self.domain = inner.domain
-        self.tilts = tuple(tilts)
-        self.inner = inner
-        self._codec = codec
-        self._largest = largest
+    tilts: tuple[Tilt, ...]
+    largest: float
 
     @classmethod
-    def around(
+    def find(
         cls, inner: Sampler, groups: Mapping[str, Sequence[str]], *, power: float, key: bytes
-    ) -> Shifted:
+    ) -> Shift:
         """Find tilts for a model on records that it makes; see `find_tilts`.
 
         Args:
@@ -265,10 +257,49 @@ class Shifted:
         synthetic = codec.encode(inner.sample(POOL))
         tilts = find_tilts(codec, groups, synthetic, power=power, key=key)
         largest = _product(tilts, synthetic).quantile(CERTAIN)  # the rarest weights would cost most
-        return cls(inner, codec, tilts, float(largest))
+        return cls(tilts, float(largest))
+
+    def kept_share(self, codes: Any) -> Tensor:
+        """The chance that a record is kept, in (0, 1], float64 [n]; a function of it alone."""
+        return (_product(self.tilts, codes) / self.largest).clamp_max(1.0)
+
+    def to_json(self) -> str:
+        """The whole function, which is as secret as its key."""
+        return json.dumps({"largest": self.largest, "tilts": [_to_json(t) for t in self.tilts]})
+
+    @classmethod
+    def from_json(cls, text: str | bytes, codec: Codec) -> Shift:
+        """What `to_json` wrote.
+
+        Args:
+          text: of it.
+          codec: of a domain with the same tagged columns.
+        """
+        saved = json.loads(text)
+        return cls(tuple(_from_json(tilt, codec) for tilt in saved["tilts"]), saved["largest"])
+
+
+class Shifted:
+    """A fitted model whose records pass through a shift; itself a `Fitted`.
+
+    Args:
+      inner: the model.
+      shift: of its tagged columns.
+
+    Attributes:
+      baseline: none; what the model would make without a shift is what it is there to hide.
+    """
+
+    baseline: None = None
+
+    def __init__(self, inner: Sampler, shift: Shift):
+        self.domain = inner.domain
+        self.shift = shift
+        self.inner = inner
+        self._codec = Codec(inner.domain)
 
     def sample(self, rows: int, seed: int | None = None) -> pd.DataFrame:
-        """See `Fitted.sample`: records of the model, each kept with its tilts' chance."""
+        """See `Fitted.sample`: records of the model, each kept with the shift's chance."""
         if rows < 1:
             raise ValueError(f"At least one row must be asked for, got {rows}.")
         random = np.random.default_rng(seed)
@@ -278,7 +309,7 @@ class Shifted:
             count = min(MOST_AT_ONCE, int((rows - drawn) / share * 1.1) + 64)
             inner_seed = None if seed is None else int(random.integers(2**62))
             codes = self._codec.encode(self.inner.sample(count, seed=inner_seed))
-            odds = (_product(self.tilts, codes) / self._largest).numpy()
+            odds = self.shift.kept_share(codes).numpy()
             accepted = codes.take(np.flatnonzero(random.random(count) < odds))
             batches.append(accepted)
             drawn += len(accepted)
@@ -286,30 +317,33 @@ class Shifted:
         return self._codec.decode_codes(concat_codes(batches).slice(0, rows))
 
     def save(self, folder: Path) -> None:
-        """See `Fitted.save`; the tilts are secret and go beside the model."""
+        """See `Fitted.save`; the shift is secret and goes beside the model."""
         self.inner.save(folder)
-        text = {"largest": self._largest, "tilts": [_to_json(tilt) for tilt in self.tilts]}
-        (folder / FILE).write_text(json.dumps(text), encoding="utf-8")
+        (folder / FILE).write_text(self.shift.to_json(), encoding="utf-8")
 
 
-def _product(tilts: Sequence[Tilt], codes: Codes) -> Tensor:
+def _product(tilts: Sequence[Tilt], codes: Any) -> Tensor:
     total = torch.ones(len(codes), dtype=torch.float64)
     for tilt in tilts:
-        total = total * tilt.weights(codes)
+        total = total * tilt.weights(codes).cpu()
     return total
 
 
 def _to_json(tilt: Tilt) -> dict[str, Any]:
     arrays = {name: getattr(tilt, name).tolist() for name in _ARRAYS}
     plain = {name: getattr(tilt, name) for name in _PLAIN}
-    scaling = list(tilt.points.scaling)  # files call it by an older name
-    return {**plain, **arrays, "names": list(tilt.points.names), "frame": scaling}
+    return {
+        **plain,
+        **arrays,
+        "names": list(tilt.points.names),
+        "scaling": list(tilt.points.scaling),
+    }
 
 
 def _from_json(saved: dict[str, Any], codec: Codec) -> Tilt:
     fields = {name: saved[name] for name in _PLAIN}
     fields |= {name: torch.tensor(saved[name], dtype=torch.float64) for name in _ARRAYS}
-    return Tilt(points=KernelPoints(codec, saved["names"], saved["frame"]), **fields)
+    return Tilt(points=KernelPoints(codec, saved["names"], saved["scaling"]), **fields)
 
 
 _ARRAYS = ("frequencies", "phases", "amplitudes")
@@ -317,11 +351,8 @@ _PLAIN = ("group", "centre", "spread", "strength", "power")
 
 
 def with_tilts(inner: Inner, folder: Path) -> Inner | Shifted:
-    """A loaded model with the tilts that `Shifted.save` left in its folder, if there are any."""
+    """A loaded model with the shift that `Shifted.save` left in its folder, if there is one."""
     file = folder / FILE
     if not file.exists():
         return inner
-    text = json.loads(file.read_text(encoding="utf-8"))
-    codec = Codec(inner.domain)
-    tilts = [_from_json(tilt, codec) for tilt in text["tilts"]]
-    return Shifted(inner, codec, tilts, text["largest"])
+    return Shifted(inner, Shift.from_json(file.read_text(encoding="utf-8"), Codec(inner.domain)))

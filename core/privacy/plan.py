@@ -222,6 +222,11 @@ class Plan(BaseModel):
     attempts: int = Field(default=1, ge=1, le=20)
     unit: Person | None = None
 
+    @property
+    def shift(self) -> float | None:
+        """How far tagged columns are shifted, see `Protection`; None without tags."""
+        return None if self.protection is None else self.protection.shift
+
     @model_validator(mode="before")
     @classmethod
     def _read(cls, stored: Any) -> Any:

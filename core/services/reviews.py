@@ -190,7 +190,9 @@ class Ranking:
         return next(iter(self.scores))
 
 
-def bought(store: RunStore, table_id: str, domain: Domain, n: int) -> bool:
+def bought(
+    store: RunStore, table_id: str, domain: Domain, n: int, shift: float | None = None
+) -> bool:
     """Whether some run of a table has bought noisy counts of a domain's cells over n records.
 
     Args:
@@ -198,14 +200,16 @@ def bought(store: RunStore, table_id: str, domain: Domain, n: int) -> bool:
       table_id: which table.
       domain: whose columns.
       n: number of records (public), ≥ 1.
+      shift: of the plan that is asked for.
     """
-    return released_cells(store, table_id, cells_key(Layout(domain).domain, n)) is not None
+    key = cells_key(Layout(domain).domain, n, shift)
+    return released_cells(store, table_id, key) is not None
 
 
 def comparable(store: RunStore, run: RunRecord) -> bool:
     """Whether a private run was counted, and noisy counts to score it by were bought."""
     counted = run.private and store.artefacts(run.id).exists(SYNTHETIC_CELLS)
-    return counted and bought(store, run.table_id, run.schema.domain(), run.plan.n)
+    return counted and bought(store, run.table_id, run.schema.domain(), run.plan.n, run.plan.shift)
 
 
 def ranking(store: RunStore, runs: Sequence[RunRecord]) -> Ranking | None:

@@ -21,6 +21,7 @@ KINDS = {
     "account": to_say("account opened"),
     "release": to_say("release"),
     "statement": to_say("declaration"),
+    "shift": to_say("shift of hidden columns settled"),
 }
 USUAL_DELTA = 1e-6
 # What became of a run that paid and has no table: its ε is spent all the same.
@@ -123,7 +124,7 @@ def _config() -> dict[str, Any]:
 def _row(entry: Entry, runs: Runs) -> dict[str, object]:
     """One entry for the eye."""
     run = runs.get((entry.run or "").split(".")[0]) if entry.kind == "release" else None
-    declared = entry.kind == "statement"
+    declared = entry.kind in ("statement", "shift")
     epsilon = (
         say("no privacy")
         if entry.epsilon is None

@@ -81,21 +81,28 @@ def review_share(epsilon: float) -> float | None:
         key="review_share",
         help=say(
             "Without it a report for outside shows synthetic rows alone. With it, each column's "
-            "real shares are released once, with noise, and may be shown to anyone."
+            "real shares are released once, with noise, and may be shown to anyone. Where columns "
+            "are hidden, the others' shares are shifted as the released table is."
         ),
     )
     return share or None
 
 
-def score_share(table: TableRecord, epsilon: float) -> float | None:
-    """Whether this run may be compared without looking, as a share of the budget."""
+def score_share(table: TableRecord, epsilon: float, shift: float | None) -> float | None:
+    """Whether this run may be compared without looking, as a share of the budget.
+
+    Args:
+      table: to plan for.
+      epsilon: budget, inf for none.
+      shift: of its tagged columns; None without any.
+    """
     try:
         domain = table.schema.domain()
     except SchemaError:  # the plan says what is wrong
         return None
     if not math.isfinite(epsilon) or not shown_columns(domain):
         return None
-    if reviews.bought(shared.store(), table.id, domain, table.training_n):
+    if reviews.bought(shared.store(), table.id, domain, table.training_n, shift):
         st.caption(
             ":material/casino: "
             + say(

@@ -162,9 +162,9 @@ class Queue:
     def resume(self, run_id: str) -> None: ...
 
 
-def killed(store: RunStore, table: TableRecord, plan: Plan) -> RunRecord:
+def killed(store: RunStore, table: TableRecord, plan: Plan, *, words: str = "") -> RunRecord:
     """A run that dies where `Kills` says, as it is found afterwards."""
-    run = queued(store, table, plan)
+    run = queued(store, table, plan, shift_words=words)
     with pytest.raises(Killed):
         work(store, run.id, find=lambda _id: TwoPart())
         raise Killed  # past its last step: a report that is kept already is not made again
@@ -255,7 +255,7 @@ def check_kills(store, table, kills, numbers) -> None:
     assert len([name for name in names if "attempt-2" in name]) >= 8
     for number in numbers(len(names)):
         kills.nth(number)
-        run = killed(store, table, plan)
+        run = killed(store, table, plan, words="several runs of a test")
         done = go_on(store, run)
         assert done.state is State.DONE, names[number - 1]
         load("", store.artefacts(run.id).path("model"))

@@ -13,8 +13,8 @@ from core.lmdp import shift
 from core.lmdp.errors import ShiftError
 from core.lmdp.inside import inside_check
 from core.lmdp.kernel_points import KernelPoints
-from core.lmdp.shift import FILE, LARGEST, Shifted, Tilt, find_tilts, with_tilts
-from tests.lmdp.worlds import CODEC, People, coded
+from core.lmdp.shift import FILE, LARGEST, Tilt, find_tilts, with_tilts
+from tests.lmdp.worlds import CODEC, People, coded, shifted_people
 
 GROUPS = {"one": ("age",), "two": ("ward", "debt")}
 KEY = b"a secret of the tests"
@@ -22,12 +22,12 @@ KEY = b"a secret of the tests"
 
 @pytest.fixture(scope="module")
 def shifted():
-    return Shifted.around(People(), GROUPS, power=0.75, key=KEY)
+    return shifted_people(GROUPS, power=0.75, key=KEY)
 
 
 def test_every_group_is_told_apart_as_often_as_asked(shifted):
     released = CODEC.encode(shifted.sample(8000, seed=1))
-    for tilt in shifted.tilts:
+    for tilt in shifted.shift.tilts:
         assert tilt.power >= 0.75
         names, real = tilt.points.names, coded(4000, 3)
         check = inside_check(CODEC, names, real=real, released=released, permutations=199)
@@ -45,7 +45,7 @@ def test_strength_is_no_more_than_needed():
 
 def test_no_record_becomes_much_rarer_or_commoner(shifted):
     codes = coded(5000, 9)
-    for tilt in shifted.tilts:
+    for tilt in shifted.shift.tilts:
         weights = tilt.weights(codes)
         assert float(weights.max()) <= LARGEST * (1 + 1e-9)
         assert float(weights.min()) >= 1 / LARGEST * (1 - 1e-9)
@@ -104,7 +104,7 @@ def test_two_releases_of_one_table_do_not_average_out():
     """Under one key the shift points the same way, so a second release adds no way back."""
     means = []
     for key in (KEY, KEY):
-        model = Shifted.around(People(), {"one": ("age",)}, power=0.75, key=key)
+        model = shifted_people({"one": ("age",)}, power=0.75, key=key)
         means.append(model.sample(20_000, seed=3)["age"].mean())
     plain = People().sample(20_000, seed=3)["age"].mean()
     assert np.sign(means[0] - plain) == np.sign(means[1] - plain)
@@ -120,7 +120,7 @@ def test_saved_shift_comes_back_and_keeps_seeds(shifted, tmp_path):
 
 def test_no_real_row_is_ever_asked_for(shifted):
     """It holds a sampler and tilts; nothing it is made from knows the real table."""
-    assert set(vars(shifted)) == {"domain", "tilts", "inner", "_codec", "_largest"}
+    assert set(vars(shifted)) == {"domain", "shift", "inner", "_codec"}
 
 
 def test_what_cannot_be_shifted_is_refused_in_plain_words():

@@ -7,6 +7,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from core.lmdp.shift import Shift, Shifted
 from core.table.codec import Codec, Codes
 from core.table.schema import Column, Domain, Kind
 
@@ -79,3 +80,8 @@ class People:
 
     def save(self, folder) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+
+
+def shifted_people(groups: dict[str, tuple[str, ...]], *, power: float, key: bytes) -> Shifted:
+    """A sampler of the table whose tagged columns are shifted."""
+    return Shifted(People(), Shift.find(People(), groups, power=power, key=key))

@@ -84,6 +84,17 @@ def test_a_secret_that_there_was_goes_on(tmp_path, storage):
     assert open_places(second).secret("shift.key", 32) == b"k" * 32
 
 
+def test_of_two_machines_at_once_one_settles_a_secret_for_all(tmp_path, storage):
+    homes = machines(tmp_path, 4)
+    with ThreadPoolExecutor(4) as pool:
+        kept = list(
+            pool.map(lambda i: open_places(homes[i]).settle("shifts/a.json", b"%d" % i), range(4))
+        )
+    assert len(set(kept)) == 1
+    assert {open_places(home).settled("shifts/a.json") for home in homes} == set(kept)
+    assert open_places(homes[0]).settled("shifts/b.json") is None
+
+
 def test_a_secret_that_is_not_whole_is_refused(tmp_path, storage):
     (home,) = machines(tmp_path, 1)
     (home.home / "people.key").write_bytes(b"half")

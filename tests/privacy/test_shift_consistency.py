@@ -153,6 +153,15 @@ def test_a_second_release_left_to_training_is_refused(ledger: Ledger) -> None:
         ledger.debit("people", bent, "second", domain=domain())
 
 
+def test_a_run_that_begins_anew_does_not_stand_in_its_own_way(ledger: Ledger) -> None:
+    """After a crash it released nothing; its key goes on behind a dot."""
+    bent = plan(("age",), shift=0.0)
+    ledger.debit("people", bent, "a1b2", domain=domain())
+    assert ledger.debit("people", bent, "a1b2.2", domain=domain()).words == ""
+    with pytest.raises(HiddenError, match="each training"):
+        ledger.debit("people", bent, "a1b3", domain=domain())
+
+
 def test_bounds_of_other_columns_may_be_bought_later(settled: Ledger) -> None:
     bought = plan().model_copy(update={"model": PURCHASE})
     assert settled.debit("people", bought, "of sex", domain=domain("sex")).words == ""
@@ -213,7 +222,7 @@ def test_of_two_strengths_at_once_one_is_settled(ledger: Ledger, engine: Engine)
     both = [
         context.Process(
             target=races.settle,
-            args=(str(engine.url), f"{shift}", plan(("age",), shift=shift), domain()),
+            args=(str(engine.url), f"{shift:.0%}", plan(("age",), shift=shift), domain()),
             kwargs={"barrier": barrier, "results": results},
         )
         for shift in (0.4, 0.95)

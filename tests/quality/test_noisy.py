@@ -138,3 +138,57 @@ def test_counts_of_other_cells_are_refused():
 
 def test_a_score_says_its_interval():
     assert NoisyScore(0.0, 0.5).half_width == pytest.approx(0.98)
+
+
+# -- where records count by their weight under a shift, what they add up to is estimated ----------
+
+LIGHT = 0.4  # mean weight of a record
+
+
+def shifted_releases(share_std: float, draws: int) -> list[NoisyCells]:
+    """Releases of counts that add up to a total nobody is told."""
+    rng = np.random.default_rng(1)
+    std = share_std * N * LIGHT
+    noisy = N * LIGHT * REAL + rng.normal(0.0, std, (draws, len(REAL)))
+    return [
+        NoisyCells(key="k", n=N, noise_std=std, sizes=SIZES, counts=tuple(one), shifted=True)
+        for one in noisy
+    ]
+
+
+def test_the_total_of_weighted_counts_is_estimated_without_bias():
+    totals = [one.total for one in shifted_releases(0.01, 2000)]
+    values = np.array([total.value for total in totals])
+    std = 0.01 * N * LIGHT * math.sqrt(totals[0].variance)
+    assert values.mean() == pytest.approx(N * LIGHT, abs=5 * std / math.sqrt(2000))
+    assert values.std() == pytest.approx(std, rel=0.06)
+    (public,) = releases(0.01, 1)
+    assert public.total.value == N and public.total.variance == 0.0
+
+
+def test_a_total_that_noise_drowns_is_no_less_than_its_noise():
+    (one,) = shifted_releases(0.01, 1)
+    drowned = one.model_copy(update={"counts": tuple(-abs(count) for count in one.counts)})
+    assert drowned.total.value == pytest.approx(one.noise_std * math.sqrt(one.total.variance))
+
+
+@pytest.mark.parametrize("s", [0.002, 0.01])
+def test_noise_of_a_share_of_an_estimated_total_is_as_said(s):
+    found = np.array([np.array(r.counts) / r.total.value for r in shifted_releases(s, 4000)])
+    one = shifted_releases(s, 1)[0]
+    said = s * one.total.inflation(REAL)
+    spread = found.std(axis=0)
+    assert (spread <= said * 1.06).all()
+    assert spread.sum() >= 0.75 * said.sum()  # and it is no idle bound
+
+
+@pytest.mark.parametrize("s", [0.002, 0.01])
+def test_scores_against_weighted_counts_state_errors_that_are_large_enough(s):
+    made, other = near(0.0, 1), near(0.2, 5)
+    found = shifted_releases(s, 2000)
+    scores = [score(one, made) for one in found]
+    values = np.array([one.value for one in scores])
+    assert values.std() <= np.mean([one.standard_error for one in scores]) * 1.05
+    assert abs(values.mean()) <= scores[0].standard_error
+    gaps = [difference(one, other, made) for one in found]
+    assert np.std([g.value for g in gaps]) <= np.mean([g.standard_error for g in gaps]) * 1.05

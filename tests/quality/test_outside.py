@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import torch
 
+from core.figures.column import column_figure
 from core.privacy.mechanisms.histograms import Histograms
 from core.quality.report.outside import outside_report
 from core.quality.report.types import ReleasedHistograms
@@ -84,3 +85,28 @@ def test_hidden_columns_are_not_overlaid():
     assert report.columns["age"].real == [] and report.columns["ill"].real
     with pytest.raises(ValueError, match="at least one"):
         outside_report(rows(5, 1).head(0), PLAIN)
+
+
+def test_shares_of_weighted_counts_are_called_shifted_and_their_noise_is_right():
+    real, made = rows(6000, 4), rows(6000, 5)
+    weights = np.where(real["age"] > 40, 1.0, 0.3)
+    codec = Codec(PLAIN.domain())
+    mechanism = Histograms.of(codec, ["cost", "ill", "ward"])
+    exact = mechanism.statistic(codec.encode(real).to("cpu"), torch.from_numpy(weights)).numpy()
+    expected = weights[real["ill"].to_numpy(bool)].sum() / weights.sum()
+    inside = 0
+    for seed in range(200):
+        noisy = exact + np.random.default_rng(seed).normal(0, 40, len(exact))
+        counts = mechanism.split(noisy.tolist())
+        released = ReleasedHistograms(n=6000, noise_std=40, counts=counts, shifted=True)
+        picture = outside_report(made.head(50), PLAIN, released=released).columns["ill"]
+        assert picture.shifted and sum(picture.real) == pytest.approx(1.0, abs=0.2)
+        inside += abs(picture.real[1] - expected) <= picture.noise
+    assert inside >= 180  # of 200, where 95 % are promised
+    report = outside_report(made, PLAIN, released=released)
+    assert any("as the released table shifts them" in note for note in report.notes)
+    assert not any(note.startswith("Real shares were released") for note in report.notes)
+    figure = column_figure(report.model_dump(mode="json"), "ill")
+    names = {trace["name"] for trace in figure["data"]}
+    assert "real, shifted as the table is" in names and "real" not in names
+    assert not report.columns["age"].shifted  # nothing of it is shown

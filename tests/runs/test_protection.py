@@ -19,6 +19,7 @@ from core.runs.execution.job import Job
 from core.runs.execution.pipeline import execute
 from core.runs.execution.training_rows import FrameRows
 from core.runs.storage.artefacts import LocalArtefacts
+from core.runs.storage.errors import RunStoreError
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.runs.storage.workspace_secrets import shift_key
@@ -77,7 +78,8 @@ def run(rows, schema, plan, folder: Path, *, resume=False, observe=None):
             allow_non_private=True, shift_words="", resume=resume,
         )  # fmt: skip
         outcome = execute(job, FrameRows(rows), store=store, observe=observe or Heard())
-        return outcome, Ledger(store.engine).entries("p")[-1]
+        paid = [e for e in Ledger(store.engine).entries("p") if e.kind == "release"]
+        return outcome, paid[-1]
 
 
 def test_certificates_are_phases_that_the_budget_pays_for(tagged):
@@ -221,6 +223,26 @@ def test_attempts_end_when_one_passes_and_the_claim_covers_all(
     assert outcome.privacy_certificate["lmdp"]["attempts_made"] == made
     assert entry.epsilon == pytest.approx(plan.guarantee.epsilon)
     assert sum("Beginning anew" in str(e.data) for e in heard.events) == made - 1
+
+
+def test_a_run_whose_function_is_lost_spends_nothing(rows, tagged, tmp_path, monkeypatch):
+    monkeypatch.setattr("core.lmdp.shift._TRIALS", 30)
+    plan = planned(tagged, review=0.1, score=0.1)
+    run(rows, tagged, plan, tmp_path)
+    for counts in ("overlay.json", "cells.json"):
+        assert json.loads((tmp_path / "run" / counts).read_text())["shifted"] is True
+    (file,) = (tmp_path / "home" / "shifts").iterdir()
+    file.unlink()
+    with RunStore(Workspace(tmp_path / "home")) as store:
+        before = len(Ledger(store.engine).entries("p"))
+        job = Job(
+            table="t", plan=plan, schema=tagged, rows=N, seed=1, device="cpu",
+            artefacts=LocalArtefacts(tmp_path / "run"), people="p", debit_key="second",
+            allow_non_private=False, shift_words="",
+        )  # fmt: skip
+        with pytest.raises(RunStoreError, match="is gone.*Nothing was read or spent"):
+            execute(job, FrameRows(rows), store=store, observe=Heard())
+        assert len(Ledger(store.engine).entries("p")) == before
 
 
 class Killed(BaseException):

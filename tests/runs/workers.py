@@ -64,8 +64,16 @@ def start(store: RunStore, launcher: Launcher, plan: Plan, **more: Any) -> RunRe
     return runs.start(store, launcher, table_id=table.id, plan=plan, **more)
 
 
-def queued(store: RunStore, table: TableRecord, plan: Plan) -> RunRecord:
-    return store.create_run(table.id, plan, schema=table.schema, rows=5, seed=0, device="cpu")
+def queued(store: RunStore, table: TableRecord, plan: Plan, *, shift_words: str = "") -> RunRecord:
+    return store.create_run(
+        table.id,
+        plan,
+        schema=table.schema,
+        rows=5,
+        seed=0,
+        device="cpu",
+        shift_words=shift_words,
+    )
 
 
 def work(

@@ -39,11 +39,12 @@ class Entry(BaseModel):
       seq: 1, 2, 3, … over all accounts.
       time: seconds since 1970-01-01 UTC.
       kind: "account" opens an account with its limit, "release" pays for a plan, "statement" is
-        something the steward declared about an account.
+        something the steward declared about an account, "shift" settles the function by which
+        its tagged releases of some groups, strength and declared domains are all shifted.
       people: the account.
       run: key of a release, None for an account.
       model: registry id of what was released.
-      plan: digest of the plan.
+      plan: digest of the plan; of a shift, of its function.
       epsilon: the limit, or the release's ε at its own δ; None for no differential privacy.
       delta: the limit's or the release's δ.
       rho: the release's Rényi divergence at the account's order.
@@ -67,7 +68,7 @@ class Entry(BaseModel):
 
     seq: int
     time: float
-    kind: Literal["account", "release", "statement"]
+    kind: Literal["account", "release", "statement", "shift"]
     people: str
     run: str | None
     model: str

@@ -219,6 +219,38 @@ class Ledger:
                 words=" ".join(words.split())[:MAX_WORDS],
             )
 
+    def settled_shift(self, people: str, scope: ReleaseScope) -> Entry | None:
+        """The entry that settles the shift of an account's releases of a scope; None without."""
+        return next((one for one in self.entries(people) if scope.settles(one)), None)
+
+    @repeatable
+    def settle_shift(
+        self, people: str, scope: ReleaseScope, digest: str, *, private: bool
+    ) -> Entry:
+        """Settle by which function releases of a scope are shifted; whoever is first settles it.
+
+        Args:
+          people: the account.
+          scope: whose groups, strength and declared domains it is for.
+          digest: of the function, 64 hex digits.
+          private: whether it was found on a model with differential privacy.
+        """
+        with self._locked() as connection:
+            for entry in _entries(connection, people):
+                if scope.settles(entry):
+                    return entry
+            return _append(
+                connection,
+                kind="shift",
+                people=people,
+                plan=digest,
+                epsilon=0.0 if private else None,
+                delta=0.0,
+                groups=scope.groups,
+                shift=scope.shift,
+                domain_digest=scope.domain_digest,
+            )
+
     def objection(self, people: str, plan: Plan, domain: Domain) -> str | None:
         """Why a debit of this plan would need words about hidden distributions; None if not.
 
@@ -339,7 +371,7 @@ def _release(
         run=run,
         epsilon=epsilon if math.isfinite(epsilon) else None,
         rho=rho,
-        words=confirmation(known, scope, words),
+        words=confirmation(known, scope, words, run),
         **_of_plan(plan),
         **scope.fields(),
     )

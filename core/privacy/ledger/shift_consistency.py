@@ -90,6 +90,11 @@ class ReleaseScope:
             domain_digest=_digest(hidden) if hidden else "",
         )
 
+    def settles(self, entry: Entry) -> bool:
+        """Whether an entry settles by which function such a release is shifted."""
+        same = (entry.groups, entry.shift, entry.domain_digest)
+        return entry.kind == "shift" and same == (self.groups, self.shift, self.domain_digest)
+
     def fields(self) -> dict[str, Any]:
         """What an entry keeps of it."""
         return {name: value for name, value in vars(self).items() if name != "purchase"}

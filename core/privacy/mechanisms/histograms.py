@@ -2,13 +2,14 @@
 
 Every column is cut in public bins (`core.table.bins`, over the declared bounds and labels). A
 record lies in exactly one bin of each of m columns, so zeroing it out moves the counts of m bins by
-one: Δ₂ = √m. One Gaussian covers all columns.
+one: Δ₂ = √m. One Gaussian covers all columns. Where tagged columns are hidden, a record counts with
+a weight of its own, at most one, and the same Δ holds.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,7 +20,9 @@ from torch import Tensor
 from core.table.bins import MAX_LABELS, edges_of
 from core.table.codec import Block, Codec
 
-__all__ = ["Bins", "Histograms", "bins_of"]
+__all__ = ["Bins", "Histograms", "Weight", "bins_of", "weighted"]
+
+Weight = Callable[[Any], Tensor]  # records → what each counts, from that record alone, float64 [b]
 
 _ROOM = 1e-6  # positions are float32: a value on an edge belongs to the bin to its right
 
@@ -91,20 +94,41 @@ def bins_of(block: Block) -> Bins:
     )
 
 
+def weighted(rows: Any, mask: Tensor, weight: Weight | None) -> Tensor:
+    """What each record counts: its mask times its weight, float64 [b] in [0, 1].
+
+    Weights are capped here: the sensitivity rests on it, whatever the function gives.
+
+    Args:
+      rows: as tensors on the CPU.
+      mask: see `Statistic.statistic`.
+      weight: None for one each.
+    """
+    each = mask.to(torch.float64).cpu()
+    return each if weight is None else each * weight(rows).clamp(0.0, 1.0)
+
+
 @dataclass(frozen=True)
 class Histograms:
     """Counts of every bin of some columns.
 
     Attributes:
       bins: one entry a column.
+      weight: what a record counts; None for one.
     """
 
     bins: tuple[Bins, ...]
+    weight: Weight | None = None
     noise: Literal["gaussian"] = "gaussian"
 
     @classmethod
-    def of(cls, codec: Codec, names: Sequence[str]) -> Histograms:
+    def of(cls, codec: Codec, names: Sequence[str], weight: Weight | None = None) -> Histograms:
         """Of the columns of these names, at least one, all of them modelled.
+
+        Args:
+          codec: of the table.
+          names: of the columns.
+          weight: what a record counts; None for one.
 
         Raises:
           ValueError: no column.
@@ -112,7 +136,7 @@ class Histograms:
         """
         if not names:
             raise ValueError("There is no column whose histogram could be shown.")
-        return cls(tuple(bins_of(codec.block(name)) for name in names))
+        return cls(tuple(bins_of(codec.block(name)) for name in names), weight)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -129,9 +153,8 @@ class Histograms:
 
         `rows` may be NumPy codes or tensors.
         """
-        if not isinstance(rows.states, Tensor):
-            rows = rows.to("cpu")
-        weights = mask.to(torch.float64)
+        rows = rows.to("cpu")
+        weights = weighted(rows, mask, self.weight)
         return torch.cat(
             [torch.bincount(one.index(rows), weights, minlength=one.size) for one in self.bins]
         )

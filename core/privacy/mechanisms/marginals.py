@@ -2,6 +2,7 @@
 
 Synthetic tables are scored by them without looking at real rows again. A record lies in exactly one
 cell of each marginal, so zeroing it out moves one count of each by one: Δ₂ = √M for M marginals.
+Where tagged columns are hidden, a record counts with a weight of its own, at most one.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from core.privacy.mechanisms.histograms import Bins, bins_of
+from core.privacy.mechanisms.histograms import Bins, Weight, bins_of, weighted
 from core.table.codec import Codec
 from core.table.marginals import PAIR_GROUPS, SINGLE_GROUPS, groups_of_bins, pairs_of
 
@@ -28,20 +29,29 @@ class Marginals:
     Attributes:
       bins: one entry a column.
       pairs: positions in `bins`.
+      weight: what a record counts; None for one.
     """
 
     bins: tuple[Bins, ...]
     pairs: tuple[tuple[int, int], ...]
+    weight: Weight | None = None
     noise: Literal["gaussian"] = "gaussian"
 
     @classmethod
-    def of(cls, codec: Codec, names: Sequence[str], target: str | None = None) -> Marginals:
+    def of(
+        cls,
+        codec: Codec,
+        names: Sequence[str],
+        target: str | None = None,
+        weight: Weight | None = None,
+    ) -> Marginals:
         """Of the columns of these names, at least one, all of them modelled.
 
         Args:
           codec: of the table.
           names: of the columns.
           target: whose pairs come first; None for no target.
+          weight: what a record counts; None for one.
 
         Raises:
           ValueError: no column.
@@ -53,6 +63,7 @@ class Marginals:
         return cls(
             tuple(bins_of(codec.block(name)) for name in names),
             tuple((place[a], place[b]) for a, b in pairs_of(names, target)),
+            weight,
         )
 
     @property
@@ -71,9 +82,8 @@ class Marginals:
 
         `rows` may be NumPy codes or tensors.
         """
-        if not isinstance(rows.states, Tensor):
-            rows = rows.to("cpu")
-        weights = mask.to(torch.float64)
+        rows = rows.to("cpu")
+        weights = weighted(rows, mask, self.weight)
         fine = [one.index(rows) for one in self.bins]  # int64 [b] each
         cells, coarse = self._grouped(fine, SINGLE_GROUPS), self._grouped(fine, PAIR_GROUPS)
         width = self._counts(PAIR_GROUPS)

@@ -9,6 +9,10 @@ the total variation distance less what noise alone would show; the score of a ta
 marginals. In expectation it is 0 when real and synthetic shares are equal, grows with the
 difference of each cell, and never exceeds the total variation distance.
 
+Where tagged columns are hidden, records count by their weight under the shift, so what the counts
+add up to is not public but estimated from them, see `Total`. Its noise is added to that of each
+share, which then is at most s √(1 + q²v) for v the variance of the estimate over that of a count.
+
 Standard errors come from the Gaussian Poincaré inequality, Var f(h̃) ≤ s² E‖∇f‖²: for one table the
 gradient is ±½ in every cell. For the difference of two tables measured against the same release it
 is ±1 in the cells where the noise puts the real share between the two synthetic ones, and 0 in all
@@ -29,6 +33,7 @@ __all__ = [
     "SyntheticCells",
     "NoisyCells",
     "NoisyScore",
+    "Total",
     "combined",
     "difference",
     "ranked",
@@ -40,6 +45,39 @@ Floats = NDArray[np.float64]
 SURE = 1.96  # standard errors on either side of a 95 % interval
 
 
+@dataclass(frozen=True)
+class Total:
+    """What noisy counts of a marginal's cells add up to.
+
+    Attributes:
+      value: records, > 0; with noise where it is estimated.
+      variance: of it, in units of the variance of the noise on one count; 0 where it is public.
+    """
+
+    value: float
+    variance: float
+
+    @classmethod
+    def of(cls, counts: Sequence[Sequence[float]], noise_std: float) -> Total:
+        """The estimate of least variance from counts of marginals that have one total.
+
+        The sum of a marginal of k cells has k times the variance of one count. Where noise drowns
+        the counts, one standard deviation of it stands for the total.
+
+        Args:
+          counts: of each marginal's cells, ≥ 1 marginal.
+          noise_std: of each count.
+        """
+        precision = [1.0 / len(cells) for cells in counts]
+        sums = [weight * sum(cells) for weight, cells in zip(precision, counts, strict=True)]
+        variance = 1.0 / sum(precision)
+        return cls(max(sum(sums) * variance, noise_std * math.sqrt(variance)), variance)
+
+    def inflation(self, shares: Floats) -> Floats:
+        """By how much its noise widens that of shares, at most; ≥ 1, of the shares' shape."""
+        return np.sqrt(1.0 + self.variance * np.square(shares))
+
+
 class NoisyCells(BaseModel):
     """Counts of real records in public cells, as a plan released them.
 
@@ -49,6 +87,7 @@ class NoisyCells(BaseModel):
       noise_std: standard deviation of the noise on each count, > 0.
       sizes: cells of each marginal.
       counts: of all marginals, one after the other.
+      shifted: whether a record counts as much as the shift of tagged columns keeps of such ones.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -58,11 +97,20 @@ class NoisyCells(BaseModel):
     noise_std: float
     sizes: tuple[int, ...]
     counts: tuple[float, ...]
+    shifted: bool = False
+
+    @property
+    def total(self) -> Total:
+        """What the counts of each marginal add up to."""
+        if not self.shifted:
+            return Total(float(self.n), 0.0)
+        parts = np.split(np.array(self.counts), np.cumsum(self.sizes)[:-1])
+        return Total.of([part.tolist() for part in parts], self.noise_std)
 
     @property
     def share_std(self) -> float:
-        """Standard deviation s of the noise on each share."""
-        return self.noise_std / self.n
+        """Standard deviation s of the noise on each share, that of the total apart."""
+        return self.noise_std / self.total.value
 
 
 class SyntheticCells(BaseModel):
@@ -129,8 +177,10 @@ def score(released: NoisyCells, made: SyntheticCells) -> NoisyScore:
       ValueError: counts of different cells.
     """
     gap, s, marginals = _gap(released, made), released.share_std, len(released.sizes)
-    total = 0.5 * float(np.abs(gap).sum() - len(gap) * s * math.sqrt(2.0 / math.pi))
-    return NoisyScore(total / marginals, 0.5 * s * math.sqrt(len(gap)) / marginals)
+    wide = s * released.total.inflation(made.shares)
+    total = 0.5 * float(np.abs(gap).sum() - wide.sum() * math.sqrt(2.0 / math.pi))
+    of_total = marginals * math.sqrt(released.total.variance)  # shares sum to 1 in each marginal
+    return NoisyScore(total / marginals, 0.5 * s * (math.sqrt(len(gap)) + of_total) / marginals)
 
 
 def ranked(released: NoisyCells, made: Mapping[str, SyntheticCells]) -> dict[str, NoisyScore]:
@@ -159,7 +209,10 @@ def difference(released: NoisyCells, one: SyntheticCells, other: SyntheticCells)
     a, b = _gap(released, one), _gap(released, other)
     between = np.abs(ndtr(a / s) - ndtr(b / s))  # chance that the noise puts the share between
     value = 0.5 * float((np.abs(a) - np.abs(b)).sum()) / marginals
-    return NoisyScore(value, s * math.sqrt(float(between.sum())) / marginals)
+    # the noise of the total moves a share by as much as the share is
+    larger = np.maximum(one.shares, other.shares)
+    of_total = math.sqrt(released.total.variance) * float((between * larger).sum())
+    return NoisyScore(value, s * (math.sqrt(float(between.sum())) + of_total) / marginals)
 
 
 def words(gap: NoisyScore) -> str:
@@ -179,4 +232,4 @@ def _gap(released: NoisyCells, made: SyntheticCells) -> Floats:
     """Real less synthetic share of every cell, the former with noise."""
     if released.key != made.key:
         raise ValueError("These counts are of different cells and cannot be compared.")
-    return np.array(released.counts) / released.n - made.shares
+    return np.array(released.counts) / released.total.value - made.shares

@@ -44,6 +44,12 @@ WITH_NOISE = (
     "Real shares were released once with Gaussian noise, which the plan paid for; everything else "
     "on this page comes from the synthetic table alone."
 )
+AS_SHIFTED = (
+    "Beside the synthetic shares stand real ones as the released table shifts them: each record "
+    "counts as much as the shift of the hidden columns keeps of such records, because the real "
+    "shares themselves would undo it. They were released once with Gaussian noise, which the plan "
+    "paid for; everything else on this page comes from the synthetic table alone."
+)
 ONE_VOTE = "Pictures of columns count people: the rows of one person have one vote together."
 
 
@@ -97,8 +103,15 @@ def outside_report(
         columns=pictures,
         pca=_projection(table, rng),
         associations=_associations(table.sample(ASSOCIATION_ROWS, rng)),
-        notes=[NOT_SHOWN if released is None else WITH_NOISE, *([ONE_VOTE] if grouped else [])],
+        notes=[_note(released), *([ONE_VOTE] if grouped else [])],
     )
+
+
+def _note(released: ReleasedHistograms | None) -> str:
+    """What of the page comes from real rows."""
+    if released is None:
+        return NOT_SHOWN
+    return AS_SHIFTED if released.shifted else WITH_NOISE
 
 
 def _pictures(
@@ -144,10 +157,11 @@ def _picture(
     real: list[float] = []
     missing_real = distance = noise = None
     if released is not None and column.name in released.counts:
-        counts = np.array(released.counts[column.name])
-        real, missing_real = _shares(counts, released.n, bins.missing)
+        counts, total = np.array(released.counts[column.name]), released.total
+        real, missing_real = _shares(counts, total.value, bins.missing)
         distance = tvd(np.clip(counts, 0.0, None), synthetic)
-        noise = 1.96 * released.noise_std / released.n
+        widest = total.inflation(np.clip(counts / total.value, 0.0, 1.0)).max()
+        noise = 1.96 * released.noise_std / total.value * float(widest)
     return ColumnPicture(
         kind=column.kind.value,
         scale=column.scale,
@@ -159,6 +173,7 @@ def _picture(
         missing_synthetic=missing,
         tvd=distance,
         noise=noise,
+        shifted=bool(real) and released is not None and released.shifted,
     )
 
 
@@ -175,7 +190,7 @@ def _scores(pictures: dict[str, ColumnPicture], released: ReleasedHistograms | N
         return []
     bins = np.mean([len(counts) for counts in released.counts.values()])
     # E|N| = σ √(2/π) in each bin; half of their sum is the distance of equal tables.
-    alone = 0.5 * float(bins) * released.noise_std * math.sqrt(2 / math.pi) / released.n
+    alone = 0.5 * float(bins) * released.noise_std * math.sqrt(2 / math.pi) / released.total.value
     note = "Measured against noisy shares; noise alone shows the distance given for real data."
     return [TVD_1WAY.score(float(np.mean(distances)), ceiling=min(1.0, alone), note=note)]
 

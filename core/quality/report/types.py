@@ -9,6 +9,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from core.quality.metrics.noisy import Total
+
 __all__ = [
     "AssociationTable",
     "Attack",
@@ -81,6 +83,7 @@ class ColumnPicture(_Value):
       tvd: 1-way total variation distance; None where `real` is empty.
       noise: half the width of a 95 % interval around each real share, which was released with
         noise; None for exact shares.
+      shifted: whether real shares are shown as the released table shifts them.
     """
 
     kind: str
@@ -94,6 +97,7 @@ class ColumnPicture(_Value):
     outside: float = 0.0
     tvd: float | None
     noise: float | None = None
+    shifted: bool = False
 
 
 class Projection(_Value):
@@ -251,11 +255,20 @@ class ReleasedHistograms(_Value):
       n: records they count, public.
       noise_std: standard deviation of the noise on each count.
       counts: by column, in the bins of `core.privacy.mechanisms.histograms`, "missing" last.
+      shifted: whether a record counts as much as the shift of tagged columns keeps of such ones.
     """
 
     n: int
     noise_std: float
     counts: dict[str, list[float]]
+    shifted: bool = False
+
+    @property
+    def total(self) -> Total:
+        """What the counts of each column add up to."""
+        if not self.shifted:
+            return Total(float(self.n), 0.0)
+        return Total.of(list(self.counts.values()), self.noise_std)
 
 
 class BrokenRule(_Value):

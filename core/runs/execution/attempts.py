@@ -22,6 +22,7 @@ from core.privacy.guarded import PrivateTable, UnplannedReleaseError
 from core.privacy.meter import Meter
 from core.privacy.plan import Phase
 from core.privacy.summation import InThreads
+from core.runs.accounts.settled_shift import SettledShift
 from core.runs.execution.job import Job, LmdpResult
 from core.runs.execution.noisy_scores import release_cells
 from core.runs.execution.ray_summation import configured_summation
@@ -66,7 +67,7 @@ def fit_attempts(
     codes: Codes | StoredCodes,
     people: PersonRows | None,
     *,
-    shift_key: bytes,
+    shift: SettledShift,
     observe: Observe,
 ) -> Attempts:
     """Fit until the tagged columns pass or no attempt is left; see `pipeline.execute`.
@@ -77,7 +78,7 @@ def fit_attempts(
       layout: of the run's table.
       codes: the rows that are trained on, encoded in the columns that models see.
       people: where each person's rows lie in `codes`; None where a record is a row.
-      shift_key: fixes the marginal shift of tagged columns.
+      shift: keeps the function that shifts tagged columns.
       observe: hears of each phase and brings the wish back.
 
     Raises:
@@ -87,7 +88,7 @@ def fit_attempts(
     observe = previewed(observe, layout)
     private, ended = True, None
     for number in range(1, job.plan.attempts + 1):
-        attempt = _Attempt(job, model, layout, number, shift_key)
+        attempt = _Attempt(job, model, layout, number, shift)
         try:
             ended = attempt.run(codes, people, observe)
             passed = all(result["granted"] for result in ended)
@@ -134,11 +135,11 @@ class _Attempt:
     """
 
     def __init__(
-        self, job: Job, model: Synthesizer[Any], layout: Layout, number: int, shift_key: bytes
+        self, job: Job, model: Synthesizer[Any], layout: Layout, number: int, shift: SettledShift
     ) -> None:
         self._job, self._model, self._number = job, model, number
         self._layout, self._codec = layout, Codec(layout.domain)
-        self._shift_key = shift_key
+        self._shift = shift
         base = private_folder(job.folder / CHECKPOINT)
         self._folder = base if number == 1 else private_folder(base / f"{ATTEMPT}{number}")
         self._results = self._folder / "verdict.json"
@@ -164,7 +165,7 @@ class _Attempt:
         if job.resume and self._results.exists():
             results: list[LmdpResult] = json.loads(self._results.read_text(encoding="utf-8"))
             return results
-        from core.runs.execution.lmdp_certificate import shifted  # torch, after `limit_threads`
+        from core.runs.execution.lmdp_certificate import shifted, weight_of  # torch comes last
 
         table = PrivateTable(
             codes,
@@ -182,10 +183,11 @@ class _Attempt:
             resume=job.resume,
         )
         fitted = self._fit(table, context)
-        fitted = shifted(fitted, job.plan, self._shift_key, observe=observe)
-        if self._number == 1:
-            release_histograms(table, self._codec, job.artefacts, observe=observe)
-            release_cells(table, self._codec, job.artefacts, observe=observe)
+        fitted = shifted(fitted, job.plan, self._shift, observe=observe)
+        if self._number == 1:  # later attempts are shifted by the same function
+            weight, artefacts = weight_of(fitted), job.artefacts
+            release_histograms(table, self._codec, artefacts, weight=weight, observe=observe)
+            release_cells(table, self._codec, artefacts, weight=weight, observe=observe)
         self.fitted = laid_out(fitted, self._layout)
         with job.artefacts.filling(MODEL) as folder:
             self.fitted.save(private_folder(folder))

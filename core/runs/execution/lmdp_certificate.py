@@ -9,32 +9,50 @@ from __future__ import annotations
 from core.lmdp.certificate import NEEDED, GroupTest, RejectionCount
 from core.lmdp.inside import inside_check
 from core.lmdp.level import GROUP, groups_of, threshold
-from core.lmdp.shift import Shifted
+from core.lmdp.shift import Shift, Shifted
 from core.models.events import Emitter, Observe, Wish
 from core.models.synthesizer import Fitted
 from core.privacy.guarded import PrivateTable
+from core.privacy.mechanisms.histograms import Weight
 from core.privacy.plan import Plan, certificate_phase
+from core.runs.accounts.settled_shift import SettledShift
 from core.runs.execution.job import LmdpResult
 from core.table.codec import Codec, Codes
 from core.table.stored_codes import StoredCodes
 
-__all__ = ["certify", "check_inside", "shifted"]
+__all__ = ["certify", "check_inside", "shifted", "weight_of"]
 
 
-def shifted(fitted: Fitted, plan: Plan, key: bytes, *, observe: Observe) -> Fitted:
+def shifted(fitted: Fitted, plan: Plan, settled: SettledShift, *, observe: Observe) -> Fitted:
     """The model with its marginal shift; itself where none is planned.
+
+    Later attempts and later releases use the function that the first one found, also where their
+    own records would have given another strength.
 
     Args:
       fitted: the model.
       plan: whose protection says how far.
-      key: the secret that fixes the shift, see `shift_key`.
+      settled: keeps the function.
       observe: told of the phase.
     """
     protection = plan.protection
     if protection is None or not protection.shift:
         return fitted
     _say(observe, "shift", "Shifting the tagged columns")
-    return Shifted.around(fitted, protection.groups, power=protection.shift, key=key)
+    groups, power = protection.groups, protection.shift
+
+    def find() -> bytes:
+        return Shift.find(fitted, groups, power=power, key=settled.key).to_json().encode()
+
+    return Shifted(fitted, Shift.from_json(settled.settle(find), Codec(fitted.domain)))
+
+
+def weight_of(fitted: Fitted) -> Weight | None:
+    """How much a real record counts where it is shown beside what a model releases.
+
+    As much as the shift keeps of such records; whole where there is none.
+    """
+    return fitted.shift.kept_share if isinstance(fitted, Shifted) else None
 
 
 def certify(

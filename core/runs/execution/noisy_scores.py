@@ -29,6 +29,7 @@ from core.table.schema import Domain
 
 if TYPE_CHECKING:
     from core.privacy.guarded import PrivateTable
+    from core.privacy.mechanisms.histograms import Weight
     from core.runs.storage.store import RunStore
 
 __all__ = [
@@ -66,12 +67,13 @@ SCORE = PaidCounts(
 )
 
 
-def cells_key(domain: Domain, n: int) -> str:
+def cells_key(domain: Domain, n: int, shift: float | None = None) -> str:
     """Names the cells and the number of records, 16 hex digits; public facts alone.
 
     Args:
       domain: of what models see; its columns that may be shown are cut in cells.
       n: records that are trained on.
+      shift: of the columns that the domain tags, by which records count; None without tags.
     """
     names = shown_columns(domain)
     columns = [c.model_dump(mode="json", include=set(_BINS)) for c in domain.columns]
@@ -81,31 +83,39 @@ def cells_key(domain: Domain, n: int) -> str:
         n,
         (SINGLE_GROUPS, PAIR_GROUPS, MOST_PAIRS),
         *(() if domain.person is None else (domain.person.model_dump(mode="json"),)),
+        *(([sorted(domain.sensitive.values()), shift],) if domain.sensitive else ()),
     ]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def release_cells(
-    table: PrivateTable, codec: Codec, artefacts: ArtefactStore, *, observe: Observe
+    table: PrivateTable,
+    codec: Codec,
+    artefacts: ArtefactStore,
+    *,
+    weight: Weight | None,
+    observe: Observe,
 ) -> None:
     """Release the counts that a plan bought; see `PaidCounts.release`.
 
     Args:
       table, artefacts, observe: see there.
       codec: of the table.
+      weight: what a record counts, as for `release_histograms`.
     """
     from core.privacy.mechanisms.marginals import Marginals  # needs torch, as the fit does
 
-    domain, n = codec.domain, table.plan.n
+    domain, n, shift = codec.domain, table.plan.n, table.plan.shift
     SCORE.release(
         table,
-        lambda: Marginals.of(codec, shown_columns(domain), domain.target),
+        lambda: Marginals.of(codec, shown_columns(domain), domain.target, weight),
         lambda mechanism, counts, noise_std: NoisyCells(
-            key=cells_key(domain, n),
+            key=cells_key(domain, n, shift),
             n=n,
             noise_std=noise_std,
             sizes=mechanism.sizes,
             counts=tuple(counts),
+            shifted=weight is not None,
         ),
         artefacts=artefacts,
         observe=observe,
@@ -113,7 +123,10 @@ def release_cells(
 
 
 def count_synthetic(
-    synthetic: pd.DataFrame | Iterable[pd.DataFrame], domain: Domain, n: int
+    synthetic: pd.DataFrame | Iterable[pd.DataFrame],
+    domain: Domain,
+    n: int,
+    shift: float | None = None,
 ) -> SyntheticCells | None:
     """The same counts of synthetic records, for the worker; None where no column may be compared.
 
@@ -121,6 +134,7 @@ def count_synthetic(
       synthetic: ≥ 1 record, as models see them; all of them or some at a time.
       domain: of what models see.
       n: records the run was trained on.
+      shift: of its plan.
     """
     names = shown_columns(domain)
     if not names:
@@ -139,7 +153,9 @@ def count_synthetic(
         each = votes(part, domain.person)
         counts += mechanism.statistic(codec.encode(part), torch.from_numpy(each))
         rows += float(each.sum())
-    return SyntheticCells(key=cells_key(domain, n), rows=round(rows), counts=tuple(counts.tolist()))
+    return SyntheticCells(
+        key=cells_key(domain, n, shift), rows=round(rows), counts=tuple(counts.tolist())
+    )
 
 
 def released_cells(store: RunStore, table_id: str, key: str) -> NoisyCells | None:

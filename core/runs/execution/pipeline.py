@@ -23,6 +23,7 @@ from core.privacy.plan import Guarantee, Phase
 from core.runs.accounts.account import pay
 from core.runs.accounts.people import require_account
 from core.runs.accounts.purchases import PurchaseRecord, declared_since, purchases_used
+from core.runs.accounts.settled_shift import SettledShift
 from core.runs.execution.attempts import Attempts, fit_attempts
 from core.runs.execution.job import Job
 from core.runs.execution.privacy_certificate import conditions, make_privacy_certificate
@@ -30,7 +31,6 @@ from core.runs.execution.training_rows import TrainingRows, check_disk, training
 from core.runs.execution.written_tables import WrittenTables, write_tables
 from core.runs.storage.artefacts import PRIVACY_CERTIFICATE, ArtefactStore
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace_secrets import shift_key
 from core.table.layout.layout import Layout
 from core.table.schema import SchemaError
 from core.table.stated import stated
@@ -101,7 +101,7 @@ def execute(
     model = find(job.plan.model)
     layout = Layout(job.schema.domain())
     _check(job, layout)
-    key = shift_key(store.workspace, job.people)  # first: one that is broken costs nothing
+    shift = SettledShift(store, job.people, job.plan, layout.output)  # a lost one costs nothing
     bought = _purchases(job, store)
     emitter = Emitter(observe)
     emitter.phase("debit", "Checking the ledger")
@@ -111,9 +111,9 @@ def execute(
     records = training_records(
         rows, layout, job.plan, job.schema.person, folder=job.folder, observe=observe
     )
-    attempts = fit_attempts(job, model, layout, *records, shift_key=key, observe=observe)
+    attempts = fit_attempts(job, model, layout, *records, shift=shift, observe=observe)
     declared = declared_since(store, job.people, job.schema, bought)
-    claim = _with_purchases(_claim(job, attempts, declared), bought)
+    claim = _with_purchases(_claim(job, attempts, declared, shift.conditions()), bought)
     Emitter(observe, obeys=(Wish.CANCEL,)).phase("sample", "Making the synthetic table")
     tables = write_tables(attempts.fitted, job.rows, job.seed, job.artefacts, observe=observe)
     certificate = make_privacy_certificate(
@@ -186,14 +186,16 @@ def _debit(job: Job, store: RunStore) -> Entry:
     )
 
 
-def _claim(job: Job, attempts: Attempts, declared: tuple[list[str], float]) -> Guarantee:
-    """What may be claimed without purchases; `declared` is for `_set_since`.
+def _claim(
+    job: Job, attempts: Attempts, declared: tuple[list[str], float], more: tuple[str, ...]
+) -> Guarantee:
+    """What may be claimed without purchases; `declared` is for `_set_since`, `more` conditions.
 
     Where attempts were declared, that is all of them, however many were needed: how many depends on
     the data, and the plan's ε covers every case.
     """
     plan = job.plan
-    terms = *conditions(job.schema, n=plan.n, inferred=job.inferred), *_set_since(*declared)
+    terms = *conditions(job.schema, n=plan.n, inferred=job.inferred), *_set_since(*declared), *more
     executed = guarantee(attempts.executed, plan.budget.delta, terms, rows=plan.rows_of_one)
     if plan.attempts == 1 or not executed.private or not attempts.private:
         return executed

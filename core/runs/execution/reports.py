@@ -73,7 +73,9 @@ def make_reports(
         _report_outside(artefacts, run, synthetic, modelled)
         with artefacts.readable(MODELLED_TABLE if seen else SYNTHETIC_TABLE) as file:
             parts = row_batches(file)
-            cells = count_synthetic(parts, Layout(run.schema.domain()).domain, run.plan.n)
+            cells = count_synthetic(
+                parts, Layout(run.schema.domain()).domain, run.plan.n, run.plan.shift
+            )
         if cells is not None:
             save_json(artefacts, SYNTHETIC_CELLS, cells)
     earlier = store.table_artefacts(run.table_id).within("reports")

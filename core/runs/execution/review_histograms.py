@@ -1,4 +1,7 @@
-"""The review budget: histograms of real columns for people outside, as a paid phase of a plan."""
+"""The review budget: histograms of real columns for people outside, as a paid phase of a plan.
+
+Where tagged columns are hidden, every record counts as much as the shift keeps of such records.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from core.table.codec import Codec
 
 if TYPE_CHECKING:
     from core.privacy.guarded import PrivateTable
+    from core.privacy.mechanisms.histograms import Weight
 
 __all__ = ["REVIEW", "release_histograms"]
 
@@ -27,21 +31,31 @@ REVIEW = PaidCounts(
 
 
 def release_histograms(
-    table: PrivateTable, codec: Codec, artefacts: ArtefactStore, *, observe: Observe
+    table: PrivateTable,
+    codec: Codec,
+    artefacts: ArtefactStore,
+    *,
+    weight: Weight | None,
+    observe: Observe,
 ) -> None:
     """Release the histograms that a plan bought; see `PaidCounts.release`.
 
     Args:
       table, artefacts, observe: see there.
       codec: of the table.
+      weight: what a record counts: as much as the shift of tagged columns keeps of such records,
+        since real shares of other columns would undo it; None where nothing is shifted.
     """
     from core.privacy.mechanisms.histograms import Histograms  # needs torch, as the fit does
 
     REVIEW.release(
         table,
-        lambda: Histograms.of(codec, shown_columns(codec.domain)),
+        lambda: Histograms.of(codec, shown_columns(codec.domain), weight),
         lambda mechanism, counts, noise_std: ReleasedHistograms(
-            n=table.plan.n, noise_std=noise_std, counts=mechanism.split(counts)
+            n=table.plan.n,
+            noise_std=noise_std,
+            counts=mechanism.split(counts),
+            shifted=weight is not None,
         ),
         artefacts=artefacts,
         observe=observe,

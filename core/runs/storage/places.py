@@ -45,6 +45,21 @@ class Places(Protocol):
           length: of a new one, in bytes.
         """
 
+    def settled(self, name: str) -> bytes | None:
+        """A secret of the workspace that somebody settled; None where nobody has.
+
+        Args:
+          name: of the secret.
+        """
+
+    def settle(self, name: str, content: bytes) -> bytes:
+        """Keep a secret of the workspace unless there is one of that name; the one that is kept.
+
+        Args:
+          name: of the secret.
+          content: of a new one.
+        """
+
 
 @dataclass(frozen=True)
 class LocalPlaces:
@@ -65,22 +80,33 @@ class LocalPlaces:
         return LocalArtefacts(self.workspace.runs_dir / run_id)
 
     def secret(self, name: str, length: int) -> bytes:
-        """See `Places.secret`; in a file that its owner alone can read.
+        """See `Places.secret`."""
+        kept = self.settled(name)
+        return self.settle(name, os.urandom(length)) if kept is None else kept
+
+    def settled(self, name: str) -> bytes | None:
+        """See `Places.settled`."""
+        file = self.workspace.home / name
+        return file.read_bytes() if file.exists() else None
+
+    def settle(self, name: str, content: bytes) -> bytes:
+        """See `Places.settle`; in a file that its owner alone can read.
 
         A crash or a full disk while it is made leaves no file of that name.
         """
         file = self.workspace.home / name
         if not file.exists():
-            _make_secret(file, length)
+            private_folder(file.parent)
+            _make_secret(file, content)
         return file.read_bytes()
 
 
-def _make_secret(file: Path, length: int) -> None:
-    """Fresh bytes on disk first, then their name: whoever finds the name finds all of them."""
+def _make_secret(file: Path, content: bytes) -> None:
+    """The bytes on disk first, then their name: whoever finds the name finds all of them."""
     handle, fresh = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)  # mode 0600
     try:
         with os.fdopen(handle, "wb") as new:
-            new.write(os.urandom(length))
+            new.write(content)
             new.flush()
             os.fsync(new.fileno())
         with contextlib.suppress(FileExistsError):

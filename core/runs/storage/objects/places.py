@@ -41,17 +41,26 @@ class ObjectPlaces:
         return ObjectArtefacts(self.bucket.under(f"runs/{run_id}"), self.scratch)
 
     def secret(self, name: str, length: int) -> bytes:
-        """See `Places.secret`.
+        """See `Places.secret`."""
+        kept = self.settled(name)
+        return self.settle(name, os.urandom(length)) if kept is None else kept
+
+    def settled(self, name: str) -> bytes | None:
+        """See `Places.settled`.
 
         One that the workspace had before its artefacts moved to the store goes on: a second key
         would show what the first one hides.
         """
-        key = f"secrets/{name}"
         try:
-            return self.bucket.read(key)
+            return self.bucket.read(f"secrets/{name}")
         except FileNotFoundError:
             here = self.workspace.home / name
-            self.bucket.create(key, here.read_bytes() if here.exists() else os.urandom(length))
+            return self.settle(name, here.read_bytes()) if here.exists() else None
+
+    def settle(self, name: str, content: bytes) -> bytes:
+        """See `Places.settle`."""
+        key = f"secrets/{name}"
+        self.bucket.create(key, content)
         return self.bucket.read(key)  # another machine may have been first; its bytes are used
 
 
