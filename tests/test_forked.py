@@ -99,6 +99,19 @@ def test_it_holds_the_files_it_was_given_and_no_others(kind, tmp_path) -> None:
     assert (tmp_path / "a").read_bytes() == b"x"
 
 
+def test_a_file_keeps_its_number_whatever_that_is(tmp_path) -> None:
+    for number in (*range(90, 115), 500):  # a long test session has a hundred files open
+        with (tmp_path / "a").open("w+b") as file:
+            os.dup2(file.fileno(), number)
+            try:
+                command = script(f"import os; os.write({number}, b'{number}')")
+                forked.Forked(command, cwd=forked.ROOT, pass_fds=(number,)).wait(timeout=60)
+            finally:
+                os.close(number)
+            file.seek(0)  # whoever wrote moved it
+            assert file.read() == f"{number}".encode()
+
+
 def test_only_programs_of_this_folder_are_forked(tmp_path) -> None:
     known = script("pass")
     assert set(forked.imported(known)) > set(forked.PROGRAMS) and forked.at_home(forked.ROOT)

@@ -27,7 +27,6 @@ from typing import Any, NoReturn
 
 MOST_FILES = 16  # open files that come with a request
 MOST_BYTES = 1 << 20  # of a request: an environment and a command line
-ABOVE = 100  # where a child's files wait until the low numbers are free
 
 
 def main() -> None:
@@ -112,7 +111,9 @@ def become(request: dict[str, Any], files: list[int]) -> None:
     if request["session"]:
         os.setsid()
     os.umask(request["umask"])
-    waiting = [fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, ABOVE) for file in files]
+    # they wait where none of them is wanted: one that waited at its own place would be closed there
+    above = max(*files, *request["places"]) + 1
+    waiting = [fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, above) for file in files]
     for file in files:
         os.close(file)
     for file, place in zip(waiting, request["places"], strict=True):

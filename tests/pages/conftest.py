@@ -90,7 +90,8 @@ def store(
     monkeypatch.setenv("FACSIMILE_HOME", str(home))
     monkeypatch.setattr(shared, "launcher", IdleLauncher)
     st.cache_resource.clear()
-    yield runs.open_store()
+    with runs.open_store() as opened:
+        yield opened
     st.cache_resource.clear()
 
 
