@@ -26,6 +26,7 @@ STOP = """() => {
   const ring = look.outlineStyle !== "none" && parseFloat(look.outlineWidth) >= 2;
   return [name, grid || ring || look.boxShadow !== "none" ? "" : "has no ring"];
 }"""
+FADES = 80  # looks, four a second, at what may still be fading in
 
 
 def tab_to(target: Locator, *, key: str = "Tab", most: int = 80) -> None:
@@ -41,8 +42,10 @@ def tab_to(target: Locator, *, key: str = "Tab", most: int = 80) -> None:
     for _ in range(most):
         page.keyboard.press(key)
         name, fault = page.evaluate(STOP)
-        if fault:  # a grid's tools fade in once they have the focus
-            page.wait_for_timeout(500)
+        for _ in range(FADES):
+            if not fault:
+                break
+            page.wait_for_timeout(250)  # a grid's tools fade in once they have the focus
             name, fault = page.evaluate(STOP)
         names.append(name)
         assert not fault, f"{name!r} {fault}, after {names[:-1]}"

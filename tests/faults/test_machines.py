@@ -144,10 +144,10 @@ def test_who_cannot_say_whose_run_it_is_waits(store, held):
 def test_who_waits_for_a_database_that_is_gone_for_good_gives_up(store, held, monkeypatch):
     monkeypatch.setattr(reporting, "GIVE_UP_SECONDS", 51.0)
     reporter = Reporter(store, held.id)
-    reporter.confirm(time.monotonic() - 50.0)
     began = time.monotonic()
+    reporter.confirm(began - 50.0)
     assert reporter.wish() is Wish.CANCEL and reporter.superseded
-    assert 0.9 < time.monotonic() - began < 20.0
+    assert time.monotonic() - began >= 1.0
 
 
 def apart_or_skip() -> None:

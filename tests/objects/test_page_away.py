@@ -25,7 +25,7 @@ def store(tmp_path, monkeypatch, bucket):
 
 def visit(**address: str) -> AppTest:
     """The whole app, as somebody opens it."""
-    at = AppTest.from_file(str(PROJECT_ROOT / "pages/parts/front.py"), default_timeout=30)
+    at = AppTest.from_file(str(PROJECT_ROOT / "pages/parts/front.py"), default_timeout=120)
     for name, value in address.items():
         at.query_params[name] = value
     at.run()

@@ -66,7 +66,7 @@ class Proxy:
     def start(self) -> None:
         """Start it and wait until it listens."""
         self.process = subprocess.Popen(self.command)
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while time.monotonic() < end:
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", self.port)) == 0:

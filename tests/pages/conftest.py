@@ -133,7 +133,7 @@ def show(store: RunStore) -> Open:
         importlib.import_module(f"pages.{name}").render()
 
     def opened(name: str, **query: str) -> AppTest:
-        at = AppTest.from_function(script, args=(name,), default_timeout=30)
+        at = AppTest.from_function(script, args=(name,), default_timeout=120)
         for key, value in query.items():
             at.query_params[key] = value
         return at.run()

@@ -33,7 +33,7 @@ UNSAID = object()  # a claim that the provider leaves out
 
 
 def app(**query: str) -> AppTest:
-    at = AppTest.from_file(str(ROOT / "pages/parts/front.py"), default_timeout=30)
+    at = AppTest.from_file(str(ROOT / "pages/parts/front.py"), default_timeout=120)
     for key, value in query.items():
         at.query_params[key] = value
     return whole(at.run())
@@ -57,7 +57,7 @@ def test_the_main_line_by_buttons_alone(store):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_file_run_alone_shows_nothing(store, name):
-    at = AppTest.from_file(str(ROOT / "pages" / f"{name}.py"), default_timeout=30)
+    at = AppTest.from_file(str(ROOT / "pages" / f"{name}.py"), default_timeout=120)
     assert not whole(at.run()).main.children
 
 

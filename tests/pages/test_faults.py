@@ -73,7 +73,7 @@ def one_sentence(at: AppTest, part: str) -> None:
 def test_whatever_a_page_raises_is_one_plain_sentence(store, monkeypatch, caplog, kind):
     error, part = RAISED[kind]
     monkeypatch.setattr("pages.tables.render", broken(error))
-    at = AppTest.from_file(str(ROOT / "pages/parts/front.py"), default_timeout=30).run()
+    at = AppTest.from_file(str(ROOT / "pages/parts/front.py"), default_timeout=120).run()
     one_sentence(at, part)
     assert caplog.records[-1].levelno == logging.ERROR, "the console has the rest"
 
@@ -199,7 +199,8 @@ def test_a_home_that_cannot_be_made_is_one_plain_sentence(store, monkeypatch):
     (store.workspace.home / "facsimile.db").unlink()
     monkeypatch.setattr(storage_engine.os, "open", broken(RAISED["read-only"][0]))
     one_sentence(
-        AppTest.from_file(str(ROOT / "pages/parts/front.py"), default_timeout=30).run(), "read-only"
+        AppTest.from_file(str(ROOT / "pages/parts/front.py"), default_timeout=120).run(),
+        "read-only",
     )
 
 

@@ -114,7 +114,7 @@ def test_what_people_wrote_is_not_translated(store, show):
 
 
 def test_the_choice_stays_in_the_address(store):
-    at = whole(AppTest.from_file(str(FRONT), default_timeout=30).run())
+    at = whole(AppTest.from_file(str(FRONT), default_timeout=120).run())
     at.session_state["language_choice"] = "de"
     at = whole(at.run())
     assert english(at) == [] and at.query_params["lang"] in ("de", ["de"])

@@ -47,7 +47,7 @@ def test_an_empty_workspace_says_what_to_do_next(show, page, way):
 
 
 def test_the_app_opens_on_tables(store):
-    at = whole(AppTest.from_file(str(ROOT / "pages/parts/front.py"), default_timeout=30).run())
+    at = whole(AppTest.from_file(str(ROOT / "pages/parts/front.py"), default_timeout=120).run())
     assert [title.value for title in at.title] == ["Tables"]
 
 

@@ -15,7 +15,7 @@ from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.services import reviews, runs
 from tests.runs import toy
-from tests.runs.workers import HereLauncher, queued, releases, start, toy_plan, work
+from tests.runs.workers import PATIENCE, HereLauncher, queued, releases, start, toy_plan, work
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -109,7 +109,7 @@ def test_a_failing_report_never_costs_the_synthetic_table(
 def test_a_cancelled_report_leaves_a_finished_run(store: RunStore, table: TableRecord) -> None:
     def compare(*_: object, observe: Callable[[str, float], None], **__: object) -> Any:
         runs.cancel(store, store.runs()[0].id)
-        end = time.monotonic() + 5
+        end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             observe("columns", 0.5)
             time.sleep(0.05)
@@ -138,7 +138,7 @@ def test_a_worker_that_lost_its_run_writes_nothing_more(
     def compare(*_: object, observe: Callable[[str, float], None], **__: object) -> Any:
         run = store.runs()[0]
         assert store.set_state(run.id, State.LOST, "taken away")
-        end = time.monotonic() + 10
+        end = time.monotonic() + PATIENCE
         while time.monotonic() < end:  # until the heartbeat notices
             observe("columns", 0.5)
             time.sleep(0.05)
