@@ -45,6 +45,7 @@ def command_lines() -> str:
 
 
 @pytest.mark.databases("postgresql")
+@pytest.mark.usefixtures("fresh")  # a worker that was forked has the command line of another
 def test_the_whole_line_on_a_server(store):
     table = tables.import_frame(store, sample_table(300), name=SAMPLE_NAME, source="built in")
     schema = table.schema.model_copy(update={"target": SAMPLE_TARGET})

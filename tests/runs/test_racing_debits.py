@@ -10,6 +10,7 @@ import json
 import math
 import subprocess
 import sys
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,18 +63,28 @@ class Race:
 
 def race(home: Path, plans: dict[str, Plan], *flags: str) -> Race:
     """Let all processes pay at the same moment."""
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.runs.debtors", str(home), role, *flags],
-            cwd=PROJECT_ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for role in ROLES
-    ]
-    lists = shares(plans)
+    command = [sys.executable, "-m", "tests.runs.debtors", str(home)]
+    with ExitStack() as ended:
+        processes = [
+            ended.enter_context(
+                subprocess.Popen(
+                    [*command, role, *flags],
+                    cwd=PROJECT_ROOT,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            for role in ROLES
+        ]
+        for process in processes:  # before they are waited for, where one of them fails
+            ended.callback(process.kill)
+        return _pay(processes, shares(plans))
+
+
+def _pay(processes: list[subprocess.Popen[str]], lists: list[list[tuple[str, str, str]]]) -> Race:
+    """Tell each process its debits once all are ready, and take their answers."""
     for process in processes:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n", process.communicate()
@@ -150,7 +161,7 @@ def test_no_account_goes_over_its_limit(
     print(f"{asked} debits by {len(told.asked)} keys: {passed} admitted in {told.seconds:.2f} s")
 
 
-@pytest.mark.databases("postgresql")
+@BOTH
 def test_without_the_lock_it_is_seen(database: str, tmp_path: Path, plans: dict[str, Plan]) -> None:
     home = tmp_path / "home"
     told = race(home, plans, "--unlocked")
