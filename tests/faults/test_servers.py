@@ -15,6 +15,7 @@ import pytest
 from core.privacy.ledger.ledger import Ledger
 from core.runs.accounts import people
 from core.runs.accounts.account import pay, set_limit
+from core.runs.accounts.record_linkage import link_anew
 from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.storage import engine, process
 from core.runs.storage.errors import RunStoreError
@@ -169,6 +170,7 @@ def test_two_servers_never_overspend_one_account(store, table) -> None:
 @BOTH
 def test_no_run_begins_while_its_table_changes_its_account(store, table, monkeypatch):
     """Else it would pay from an account that its people no longer have."""
+    link_anew(store, table.id)  # else the table's own sketch comes in meanwhile: one look more
     look, looks, waited = people._movable, [], []
     late = threading.Thread(target=lambda: queued(store, table, toy_plan(table)))
 
