@@ -12,6 +12,7 @@ import itertools
 import json
 import os
 import random
+import re
 import secrets
 import zipfile
 from pathlib import Path
@@ -23,20 +24,26 @@ import pandas as pd
 import pytest
 
 from core.export.page_html import page
+from core.models.shaped_output import Shape, ShapeFacts
 from core.models.shared import training_loop
+from core.operations.monitoring import metrics_text
 from core.privacy.guarded import PrivateTable
+from core.privacy.ledger.ledger import Ledger
 from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.meter import Meter
 from core.privacy.plan import Plan
 from core.privacy.summation import Summation
-from core.runs.execution import attempts, worker
+from core.runs.execution import attempts, sampling_process, worker
+from core.runs.execution.launcher import SampleRequest, facts_name
 from core.runs.execution.reporter import Pace
 from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
-from core.services import export, planning, reviews, tables
+from core.services import export, planning, recipe, reviews, tables
+from core.services.shaping import DrawnTable
 from core.table.codec import Codec, Codes
 from core.table.schema import Column, Domain, Kind, Schema
+from pages.parts import shown_code
 from tests.runs import toy
 
 ROWS = 240
@@ -63,6 +70,13 @@ NEIGHBOURS: dict[str, dict[str, object]] = {
     "a category nobody declared": {"ward": "the moon"},
     "a missing value": {"cost": np.nan, "ward": None, "remark": None},
     "all distinct": {"key": 5_000, "remark": "remark 5000 of them all"},
+}
+SPELLED: dict[str, dict[str, object]] = {
+    "the longest text": {"remark": "=" * 5_000, "ward": "a" * 3_000},
+    "another spelling": {"ward": " A", "ill": "YES", "remark": "é\u200b\n=1+1"},
+    "a word among numbers": {"key": "unknown", "age": "old", "cost": "1,5"},
+    "another date format": {"day": "31.12.1999 23:59"},
+    "a mark of missing": {"age": -99, "cost": -99.0, "ward": "N/A", "ill": "?"},
 }
 EVERYTHING: dict[str, object] = {
     name: value for change in NEIGHBOURS.values() for name, value in change.items()
@@ -92,6 +106,8 @@ def neighbour(change: dict[str, object]) -> pd.DataFrame:
     """The same rows but for record 17."""
     rows = people()
     for name, value in change.items():
+        if isinstance(value, str):
+            rows[name] = rows[name].astype("str")  # as a reader makes of a column with a word
         rows.loc[17, name] = value
     return rows
 
@@ -162,9 +178,8 @@ def leaving(
         finally:
             os.umask(mask)
         spoken = capfd.readouterr()
-        return _collected(store, run.id) | {
-            "worker.log": (spoken.out + spoken.err).encode(),
-        }
+        found = _collected(store, run.id) | _drawn(store, run.id) | _machines(store)
+        return found | {"worker.log": (spoken.out + spoken.err).encode()}
 
 
 def _collected(store: RunStore, run_id: str) -> dict[str, bytes]:
@@ -180,7 +195,6 @@ def _collected(store: RunStore, run_id: str) -> dict[str, bytes]:
         "dictionary": export.domain_dictionary(run.schema.domain()).to_csv(index=False).encode(),
         "outside.json": json.dumps(outside).encode(),
         "outside.html": page(outside, run.title, claim=certificate["claim"]).encode(),
-        "table.csv": export.reviewed_file(store, run, format="csv").read_bytes(),
         "events": json.dumps(events).encode(),
         "meter.json": store.artefacts(run_id).path("meter.json").read_bytes(),
         "plan": run.plan.model_dump_json().encode(),
@@ -189,6 +203,59 @@ def _collected(store: RunStore, run_id: str) -> dict[str, bytes]:
             for ending in ("csv", "parquet", "certificate.json", "dictionary.csv", "model.zip")
         ).encode(),
     }
+    for escaped in (False, True):
+        table = export.reviewed_file(store, run, format="csv", escape_formulas=escaped)
+        found[f"table.csv, escaped: {escaped}"] = table.read_bytes()
+        found[f"dictionary.csv, escaped: {escaped}"] = export.dictionary_text(
+            run, escaped=escaped
+        ).encode()
+    found["table.parquet"] = export.reviewed_file(store, run, format="parquet").read_bytes()
+    found["run code"] = repr(shown_code.of_run(run)).encode()
     with zipfile.ZipFile(io.BytesIO(export.model_zip(store, run))) as archive:
         found |= {f"model/{name}": archive.read(name) for name in archive.namelist()}
     return found
+
+
+def _drawn(store: RunStore, run_id: str) -> dict[str, bytes]:
+    """Rows drawn anew from the saved model, as they are asked for on Download and packed."""
+    run = store.run(run_id)
+    certificate = reviews.privacy_certificate(store, run_id) or {}
+    timeless = {name: value for name, value in certificate.items() if name not in TIMES}
+    shape = Shape(where=("ill=yes",), fill_missing=True)
+    found = {}
+    for asked in (
+        SampleRequest(rows=9, seed=3, format="parquet"),
+        SampleRequest(rows=9, seed=3, escape_formulas=True, shape=shape),
+    ):
+        name = f"drawn.{asked.format}"
+        words = [run_id, "--home", str(store.workspace.home), "--name", name]
+        mask = os.umask(0o077)
+        try:
+            assert sampling_process.main([*words, "--request", asked.model_dump_json()]) == 0
+        finally:
+            os.umask(mask)
+        exports = store.artefacts(run_id).within("exports")
+        found[name] = exports.local(name).read_bytes()
+        found[f"facts of {name}"] = exports.local(facts_name(name)).read_bytes()
+        code = recipe.sample_code(run, asked, [3], out=export.file_name(run, asked.format))
+        found[f"code of {name}"] = repr(code).encode()
+    facts = ShapeFacts.model_validate_json(found["facts of drawn.csv"])
+    packed, drawn = io.BytesIO(), DrawnTable(exports.local("drawn.csv"), facts)
+    domain = run.schema.domain()
+    export.pack(packed, [drawn], name="x.csv", domain=domain, certificate=timeless, escaped=True)
+    with zipfile.ZipFile(packed) as archive:
+        return found | {f"zip/{name}": archive.read(name) for name in archive.namelist()}
+
+
+def _machines(store: RunStore) -> dict[str, bytes]:
+    """What the ledger and a Prometheus server are told, without times and what holds one."""
+    entries = [
+        entry.model_dump(mode="json", exclude={"time", "hash", "previous"})
+        for entry in Ledger(store.engine).entries()
+    ]
+    lines = [
+        line
+        for line in metrics_text(store).splitlines()
+        if not re.search(rb"process_|_seconds", line)
+    ]
+    return {"ledger": json.dumps(entries).encode(), "metrics": b"\n".join(lines)}

@@ -17,7 +17,7 @@ from core.models.registry import load_fitted
 from core.table import schema as schemas
 from core.table.infer import infer_schema
 from tests.contract.fits import IDS, QUICK
-from tests.contract.leaving import EVERYTHING, NEIGHBOURS, leaving, neighbour, people
+from tests.contract.leaving import EVERYTHING, NEIGHBOURS, SPELLED, leaving, neighbour, people
 from tests.mutants.broken_domain import noted_domain
 
 Leave = Callable[[str, pd.DataFrame], dict[str, bytes]]
@@ -70,7 +70,7 @@ def test_one_record_shows_in_nothing_that_leaves(
         assert b"distinct" not in content and b"proposal" not in content, name
 
 
-@pytest.mark.parametrize("change", NEIGHBOURS.values(), ids=NEIGHBOURS)
+@pytest.mark.parametrize("change", {**NEIGHBOURS, **SPELLED}.values(), ids=[*NEIGHBOURS, *SPELLED])
 def test_no_kind_of_single_record_shows(
     change: dict[str, object], leave: Leave, base: dict[str, dict[str, bytes]]
 ) -> None:
