@@ -51,6 +51,12 @@ __all__ = [
 ]
 
 
+KEPT = (
+    "What was bought stays paid for and is kept: the next run about these people uses it at no "
+    "further cost."
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Synthesis:
     """What a run came to.
@@ -132,7 +138,11 @@ def make(
                 return _plan_for(options, declared, n, split)
 
             schema, split = buy(options, store, people, trained, schema, n, plan_of)
-            plan = plan_of(schema, split)
+            try:
+                plan = plan_of(schema, split)
+            except CommandError as error:
+                bought = any(column.purchase for column in schema.columns)
+                raise CommandError(f"{error} {KEPT}" if bought else str(error)) from None
         with tempfile.TemporaryDirectory(prefix="synth-", dir=store.workspace.home) as folder:
             job = _job(options, schema, plan, device=device, people=people, folder=Path(folder))
             outcome = execute(job, FrameRows(trained), store=store, observe=observe)

@@ -21,7 +21,7 @@ from core.runs.execution.training_rows import StoredRows
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.services.tables import confirm_schema
-from core.table.buying import as_bought, unbought
+from core.table.buying import as_bought, at_stake, stand_in, unbought
 from core.table.schema import Schema, SchemaError
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "plan_purchase",
     "to_buy",
     "usual_epsilon",
+    "warnings",
 ]
 
 ROUND_EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
@@ -49,8 +50,10 @@ def plan_purchase(schema: Schema, n: int, epsilon: float, delta: float | None = 
       delta: of the purchase; `DELTA_SHARE` of the default δ when None.
 
     Raises:
-      ValueError: one plain line: nothing is to be bought, or nothing could be found at this ε.
+      ValueError: one plain line: nothing is to be bought, nothing could be found at this ε, or
+        what is declared could not be planned with whatever was found.
     """
+    stand_in(schema).domain()  # what no purchase can mend is refused before it
     delta = DELTA_SHARE * default_delta(n) if delta is None else delta
     budget = Budget(epsilon=epsilon, delta=delta)
     return plan_schema(unbought(schema), n, budget, unit=schema.person)
@@ -75,6 +78,15 @@ def usual_epsilon(schema: Schema, n: int) -> float:
 def forecast(plan: Plan, schema: Schema) -> tuple[Forecast, ...]:
     """What a plan of `plan_purchase` will say of each column and rule, from public numbers."""
     return forecasts(plan, unbought(schema))
+
+
+def warnings(schema: Schema) -> list[str]:
+    """What falls away if nothing is found in a column, a sentence each; from public facts alone."""
+    return [
+        f"If nothing is found in '{name}', it is left out, and so is: {'; '.join(rests)}. What was "
+        "paid stays in use for all other columns."
+        for name, rests in at_stake(schema).items()
+    ]
 
 
 def to_buy(store: RunStore, table: TableRecord) -> Schema:

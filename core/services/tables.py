@@ -358,7 +358,8 @@ def change_groups(store: RunStore, table: TableRecord, groups: Mapping[str, str]
 def _with_roles(schema: Schema) -> Schema:
     """The schema without a target, tags or rules of columns that are no longer modelled.
 
-    Who a row is of may be said by a column that is dropped.
+    Who a row is of may be said by a column that is dropped. Rules of a column in which a purchase
+    found nothing stay, so that it is said that they are not kept.
     """
     groups = {
         group: tuple(name for name in names if schema[name].modelled)
@@ -370,7 +371,8 @@ def _with_roles(schema: Schema) -> Schema:
     if schema.target is not None and not schema[schema.target].modelled:
         schema = schema.model_copy(update={"target": None})
     modelled = {column.name for column in schema.columns if column.modelled}
-    rules = tuple(rule for rule in schema.rules if modelled.issuperset(rule.columns))
+    known = modelled.union(schema.lost)
+    rules = tuple(rule for rule in schema.rules if known.issuperset(rule.columns))
     person = schema.person
     if person is not None:
         constant = tuple(name for name in person.constant if name in modelled)

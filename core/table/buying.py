@@ -12,10 +12,18 @@ from dataclasses import dataclass
 
 from core.table.column import unpaid
 from core.table.infer import BOOLEAN_PAIRS
-from core.table.rules import Combinations, Determines
-from core.table.schema import DomainSource, Kind, Provenance, Schema, SchemaColumn, SchemaError
+from core.table.rules import AnyRule, Combinations, Determines
+from core.table.schema import (
+    DomainSource,
+    Kind,
+    Provenance,
+    Purchase,
+    Schema,
+    SchemaColumn,
+    SchemaError,
+)
 
-__all__ = ["Unbought", "as_bought", "known_labels", "stand_in", "unbought"]
+__all__ = ["Unbought", "as_bought", "at_stake", "known_labels", "stand_in", "unbought"]
 
 DAY = 86_400.0
 _FROM_ROWS = (Provenance.PROPOSED, Provenance.UNSTATED)
@@ -45,7 +53,8 @@ class Unbought:
 def as_bought(schema: Schema, names: Collection[str] | None = None) -> Schema:
     """The schema with domains to be bought where they were read from the rows.
 
-    What the rows proposed of them is forgotten; the step becomes the kind's public one (1 for
+    Columns that say whose a row is are made up anew, so nothing of them is bought. What the rows
+    proposed of the others is forgotten; the step becomes the kind's public one (1 for
     integers, a day or a second for dates, none for numbers) and may be set anew.
 
     Args:
@@ -57,11 +66,11 @@ def as_bought(schema: Schema, names: Collection[str] | None = None) -> Schema:
       SchemaError: a name that is no column to buy: identifiers, text, dropped and tagged ones.
     """
     tagged = {name for columns in schema.sensitive.values() for name in columns}
-    chosen = set(names or ())
-    if wrong := [n for n in names or () if n not in schema.names or not schema[n].modelled]:
+    chosen, keys = set(names or ()), _keys(schema)
+    if wrong := [n for n in chosen if n not in schema.names or not schema[n].modelled or n in keys]:
         raise SchemaError(
-            f"There is nothing to buy of: {', '.join(sorted(wrong))}. Identifiers, text and "
-            "columns that are left out need no bounds or lists."
+            f"There is nothing to buy of: {', '.join(sorted(wrong))}. Identifiers, text, columns "
+            "that say whose a row is and columns that are left out need no bounds or lists."
         )
     if hidden := sorted(chosen & tagged):
         raise SchemaError(
@@ -69,7 +78,8 @@ def as_bought(schema: Schema, names: Collection[str] | None = None) -> Schema:
             "is tagged as hidden. Declare its domain public, or untag it."
         )
     for column in schema.columns:
-        read = column.modelled and column.provenance in _FROM_ROWS and column.name not in tagged
+        read = column.modelled and column.provenance in _FROM_ROWS
+        read = read and column.name not in tagged and column.name not in keys
         if column.name in chosen or (names is None and read and not unpaid(column)):
             schema = schema.replace(_bare(column))
     return schema
@@ -84,7 +94,7 @@ def unbought(schema: Schema) -> Unbought:
     open_columns = [
         _bare(column) if column.provenance in _FROM_ROWS else column
         for column in schema.columns
-        if unpaid(column)
+        if unpaid(column) and column.name not in _keys(schema)
     ]
     return Unbought(
         numeric=tuple(column for column in open_columns if column.kind.numeric),
@@ -98,16 +108,65 @@ def unbought(schema: Schema) -> Unbought:
 
 
 def stand_in(schema: Schema) -> Schema:
-    """The schema with made-up domains where they are still to be bought, to try a plan on."""
+    """The schema with made-up domains where they are still to be bought, to try a plan on.
+
+    A rule that has no room in what was made up is no fault of it; all others are found in it that
+    no purchase could mend.
+    """
     wanted = unbought(schema)
     for column in (*wanted.numeric, *wanted.listed):
         made_up: dict[str, object] = {"low": 0.0, "high": 1.0, "step": 0.0}
         if column.kind.listed:
             made_up = {"categories": ("a", "b")}
-        made_up |= {"source": DomainSource.DECLARED}
-        schema = schema.replace(column.model_copy(update=made_up))
-    rules = tuple(rule for rule in schema.rules if rule not in wanted.rules)
-    return schema.model_copy(update={"rules": rules})
+        column = column.model_copy(update=made_up)
+        paid = Purchase(
+            entry="", epsilon=0.0, epsilon_replace=0.0, delta=0.0, domain=column.domain_digest
+        )
+        schema = schema.replace(column.model_copy(update={"purchase": paid}))
+
+    def first(name: str) -> str:
+        return (schema[name].categories or ("",))[0]
+
+    def tried(rule: AnyRule) -> AnyRule:
+        if rule not in wanted.rules:
+            return rule
+        if isinstance(rule, Determines):
+            return rule.model_copy(update={"mapping": {first(rule.source): first(rule.result)}})
+        return rule.model_copy(update={"allowed": (tuple(map(first, rule.columns)),)})
+
+    return schema.model_copy(update={"rules": tuple(map(tried, schema.rules))})
+
+
+def at_stake(schema: Schema) -> dict[str, tuple[str, ...]]:
+    """By column to be bought, what falls away with it if nothing is found in it.
+
+    Args:
+      schema: with columns to be bought.
+
+    Returns:
+      For each column that something rests on: the rules' texts, and the roles in words.
+    """
+    wanted, person = unbought(schema), schema.person
+    found: dict[str, tuple[str, ...]] = {}
+    for column in (*wanted.numeric, *wanted.listed):
+        if known_labels(column):
+            continue  # something of it is known, so it is not left out
+        name = column.name
+        rests = [f"the rule “{rule.text}”" for rule in schema.rules if name in rule.columns]
+        if name == schema.target:
+            rests.append("the target")
+        if person is not None and name in person.constant:
+            rests.append("that it stays the same for a person")
+        if person is not None and name == person.order:
+            rests.append("the order of a person's rows")
+        if rests:
+            found[name] = tuple(rests)
+    return found
+
+
+def _keys(schema: Schema) -> tuple[str, ...]:
+    """The columns that say whose a row is."""
+    return () if schema.person is None else schema.person.columns
 
 
 def known_labels(column: SchemaColumn) -> tuple[str, ...]:

@@ -39,6 +39,7 @@ __all__ = [
     "Provenance",
     "Purchase",
     "SchemaColumn",
+    "RuleDomainError",
     "SchemaError",
     "UndeclaredDomainError",
     "refusal",
@@ -116,6 +117,10 @@ def refusal(error: ValidationError) -> SchemaError:
     """The first fault that was found in a changed declaration, for the steward who changed it."""
     words = str(error.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
     return SchemaError(f"{words[:1].upper()}{words[1:]}. Nothing was changed.")
+
+
+class RuleDomainError(SchemaError):
+    """A rule that has no room in the bounds, labels or missing marks of its columns."""
 
 
 class UndeclaredDomainError(SchemaError):
@@ -336,6 +341,12 @@ class SchemaColumn(Column):
             return Provenance.UNSTATED
         unchanged = self.proposal == self.domain_digest
         return Provenance.PROPOSED if unchanged else Provenance.STEWARD
+
+    @property
+    def lost(self) -> bool:
+        """Whether the column is left out because a purchase found nothing in it."""
+        bought = self.purchase is not None and self.purchase.domain == self.domain_digest
+        return bought and self.source is DomainSource.DROP and not self.declared
 
     def as_proposed(self) -> Self:
         """This column, with its domain recorded as a proposal from the rows."""

@@ -36,7 +36,7 @@ from core.table.column import (
     UndeclaredDomainError,
 )
 from core.table.form import Delimiter
-from core.table.layout.steps import Steps
+from core.table.layout.kept import Kept, keep
 from core.table.person import Person
 from core.table.rules import Rule
 from core.table.writable import check_writable
@@ -171,14 +171,8 @@ class Schema(BaseModel):
             cannot be written as declared, the target or a tagged column is not modelled, or a rule
             cannot be kept.
         """
-        remaining = tuple(c for c in self.columns if c.source is not DomainSource.DROP)
-        unknown = [c.name for c in remaining if not c.declared]
-        if unknown:
-            raise UndeclaredDomainError(
-                f"Bounds or categories are not declared for: {', '.join(unknown)}. "
-                "Declare them on the Tables page, buy them there or with --buy, or drop these "
-                "columns."
-            )
+        remaining = self._remaining
+        self._check_declared()
         for column in remaining:
             column.check_magnitude()
             check_writable(column)
@@ -186,9 +180,10 @@ class Schema(BaseModel):
             raise SchemaError(
                 "No column is left to model: every one is dropped, text or an identifier."
             )
-        if self.target is not None and not self[self.target].modelled:
+        kept = self._kept_target
+        if kept is not None and not self[kept].modelled:
             raise SchemaError(
-                f"The target '{self.target}' is dropped, text or an identifier. "
+                f"The target '{kept}' is dropped, text or an identifier. "
                 "Choose another target or none."
             )
         for group, columns in self.sensitive.items():
@@ -199,37 +194,79 @@ class Schema(BaseModel):
                     f"identifiers: {', '.join(lost)}. Untag them; they reveal no distribution."
                 )
         self._check_keys()
-        public = tuple(self._public(column) for column in remaining)
-        Steps.of(
-            public,
-            self.rules,
-            target=self.target,
-            tagged=[name for names in self.sensitive.values() for name in names],
-            constant=() if self.person is None else self.person.constant,
-        )
+        settled = self._settled
         return Domain(
-            columns=public,
-            target=self.target,
-            person=self.person,
-            rules=self.rules,
+            columns=tuple(self.public(column) for column in remaining),
+            target=settled.target,
+            person=settled.person,
+            rules=settled.rules,
             sensitive=self.sensitive,
         )
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """Names of columns that are left out because a purchase found nothing in them."""
+        return tuple(column.name for column in self.columns if column.lost)
+
+    @property
+    def fallen(self) -> dict[str, str]:
+        """By rule or role, why it is not kept although it was declared: see `layout.kept`.
+
+        Empty where `domain` would refuse the schema, which says more.
+        """
+        try:
+            self._check_declared()
+            return self._settled.fallen
+        except SchemaError:
+            return {}
+
+    @property
+    def _remaining(self) -> tuple[SchemaColumn, ...]:
+        return tuple(c for c in self.columns if c.source is not DomainSource.DROP)
+
+    @property
+    def _kept_target(self) -> str | None:
+        return None if self.target in self.lost else self.target
+
+    @property
+    def _settled(self) -> Kept:
+        return keep(
+            [self.public(column) for column in self._remaining],
+            self.rules,
+            target=self.target,
+            person=self.person,
+            tagged=[name for names in self.sensitive.values() for name in names],
+            bought=[c.name for c in self.columns if c.provenance is Provenance.BOUGHT],
+            lost=self.lost,
+        )
+
+    def _check_declared(self) -> None:
+        """Refuse columns whose domain nobody declared or bought; keys need none."""
+        keys = () if self.person is None else self.person.columns
+        unknown = [c.name for c in self._remaining if not c.declared and c.name not in keys]
+        if unknown:
+            raise UndeclaredDomainError(
+                f"Bounds or categories are not declared for: {', '.join(unknown)}. "
+                "Declare them on the Tables page, buy them there or with --buy, or drop these "
+                "columns."
+            )
 
     def _check_keys(self) -> None:
         """Refuse to learn what only says whose a row is."""
         keys = () if self.person is None else self.person.columns
         tagged = [name for names in self.sensitive.values() for name in names]
-        for name in (self.target, *tagged):
+        for name in (self._kept_target, *tagged):
             if name in keys:
                 raise SchemaError(
                     f"Column '{name}' says whose a row is and is made up anew, so it is neither a "
                     "target nor hidden. Choose another."
                 )
 
-    def _public(self, column: SchemaColumn) -> DomainColumn:
+    def public(self, column: SchemaColumn) -> DomainColumn:
         """The part of a column that may leave; who a row is of is said by made-up values."""
         keys = () if self.person is None else self.person.columns
-        if column.name not in keys or column.kind.surrogate:
+        dropped = column.source is DomainSource.DROP
+        if column.name not in keys or column.kind.surrogate or dropped:
             return DomainColumn.of(column)
         return DomainColumn(
             name=column.name, kind=Kind.IDENTIFIER, dtype=column.dtype, pattern=column.pattern

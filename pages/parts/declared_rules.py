@@ -78,7 +78,11 @@ def _keep(table: TableRecord, rules: list[AnyRule]) -> None:
 
 
 def _state(table: TableRecord, rule: AnyRule, broken: int) -> str:
-    """How many real rows break a rule; for the steward's eyes."""
+    """Whether a rule is kept, and how many real rows break it; for the steward's eyes."""
+    if table.schema.lost or any(getattr(one, "bought", False) for one in table.schema.rules):
+        why = table.schema.fallen.get(rule.text)
+        if why is not None:
+            return f":orange[{plain(said(why))}]"
     if declarations.unsettled(rule):
         return say(":orange[which values go together is not known yet]")
     if not broken:

@@ -67,6 +67,11 @@ def render(table: TableRecord, bar: DeltaGenerator) -> None:
 def _settled(table: TableRecord, schema: Schema, bar: DeltaGenerator) -> None:
     """Nothing is left to buy: everything was bought or set by hand."""
     st.markdown(say("Bounds and lists were bought, or set by you. Nothing is left to declare."))
+    if schema.lost:
+        names = plain(", ".join(schema.lost))
+        st.info(say("Nothing was found in: {names}. These are left out.", names=names))
+    for sentence in schema.fallen.values():
+        st.info(plain(said(sentence)), icon=":material/rule:")
     if bar.button(
         say("Plan a synthetic table"),
         type="primary",
@@ -126,6 +131,8 @@ def _forecast(plan: Plan, schema: Schema) -> None:
         )
         percent = st.column_config.NumberColumn(format="percent")
         st.dataframe(frame, hide_index=True, column_config={share: percent})
+    for sentence in purchases.warnings(schema):
+        st.caption(f":material/info: {plain(said(sentence))}")
     st.caption(
         say(
             "From public numbers alone; no row has been read for this. What few people hold is "

@@ -127,7 +127,7 @@ def conditions(schema: Schema, *, n: int, inferred: bool = False) -> tuple[str, 
       inferred: whether the domain was taken from the rows and declared public without a look.
     """
     how = "inferred from the table and declared public" if inferred else "declared public"
-    columns = [DomainColumn.of(column) for column in schema.columns]
+    columns = [schema.public(column) for column in schema.columns]
     domains = "; ".join(
         f"{declared(column)} ({origin(column)})" if origin(column) else declared(column)
         for column in columns
@@ -146,6 +146,7 @@ def conditions(schema: Schema, *, n: int, inferred: bool = False) -> tuple[str, 
         _unit(schema.person),
         f"Conditional on these declared domains ({how}): {domains}.",
         *_rules(schema, how),
+        *schema.fallen.values(),
         *(words for where, words in ORIGINS.items() if where in origins),
     )
 
@@ -181,10 +182,11 @@ def _unit(person: Person | None) -> str:
 
 def _rules(schema: Schema, how: str) -> tuple[str, ...]:
     """What was declared true of every row, with the labels that it publishes."""
-    if not schema.rules:
+    rules = [rule for rule in schema.rules if rule.text not in schema.fallen]
+    if not rules:
         return ()
     words = []
-    for rule in schema.rules:
+    for rule in rules:
         listed: list[str] = []
         if isinstance(rule, Determines) and not rule.bought:
             listed = [f"{source}: {result}" for source, result in (rule.mapping or {}).items()]

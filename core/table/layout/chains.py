@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.table.column import Column, DomainColumn, SchemaError
+from core.table.column import Column, DomainColumn, RuleDomainError, SchemaError
 from core.table.layout.gaps import Gap, gap_of
 from core.table.layout.relations import Interval, Relation, inside, inward, outer
 
@@ -111,7 +111,7 @@ class Chain:
             bounds[link.entry] = _within(bounds[link.entry], room, np.array([True]))
             low, high = bounds[link.entry]
             if low[0] > high[0]:
-                raise SchemaError(
+                raise RuleDomainError(
                     f"Rule '{link.relation.text}' cannot hold within the bounds that are declared "
                     f"for {_listed(link.relation.names)}. Change the bounds, or leave it out."
                 )
@@ -253,7 +253,7 @@ def _link(
         )
     may_lack = columns[entry].missing or columns[modelled].missing
     if computed is not None and may_lack and not columns[computed].missing:
-        raise SchemaError(
+        raise RuleDomainError(
             f"Rule '{relation.text}': '{computed}' is computed from columns that may be missing. "
             "Declare that it may be missing too."
         )
@@ -282,7 +282,7 @@ def _check_grid(link: Link, columns: Mapping[str, Column], *, leaf: bool) -> Non
     if leaf and computed.step == 0.0 and size >= max(steps):
         return
     names = _listed(relation.names)
-    raise SchemaError(
+    raise RuleDomainError(
         f"Rule '{relation.text}': {names} are not counted in the same steps (they have "
         f"{', '.join(f'{columns[name].step:g}' for name in relation.names)}). Declare one step and "
         "bounds that are multiples of it, or leave the rule out."

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.table.column import Column, DomainColumn, Kind, SchemaError
+from core.table.column import Column, DomainColumn, Kind, RuleDomainError
 from core.table.layout.relations import Relation, outer
 
 __all__ = ["Gap", "free_name", "gap_of"]
@@ -82,7 +82,7 @@ def gap_of(
       taken: names that the gap must not have.
 
     Raises:
-      SchemaError: the steps of the two columns have no common one.
+      RuleDomainError: the steps of the two columns have no common one.
     """
     low, high, u = columns[relation.low], columns[relation.high], relation.unit
     upwards = entry == relation.low
@@ -122,14 +122,14 @@ def _step(relation: Relation, low: Column, high: Column) -> float:
     """The common step of two columns, 0 where one of them has none.
 
     Raises:
-      SchemaError: there is none.
+      RuleDomainError: there is none.
     """
     fine, coarse = sorted((low.step, high.step))
     if fine == 0.0:
         return 0.0
     times, apart = coarse / fine, (outer(high)[0] - outer(low)[0]) / fine
     if max(abs(times - round(times)), abs(apart - round(apart))) > 1e-6:
-        raise SchemaError(
+        raise RuleDomainError(
             f"Rule '{relation.text}': '{low.name}' counts in steps of {low.step:g} and "
             f"'{high.name}' in steps of {high.step:g}, and they do not meet. Declare one step and "
             "bounds that are multiples of it, or leave the rule out."

@@ -10,7 +10,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from core.table.column import MAX_CATEGORIES, Column, DomainColumn, Kind, SchemaError
+from core.table.column import (
+    MAX_CATEGORIES,
+    Column,
+    DomainColumn,
+    Kind,
+    RuleDomainError,
+    SchemaError,
+)
 from core.table.labels import from_labels, to_labels
 from core.table.rules import Combinations, Determines
 
@@ -36,7 +43,7 @@ def _check_label(label: str, column: Column, rule: str) -> None:
     if label in (column.categories or ()) or (label == MISSING and column.missing):
         return
     what = "a missing value" if label == MISSING else "a label"
-    raise SchemaError(
+    raise RuleDomainError(
         f"Rule '{rule}': it gives '{column.name}' {what} that its declaration does not have. List "
         "it among the column's values, or change the rule."
     )
@@ -121,7 +128,7 @@ class Joint:
         if not combinations:
             raise SchemaError(f"Rule '{rule.text}': declare or buy which combinations there are.")
         if len(combinations) > MAX_CATEGORIES:
-            raise SchemaError(
+            raise RuleDomainError(
                 f"Rule '{rule.text}': it has {len(combinations):,} combinations, more than "
                 f"{MAX_CATEGORIES:,}. Name fewer columns, or merge values that few rows have."
             )

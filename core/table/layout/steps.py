@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from core.table.column import DomainColumn, SchemaError
+from core.table.column import DomainColumn, RuleDomainError, SchemaError
 from core.table.labels import (
     code_places,
     from_labels,
@@ -223,7 +223,7 @@ def _check_codes(rule: Rule, columns: Columns) -> None:
     for name in rule.columns:
         if columns[name].codes and isinstance(rule, AtMost | Sum | Difference | MissingTogether):
             codes = ", ".join(columns[name].codes)
-            raise SchemaError(
+            raise RuleDomainError(
                 f"Rule '{rule.text}': '{name}' has codes for missing values of their own ({codes}),"
                 " and a rule knows one kind of missing. Remove the codes from the column, or leave "
                 "the rule out."
@@ -337,7 +337,8 @@ def _together(
             elif name in used:
                 words = "stands in two such rules, or twice in one. Name it once"
             if words:
-                raise SchemaError(f"Rule '{rule.text}': '{name}' {words}, or leave the rule out.")
+                fault = SchemaError if columns[name].missing else RuleDomainError
+                raise fault(f"Rule '{rule.text}': '{name}' {words}, or leave the rule out.")
             used.add(name)
         ordered = sorted(rule.names, key=lambda name: name != target)
         yield tuple(column.name for name in ordered if (column := shown[name]) is not None)
