@@ -43,6 +43,9 @@ ENVIRONMENT = {
     "FACSIMILE_LAUNCHER": "Who works runs off. `local`, as when not set: this machine, one at a "
     "time. `ray:auto`, `ray:HOST:PORT` or `ray://HOST:10001`: a Ray cluster, of which a run takes "
     "`?cpus=1&gpus=…&memory_gb=…&restarts=3&tasks=0`; [how](deployment.md#a-cluster).",
+    "FACSIMILE_UPLOADS_MB": "How much of one person may wait in the server's memory at once, in "
+    "MB, in all of their pages together; `server.maxUploadSize` when not set: one file as large as "
+    "any may be. Each is freed as soon as it was read, at the latest when its page is closed.",
     "FACSIMILE_READ_MB": "The most memory that reading one file may take, in MB; 2048 when not "
     "set. A file that needs more is refused, and nothing else is harmed.",
     "FACSIMILE_READ_SECONDS": "The longest that reading one file may take; 300 when not set.",

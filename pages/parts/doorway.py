@@ -6,9 +6,7 @@ All are ASGI middleware of `st.App`.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
-from typing import Any
 
 from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
@@ -16,13 +14,9 @@ from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import net_util, runtime
-from streamlit.auth_util import get_cookie_with_chunks
 from streamlit.runtime.media_file_storage import MediaFileKind
-from streamlit.web.server.server_util import get_cookie_secret
-from streamlit.web.server.starlette.starlette_app_utils import decode_signed_value
-from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
 
-from pages.parts import admission, handover, routes
+from pages.parts import admission, handover, routes, sessions, uploads
 from pages.parts.bare_page import UNCACHED, asked_for, bare_page, below_base
 from pages.parts.language import to_say
 
@@ -130,7 +124,9 @@ class Downloads:
             return
         uncached = with_headers(send, UNCACHED)
         # hashing a large file must not keep others waiting
-        if await asyncio.to_thread(handover.fetchable, body, claims_of(HTTPConnection(scope))):
+        if await asyncio.to_thread(
+            handover.fetchable, body, sessions.claims_of(HTTPConnection(scope))
+        ):
             await self.app(scope, receive, uncached)
             return
         gone = asked_for(scope).said(GONE)
@@ -144,6 +140,7 @@ MIDDLEWARE = [
     Middleware(admission.Hosts),
     Middleware(admission.Endpoints),
     Middleware(Addresses),
+    Middleware(uploads.Uploads),
     Middleware(Downloads),
 ]
 
@@ -193,17 +190,3 @@ def spare_awaited() -> None:
 
     manager._get_inactive_file_ids = dispensable  # type: ignore[method-assign]
     setattr(manager, _SPARING, True)
-
-
-def claims_of(connection: HTTPConnection) -> dict[str, Any]:
-    """Whom a request's cookies say it comes from, as Streamlit signed them; {} for nobody."""
-
-    def one(name: str) -> bytes | None:
-        value = connection.cookies.get(name)
-        if value is None:
-            return None
-        return decode_signed_value(get_cookie_secret(), name, value.encode("latin-1"))
-
-    cookie = get_cookie_with_chunks(one, USER_COOKIE_NAME)
-    claims = {} if cookie is None else json.loads(cookie)
-    return claims if isinstance(claims, dict) else {}

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import streamlit as st
 
 from core.runs.storage import operations_log
+from pages.parts import sign_outs
 from pages.parts.language import said, say, to_say
 from pages.parts.plain import plain
 from pages.parts.sign_in_settings import listed, read, report
@@ -34,11 +35,12 @@ def configured() -> bool:
 
 
 def fresh(claims: Mapping[str, Any]) -> bool:
-    """Whether these claims are of somebody who signed in, not too long ago."""
+    """Whether these claims are of somebody who signed in, not too long ago, and not out since."""
     issued = claims.get("iat")
     if not claims.get("is_logged_in") or not isinstance(issued, int | float):
         return False
-    return -CLOCKS_APART <= time.time() - issued <= SIGN_IN_SECONDS
+    young = -CLOCKS_APART <= time.time() - issued <= SIGN_IN_SECONDS
+    return young and not sign_outs.over(claims)
 
 
 def address_of(claims: Mapping[str, Any]) -> str:
@@ -103,6 +105,8 @@ def sign_in() -> None:
         st.error(f"{wrong} {say('Nothing was shown or changed.')} {way_out}")
         st.stop()
     if signed_in():
+        if configured():
+            sign_outs.seen(_claims())
         return
     st.title("Facsimile")
     st.write(say("Sign in to go on."))
@@ -183,4 +187,18 @@ def who_is_here() -> None:
     with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center"):
         named = ", ".join(said(CALLED[role]) for role in sorted(roles())) or say("no role")
         st.caption(f"{plain(person())} · {named}", width="content")
-        st.button(say("Sign out"), on_click=st.logout, type="tertiary", icon=":material/logout:")
+        st.button(
+            say("Sign out"),
+            on_click=sign_out,
+            type="tertiary",
+            icon=":material/logout:",
+            help=say("Here, and in all other tabs and browsers where you signed in."),
+        )
+
+
+def sign_out() -> None:
+    """Sign this person out everywhere, then let the browser forget its cookie."""
+    claims = _claims()
+    if fresh(claims):
+        sign_outs.end(claims)
+    st.logout()

@@ -25,14 +25,13 @@ from core.runs.execution.launchers import configured_launcher
 from core.runs.storage.errors import NotFoundError
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord, TableRecord
-from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
-from core.services.runs import Progress, open_store
+from core.services.runs import Progress
 from core.table.stated import stated
 from pages.parts import language, routes, visible
 from pages.parts.faults import plain_errors as plain_errors
 from pages.parts.language import number, said, say, to_say
 from pages.parts.plain import plain
+from pages.parts.workspace_store import store as store
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -63,16 +62,6 @@ STATE_BADGES = {
     State.LOST: Badge(to_say("Lost"), ":material/cloud_off:", "red"),
 }
 NOT_PRIVATE = Badge(to_say("No differential privacy"), ":material/warning:", "red")
-
-
-@st.cache_resource(show_spinner=False)
-def _store(home: str) -> RunStore:
-    return open_store()
-
-
-def store() -> RunStore:
-    """The workspace's run store; holds no rows, so it may be shared by sessions."""
-    return _store(str(Workspace.default().home))
 
 
 def launcher() -> Launcher:

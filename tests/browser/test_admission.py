@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import socket
+import time
 import uuid
 from collections.abc import Iterator
 
 import httpx
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from tests.browser.app import open_page, server, settled
+from tests.browser.app import PATIENCE, open_page, server, settled
 from tests.browser.house import NEW, PEOPLE, House, http_sign_in
 from tests.browser.provider import Provider
 
@@ -31,8 +34,11 @@ Sec-WebSocket-Protocol: streamlit\r
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     provider = Provider()
     built = House(tmp_path_factory.mktemp("admission"), provider)
-    with server(built.home, built.port, [f"--secrets.files={built.secrets}"]):
-        yield built
+    flags = [f"--secrets.files={built.secrets}", "--server.disconnectedSessionTTL=1"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FACSIMILE_UPLOADS_MB", "1")
+        with server(built.home, built.port, flags):
+            yield built
     provider.close()
 
 
@@ -142,3 +148,108 @@ def test_while_the_secrets_are_away_everything_is_closed(house: House, page: Pag
         aside.rename(house.secrets)
     page.goto(house.url)
     page.get_by_text(NEW).first.wait_for()
+
+
+# -- uploads --------------------------------------------------------------------------------------
+
+
+def session_of(page: Page, url: str) -> str:
+    """Open an address; the id of the session that the server made for it."""
+    frames: list[bytes] = []
+    page.on("websocket", lambda line: line.on("framereceived", lambda f: frames.append(bytes(f))))
+    page.goto(url)
+    page.get_by_role("button", name=re.compile("Sign in|Sign out")).first.wait_for()
+    (found,) = {
+        message.new_session.initialize.session_id
+        for message in map(ForwardMsg.FromString, frames)
+        if message.WhichOneof("type") == "new_session"
+    }
+    return found
+
+
+def upload(house: House, page: Page, session_id: str, size: int, **headers: str) -> int:
+    """The status of an answer to a file, sent with a page's cookies and token."""
+    cookies = {one["name"]: one["value"] for one in page.context.cookies(house.url)}
+    headers = {"X-Xsrftoken": cookies.get("_streamlit_xsrf", "")} | headers
+    path = f"/_stcore/upload_file/{session_id}/{uuid.uuid4()}"
+    files = {"file": ("x.csv", b"x" * size)}
+    with httpx.Client(trust_env=False, cookies=cookies, headers=headers, timeout=60) as client:
+        return client.put(f"{house.url}{path}", files=files).status_code
+
+
+def signed(house: House, browser: Browser, email: str) -> Page:
+    """A page of somebody who signed in, in a browser of their own."""
+    context = browser.new_context()
+    with http_sign_in(house, email) as client:
+        cookies = [{"name": n, "value": v, "url": house.url} for n, v in client.cookies.items()]
+    context.add_cookies(cookies)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    return page
+
+
+@pytest.mark.parametrize("email", [None, "bob@x.org", "eve@x.org"])
+def test_files_of_who_is_no_steward_are_not_taken(house, browser, page, email):
+    page = page if email is None else signed(house, browser, email)
+    assert upload(house, page, session_of(page, house.url), 1000) == 403
+
+
+def test_a_stewards_own_page_sends_files_and_nobody_else_for_it(house, browser, page):
+    own = signed(house, browser, "ann@x.org")
+    session_id = session_of(own, house.url)
+    assert upload(house, own, session_id, 1000) == 204
+    page.goto(house.url)
+    assert upload(house, page, session_id, 1000) == 403  # who learnt its number
+    assert upload(house, signed(house, browser, "ada@x.org"), session_id, 1000) == 403
+    assert upload(house, own, str(uuid.uuid4()), 1000) == 403
+    own.context.close()
+
+
+def test_what_waits_of_one_person_is_limited_and_goes_with_the_page(house, browser):
+    own, other = (signed(house, browser, "ada@x.org") for _ in range(2))
+    first, second = (session_of(one, house.url) for one in (own, other))
+    assert upload(house, own, first, 700_000) == 204
+    assert upload(house, other, second, 700_000) == 413  # one person, two pages
+    own.goto("about:blank")
+    deadline = time.monotonic() + 30
+    while upload(house, other, second, 700_000) != 204:
+        assert time.monotonic() < deadline, "a closed page's file was kept"
+        time.sleep(0.5)
+    assert [upload(house, other, second, 1) for _ in range(16)] == [204] * 15 + [413]
+    for one in (own, other):
+        one.context.close()
+
+
+# -- signing out ----------------------------------------------------------------------------------
+
+
+def test_signing_out_ends_every_tab_browser_and_copy_of_the_cookie(house, browser):
+    own = signed(house, browser, "ann@x.org")
+    own.goto(house.url)
+    tab = own.context.new_page()
+    tab.goto(f"{house.url}/training?run={house.new.id}")
+    elsewhere = signed(house, browser, "ann@x.org")  # another browser
+    elsewhere.goto(f"{house.url}/download?run={house.new.id}")
+    colleague = signed(house, browser, "ada@x.org")
+    colleague.goto(house.url)
+    for one in (own, tab, elsewhere, colleague):
+        one.get_by_role("button", name="Sign out").wait_for()
+    session_id, copy = session_of(tab, tab.url), own.context.cookies(house.url)
+    own.get_by_role("button", name="Sign out").click()
+    for one in (own, tab, elsewhere):  # by themselves, without a click
+        one.get_by_text("Sign in to go on").wait_for()
+        assert one.get_by_text(NEW).count() == 0
+    assert "_streamlit_user" not in {one["name"] for one in own.context.cookies(house.url)}
+    assert upload(house, elsewhere, session_id, 10) == 403
+    with open_page(browser) as thief:
+        thief.context.add_cookies(copy)
+        thief.goto(house.url)
+        thief.get_by_text("Sign in to go on").wait_for()
+    colleague.reload()
+    colleague.get_by_role("button", name="Sign out").wait_for()
+    time.sleep(1.1)  # sign-ins are dated by the second
+    again = signed(house, browser, "ann@x.org")
+    again.goto(house.url)
+    again.get_by_text(NEW).first.wait_for()
+    for one in (own, elsewhere, colleague, again):
+        one.context.close()

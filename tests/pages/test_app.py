@@ -14,7 +14,7 @@ from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 from core.runs.storage.events import State
-from pages.parts import guard, sign_in_settings, uploads
+from pages.parts import guard, handover, sign_in_settings, sign_outs, uploads
 from tests.pages.screen import (
     button,
     buttons,
@@ -219,6 +219,20 @@ def test_a_role_that_is_taken_away_is_gone_at_once(table, signed, secrets_file):
     assert not at.error
     secrets_file(ROLES.replace("Ann@x.org", "eve@x.org"))
     assert "may not open this page" in whole(at.run()).error[0].value
+
+
+def test_after_signing_out_every_copy_of_a_sign_in_is_over(table, signed):
+    """As on another server of the workspace, or after a restart: the database alone knows."""
+    at = signed("tables", "ann@x.org", sub="1")
+    claims = dict(guard._claims())
+    later, colleague = claims | {"iat": claims["iat"] + 1}, claims | {"sub": "2"}
+    handover.enter(b"a file", "ann@x.org", lambda: True)
+    assert guard.may("steward") and handover.fetchable(b"a file", claims)
+    sign_outs.end(claims)
+    assert not guard.may("steward")  # what a live part asks each second
+    assert buttons(whole(at.run())) == ["Sign in"] and table.name not in words(at)
+    assert guard.address_of(claims) == "" and not handover.fetchable(b"a file", claims)
+    assert guard.address_of(later) == guard.address_of(colleague) == "ann@x.org"
 
 
 @pytest.mark.parametrize("name", PAGES)

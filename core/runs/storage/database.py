@@ -31,6 +31,7 @@ __all__ = [
     "NoteRow",
     "PurchaseRow",
     "RunRow",
+    "SignInRow",
     "SketchRow",
     "TableRow",
 ]
@@ -93,6 +94,16 @@ class AccessRow(Base):
     owner: Mapped[str]
     shared: Mapped[list[str]] = mapped_column(JSON)
     stewards: Mapped[bool]
+
+
+class SignInRow(Base):
+    """Until when somebody's sign-ins are over; times are the provider's, in seconds."""
+
+    __tablename__ = "sign_ins"
+
+    person: Mapped[str] = mapped_column(primary_key=True)
+    newest: Mapped[float] = mapped_column(Float(53))
+    ended: Mapped[float | None] = mapped_column(Float(53))
 
 
 class RunRow(Base):
