@@ -33,7 +33,8 @@ def render() -> None:
         st.caption(say("No table has been brought in yet."))
         return
     if not tables:
-        shared.nothing_yet(say("Nothing has been released yet."), say("Bring in a table"), "tables")
+        none = say("No table is here whose entries could be shown.")
+        shared.nothing_yet(none, say("Bring in a table"), "tables")
         return
     runs = shared.store().runs() if office else visible.runs(shared.store())
     by_id = {run.id: run for run in runs}
@@ -57,6 +58,7 @@ def _account(tables: list[TableRecord], runs: account_view.Runs) -> None:
             say("**{table}** ({n:,} rows)", table=plain(table.name), n=table.n) for table in tables
         )
         st.markdown(" · ".join(named))
+        st.caption(shared.spent_words(account.people))
         if any(entry.kind == "release" for entry in account.entries) or account.limit is not None:
             account_view.numbers(account)
             account_view.over_time(account)
@@ -78,9 +80,8 @@ def _without_limit(table: TableRecord, account: Account) -> None:
         return
     st.caption(
         say(
-            "Nothing was released yet. The first release opens the account with a limit of "
-            "ε {limit:g} for all releases together, unless you set another one before it, "
-            "here or on Plan.",
+            "The first release opens the account with a limit of ε {limit:g} for all releases "
+            "together, unless you set another one before it, here or on Plan.",
             limit=DEFAULT_LIMIT,
         )
     )

@@ -7,6 +7,7 @@ import streamlit as st
 from core.figures.budget import budget_figure
 from core.models.card import Card
 from core.privacy.plan import Plan
+from core.runs.accounts import spending
 from core.runs.accounts.account import DEFAULT_LIMIT, table_account
 from core.runs.storage.records import TableRecord
 from core.services import planning, purchases, recipe, runs
@@ -131,18 +132,17 @@ def _newest() -> TableRecord | None:
 def _summary(table: TableRecord, card: Card, plan: Plan) -> None:
     """The plan, its picture, and the ledger before it."""
     _table(table)
-    _numbers(plan)
+    _numbers(table, plan)
     foretold.show(table, card, plan)
     before = purchases.paid_before(shared.store(), table) if plan.budget.private else 0.0
     if before:
-        total = before + plan.guarantee.epsilon
         st.caption(
             ":material/shopping_cart: "
             + say(
-                "Bounds and lists were bought for ε {before:.3g}; the certificate will claim both "
-                "together, ε {total:.3g}.",
-                before=stated(before, ".3g"),
-                total=stated(total, ".3g"),
+                "That is ε {own:.4g} of this run and ε {before:.4g} of bounds and lists that were "
+                "bought before. The certificate will claim both together.",
+                own=stated(plan.guarantee.epsilon, ".4g"),
+                before=stated(before, ".4g"),
             )
         )
     shared.picture(
@@ -197,16 +197,15 @@ def _released(plan: Plan) -> None:
             st.markdown(f"**{said(phase.title)}** — {what}")
 
 
-def _numbers(plan: Plan) -> None:
-    claim = plan.guarantee
+def _numbers(table: TableRecord, plan: Plan) -> None:
+    """What the certificate will claim, purchases included."""
+    claim = spending.promised_claim(shared.store(), table.people, plan, table.schema)
     if not claim.private:
         shared.NOT_PRIVATE.show()
         return
     one, two = st.columns(2)
-    one.metric(
-        "ε", number(f"{stated(claim.epsilon, '.2f'):.2f}"), help=glossary.entry("ε", "zero-out")
-    )
-    two.metric("δ", f"{stated(claim.delta, '.2g'):.2g}", help=glossary.entry("δ"))
+    one.metric("ε", number(spending.epsilon_text(claim)), help=glossary.entry("ε", "zero-out"))
+    two.metric("δ", f"{stated(claim.delta, '.3g'):.3g}", help=glossary.entry("δ"))
     if plan.unit is not None:
         st.caption(f":material/person: {say('This holds {unit!t}.', unit=plan.unit.words)}")
 
@@ -225,22 +224,17 @@ def _ledger(table: TableRecord) -> None:
         )
         st.caption(f":material/receipt_long: {earlier} {none if spent else fresh}")
         return
-    left = say(
-        "Limit ε {limit:g} for these people: {share:.0%} of it is left before this run, "
-        "{left!t} for one release.",
-        limit=account.limit,
-        share=account.left.share,
-        left=account.left.words(account.delta or 1e-6),
-    )
-    st.caption(f":material/receipt_long: {left}")
+    words = spending.left_words(account.left, account.delta or 1e-6)
+    st.caption(f":material/receipt_long: {' '.join(said(sentence) for sentence in words)}")
 
 
 def _start(
     table: TableRecord, plan: Plan, details: run_details.RunDetails, limit: float | None
 ) -> None:
     """The button that spends; `limit` is of the account that it opens, None without a choice."""
+    planned = say("A plan reads no row and spends nothing.")
     st.caption(
-        f":material/lock_open: {say('Nothing private has been touched yet.')}", width="content"
+        f":material/lock_open: {planned} {shared.spent_words(table.people)}", width="content"
     )
     label, confirmation, ready = _consent(table, plan)
     allowed, shift_words = lmdp_settings.confirm(table, plan)

@@ -235,13 +235,14 @@ def _confirm(table: TableRecord) -> None:
             shared.header(
                 table.name,
                 say(
-                    "{n:,} rows × {columns} columns · {source}. "
-                    "Nothing has been trained or released by looking at this page.",
+                    "{n:,} rows × {columns} columns · {source}. Looking at this page releases "
+                    "nothing.",
                     n=table.n,
                     columns=len(table.columns),
                     source=_source(table),
                 ),
             )
+            st.caption(f":material/receipt_long: {shared.spent_words(table.people)}")
         if st.button(say("All tables"), icon=":material/arrow_back:"):
             st.query_params.clear()
             st.rerun()

@@ -7,6 +7,8 @@ import streamlit as st
 
 from core.figures import interactions
 from core.models.card import Chart
+from core.privacy.ledger.ledger import Ledger
+from core.runs.accounts import spending
 from core.runs.accounts.account import charges, unpaid_again
 from core.runs.execution.cluster import configured_cluster
 from core.runs.execution.ray_words import WAITS
@@ -138,18 +140,24 @@ def _place(run: RunRecord, now: runs.Progress) -> str:
 
 
 def _spent(run: RunRecord) -> None:
-    """ε so far against what the plan holds; all of it was debited at the start."""
+    """What the ledger was charged, and ε so far against what the plan holds."""
+    words = _charged(run)
     so_far = runs.epsilon_so_far(shared.store(), run.id)
-    if so_far is None:
-        return
-    budget = run.plan.guarantee.epsilon
-    spent = say(
-        "ε released so far: **{so_far:.2f}** of {budget:.2f}. The ledger was charged for all of it "
-        "before the first row was read.",
-        so_far=stated(min(so_far, budget), ".2f"),
-        budget=stated(budget, ".2f"),
-    )
-    st.caption(f":material/lock: {spent}")
+    if so_far is not None:
+        budget = run.plan.guarantee.epsilon
+        so_far_words = say(
+            "ε released so far by this run: **{so_far:.2f}** of {budget:.2f}.",
+            so_far=stated(min(so_far, budget), ".2f"),
+            budget=stated(budget, ".2f"),
+        )
+        words = f"{so_far_words} {words}"
+    st.caption(f":material/lock: {words}")
+
+
+def _charged(run: RunRecord) -> str:
+    """What the ledger holds of a run, in a sentence."""
+    entries = Ledger(shared.store().engine).entries(run.people)
+    return plain(said(spending.run_spending(entries, run).sentence))
 
 
 def _buttons(run: RunRecord) -> None:
@@ -218,18 +226,17 @@ def _loss(run: RunRecord) -> str:
             "Its synthetic table is there and stays, and nothing more was to be spent. Only the "
             "comparison with the real table stops; Review can finish it later."
         )
-    times = charges(shared.store(), run)
-    if not times:
-        loss = say("Nothing was spent yet, so nothing is lost but the time.")
-    elif not run.private:
-        loss = say("There will be no synthetic table, and it cannot be resumed.")
+    charged = _charged(run)
+    if not charges(shared.store(), run):
+        loss = charged
+        if run.state is not State.RUNNING:
+            loss = f"{charged} {say('Nothing is lost but the time.')}"
     else:
         loss = say(
-            "The ledger was charged **ε = {epsilon:.3g}** for it{times}. That stays spent, there "
-            "will be no synthetic table for it, and it cannot be resumed. Another run pays anew.",
-            epsilon=stated(run.plan.guarantee.epsilon, ".3g"),
-            times=say(", {n} times", n=times) if times > 1 else "",
+            "That stays spent, there will be no synthetic table for it, and it cannot be resumed. "
+            "Another run pays anew."
         )
+        loss = f"{charged} {loss}"
     after = say("A pause loses nothing: it goes on later from where it was.")
     return f"{loss} {after}" if run.state.live else loss
 
@@ -239,7 +246,9 @@ def _resume(run: RunRecord) -> None:
     again = again or unpaid_again(shared.store(), run)
     price = say("not private")
     if run.private:
-        price = say("spends ε = {epsilon:g} once more", epsilon=run.plan.budget.epsilon)
+        price = say(
+            "spends ε = {epsilon:.4g} once more", epsilon=stated(run.plan.guarantee.epsilon, ".4g")
+        )
     label = say("Start again ({price})", price=price) if again else say("Resume")
     if st.button(label, type="primary", icon=":material/play_arrow:"):
         runs.resume(shared.store(), shared.launcher(), run.id, spend_again=again)
@@ -287,7 +296,7 @@ def _way_on(run: RunRecord, cause: str) -> str:
     if unpaid_again(shared.store(), run):
         return say("There is no checkpoint to go on from.")
     if not charges(shared.store(), run):
-        return say("Nothing was spent yet. Resume starts it from the beginning.")
+        return f"{_charged(run)} {say('Resume starts it from the beginning.')}"
     if "spends nothing more" in cause or run.debit is None:
         return ""
     return say("Resume goes on from what was saved and spends nothing more.")

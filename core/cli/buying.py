@@ -188,9 +188,14 @@ def buy(
         again=options.buy_again,
         shift_words=options.confirm_shift,
     )
-    for column in result.columns:
-        if column.purchase is not None and known[column.name].purchase is None:
-            print(f"bought: '{column.name}': {column.note}", file=sys.stderr)
-    for sentence in result.fallen.values():
-        print(f"note: {sentence}", file=sys.stderr)
+    _say_bought(known, result)
     return result, split
+
+
+def _say_bought(before: Schema, after: Schema) -> None:
+    """Print what was found, and what falls away."""
+    for column in after.columns:
+        if column.purchase is not None and before[column.name].purchase is None:
+            print(f"bought: '{column.name}': {column.note}", file=sys.stderr)
+    for sentence in after.fallen.values():
+        print(f"note: {sentence}", file=sys.stderr)

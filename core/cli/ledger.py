@@ -6,9 +6,11 @@ import argparse
 import time
 
 from core.cli.common import print_json
+from core.privacy.ledger.filters import left_of, opening
 from core.privacy.ledger.ledger import Entry, Ledger
 from core.runs.accounts.account import limited
 from core.runs.accounts.people import account_names
+from core.runs.accounts.spending import left_words
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.table.stated import stated
@@ -34,7 +36,10 @@ def ledger(options: argparse.Namespace) -> int:
         day = time.strftime("%Y-%m-%d %H:%M", time.gmtime(entry.time))
         print(f"{entry.seq:5}  {day}  {entry.people:20}  {_words(entry)}")
     for people, tables in names.items():
-        print(f"account {people}: {tables}")
+        own = tuple(entry for entry in entries if entry.people == people)
+        opened = opening(own)
+        words = left_words(left_of(own), opened.delta) if opened and limited(opened) else ()
+        print(" ".join((f"account {people}: {tables}.", *words)))
     print(f"{len(entries)} entries")
     if options.json:
         print_json({"entries": [entry.model_dump(mode="json") for entry in entries]})

@@ -25,6 +25,7 @@ from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
 from core.quality.metrics.noisy import NoisyCells, NoisyScore, score
 from core.runs.accounts.account import limited
+from core.runs.accounts.spending import left_words
 from core.runs.execution.job import Job
 from core.runs.execution.noisy_scores import SCORE, count_synthetic
 from core.runs.execution.pipeline import Outcome, choose_device, execute
@@ -291,4 +292,4 @@ def _ledger_words(ledger: Ledger, people: str) -> str:
     opened = opening(ledger.entries(people))
     if opened is None or not limited(opened):
         return "recorded; no limit was set for these people"
-    return f"recorded; {ledger.left(people).share:.0%} of the limit ε {opened.limit:g} is left"
+    return f"recorded; {' '.join(left_words(ledger.left(people), opened.delta))}"

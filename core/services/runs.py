@@ -17,6 +17,7 @@ from core.privacy.ledger.ledger import HiddenError, Ledger
 from core.privacy.plan import Plan, certificate_phase
 from core.runs.accounts.account import charges
 from core.runs.accounts.people import require_account
+from core.runs.accounts.spending import epsilon_text, kept_spent
 from core.runs.execution.launcher import Launcher, SampleRequest
 from core.runs.execution.noisy_scores import SCORE
 from core.runs.execution.review_histograms import REVIEW
@@ -195,9 +196,10 @@ def pause(store: RunStore, run_id: str, launcher: Launcher | None = None) -> Run
       run_id: which run.
       launcher: where it may wait; without one its place there is given up when its turn comes.
     """
-    message = "Paused before it started. Nothing was spent."
-    if charges(store, store.run(run_id)):  # it had begun before, and waits to go on
-        message = "Paused before it went on. What it spent stays spent."
+    run = store.run(run_id)
+    # where it had begun before, it waits to go on
+    begun = "went on" if charges(store, run) else "started"
+    message = f"Paused before it {begun}. {kept_spent(store, run)}"
     if not store.set_state(run_id, State.PAUSED, message, expect=(State.QUEUED,)):
         _ask(store, run_id, Wish.PAUSE)
     elif launcher is not None:
@@ -214,12 +216,11 @@ def cancel(store: RunStore, run_id: str, launcher: Launcher | None = None) -> Ru
       launcher: where it may wait; without one its place there is given up when its turn comes.
     """
     run = store.run(run_id)
-    spent = "What it spent stays spent." if charges(store, run) else "Nothing was spent."
     waiting = (State.QUEUED, State.PAUSED, State.LOST, State.FAILED)
     if store.has_result(run_id):  # only its comparison waited
         ended, message = State.DONE, "Done. Its comparison was stopped."
     else:
-        ended, message = State.CANCELLED, f"Cancelled. {spent}"
+        ended, message = State.CANCELLED, f"Cancelled. {kept_spent(store, run)}"
     if not store.set_state(run_id, ended, message, expect=waiting):
         _ask(store, run_id, Wish.CANCEL)
     elif launcher is not None:
@@ -235,8 +236,8 @@ def _ask(store: RunStore, run_id: str, wish: Wish) -> None:
 
 
 def _epsilon_words(run: RunRecord) -> str:
-    budget = run.plan.budget
-    return f"ε {budget.epsilon:g}" if budget.private else "its budget"
+    claim = run.plan.guarantee
+    return f"ε {epsilon_text(claim)}" if claim.private else "its budget"
 
 
 def generate_rows(store: RunStore, launcher: Launcher, run_id: str, request: SampleRequest) -> Path:

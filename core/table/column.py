@@ -237,7 +237,7 @@ class Column(BaseModel):
         words = magnitude_fault(bounds, dates=self.kind is Kind.DATETIME)
         if words and self.kind.numeric and self.modelled:
             raise SchemaError(
-                f"Column '{self.name}': its bounds must {words}. Nothing was spent. Declare "
+                f"Column '{self.name}': its bounds must {words}. Nothing more was spent. Declare "
                 "narrower bounds on the Tables page, or leave the column out."
             )
 

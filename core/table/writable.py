@@ -33,13 +33,14 @@ def check_writable(column: Column) -> None:
             if not column.low <= spike <= column.high and f"{spike:g}" not in column.codes:
                 raise SchemaError(
                     f"Column '{column.name}': the spike {spike:g} lies outside the bounds "
-                    f"{column.low:g} and {column.high:g}. Nothing was spent. Widen the bounds, or "
-                    "leave the spike out."
+                    f"{column.low:g} and {column.high:g}. Nothing more was spent. Widen the "
+                    "bounds, or leave the spike out."
                 )
     if not _can_write(column):
         raise SchemaError(
             f"Column '{column.name}': what is declared cannot be written as '{column.dtype}'. "
-            "Nothing was spent. Correct its type, date format or bounds, or leave the column out."
+            "Nothing more was spent. Correct its type, date format or bounds, or leave the column "
+            "out."
         )
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.privacy.ledger.ledger import Entry
+from core.privacy.ledger.ledger import Entry, Left
+from core.runs.accounts import spending
 from core.runs.accounts.account import Account
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
@@ -30,30 +31,25 @@ ENDED = {
     State.CANCELLED: to_say("cancelled; its ε stays spent"),
     State.LOST: to_say("lost; its ε stays spent"),
 }
+SHARE = "Of the limit"
 Runs = Mapping[str, RunRecord]  # by id, those whose names this person may read
 
 
 def numbers(account: Account) -> None:
-    """Spent, left and the limit, each with its unit."""
+    """What is used of the limit, in the unit that adds up, and what could still be released."""
     releases = [entry for entry in account.entries if entry.kind == "release"]
     private = [entry for entry in releases if entry.private]
-    spent, left, limit = st.columns(3)
-    spent.metric(
-        say("Spent so far, added up"),
-        number(f"ε {stated(sum(entry.limit for entry in private), '.3g'):.3g}"),
-        help=say(
-            "The sum over {n} releases; lower is safer. Together they reveal no more than that, "
-            "and often less: the limit counts more exactly.",
-            n=len(private),
-        ),
-    )
     if account.left is not None:
         delta = account.delta or USUAL_DELTA
-        left.metric(
-            say("Left for one more release"),
-            said(account.left.words(delta)).removeprefix(f"{say('about')} "),
+        used, limit, could = st.columns(3)
+        share = spending.share_used(account.left)
+        used.metric(
+            say("Used of the limit"),
+            number(f"{share:.1%}"),
             help=say(
-                "About the largest ε that the next release may have, at δ {delta:.0e}.", delta=delta
+                "By {n} releases. Each takes a share of the limit, and the shares add up; the "
+                "list below has them.",
+                n=len(private),
             ),
         )
         limit.metric(
@@ -61,8 +57,16 @@ def numbers(account: Account) -> None:
             number(f"ε {account.limit:g}"),
             help=say("The most that all releases about these people may reveal about one of them."),
         )
-        share = account.left.share
-        st.progress(share, text=say("{share:.0%} of the limit is left.", share=share))
+        could.metric(
+            say("Possible for one more release"),
+            said(account.left.words(delta)).removeprefix(f"{say('about')} "),
+            help=say(
+                "About the largest ε that the next release may have, at δ {delta:.0e}.", delta=delta
+            ),
+        )
+        st.progress(share)
+        words = spending.left_words(account.left, delta)
+        st.caption(" ".join(said(sentence) for sentence in words))
     without = len(releases) - len(private)
     if without:
         st.warning(
@@ -76,25 +80,26 @@ def numbers(account: Account) -> None:
 
 
 def over_time(account: Account) -> None:
-    """The sum of ε after each release, against the limit; nothing before the first."""
+    """The share of the limit that is used after each release; nothing before the first."""
     private = [e for e in account.entries if e.kind == "release" and e.private]
-    if not private:
+    if not private or account.left is None:
         return
-    line = spending(private)
-    if account.limit is not None:
-        line["limit"] = account.limit
-    shown = {"spent": say("spent"), "limit": say("limit")}
-    lines.draw(line.set_index("when").rename(columns=shown), x_title="", y_title=say("ε, added up"))
+    line = used_over_time(account.left, private)
+    line["limit"] = 100.0
+    shown = {"used": say("used"), "limit": say("limit")}
+    lines.draw(
+        line.set_index("when").rename(columns=shown), x_title="", y_title=say("% of the limit used")
+    )
 
 
-def spending(releases: Sequence[Entry]) -> pd.DataFrame:
-    """Steps of the sum of ε over time: "when" (UTC) and "spent", two rows a private release."""
+def used_over_time(left: Left, releases: Sequence[Entry]) -> pd.DataFrame:
+    """Steps of the limit's use over time: "when" (UTC) and "used", in %, two rows a release."""
     rows, total = [], 0.0
     for entry in releases:
         when = pd.Timestamp(entry.time, unit="s", tz="UTC")
-        rows.append({"when": when, "spent": total})
-        total += entry.limit
-        rows.append({"when": when, "spent": total})
+        rows.append({"when": when, "used": total})
+        total += 100.0 * spending.share_of(left, entry)
+        rows.append({"when": when, "used": total})
     return pd.DataFrame(rows)
 
 
@@ -103,7 +108,8 @@ def entries(account: Account, runs: Runs) -> None:
     shown = [e for e in account.entries if e.kind != "account" or account.limit is not None]
     if not shown:
         return
-    st.dataframe([_row(entry, runs) for entry in shown], hide_index=True, column_config=_config())
+    rows = [_row(entry, runs, account.left) for entry in shown]
+    st.dataframe(rows, hide_index=True, column_config=_config())
 
 
 def _config() -> dict[str, Any]:
@@ -117,24 +123,31 @@ def _config() -> dict[str, Any]:
         "δ": st.column_config.NumberColumn(
             "δ", format="%.0e", help=say("Chance that the promise fails altogether.")
         ),
+        SHARE: st.column_config.NumberColumn(
+            say("Of the limit"),
+            format="percent",
+            help=say("The share of the limit that a release takes; these add up."),
+        ),
         "Open": st.column_config.LinkColumn(say("Open"), display_text=say("Open")),
     }
 
 
-def _row(entry: Entry, runs: Runs) -> dict[str, object]:
+def _row(entry: Entry, runs: Runs, left: Left | None) -> dict[str, object]:
     """One entry for the eye."""
     run = runs.get((entry.run or "").split(".")[0]) if entry.kind == "release" else None
     declared = entry.kind in ("statement", "shift")
     epsilon = (
         say("no privacy")
         if entry.epsilon is None
-        else number(f"{stated(entry.epsilon, '.3g'):.3g}")
+        else number(f"{stated(entry.epsilon, '.4g'):.4g}")
     )
+    counted = left is not None and entry.kind == "release" and entry.private
     row: dict[str, object] = {
         "When": pd.Timestamp(entry.time, unit="s", tz="UTC"),
         say("What"): say("bounds and lists bought") if entry.purchase else said(KINDS[entry.kind]),
         "ε": "" if declared else epsilon,
         "δ": None if declared else entry.delta,
+        SHARE: spending.share_of(left, entry) if left is not None and counted else None,
         say("Run"): _name(entry, run),
         say("What became of it"): "" if run is None else _became(run),
         say("Model"): "" if entry.purchase else shared.model_name(entry.model),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from core.figures.report_figure import report_figures
 from core.figures.tradeoff import tradeoff_figure, tradeoff_words
 from core.quality.metrics.noisy import words
 from core.quality.report.types import View
+from core.runs.accounts import spending
 from core.runs.storage import notes
 from core.runs.storage.events import State
 from core.runs.storage.inside_views import viewed_runs
@@ -118,8 +118,8 @@ def _numbers(label: str, meaning: str) -> Any:
 
 
 def _epsilon(run: RunRecord) -> float:
-    """ε of the budget, inf where nothing is claimed."""
-    return run.plan.budget.epsilon if run.private else math.inf
+    """ε of the claim, inf where nothing is claimed."""
+    return float(spending.epsilon_text(spending.claim_of(shared.store(), run)))
 
 
 def _curve(reports: Reports) -> None:

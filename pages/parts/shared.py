@@ -19,7 +19,9 @@ from core.figures.stages import stages_figure, stages_text
 from core.language.figure_texts import say_figure
 from core.models.card import Card
 from core.models.registry import cards
+from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
+from core.runs.accounts import spending
 from core.runs.execution.launcher import Launcher
 from core.runs.execution.launchers import configured_launcher
 from core.runs.storage.errors import NotFoundError
@@ -100,11 +102,11 @@ def privacy_badge(run: RunRecord) -> None:
     if not run.private:
         NOT_PRIVATE.show()
         return
-    claim = run.guarantee or run.plan.guarantee
+    claim = spending.claim_of(store(), run)
     claimed = say(
-        "ε = {epsilon:.3g}, δ = {delta:.2g}",
-        epsilon=stated(claim.epsilon, ".3g"),
-        delta=stated(claim.delta, ".2g"),
+        "ε = {epsilon:.4g}, δ = {delta:.3g}",
+        epsilon=stated(claim.epsilon, ".4g"),
+        delta=stated(claim.delta, ".3g"),
     )
     st.badge(claimed, icon=":material/lock:", color="green")
 
@@ -199,9 +201,18 @@ def state_word(state: State) -> str:
 
 def run_label(run: RunRecord) -> str:
     """A run in one line."""
-    epsilon = number(f"ε {run.plan.budget.epsilon:g}") if run.private else say("no privacy")
+    claim = spending.claim_of(store(), run)
+    epsilon = number(f"ε {spending.epsilon_text(claim)}") if run.private else say("no privacy")
     when = clock(run.created, say("%d %b %H:%M"))
     return f"{run_title(run)} · {epsilon} · {state_word(run.state)} · {when}"
+
+
+def spent_words(people: str) -> str:
+    """What was paid for and released about people until now, as sentences to be shown."""
+    entries = Ledger(store().engine).entries(people)
+    about = [run for run in store().runs() if run.people == people]
+    spent = spending.account_spending(entries, about)
+    return " ".join(plain(said(sentence)) for sentence in spent.sentences)
 
 
 def time_zone() -> str:

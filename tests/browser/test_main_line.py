@@ -76,7 +76,7 @@ def plan(page: Page, **settings: int) -> None:
     assert in_sight(button)
     expect(button).to_be_enabled()
     press(button, most=3)
-    page.get_by_text("Nothing private has been touched yet").wait_for()
+    page.get_by_text("Nothing was paid for or released about these people yet").wait_for()
     assert in_sight(page.get_by_role("button", name="Train — spends ε = 1"))
     settled(page)
     models = page.get_by_role("radiogroup", name="Model")

@@ -105,7 +105,10 @@ def test_two_runs_wait_for_one_place_and_one_that_is_cancelled_leaves_the_queue(
     third = start(store, launcher, toy_plan(table))
     until(lambda: store.run(third.id).message == store.run(second.id).message == IN_QUEUE)
     assert actors(nodes) == sorted(f"run-{run.id}" for run in (first, second, third))
-    assert runs.cancel(store, second.id, launcher).message == "Cancelled. Nothing was spent."
+    assert (
+        runs.cancel(store, second.id, launcher).message
+        == "Cancelled. Nothing was spent on this run."
+    )
     until(lambda: actors(nodes) == sorted(f"run-{run.id}" for run in (first, third)))
     assert store.run(third.id).state is State.QUEUED and releases(store, table) == 1
     runs.cancel(store, first.id, launcher)

@@ -141,7 +141,7 @@ def test_a_run_that_cannot_begin_spends_nothing(store, table, bucket, s3_server,
         worker.main(command, find=toy.find, compare=toy.compare, command=toy.COMMAND)
     failed = store.run(run.id)
     assert (failed.state, failed.error) == (State.FAILED, AWAY)
-    assert failed.message == "Stopped. Nothing was spent. Resuming spends nothing more."
+    assert failed.message == "Stopped. Nothing was spent on this run. Resuming spends nothing more."
     assert releases(store, table) == 0
 
 

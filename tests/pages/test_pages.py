@@ -125,8 +125,8 @@ def test_a_deleted_table_in_the_address_is_explained(table, store, show):
 def test_the_plan_is_shown_before_anything_is_spent(store, table, show):
     at = whole(show("plan", table=table.id))
     assert not at.error
-    assert {m.label: m.value for m in at.metric}["ε"] == "1.00"
-    assert "Nothing private has been touched yet." in words(at)
+    assert {m.label: m.value for m in at.metric}["ε"] == "1"
+    assert "Nothing was paid for or released about these people yet." in words(at)
     assert "Train — spends ε = 1 of this table's budget" in buttons(at)
     at.select_slider[0].set_value(0.5).run()
     assert {m.label: m.value for m in at.metric}["ε"] == "0.50"

@@ -292,13 +292,15 @@ def test_releases_and_what_is_left_are_listed(store, table, start, show):
     assert shown["ε"].tolist() == ["3", "1"] and shown["Run"].tolist()[1] == shared.run_title(run)
     assert shown["Open"].tolist()[1] == f"training?run={run.id}"
     (bar,) = at.get("progress")
-    assert "% of the limit is left" in bar.proto.text and 0 < bar.proto.value < 100
     numbers = {metric.label: metric.value for metric in at.metric}
-    assert numbers["Spent so far, added up"] == "ε 1"
+    used = float(numbers["Used of the limit"].removesuffix("%"))
+    assert 0.0 < used < 100.0 and bar.proto.value == pytest.approx(used, abs=1.0)
+    assert shown["Of the limit"].tolist()[1] == pytest.approx(used / 100, abs=1e-3)
+    assert f"{used}% of the limit of ε 3 is used" in words(at)
     assert numbers["Limit of all together"] == "ε 3"
     account = table_account(store, table.id)
     left = account.left.epsilon(account.delta)
-    assert 1.0 < left < 3.0 and numbers["Left for one more release"] == f"ε {left:.2f}"
+    assert 1.0 < left < 3.0 and numbers["Possible for one more release"] == f"ε {left:.2f}"
     assert len(at.get("vega_lite_chart")) == 1  # over time
     assert "Set this limit" not in buttons(at)
 
@@ -335,15 +337,24 @@ def test_a_run_that_was_deleted_is_no_fault(store, table, start, show):
     assert "deleted" in shown["Run"].tolist()[1] and run.title not in shown["Run"].tolist()
 
 
-def test_the_picture_over_time_ends_at_the_sum(store, table, start):
+def test_the_shares_of_the_limit_add_up(store, table, start, show):
     plan = start().plan
-    for key in ("a", "b"):
+    for key in ("a", "b", "c"):
         Ledger(store.engine).debit(table.people, plan, key, limit=(10.0, 1e-5))
-    releases = [e for e in table_account(store, table.id).entries if e.kind == "release"]
-    line = account_view.spending(releases)
-    each = releases[0].limit
-    assert line["spent"].tolist() == pytest.approx([0.0, each, each, 2 * each])
+    account = table_account(store, table.id)
+    releases = [e for e in account.entries if e.kind == "release"]
+    line = account_view.used_over_time(account.left, releases)
+    total = 100.0 * (1.0 - account.left.share)
+    each = total / 3
+    assert line["used"].tolist() == pytest.approx([0, each, each, 2 * each, 2 * each, total])
     assert line["when"].is_monotonic_increasing
+    at = whole(show("ledger"))
+    shown = [share for share in at.dataframe[0].value["Of the limit"].tolist() if share == share]
+    numbers = {metric.label: metric.value for metric in at.metric}
+    used = float(numbers["Used of the limit"].removesuffix("%")) / 100
+    assert sum(shown) <= used < sum(shown) + 1e-3  # rounded up
+    assert sum(e.limit for e in releases) + account.left.epsilon(1e-5) > 10.0  # ε does not add up
+    assert "do not add up in ε" in words(at)
 
 
 def test_times_are_the_readers_own(monkeypatch):

@@ -95,7 +95,8 @@ def test_cancel_asks_first_and_says_what_is_lost(store, live, show):
 
 def test_pause_is_offered_instead_of_the_end(store, live, show):
     at = whole(press(show("training", run=live.id), "Cancel …"))
-    assert "Nothing was spent yet" in words(at)
+    assert "the ledger is charged for it at this moment" in words(at)
+    assert "Nothing was spent" not in words(at) and "Nothing is lost" not in words(at)
     whole(press(at, "Pause instead"))
     assert store.wish(live.id) is Wish.PAUSE and "End it for good" not in buttons(at)
 
@@ -183,9 +184,9 @@ def test_a_run_that_failed_before_it_spent_says_so(store, start, show):
     store.set_state(run.id, State.FAILED, error="No memory.")
     at = whole(show("training", run=run.id))
     assert buttons(at) == ["Resume", "Give up …"]
-    assert "Nothing was spent yet" in words(at) and "checkpoint" not in words(at).replace(
-        page.KEPT[State.FAILED], ""
-    )
+    assert "Nothing was spent on this run yet" in words(at) and "checkpoint" not in words(
+        at
+    ).replace(page.KEPT[State.FAILED], "")
 
 
 def test_a_run_without_privacy_has_no_price_to_name(store, start, show):

@@ -148,7 +148,7 @@ def test_a_full_disk_is_seen_before_anything_is_spent(
     worker.main([run.id, "--home", str(store.workspace.home)], find=toy.find, command=toy.COMMAND)
     run = store.run(run.id)
     assert run.state is State.FAILED and run.error is not None
-    assert "0.0 GB are free. Nothing was spent" in run.error and releases(store, table) == 0
+    assert "0.0 GB are free. Nothing more was spent" in run.error and releases(store, table) == 0
 
 
 def test_a_report_of_samples_says_so(schema: Schema, frame: pd.DataFrame) -> None:

@@ -29,8 +29,11 @@ def run(store: RunStore, table: TableRecord) -> RunRecord:
 
 
 def test_a_run_that_never_paid_says_so(store: RunStore, run: RunRecord) -> None:
-    assert runs.pause(store, run.id).message == "Paused before it started. Nothing was spent."
-    assert runs.cancel(store, run.id).message == "Cancelled. Nothing was spent."
+    assert (
+        runs.pause(store, run.id).message
+        == "Paused before it started. Nothing was spent on this run."
+    )
+    assert runs.cancel(store, run.id).message == "Cancelled. Nothing was spent on this run."
 
 
 def test_a_run_that_waits_to_go_on_has_spent(

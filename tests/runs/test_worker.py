@@ -88,7 +88,7 @@ def test_a_run_beyond_the_limit_spends_nothing(
     run = start(store, launcher, toy_plan(table))
     assert run.state is State.FAILED and run.debit is None
     assert run.error is not None and "Nothing was spent" in run.error
-    assert run.message.startswith("Stopped. Nothing was spent.")
+    assert run.message.startswith("Stopped. Nothing was spent on this run.")
     assert releases(store, table) == 0
 
 

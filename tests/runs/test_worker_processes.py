@@ -143,7 +143,7 @@ def test_a_waiting_run_is_paused_and_cancelled_in_the_queue(
     assert runs.pause(store, second.id).state is State.PAUSED
     runs.resume(store, launcher, second.id)
     assert store.run(second.id).state is State.QUEUED
-    assert runs.cancel(store, second.id).message == "Cancelled. Nothing was spent."
+    assert runs.cancel(store, second.id).message == "Cancelled. Nothing was spent on this run."
     with pytest.raises(RunStoreError, match="cannot be stopped"):
         runs.cancel(store, second.id)
 

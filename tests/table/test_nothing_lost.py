@@ -196,7 +196,7 @@ def number(low: float, high: float, kind: Kind = Kind.NUMBER) -> Schema:
 def test_magnitudes_are_checked_before_anything_is_spent(schema: Schema, words: str) -> None:
     with pytest.raises(SchemaError, match=words) as caught:
         schema.domain()
-    assert "'c'" in str(caught.value) and "Nothing was spent" in str(caught.value)
+    assert "'c'" in str(caught.value) and "Nothing more was spent" in str(caught.value)
     assert len(grid_of(schema)) == 1  # and the page that mends it can be drawn
     dropped = schema["c"].model_copy(update={"source": DomainSource.DROP})
     keep = SchemaColumn(name="k", kind=Kind.BOOLEAN, categories=("0", "1"))
@@ -248,7 +248,7 @@ def test_what_cannot_be_written_is_refused_before_anything_is_spent(
 ) -> None:
     column = SchemaColumn.model_validate({"name": "c", "low": 0.0, "high": 86_400.0, **declared})
     keep = SchemaColumn(name="k", kind=Kind.BOOLEAN, categories=("0", "1"))
-    with pytest.raises(SchemaError, match="'c'.*cannot be written.*Nothing was spent"):
+    with pytest.raises(SchemaError, match="'c'.*cannot be written.*Nothing more was spent"):
         Schema(columns=(column, keep)).domain()
 
 

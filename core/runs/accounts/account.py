@@ -23,6 +23,7 @@ __all__ = [
     "NO_LIMIT",
     "Account",
     "charges",
+    "debits_of",
     "default_limit",
     "limited",
     "pay",
@@ -112,19 +113,28 @@ def pay(
     return entry
 
 
-def charges(store: RunStore, run: RunRecord) -> int:
-    """How often the ledger was debited for a run: at most once for each of its attempts.
+def debits_of(entries: Iterable[Entry], run: RunRecord) -> tuple[Entry, ...]:
+    """The entries that paid for a run: one, and one more for each start from the beginning.
 
     The run's own note of its entry is written after the debit, so that a process may die between
     the two, and it is forgotten when the run begins again.
 
     Args:
-      store: where.
+      entries: of the account, oldest first.
       run: whose.
     """
     again = f"{run.id}."
-    keys = [entry.run or "" for entry in Ledger(store.engine).entries(run.people)]
-    found = sum(key == run.id or key.startswith(again) for key in keys)
+    return tuple(e for e in entries if e.run == run.id or (e.run or "").startswith(again))
+
+
+def charges(store: RunStore, run: RunRecord) -> int:
+    """How often the ledger was debited for a run: at most once for each of its attempts.
+
+    Args:
+      store: where.
+      run: whose.
+    """
+    found = len(debits_of(Ledger(store.engine).entries(run.people), run))
     return max(found, int(run.debit is not None))
 
 

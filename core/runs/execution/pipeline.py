@@ -24,6 +24,7 @@ from core.runs.accounts.account import pay
 from core.runs.accounts.people import require_account
 from core.runs.accounts.purchases import PurchaseRecord, declared_since, purchases_used
 from core.runs.accounts.settled_shift import SettledShift
+from core.runs.accounts.spending import with_purchases_added
 from core.runs.execution.attempts import Attempts, fit_attempts
 from core.runs.execution.job import Job
 from core.runs.execution.privacy_certificate import conditions, make_privacy_certificate
@@ -70,7 +71,9 @@ def choose_device(asked: str) -> str:
     if torch.cuda.is_available():
         return "cuda"
     if asked == "cuda":
-        raise DeviceError("There is no CUDA device here. Nothing was spent. Choose auto or cpu.")
+        raise DeviceError(
+            "There is no CUDA device here. Nothing more was spent. Choose auto or cpu."
+        )
     return "cpu"
 
 
@@ -113,7 +116,7 @@ def execute(
     )
     attempts = fit_attempts(job, model, layout, *records, shift=shift, observe=observe)
     declared = declared_since(store, job.people, job.schema, bought)
-    claim = _with_purchases(_claim(job, attempts, declared, shift.conditions()), bought)
+    claim = with_purchases_added(_claim(job, attempts, declared, shift.conditions()), bought)
     Emitter(observe, obeys=(Wish.CANCEL,)).phase("sample", "Making the synthetic table")
     tables = write_tables(attempts.fitted, job.rows, job.seed, job.artefacts, observe=observe)
     certificate = make_privacy_certificate(
@@ -210,30 +213,4 @@ def _set_since(names: Sequence[str], epsilon: float) -> tuple[str, ...]:
         f"Bounds or lists of {', '.join(names)} were bought about these people before, for ε "
         f"{stated(epsilon, '.4g'):.4g} that this ε does not include: it is the steward's word that "
         "what is declared of them now is public without what was bought.",
-    )
-
-
-def _with_purchases(claim: Guarantee, bought: Sequence[PurchaseRecord]) -> Guarantee:
-    """The claim for the table and the purchases it rests on together, by adding up."""
-    if not bought or not claim.private:
-        return claim
-    epsilon = math.fsum([claim.epsilon, *(one.epsilon for one in bought)])
-    delta = math.fsum([claim.delta, *(one.delta for one in bought)])
-    entries = ", ".join(one.entry for one in bought)
-    own, before = stated(claim.epsilon, ".4g"), stated(epsilon - claim.epsilon, ".4g")
-    words = (
-        f"ε {stated(epsilon, '.4g'):.4g} and δ {stated(delta, '.3g'):.3g} are sums: ε {own:.4g} of "
-        f"this run and ε {before:.4g} of bounds, lists and mappings that were bought before "
-        f"(ledger entry {entries})."
-    )
-    return claim.model_copy(
-        update={
-            "epsilon": epsilon,
-            "epsilon_replace": math.fsum(
-                [claim.epsilon_replace, *(one.epsilon_replace for one in bought)]
-            ),
-            "delta": delta,
-            "method": f"{claim.method}, added to what was bought",
-            "conditions": (*claim.conditions, words),
-        }
     )

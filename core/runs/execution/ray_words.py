@@ -16,12 +16,13 @@ __all__ = [
 HANDING_OVER = "Waiting to be handed to the cluster."
 IN_QUEUE = "Waiting in the cluster's queue. It starts as soon as a machine has room for it."
 ABSENT = (
-    "Waiting: Ray is not installed beside this server, so the cluster cannot be asked. Nothing was "
-    "spent. Whoever runs this server installs it: pip install -r requirements-cluster.txt"
+    "Waiting: Ray is not installed beside this server, so the cluster cannot be asked. Waiting "
+    "spends nothing. Whoever runs this server installs it: pip install -r requirements-cluster.txt"
 )
 UNREACHABLE = (
-    "Waiting: the cluster cannot be reached. Nothing was spent. It is asked again whenever this "
-    "run is looked at; whoever runs this server finds the cause in cluster.log in the workspace."
+    "Waiting: the cluster cannot be reached. Waiting spends nothing. It is asked again whenever "
+    "this run is looked at; whoever runs this server finds the cause in cluster.log in the "
+    "workspace."
 )
 WAITS = (HANDING_OVER, IN_QUEUE, ABSENT, UNREACHABLE)
 

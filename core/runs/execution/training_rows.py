@@ -108,7 +108,8 @@ def check_disk(plan: Plan, layout: Layout, person: Person | None, folder: Path) 
     if free < needed:
         raise RunStoreError(
             f"Training needs {needed / 1e9:.1f} GB of disk for its working copy of the rows and "
-            f"{free / 1e9:.1f} GB are free. Nothing was spent. Make room, or train on fewer rows."
+            f"{free / 1e9:.1f} GB are free. Nothing more was spent. Make room, or train on fewer "
+            "rows."
         )
 
 

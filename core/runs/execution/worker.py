@@ -21,7 +21,8 @@ from core.lmdp.errors import ShiftError
 from core.models.events import Emitter, FitCancelled, FitPaused, Progress, Wish
 from core.models.registry import synthesizer
 from core.privacy.ledger.ledger import LedgerError
-from core.runs.accounts.account import charges, unpaid_again
+from core.runs.accounts.account import unpaid_again
+from core.runs.accounts.spending import kept_spent
 from core.runs.execution import takeover
 from core.runs.execution.job import Job
 from core.runs.execution.local_launcher import LocalLauncher
@@ -213,8 +214,7 @@ class _Work:
         self.store.set_state(run_id, state, message, error=error, expect=running, pid=mine)
 
     def _spent(self) -> str:
-        spent = charges(self.store, self.store.run(self.record.id))
-        return "What it spent stays spent." if spent else "Nothing was spent."
+        return kept_spent(self.store, self.store.run(self.record.id))
 
     def _kept(self, *, away: bool = False) -> str:
         return f"Stopped. {self._spent()} {self._resuming(away=away)}"

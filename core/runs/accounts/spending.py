@@ -1,0 +1,278 @@
+"""What was spent: every sentence on it is made here, from the ledger and the state of runs.
+
+Pages, command line and workers say these sentences and none of their own, so that what one of them
+says of a purchase or of a run that is just starting is what the ledger holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from core.privacy.ledger.ledger import Entry, Left
+from core.privacy.plan import Guarantee, Plan
+from core.runs.accounts.account import charges, debits_of
+from core.runs.accounts.purchases import PurchaseRecord, purchases_used
+from core.runs.storage.errors import RunStoreError
+from core.runs.storage.events import State
+from core.runs.storage.records import RunRecord
+from core.runs.storage.store import RunStore
+from core.table.schema import Purchase, Schema
+from core.table.stated import stated
+
+__all__ = [
+    "AccountSpending",
+    "RunSpending",
+    "account_spending",
+    "claim_of",
+    "epsilon_text",
+    "kept_spent",
+    "left_words",
+    "promised_claim",
+    "run_spending",
+    "share_of",
+    "share_used",
+    "with_purchases_added",
+]
+
+Paid = PurchaseRecord | Purchase
+
+
+# -- the ε of a run -----------------------------------------------------------------------------
+
+
+def claim_of(store: RunStore, run: RunRecord) -> Guarantee:
+    """What is claimed of a run, or would be: with what its domain was bought for.
+
+    It is the certificate's claim, and so the only ε that a list of runs, a comparison or a file's
+    name may say.
+
+    Args:
+      store: where purchases are.
+      run: finished or not.
+    """
+    return run.guarantee or promised_claim(store, run.people, run.plan, run.schema)
+
+
+def promised_claim(store: RunStore, people: str, plan: Plan, schema: Schema) -> Guarantee:
+    """What a run of a plan will claim if all of it runs.
+
+    Args:
+      store: where purchases are.
+      people: the account.
+      plan: of the run.
+      schema: that the run would use.
+    """
+    bought: Sequence[Paid] = ()
+    if any(column.purchase for column in schema.columns) or any(
+        getattr(rule, "bought", False) for rule in schema.rules
+    ):
+        try:
+            bought = purchases_used(store, people, schema)
+        except RunStoreError:  # such a run will not start; this is what its schema says
+            noted = (column.purchase for column in schema.columns if column.purchase)
+            bought = tuple({one.entry: one for one in noted}.values())
+    return with_purchases_added(plan.guarantee, bought)
+
+
+def with_purchases_added(claim: Guarantee, bought: Sequence[Paid]) -> Guarantee:
+    """The claim for a table and the purchases it rests on together, by adding up.
+
+    Args:
+      claim: of what ran, or of a plan.
+      bought: what its domain was bought with.
+    """
+    if not bought or not claim.private:
+        return claim
+    epsilon = math.fsum([claim.epsilon, *(one.epsilon for one in bought)])
+    delta = math.fsum([claim.delta, *(one.delta for one in bought)])
+    entries = ", ".join(one.entry for one in bought)
+    own, before = stated(claim.epsilon, ".4g"), stated(epsilon - claim.epsilon, ".4g")
+    words = (
+        f"ε {stated(epsilon, '.4g'):.4g} and δ {stated(delta, '.3g'):.3g} are sums: ε {own:.4g} of "
+        f"this run and ε {before:.4g} of bounds, lists and mappings that were bought before "
+        f"(ledger entry {entries})."
+    )
+    return claim.model_copy(
+        update={
+            "epsilon": epsilon,
+            "epsilon_replace": math.fsum(
+                [claim.epsilon_replace, *(one.epsilon_replace for one in bought)]
+            ),
+            "delta": delta,
+            "method": f"{claim.method}, added to what was bought",
+            "conditions": (*claim.conditions, words),
+        }
+    )
+
+
+def epsilon_text(claim: Guarantee) -> str:
+    """A claim's ε as the certificate prints it, never less than was proven; "inf" without one.
+
+    >>> epsilon_text(Guarantee(epsilon=1.49991, epsilon_replace=3, delta=1e-6, method=""))
+    '1.5'
+    """
+    return f"{stated(claim.epsilon, '.4g'):.4g}" if claim.private else "inf"
+
+
+# -- what a run has spent -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RunSpending:
+    """What the ledger holds of one run.
+
+    Attributes:
+      entries: its debits, oldest first: one, and one more for each new start.
+      starting: whether it runs and its debit is not there yet, so that it may come any moment.
+    """
+
+    entries: tuple[Entry, ...]
+    starting: bool
+
+    @property
+    def times(self) -> int:
+        """How often the ledger was charged."""
+        return len(self.entries)
+
+    @property
+    def sentence(self) -> str:
+        """What was spent on the run, for whoever looks at it now."""
+        if not self.entries:
+            if self.starting:
+                return "It is starting: the ledger is charged for it at this moment."
+            return "Nothing was spent on this run yet."
+        private = [entry for entry in self.entries if entry.private]
+        if not private:
+            return "The ledger holds it as a release without differential privacy."
+        epsilon = stated(private[-1].limit, ".4g")
+        if len(private) > 1:
+            return f"The ledger was charged ε {epsilon:.4g} for it {len(private)} times."
+        return f"The ledger was charged ε {epsilon:.4g} for it."
+
+
+def run_spending(entries: Iterable[Entry], run: RunRecord) -> RunSpending:
+    """What the ledger holds of a run, whatever the run itself has noted.
+
+    Args:
+      entries: of its account, oldest first.
+      run: as it is now.
+    """
+    own = debits_of(entries, run)
+    return RunSpending(own, starting=run.state is State.RUNNING and not own)
+
+
+def kept_spent(store: RunStore, run: RunRecord) -> str:
+    """The end of a sentence on a run that stopped, was paused or ended."""
+    return "What it spent stays spent." if charges(store, run) else "Nothing was spent on this run."
+
+
+# -- what an account has spent ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AccountSpending:
+    """What the ledger holds about people, and which runs have not paid yet.
+
+    Attributes:
+      purchases, releases: private debits, for bounds and lists and for runs.
+      without: releases without differential privacy.
+      waiting: runs that have not paid yet and may.
+    """
+
+    purchases: tuple[Entry, ...]
+    releases: tuple[Entry, ...]
+    without: tuple[Entry, ...]
+    waiting: tuple[RunRecord, ...]
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What was paid for and released about these people, a sentence each."""
+        words = [*self._paid()]
+        if self.without:
+            words.append(
+                f"Releases about these people without differential privacy: {len(self.without)}; "
+                "no ε covers them."
+            )
+        starting = [run for run in self.waiting if run.state is State.RUNNING]
+        if starting:
+            words.append("A run is starting: the ledger is charged for it at this moment.")
+        if len(self.waiting) > len(starting):
+            words.append(
+                f"Runs that wait and have not paid yet: {len(self.waiting) - len(starting)}."
+            )
+        return tuple(words)
+
+    def _paid(self) -> Iterable[str]:
+        if not (self.purchases or self.releases or self.without):
+            yield "Nothing was paid for or released about these people yet."
+        if self.purchases:
+            epsilon = stated(math.fsum(e.limit for e in self.purchases), ".4g")
+            yield f"Bounds and lists about these people were bought for ε {epsilon:.4g}."
+        if self.releases:
+            epsilon = stated(math.fsum(e.limit for e in self.releases), ".4g")
+            yield (
+                f"Runs about these people that the ledger was charged for: {len(self.releases)}, "
+                f"ε {epsilon:.4g} by adding up."
+            )
+
+
+def account_spending(entries: Iterable[Entry], runs: Iterable[RunRecord]) -> AccountSpending:
+    """What was spent on people.
+
+    Args:
+      entries: of their account, oldest first.
+      runs: about these people, in any state.
+    """
+    paid = [entry for entry in entries if entry.kind == "release"]
+    may_pay = [
+        run
+        for run in runs
+        if run.state in (State.QUEUED, State.RUNNING) and not run_spending(paid, run).times
+    ]
+    return AccountSpending(
+        purchases=tuple(e for e in paid if e.purchase and e.private),
+        releases=tuple(e for e in paid if not e.purchase and e.private),
+        without=tuple(e for e in paid if not e.private),
+        waiting=tuple(may_pay),
+    )
+
+
+# -- what a limit has left ----------------------------------------------------------------------
+
+
+def share_of(left: Left, entry: Entry) -> float:
+    """The part of an account's limit that a release takes, in [0, 1]; these shares add up.
+
+    Args:
+      left: of the account.
+      entry: a release of it; without privacy it takes nothing, and no limit holds for it.
+    """
+    if entry.kind != "release" or not entry.private or left.capacity <= 0.0:
+        return 0.0
+    return min(1.0, (entry.limit if left.filter == "sum" else entry.rho) / left.capacity)
+
+
+def share_used(left: Left) -> float:
+    """The part of a limit that is used, rounded up to a thousandth, in [0, 1]."""
+    return min(1.0, math.ceil(1000.0 * (1.0 - left.share) - 1e-9) / 1000.0)
+
+
+def left_words(left: Left, delta: float) -> tuple[str, ...]:
+    """How much of a limit is used, and what could still be released; a sentence each.
+
+    Args:
+      left: of the account.
+      delta: of one more release.
+    """
+    used = f"{share_used(left):.1%} of the limit of ε {left.limit:g} is used."
+    could = f"For one more release {left.words(delta)} could still be spent."
+    if left.filter == "sum" or not left.releases:
+        return used, could
+    return (
+        used,
+        could,
+        "These do not add up in ε: the ε of several releases together is less than their sum, "
+        "so the limit counts shares, which do add up.",
+    )

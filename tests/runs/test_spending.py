@@ -1,0 +1,152 @@
+"""What is said of money is what the ledger holds, in every state of a run and an account."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import replace
+
+import pytest
+
+from core.privacy.ledger.filters import left_of
+from core.privacy.ledger.ledger import Ledger
+from core.runs.accounts.account import default_limit, pay
+from core.runs.accounts.spending import (
+    account_spending,
+    claim_of,
+    epsilon_text,
+    left_words,
+    run_spending,
+    share_of,
+    share_used,
+)
+from core.runs.storage.events import State
+from core.services import export, purchases, reviews, runs, tables
+from core.services.planning import PlanRequest, make_plan
+from core.table.sample import sample_table
+from tests.runs.workers import queued, toy_plan, work
+
+NOTHING = "Nothing was paid for or released about these people yet."
+BOUGHT = "Bounds and lists about these people were bought for ε 4."
+RUNS = "Runs about these people that the ledger was charged for: 1, ε "
+WAITS = "Runs that wait and have not paid yet: 1."
+STARTS = "A run is starting: the ledger is charged for it at this moment."
+UNSPENT = "Nothing was spent on this run yet."
+STARTING = "It is starting: the ledger is charged for it at this moment."
+CHARGED = "The ledger was charged ε "
+
+
+@pytest.fixture
+def table(store):
+    return tables.import_frame(store, sample_table(600), name="t", source="test")
+
+
+def debit(store, table, run, *, open_ended=False):
+    pay(
+        Ledger(store.engine), run.people, run.plan, run.debit_key,
+        domain=table.schema.domain(), allow_non_private=open_ended,
+    )  # fmt: skip
+
+
+def said(store, table, run=None):
+    entries = Ledger(store.engine).entries(table.people)
+    account = account_spending(entries, store.runs(table.id)).sentences
+    return account if run is None else (account, run_spending(entries, store.run(run.id)).sentence)
+
+
+def bought(store, table):
+    schema = purchases.to_buy(store, table)
+    plan = purchases.plan_purchase(schema, table.training_n, 4.0)
+    return purchases.buy(store, table, plan, schema)
+
+
+@pytest.mark.parametrize(
+    ("state", "paid", "account", "run"),
+    [
+        (State.QUEUED, False, [NOTHING, WAITS], UNSPENT),
+        (State.RUNNING, False, [NOTHING, STARTS], STARTING),
+        (State.RUNNING, True, [RUNS], CHARGED),
+        (State.QUEUED, True, [RUNS], CHARGED),  # it waits to go on
+        (State.PAUSED, False, [NOTHING], UNSPENT),
+        (State.PAUSED, True, [RUNS], CHARGED),
+        (State.CANCELLED, False, [NOTHING], UNSPENT),
+        (State.CANCELLED, True, [RUNS], CHARGED),
+        (State.FAILED, False, [NOTHING], UNSPENT),
+        (State.FAILED, True, [RUNS], CHARGED),
+        (State.LOST, True, [RUNS], CHARGED),
+        (State.DONE, True, [RUNS], CHARGED),
+    ],
+)
+@pytest.mark.parametrize("purchase", [False, True])
+def test_what_was_spent_in_every_state(store, table, state, paid, account, run, purchase):
+    if purchase:
+        table = bought(store, table)
+        account = [BOUGHT, *(one for one in account if one != NOTHING)]
+    started = queued(store, table, toy_plan(table))
+    if paid:
+        debit(store, table, started)
+    if state is State.RUNNING:  # this process stands for the worker
+        assert store.claim(started.id, slots=1) and store.adopt(started.id, os.getpid())
+    else:
+        store.set_state(started.id, state)
+    sentences, own = said(store, table, started)
+    assert len(sentences) == len(account)
+    assert all(one.startswith(begin) for one, begin in zip(sentences, account, strict=True))
+    assert own.startswith(run)
+
+
+def test_before_anything_and_after_a_purchase(store, table):
+    assert said(store, table) == (NOTHING,)
+    assert said(store, bought(store, table)) == (BOUGHT,)
+
+
+def test_a_new_start_is_charged_twice_and_no_privacy_has_no_sum(store, table):
+    run = queued(store, table, toy_plan(table))
+    debit(store, table, run)
+    debit(store, table, replace(run, attempt=2))
+    assert said(store, table, run)[1].endswith(" for it 2 times.")
+    request = PlanRequest(model="pearl", epsilon=math.inf)
+    free = queued(store, table, make_plan(table.schema, table.training_n, request))
+    debit(store, table, free, open_ended=True)
+    sentences, own = said(store, table, free)
+    assert "without differential privacy: 1; no ε covers them" in sentences[1]
+    assert own == "The ledger holds it as a release without differential privacy."
+
+
+def test_a_cancelled_run_says_what_the_ledger_holds(store, table):
+    run = queued(store, table, toy_plan(table))
+    assert runs.cancel(store, run.id).message == "Cancelled. Nothing was spent on this run."
+    run = queued(store, table, toy_plan(table))
+    debit(store, table, run)
+    assert runs.cancel(store, run.id).message == "Cancelled. What it spent stays spent."
+
+
+def test_every_place_says_the_epsilon_that_the_certificate_claims(store, table):
+    """The file's name and the list of runs said ε 1 where the certificate said 5."""
+    table = bought(store, table)
+    store.attest(table.id)
+    run = queued(store, table, toy_plan(table))
+    before = claim_of(store, run)
+    done = work(store, run.id)
+    assert done.state is State.DONE
+    claim = claim_of(store, done)
+    certificate = reviews.privacy_certificate(store, run.id)
+    text = epsilon_text(claim)
+    assert certificate["claim"].startswith(f"ε = {text}, ")
+    assert certificate["epsilon_zero_out"] == claim.epsilon
+    assert claim.epsilon == pytest.approx(done.plan.guarantee.epsilon + 4.0, rel=1e-3)
+    assert epsilon_text(before) == text
+    assert export.file_name(store, done, "csv") == f"t-synthetic-epsilon-{text}.csv"
+
+
+def test_shares_of_a_limit_add_up_to_what_is_used(store, table):
+    for _ in range(3):
+        debit(store, table, queued(store, table, toy_plan(table)))
+    entries = Ledger(store.engine).entries(table.people)
+    left = left_of(entries)
+    total = math.fsum(share_of(left, entry) for entry in entries)
+    assert total == pytest.approx(1.0 - left.share)
+    assert total <= share_used(left) < total + 1e-3
+    used, could, why = left_words(left, default_limit(600)[1])
+    assert used == f"{share_used(left):.1%} of the limit of ε 10 is used."
+    assert "For one more release about ε" in could and "do not add up in ε" in why
