@@ -197,7 +197,6 @@ def pause(store: RunStore, run_id: str, launcher: Launcher | None = None) -> Run
       launcher: where it may wait; without one its place there is given up when its turn comes.
     """
     run = store.run(run_id)
-    # where it had begun before, it waits to go on
     begun = "went on" if charges(store, run) else "started"
     message = f"Paused before it {begun}. {kept_spent(store, run)}"
     if not store.set_state(run_id, State.PAUSED, message, expect=(State.QUEUED,)):
@@ -236,8 +235,7 @@ def _ask(store: RunStore, run_id: str, wish: Wish) -> None:
 
 
 def _epsilon_words(run: RunRecord) -> str:
-    claim = run.plan.guarantee
-    return f"ε {epsilon_text(claim)}" if claim.private else "its budget"
+    return f"ε {epsilon_text(run.plan.guarantee)}" if run.plan.budget.private else "its budget"
 
 
 def generate_rows(store: RunStore, launcher: Launcher, run_id: str, request: SampleRequest) -> Path:

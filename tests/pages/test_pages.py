@@ -129,7 +129,7 @@ def test_the_plan_is_shown_before_anything_is_spent(store, table, show):
     assert "Nothing was paid for or released about these people yet." in words(at)
     assert "Train — spends ε = 1 of this table's budget" in buttons(at)
     at.select_slider[0].set_value(0.5).run()
-    assert {m.label: m.value for m in at.metric}["ε"] == "0.50"
+    assert {m.label: m.value for m in at.metric}["ε"] == "0.5"
     assert not store.runs()  # looking at plans starts nothing
 
 
