@@ -132,12 +132,26 @@ def discussion(talk: Talk) -> None:
 
 
 def _decide(run: RunRecord, view: View) -> None:
+    """The form for a verdict: nothing is chosen beforehand, and sign-in says who gives it."""
     st.subheader(say("Your verdict"), anchor=False)
+    if guard.configured() and not guard.address():
+        st.caption(
+            say("A verdict counts by e-mail address, and your sign-in does not vouch for one.")
+        )
+        return
+    # of another run, or after a verdict, nothing is chosen yet
+    fresh = f"{run.id}_{len(notes.review_verdicts(shared.store(), run.id))}"
     with st.form("verdict_form", clear_on_submit=False):
         name = who("verdict")
+        if not guard.configured():
+            st.caption(
+                say("Nobody signs in here, so nothing checks the name. It is kept as written.")
+            )
         decision = st.radio(
             say("May this table be released?"),
             list(Decision),
+            index=None,
+            key=f"decision_{fresh}",
             format_func=lambda d: (
                 say("Approve") if d is Decision.APPROVE else say("Request changes")
             ),
@@ -145,7 +159,7 @@ def _decide(run: RunRecord, view: View) -> None:
         )
         text = st.text_area(say("Why, or what should change"), max_chars=2_000)
         sent = st.form_submit_button(say("Give this verdict"))
-    if sent and decision is not None:
+    if sent:
         with signed(name):
             notes.decide(
                 shared.store(),

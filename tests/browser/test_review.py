@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
 from core.quality.report.build_report import build_report
 from core.quality.report.outside import outside_report
@@ -85,22 +85,7 @@ def test_review_comment_verdict_and_export(app, browser, page, home, tmp_path):
     # a verdict, by keyboard alone
     page.get_by_role("tab", name="Discussion").click()
     page.get_by_text("Your verdict").wait_for()
-    name = page.get_by_label("Your name").locator("visible=true").first
-    name.fill("Ada")
-    approve = page.get_by_role("radio", name="Approve")
-    expect(approve).to_be_checked()
-    name.press("Tab")
-    expect(approve).to_be_focused()
-    page.keyboard.press("ArrowRight")
-    expect(approve).not_to_be_checked()
-    page.keyboard.press("ArrowLeft")
-    expect(approve).to_be_focused()
-    page.keyboard.press("Tab")
-    expect(page.get_by_label("Why, or what should change")).to_be_focused()
-    page.keyboard.type("Close enough.")
-    expect(page.get_by_label("Why, or what should change")).to_have_value("Close enough.")
-    page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
+    approve_by_keyboard(page)
     page.get_by_text("Approved").first.wait_for()
     # nothing is lost by a refresh
     page.reload()
@@ -121,6 +106,30 @@ def test_review_comment_verdict_and_export(app, browser, page, home, tmp_path):
     text = (tmp_path / "inside.html").read_text(encoding="utf-8")
     assert "INSIDE ONLY" in text and "The clouds agree." in text and len(text) < 5_000_000
     open_offline(browser, tmp_path / "inside.html")
+
+
+def approve_by_keyboard(page: Page) -> None:
+    """Nothing is chosen for anybody; a name, the choice and a reason, without a mouse."""
+    name = page.get_by_label("Your name").locator("visible=true").first
+    name.fill("Ada")
+    approve = page.get_by_role("radio", name="Approve")
+    changes = page.get_by_role("radio", name="Request changes")
+    name.press("Tab")
+    expect(approve).to_be_focused()
+    for choice in (approve, changes):
+        expect(choice).not_to_be_checked()
+    page.keyboard.press("Space")
+    expect(approve).to_be_checked()
+    page.keyboard.press("ArrowRight")
+    expect(changes).to_be_checked()
+    page.keyboard.press("ArrowLeft")
+    expect(approve).to_be_checked()
+    page.keyboard.press("Tab")
+    expect(page.get_by_label("Why, or what should change")).to_be_focused()
+    page.keyboard.type("Close enough.")
+    expect(page.get_by_label("Why, or what should change")).to_have_value("Close enough.")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
 
 
 def open_offline(browser: Browser, path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 import pytest
 
@@ -150,21 +151,52 @@ def test_only_a_steward_is_offered_the_rule_and_the_pick(show, done, reviewer):
 # -- what people say ----------------------------------------------------------------------------
 
 
+def choice_of(at):
+    return next(r for r in at.radio if r.label == "May this table be released?")
+
+
 def test_a_verdict_is_given_and_shown(store, show, done):
     at = in_tab(show("review", run=done.id), "Discussion")
     text_of(at, "Your name").set_value("Ada")
+    choice_of(at).set_value(Decision.APPROVE)
     whole(press(at, "Give this verdict"))
     (given,) = notes.review_verdicts(store, done.id)
     assert given.author == "Ada" and given.decision is Decision.APPROVE
     assert "Approved" in words(at) and "**Ada**" in words(at)
+    assert choice_of(at).value is None  # the next person chooses too
+
+
+def test_a_verdict_without_a_choice_is_refused(store, show, done):
+    at = in_tab(show("review", run=done.id), "Discussion")
+    assert choice_of(at).value is None
+    text_of(at, "Your name").set_value("Ada")
+    whole(press(at, "Give this verdict"))
+    assert "Choose whether you approve or request changes. Nothing was kept." in words(at)
+    assert notes.review_verdicts(store, done.id) == []
+
+
+def test_a_verdict_needs_an_address_where_people_sign_in(store, show, done, monkeypatch):
+    claims = {"is_logged_in": True, "name": "Ada", "iat": time.time()}
+    monkeypatch.setattr(guard, "require", lambda *_: None)
+    monkeypatch.setattr(guard, "configured", lambda: True)
+    monkeypatch.setattr(guard, "_claims", lambda: claims)
+    monkeypatch.setattr(guard, "roles_of", lambda _: {"steward"})
+    at = in_tab(show("review", run=done.id), "Discussion")
+    assert "Give this verdict" not in buttons(at) and "does not vouch for one" in words(at)
+    claims |= {"email": "ada@x.org", "email_verified": True}
+    at = in_tab(show("review", run=done.id), "Discussion")
+    choice_of(at).set_value(Decision.APPROVE)
+    whole(press(at, "Give this verdict"))
+    (given,) = notes.review_verdicts(store, done.id)
+    assert given.author == "ada@x.org (Ada)"
 
 
 def test_a_verdict_without_a_name_or_a_reason_is_refused(store, show, done):
     at = in_tab(show("review", run=done.id), "Discussion")
+    choice_of(at).set_value(Decision.APPROVE)
     whole(press(at, "Give this verdict"))
     assert "Write your name first" in words(at)
-    radio = next(r for r in at.radio if r.label == "May this table be released?")
-    radio.set_value(Decision.CHANGES)
+    choice_of(at).set_value(Decision.CHANGES)
     text_of(at, "Your name").set_value("Ada")
     whole(press(at, "Give this verdict"))
     assert "Say what should change" in words(at)

@@ -178,7 +178,7 @@ def decide(
     table_id: str,
     run_id: str,
     author: str,
-    decision: Decision,
+    decision: Decision | None,
     text: str = "",
     view: View = "inside",
 ) -> None:
@@ -188,13 +188,16 @@ def decide(
       store: where.
       table_id, run_id: which run of which table.
       author: who.
-      decision: what.
+      decision: what; None where nothing was chosen.
       text: why; may be empty for an approval.
       view: where it was written.
 
     Raises:
-      RunStoreError: no name, or changes are asked for without saying which; nothing was kept.
+      RunStoreError: no choice, no name, or changes are asked for without saying which; nothing was
+        kept.
     """
+    if decision is None:
+        raise RunStoreError("Choose whether you approve or request changes. Nothing was kept.")
     if decision is Decision.CHANGES and not text.strip():
         raise RunStoreError("Say what should change. Nothing was kept.")
     _add(store, "verdict", table_id, run_id, author, decision.value, text.strip()[:MOST], view)
