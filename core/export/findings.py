@@ -12,21 +12,17 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Literal
 
+from core.export.attack_sentences import Grade, exposure
 from core.language.catalogue import ENGLISH, Language
 
 __all__ = [
-    "STANDINGS",
     "Finding",
-    "Standing",
     "boosting_words",
     "findings",
-    "standing",
-    "would_not_show",
 ]
 
 Report = Mapping[str, Any]
-Kind = Literal["kept", "lost", "counted", "hidden", "safe", "edge", "exposed", "unknown", "unseen"]
-Standing = Literal["chance", "edge", "works"]
+Kind = Literal["kept", "lost", "counted", "hidden", "unknown", "unseen"] | Grade
 
 CLOSE = 0.05  # total variation: at most one row in twenty lies elsewhere
 FAR = 0.10
@@ -34,14 +30,6 @@ TOGETHER = 0.2  # an association worth naming
 LUCK = 0.01  # of all tables without such a loss, those of which one is named
 CHANGED = 0.15  # … and a change of it
 MOST_OF_IT = 0.9  # of what can be learnt above guessing
-# An attack's lead over its baseline, in half-widths of its 99 % interval (2.58 standard errors):
-# where a 95 % interval would still hold zero there is nothing, beyond a 99.9 % one no doubt.
-NOTHING_SEEN, NO_DOUBT = 1.96 / 2.576, 3.29 / 2.576
-STANDINGS: dict[Standing, str] = {
-    "chance": "no better than without",
-    "edge": "at the edge of chance",
-    "works": "works",
-}
 NAMED = 3  # columns or pairs that a sentence names
 NOTHING = 0.001  # of a score: below this boosting made no difference
 
@@ -320,58 +308,8 @@ def _people(report: Report, language: Language) -> Iterator[Finding]:
         )
         yield Finding("unknown", text, "exposure")
         return
-    titles: dict[Standing, list[str]] = {"chance": [], "edge": [], "works": []}
-    for attack in report["attacks"]:
-        title = attack["title"]  # lower case within a sentence, which not every language has
-        titles[standing(attack)].append(
-            title.lower() if language.code == "en" else language.said(title)
-        )
-    if titles["works"]:
-        works = _listed(titles["works"], language)
-        text = say("Works better than on strangers: {attacks}.", attacks=works)
-        yield Finding("exposed", text, "exposure")
-    if titles["edge"]:
-        text = say(
-            "At the edge of chance: {attacks}. It may be chance, or a small leak.",
-            attacks=_listed(titles["edge"], language),
-        )
-        yield Finding("edge", text, "exposure")
-    if not titles["works"] and not titles["edge"]:
-        many = len(report["attacks"])
-        text = say(
-            "None of {n} attacks works better on people of the table than on strangers.", n=many
-        )
-        yield Finding("safe", f"{text} {would_not_show(report['attacks'], language)}", "exposure")
-
-
-def would_not_show(tried: Sequence[Mapping[str, Any]], language: Language) -> str:
-    """How small a leak must be to stay unseen: few strangers see little, and that is no comfort.
-
-    Args:
-      tried: `core.quality.report.types.Attack` as dicts, at least one.
-      language: of the sentence.
-    """
-    return language.say(
-        "{rows} of each were tried: a lead below {share:.1%} may not show.",
-        rows=min(attack["records"] for attack in tried),
-        share=max(attack["half_width"] for attack in tried),
-    )
-
-
-def standing(attack: Mapping[str, Any]) -> Standing:
-    """How sure it is that an attack works, in three steps.
-
-    Args:
-      attack: `core.quality.report.types.Attack` as a dict.
-
-    >>> lead = {"baseline": 0.5, "half_width": 0.1, "exposed": False}
-    >>> [standing(lead | {"value": value}) for value in (0.4, 0.57, 0.59, 0.62, 0.64)]
-    ['chance', 'chance', 'edge', 'edge', 'works']
-    """
-    lead = (attack["value"] - attack["baseline"]) / max(attack["half_width"], 1e-12)
-    if lead > NO_DOUBT:
-        return "works"
-    return "edge" if lead > NOTHING_SEEN else "chance"
+    found = exposure(report["attacks"], language)
+    yield Finding(found.grade, found.text, "exposure")
 
 
 def _listed(words: Sequence[str], language: Language) -> str:

@@ -15,7 +15,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from core.export.findings import STANDINGS, findings, standing
+from core.export.attack_sentences import STANDINGS, standing
+from core.export.findings import findings
 from core.figures.column import column_figure, describe_column
 from core.figures.elements import inert
 from core.figures.report_figure import report_figures
@@ -45,6 +46,7 @@ WORDS = {
     "hidden": "Hidden on purpose",
     "safe": "People",
     "edge": "People, at the edge of chance",
+    "works": "People, an attack works",
     "exposed": "People are exposed",
     "unknown": "People",
     "unseen": "Hidden by noise",
@@ -66,7 +68,7 @@ h2{margin-top:2.5rem;border-bottom:1px solid var(--line)}
 .card{background:var(--soft);border:1px solid var(--line);border-radius:.5rem;padding:.75rem}
 .card b{display:block;font-size:1.6rem}.card b small{display:inline;font-weight:400}
 .card small{display:block}details{font-size:.85rem;margin-top:.4rem}summary{cursor:pointer}
-li.lost b,li.edge b,li.exposed b{color:#d55e00}
+li.lost b,li.edge b,li.works b,li.exposed b{color:#d55e00}
 .columns{display:grid;grid-template-columns:repeat(auto-fill,minmax(20rem,1fr));gap:1rem}
 figure{margin:0 0 1.5rem}figcaption{font-size:.9rem}
 .plot{width:100%}table{border-collapse:collapse;width:100%}
@@ -226,14 +228,17 @@ def _exposure(report: Report, language: Language) -> str:
         say("Attack"),
         say("On the table"),
         say("Baseline"),
-        "±",
+        say("Lead needed"),
+        "p",
         say("Verdict"),
         say("What it is"),
     )
     rows = [
         (
             said(a["title"]),
-            *(number(f"{a[key]:.3f}") for key in ("value", "baseline", "half_width")),
+            *(number(f"{a[key]:.3f}") for key in ("value", "baseline")),
+            "—" if a["lead_needed"] is None else number(f"{a['lead_needed']:.3f}"),
+            number(f"{a['p']:.4f}"),
             said(STANDINGS[standing(a)]),
             said(a["meaning"]),
         )

@@ -11,8 +11,11 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from core.quality.aligned_tables import AlignedTable, Features, sample_rows
+from core.table.person import Person
+from core.table.person_rows import number_people
 from core.table.schema import Schema
 
 __all__ = ["Comparison"]
@@ -35,6 +38,8 @@ class Comparison:
       real, synthetic: at most 500,000 rows each.
       train, test: real rows to learn from and to test on; `test` is the holdout where there is one.
       holdout: real rows that the synthesizer never saw; None when none were given.
+      one_each: of `real` and of `holdout`, which rows to take for one of each person; None where
+        rows are not put together by person, or there is no holdout.
       before: what would have been released before boosting, if anything.
       target: the column to learn; None when there is none among the features.
       notes: how the tables were read, a sentence each, where a reader must know it.
@@ -50,6 +55,7 @@ class Comparison:
     train: AlignedTable
     test: AlignedTable
     holdout: AlignedTable | None
+    one_each: tuple[NDArray[np.int64], NDArray[np.int64]] | None
     before: AlignedTable | None
     target: str | None
     notes: tuple[str, ...]
@@ -107,6 +113,7 @@ class Comparison:
             train=train,
             test=held_out,
             holdout=tables.get("test"),
+            one_each=_one_each(frames["real"], frames.get("test"), schema.person, rng),
             before=tables.get("before"),
             target=schema.target if schema.target in features.names else None,
             notes=tuple(notes),
@@ -133,6 +140,24 @@ class Comparison:
         rng = self.rng(stream)
         real, synthetic = self.real.sample(rows, rng), self.synthetic.sample(rows, rng)
         return real, synthetic, self.resampled.sample(rows, rng)
+
+
+def _one_each(
+    real: pd.DataFrame,
+    holdout: pd.DataFrame | None,
+    person: Person | None,
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """A random row of each person, of both tables, ascending; see `Comparison.one_each`."""
+    if holdout is None or person is None or not person.grouped:
+        return None
+
+    def chosen(frame: pd.DataFrame) -> NDArray[np.int64]:
+        order = rng.permutation(len(frame))
+        number = number_people(frame[list(person.columns)])[0]
+        return np.sort(order[np.unique(number[order], return_index=True)[1]])
+
+    return chosen(real), chosen(holdout)
 
 
 def _split(real: AlignedTable) -> tuple[AlignedTable, AlignedTable]:

@@ -5,25 +5,31 @@ Attacks compare with real rows without noise, so who is shown their result has l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import streamlit as st
 
-from core.export.findings import STANDINGS, standing, would_not_show
+from core.export.attack_sentences import STANDINGS, Grade, exposure, standing
 from core.runs.storage.inside_views import record_view, viewed_runs
 from core.runs.storage.records import RunRecord
 from core.services import reviews
 from pages.parts import glossary, guard, report_scores, review_discussion, routes, shared
 from pages.parts.language import said, say, spoken, to_say
+from pages.parts.plain import plain
 
 NEXT = to_say(
     "**What to do.** Train again with a lower ε on Plan: each person then leaves less of a trace. "
     "Or see whether it was chance: keep a larger share of rows out on Tables and train again, so "
-    "that the attacks are tried on fresh rows; a leak shows again, chance seldom does. Either "
-    "spends ε anew."
+    "that the attacks are tried on more rows that nobody learnt from; a leak shows again, chance "
+    "seldom does. Either spends ε anew."
 )
 Attacks = Sequence[dict[str, Any]]
+BOXES: dict[Grade, tuple[Callable[..., Any], str]] = {
+    "exposed": (st.error, ":material/person_alert:"),
+    "works": (st.warning, ":material/person_alert:"),
+    "edge": (st.info, ":material/person_search:"),
+}
 
 
 def tab(run: RunRecord, report: dict[str, Any]) -> None:
@@ -43,20 +49,24 @@ def tab(run: RunRecord, report: dict[str, Any]) -> None:
             to_say("Attack"): said(attack["title"]),
             to_say("On the table"): attack["value"],
             to_say("Baseline"): attack["baseline"],
-            "±": attack["half_width"],
+            to_say("Lead needed"): attack["lead_needed"],
+            "p": attack["p"],
             to_say("Unit"): said(glossary.PLAIN_UNITS.get(attack["unit"], attack["unit"])),
             to_say("Verdict"): said(STANDINGS[standing(attack)]),
             to_say("What it is"): said(attack["meaning"]),
         }
         for attack in tried
     ]
-    report_scores.numbers(rows, ("On the table", "Baseline", "±"), "%.3f")
+    report_scores.numbers(rows, ("On the table", "Baseline", "Lead needed", "p"), "%.3f")
     st.caption(
         say(
-            "{n:,} rows a side. Baseline: the same attack on people who were not in the table, or "
-            "a coin. ±: 99 % interval of the difference, so that several attacks together rarely "
-            "cry wolf. At the edge of chance: between a 95 % and a 99.9 % interval.",
-            n=tried[0]["records"],
+            "Tried on {n:,} rows of the table and {strangers:,} rows that were kept out. Baseline: "
+            "the same attack on the rows kept out, at equal shares of each value of the target, or "
+            "a coin. Lead needed: how far above the baseline an attack must be for an alarm. p: "
+            "how often a release without a leak shows so clear a lead by any of these attacks; the "
+            "alarm is raised up to 0.01, and up to 0.05 is at the edge of chance.",
+            n=max(attack["records"] for attack in tried),
+            strangers=max(attack["strangers"] for attack in tried),
         )
     )
 
@@ -89,33 +99,18 @@ def seen(run: RunRecord) -> bool:
 
 
 def _verdict(run: RunRecord, tried: Attacks) -> None:
-    """One sentence, and what to do where it is not good."""
-    working = [one for one in tried if standing(one) == "works"]
-    edge = [one for one in tried if standing(one) == "edge"]
-    if working:
-        alarm = say(
-            "{n} of {all} attacks work better on people of the table than on strangers. Someone "
-            "may be exposed.",
-            n=len(working),
-            all=len(tried),
-        )
-        st.error(f"{alarm}  \n{said(NEXT)}", icon=":material/person_alert:")
-    elif edge:
-        doubt = say(
-            "{n} of {all} attacks are at the edge of chance: a little better on people of the "
-            "table than on strangers, which may be chance or a small leak.",
-            n=len(edge),
-            all=len(tried),
-        )
-        st.warning(f"{doubt}  \n{said(NEXT)}", icon=":material/person_search:")
-    else:
-        none = say(
-            "None of {n} attacks works better on people of the table than on strangers, beyond "
-            "chance. This shows no leak; only ε proves there is none to find.",
-            n=len(tried),
-        )
-        st.success(f"{none} {would_not_show(tried, spoken())}", icon=":material/shield_person:")
-    if (working or edge) and guard.steward():
+    """What was found, by how much, and what to do where it is not good."""
+    found = exposure(tried, spoken())
+    text = plain(found.text)
+    if found.grade == "safe":
+        proof = say("This shows no leak; only ε proves there is none to find.")
+        st.success(f"{text} {proof}", icon=":material/shield_person:")
+        return
+    if found.grade == "exposed":
+        text = f"{text} {say('**People may be exposed.**')}"
+    box, icon = BOXES[found.grade]
+    box(f"{text}  \n{said(NEXT)}", icon=icon)
+    if guard.steward():
         with st.container(horizontal=True):
             routes.button(say("Plan another run"), "plan", table=run.table_id)
             routes.button(say("Keep more rows out"), "tables", table=run.table_id)

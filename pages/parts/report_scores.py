@@ -22,6 +22,7 @@ CARDS = {
     "hidden": (":material/visibility_off:", "blue", to_say("Hidden on purpose")),
     "safe": (":material/shield_person:", "green", to_say("People")),
     "edge": (":material/person_search:", "orange", to_say("People")),
+    "works": (":material/person_alert:", "orange", to_say("People")),
     "exposed": (":material/person_alert:", "red", to_say("People")),
     "unknown": (":material/help:", "gray", to_say("People")),
     "unseen": (":material/help:", "gray", to_say("Hidden by noise")),

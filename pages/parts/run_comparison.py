@@ -7,7 +7,6 @@ from typing import Any
 
 import streamlit as st
 
-from core.export.findings import standing
 from core.figures.report_figure import report_figures
 from core.figures.tradeoff import tradeoff_figure, tradeoff_words
 from core.quality.metrics.noisy import words
@@ -99,9 +98,7 @@ def _table(reports: Reports, ranked: Ranking | None) -> None:
             config[NOISY] = _numbers(said(NOISY), said(NOISY_MEANING))
             config[BAND] = _numbers(said(BAND), say("Half of a 95 % interval, of the noise alone."))
         if report["attacks"]:
-            row[to_say("Attacks that work")] = sum(
-                standing(attack) == "works" for attack in report["attacks"]
-            )
+            row[to_say("Attacks that work")] = sum(a["exposed"] for a in report["attacks"])
         for score in report["scores"]:
             arrow = "↑" if score["goal"] == "higher" else "↓"
             name = f"{arrow} {score['title']}"

@@ -159,17 +159,37 @@ def test_what_was_not_tried_is_said(reports):
 
 
 def test_what_chance_may_explain_reads_as_borderline(reports):
-    def told(lead):
-        attack = reports["fresh"]["attacks"][0] | {"baseline": 0.5, "half_width": 0.1}
-        attack |= {"value": 0.5 + lead, "exposed": lead > 0.1}
-        return {one.kind: one.text for one in findings(reports["fresh"] | {"attacks": [attack]})}
+    grades = {"safe", "edge", "works", "exposed"}
+    clear = reports["fresh"]["attacks"][1] | {"value": 0.5, "baseline": 0.5, "p": 0.7}
+    clear |= {"exposed": False, "lead_needed": 0.1, "records": 4000, "strangers": 500}
 
-    for lead in (0.08, 0.12):  # on either side of the 99 % interval's end
-        edge = told(lead)
-        assert "At the edge of chance" in edge["edge"] and not {"safe", "exposed"} & set(edge)
-    assert {"safe", "edge", "exposed"} & set(told(0.0)) == {"safe"}
-    assert {"safe", "edge", "exposed"} & set(told(0.2)) == {"exposed"}
-    assert "of each were tried: a lead below 10.0% may not show" in told(0.0)["safe"]
+    def told(p, lead, **more):
+        attack = clear | {"key": "closest", "value": 0.5 + lead, "p": p, "exposed": p <= 0.01}
+        report = reports["fresh"] | {"attacks": [clear, attack | more]}
+        (kind, text), *others = (
+            (one.kind, one.text) for one in findings(report) if one.kind in grades
+        )
+        assert not others
+        return kind, text
+
+    for p in (0.02, 0.04):
+        kind, text = told(p, 0.08)
+        assert kind == "edge" and f"{p:.1%} of releases without a leak show as much" in text
+    unseen = "Tried on 4,000 rows of the table and 500 of strangers: a lead below 10.0% may not"
+    assert unseen in text and told(0.3, 0.08)[0] == "safe" and unseen in told(0.3, 0.0)[1]
+    kind, text = told(0.002, 0.03)  # sure, and small
+    assert kind == "works" and "(53.0%, where 50.0% is expected without a leak)" in text
+    assert told(0.002, 0.2)[0] == told(0.002, 0.03, key="copies")[0] == "exposed"
+
+
+def test_only_what_is_sure_and_grave_says_that_people_are_exposed(reports):
+    def file(value, p):
+        attack = reports["copied"]["attacks"][1] | {"value": value, "p": p, "exposed": p <= 0.01}
+        return page(reports["copied"] | {"attacks": [attack]}, "run")
+
+    words = "People are exposed"
+    assert words in page(reports["copied"], "run") and words in file(0.9, 0.001)
+    assert not any(words in file(value, p) for value, p in ((0.55, 0.001), (0.9, 0.03), (0.5, 0.5)))
 
 
 # -- one file -----------------------------------------------------------------------------------

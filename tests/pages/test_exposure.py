@@ -11,15 +11,15 @@ from core.services import reviews
 from tests.pages.screen import buttons, each_tab, finish, in_tab, press, small_report, whole, words
 from tests.pages.test_review_flow import outside_report
 
-WORKS, EDGE, NONE = 0.3, 0.11, 0.0  # lead over strangers, where the 99 % interval is ± 0.1
+GRAVE, WORKS, EDGE, NONE = (0.3, 0.001), (0.05, 0.01), (0.05, 0.02), (0.0, 0.6)  # lead and p
 
 
 def attacked(store, run, lead, **more):
-    """Finish a run whose one attack leads so much; more is for `finish`."""
+    """Finish a run whose one attack leads so much, so clearly; more is for `finish`."""
     attack = {
         "key": "closest", "title": "Nearer to the table", "meaning": "m", "unit": "share",
-        "value": 0.5 + lead, "baseline": 0.5, "half_width": 0.1, "exposed": lead > 0.1,
-        "records": 100,
+        "value": 0.5 + lead[0], "baseline": 0.5, "lead_needed": 0.04, "p": lead[1],
+        "exposed": lead[1] <= 0.01, "records": 100, "strangers": 50,
     }  # fmt: skip
     finish(store, run, report=small_report() | {"attacks": [attack]}, **more)
     return run
@@ -28,10 +28,11 @@ def attacked(store, run, lead, **more):
 @pytest.mark.parametrize(
     ("lead", "said"),
     [
-        (WORKS, "Someone may be exposed"),
-        (EDGE, "at the edge of chance"),
+        (GRAVE, "People may be exposed"),
+        (WORKS, "nearer to the table (55.0%, where 50.0% is expected without a leak)"),
+        (EDGE, "At the edge of chance: nearer"),
         (NONE, "None of 1 attacks works better"),
-        (NONE, "100 of each were tried: a lead below 10.0% may not show"),
+        (NONE, "Tried on 100 rows of the table and 50 of strangers: a lead below 4.0%"),
     ],
 )
 def test_review_says_how_sure_it_is_and_what_to_do(store, start, show, gone, lead, said):
@@ -39,14 +40,14 @@ def test_review_says_how_sure_it_is_and_what_to_do(store, start, show, gone, lea
     at = in_tab(show("review", run=run.id), "Exposure")
     assert said in words(at)
     assert ("What to do" in words(at)) == (lead != NONE)
-    assert ("Someone may be exposed" in words(at)) == (lead == WORKS)
+    assert ("People may be exposed" in words(at)) == (lead == GRAVE)
     if lead != NONE:
         for label in ("Plan another run", "Keep more rows out"):
             whole(press(at, label))
         assert gone == [("plan", {"table": run.table_id}), ("tables", {"table": run.table_id})]
 
 
-@pytest.mark.parametrize("lead", [WORKS, EDGE])
+@pytest.mark.parametrize("lead", [GRAVE, WORKS])
 def test_an_alarm_holds_the_download_until_somebody_approves(store, start, show, lead):
     run = attacked(store, start(), lead)
     at = whole(show("download", run=run.id))
@@ -58,8 +59,9 @@ def test_an_alarm_holds_the_download_until_somebody_approves(store, start, show,
     assert at.get("download_button") and "What to do" in words(at)  # the alarm still stands
 
 
-def test_without_an_alarm_nobody_need_approve(store, start, show):
-    run = attacked(store, start(), NONE)
+@pytest.mark.parametrize("lead", [EDGE, NONE])
+def test_without_an_alarm_nobody_need_approve(store, start, show, lead):
+    run = attacked(store, start(), lead)
     assert whole(show("download", run=run.id)).get("download_button")
 
 
@@ -80,7 +82,9 @@ def test_a_run_to_be_chosen_by_noisy_scores_is_looked_at_on_request(
     assert not at.get("download_button") and not viewed_runs(store, run.people)
     assert "expos" not in words(at) and "approve" not in words(at)
     at = whole(press(at, "Show what attacks reached"))
-    assert "Someone may be exposed" in words(at) and viewed_runs(store, run.people) == {run.id}
+    assert "Works better on people of the table" in words(at) and viewed_runs(
+        store, run.people
+    ) == {run.id}
 
 
 def test_from_outside_nobody_learns_that_an_alarm_stands(store, start, show):

@@ -1,9 +1,12 @@
 """Disclosure: is anyone of the table exposed? Attacks, each beside its own baseline.
 
-Every attack is tried twice: against rows that the synthesizer learnt from and against as many rows
-of a holdout that it never saw. What works on both tells nothing of the people in the table; only
-the difference does. These are tests of one release by simple attackers. They can show a leak and
-cannot show that there is none: that is what ε is for.
+Every attack is tried on rows that the synthesizer learnt from and on rows of a holdout that it
+never saw, drawn alike: one row of each person where rows are put together by person, and read by
+ranges and labels that do not know which is which. What works on both tells nothing of the people
+in the table; only the difference does, at equal shares of each value of the target, and as far as
+`core.quality.metrics.membership_test` finds it beyond chance for all attacks together. These are
+tests of one release by simple attackers. They can show a leak and cannot show that there is none:
+that is what ε is for.
 
 Distances are Euclidean between encoded rows (`AlignedTable.encode`), with a difference of label
 counting like a number's full range.
@@ -16,40 +19,85 @@ synthetic data", 2021 (closest records); Chen et al., "GAN-Leaks", 2020 (members
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.metrics import roc_auc_score
+from scipy.stats import rankdata
 from sklearn.neighbors import NearestNeighbors
 
-from core.quality.aligned_tables import AlignedTable
+from core.quality.aligned_tables import AlignedTable, Feature, Features
 from core.quality.comparison import Comparison
 from core.quality.metrics.estimators import one_thread
 from core.quality.metrics.family import Measured, Step, family
+from core.quality.metrics.membership_test import LEVEL, Lead, classes_of_numbers, leads
 from core.quality.report.types import Attack
 
-__all__ = ["attacks", "exact_copies", "nearest"]
+__all__ = ["RealRows", "Trial", "attacks", "closest_records", "encoded", "nearest", "tried"]
 
 Floats = NDArray[np.float64]
 ROWS = 4_000  # rows a side, of training, holdout and synthetic rows that attacks look at
 LOOKED_UP = 5 * ROWS  # synthetic rows in which an attacker looks up the closest
 LEAST = 20  # holdout rows below which nothing can be said
-NEIGHBOURS = 24  # real records closest to a synthetic row: two of either kind are among them
-EXCHANGES = 200  # of who was learnt from: a standard error is known to 5 %
+NEIGHBOURS = 24  # real rows among which ties for the closest are seen
+TIED = 1e-6  # distances that differ by less are equal but for rounding
 CLOSE = 0.05  # of a number's range: a guess this near counts as right
-# Two-sided 99 %: five attacks are tried, and together they should cry wolf once in forty reports.
-Z = 2.575829
 
 
 @dataclass(frozen=True)
-class _Sides:
-    """Equally many rows that were learnt from and that were not, and synthetic ones."""
+class RealRows:
+    """Real rows of both kinds in one table, in a random order.
 
-    train: AlignedTable
-    holdout: AlignedTable
-    synthetic: AlignedTable
+    Attributes:
+      rows: n of them.
+      member: bool [n], which were learnt from.
+      classes: int [n], of the target's values; all 0 where there is no target.
+    """
+
+    rows: AlignedTable
+    member: NDArray[np.bool_]
+    classes: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """An attack that was tried.
+
+    Attributes:
+      key, title, meaning, unit: as in `Attack`.
+      success: float [n], of each real row, in any unit; NaN for those it was not tried on.
+      shown: value and baseline for people, from mean successes on members and on strangers.
+    """
+
+    key: str
+    title: str
+    meaning: str
+    unit: str
+    success: Floats
+    shown: Callable[[float, float], tuple[float, float]]
+
+    def attack(self, lead: Lead) -> Attack:
+        """With what the test of all attacks together says."""
+        value, baseline = self.shown(lead.members, lead.strangers)
+        needed = None
+        if lead.at_level is not None:
+            least, below = self.shown(*lead.at_level)
+            needed = least - below
+        return Attack(
+            key=self.key,
+            title=self.title,
+            meaning=self.meaning,
+            unit=self.unit,
+            value=value,
+            baseline=baseline,
+            lead_needed=needed,
+            p=lead.p,
+            exposed=lead.p <= LEVEL,
+            records=lead.records,
+            strangers=lead.others,
+        )
 
 
 def attacks(
@@ -63,27 +111,39 @@ def attacks(
     """All attacks that the tables allow; none when the holdout is too small.
 
     Args:
-      train: rows that the synthesizer learnt from.
-      holdout: rows of the same source that it did not.
+      train: rows that the synthesizer learnt from, one of each person.
+      holdout: rows of the same source that it did not, chosen as those were, one of each person.
       synthetic: what was released.
       target: the column whose value the attribute attacker guesses; without it there is no such
         attack.
-      seed: of subsamples.
+      seed: of subsamples and of the draws of the test.
     """
     rng = np.random.default_rng(seed)
-    names = train.features.names
-    size = min(ROWS, train.n, holdout.n)
-    if size < LEAST or not synthetic.n or not names:
+    if min(train.n, holdout.n) < LEAST or not synthetic.n or not train.features.names:
         return []
-    sides = _Sides(train.sample(size, rng), holdout.sample(size, rng), synthetic.sample(ROWS, rng))
-    tried = [
-        _copies(train, sides.holdout, synthetic),
-        *_closest(sides),
-        _membership(sides, synthetic.sample(LOOKED_UP, rng)),
-    ]
-    if target is not None and target in names and len(names) > 1:
-        tried += _attribute(sides, synthetic.sample(LOOKED_UP, rng), target)
-    return tried
+    real, released = _read_alike(train, holdout, synthetic, target, rng)
+    trials = tried(real, released, target, rng)
+    found = leads(real.member, real.classes, [trial.success for trial in trials], rng)
+    return [trial.attack(lead) for trial, lead in zip(trials, found, strict=True)]
+
+
+def tried(
+    real: RealRows, released: AlignedTable, target: str | None, rng: np.random.Generator
+) -> list[Trial]:
+    """Every attack's success on each real row; knows of no row whether it was learnt from.
+
+    Args:
+      real: rows of both kinds.
+      released: synthetic rows, read like those.
+      target: the column to guess; None for no such attack.
+      rng: of subsamples.
+    """
+    trials = [_copies(real.rows, released), *_closest(real.rows, released.sample(ROWS, rng))]
+    looked_up = released.sample(LOOKED_UP, rng)
+    trials.append(_membership(real.rows, looked_up))
+    if target is not None and target in real.rows.features.names and len(real.rows.features) > 1:
+        trials += _attribute(real, looked_up, target)
+    return trials
 
 
 @family(
@@ -97,26 +157,11 @@ def attacks(
 def disclosure(tables: Comparison, _: Step) -> Measured:
     """What simple attackers reach; needs a holdout."""
     assert tables.holdout is not None
-    tried = attacks(
-        tables.real,
-        tables.holdout,
-        tables.synthetic,
-        target=tables.target,
-        seed=tables.seed,
-    )
-    return Measured(parts={"attacks": tried})
-
-
-def exact_copies(rows: AlignedTable, others: AlignedTable) -> float:
-    """Share of `rows` that stand in `others` too, equal in every compared column."""
-    if not rows.n:
-        return 0.0
-    names = list(rows.features.names)
-    hashes, released = (
-        pd.util.hash_pandas_object(pd.DataFrame(table.values)[names], index=False)
-        for table in (rows, others)
-    )
-    return float(hashes.isin(released).mean())
+    real, holdout = tables.real, tables.holdout
+    if tables.one_each is not None:
+        real, holdout = real.take(tables.one_each[0]), holdout.take(tables.one_each[1])
+    found = attacks(real, holdout, tables.synthetic, target=tables.target, seed=tables.seed)
+    return Measured(parts={"attacks": found})
 
 
 def nearest(x: Floats, others: Floats, k: int = 1) -> tuple[Floats, NDArray[np.int64]]:
@@ -129,222 +174,192 @@ def nearest(x: Floats, others: Floats, k: int = 1) -> tuple[Floats, NDArray[np.i
     """
     with one_thread():
         neighbours = NearestNeighbors(n_neighbors=min(k, len(others))).fit(others)
-        distance, place = neighbours.kneighbors(x)
-    return distance, place
+        distance, index = neighbours.kneighbors(x)
+    return distance, index
 
 
-def _copies(train: AlignedTable, holdout: AlignedTable, synthetic: AlignedTable) -> Attack:
+def _read_alike(
+    train: AlignedTable,
+    holdout: AlignedTable,
+    synthetic: AlignedTable,
+    target: str | None,
+    rng: np.random.Generator,
+) -> tuple[RealRows, AlignedTable]:
+    """Rows of both kinds and synthetic ones, by ranges and labels of the real ones together.
+
+    Read by the training rows' own, a stranger's extreme value is clipped and a rare label has no
+    coordinate of its own, so that strangers are told apart by the reading.
+    """
+    sides = train.sample(ROWS, rng), holdout.sample(ROWS, rng)
+    order = rng.permutation(sides[0].n + sides[1].n)
+    items, real, released = [], {}, {}
+    for feature in train.features.items:
+        values = np.concatenate([side.values[feature.name] for side in sides])[order]
+        tables = values, synthetic.values[feature.name]
+        alike, (real[feature.name], released[feature.name]) = _alike(feature, *tables)
+        items.append(alike)
+    features = Features(items)
+    rows = AlignedTable(features, len(order), real)
+    classes = np.zeros(len(order), dtype=np.int64)
+    if target is not None and target in features.names:
+        classes = real[target].astype(np.int64)
+        if features[target].numeric and not rows.missing(target).all():
+            classes = classes_of_numbers(real[target].astype(np.float64), sides[1].n)
+    member = order < sides[0].n
+    return RealRows(rows, member, classes), AlignedTable(features, synthetic.n, released)
+
+
+def _alike(
+    feature: Feature, real: NDArray[np.generic], synthetic: NDArray[np.generic]
+) -> tuple[Feature, tuple[NDArray[np.generic], NDArray[np.generic]]]:
+    """A column by the range of these real values, or by its labels as often as they occur there."""
+    if feature.numeric:
+        present = real[~np.isnan(real.astype(np.float64))].astype(np.float64)
+        low, high = (present.min(), present.max()) if len(present) else (np.nan, np.nan)
+        return replace(feature, low=float(low), high=float(high)), (real, synthetic)
+    codes = real.astype(np.int64)
+    counts = np.bincount(codes[codes >= 0], minlength=len(feature.labels))
+    order = np.lexsort((np.array(feature.labels, dtype=str), -counts))
+    rank = np.append(np.argsort(order), -1)  # a missing label's -1 stays
+    labels = tuple(feature.labels[i] for i in order)
+    return replace(feature, labels=labels), (rank[codes], rank[synthetic.astype(np.int64)])
+
+
+def _copies(rows: AlignedTable, released: AlignedTable) -> Trial:
     """Rows of the table that were released as they are, against rows nobody gave away."""
-    return _attack(
+    names = list(rows.features.names)
+    hashes, others = (
+        pd.util.hash_pandas_object(pd.DataFrame(table.values)[names], index=False)
+        for table in (rows, released)
+    )
+    return Trial(
         "copies",
         "Rows that stand in the release as they are",
         "Share of the table's rows that stand in the synthetic table with every value the same, "
         "beside the share of rows it never saw that do so by chance.",
         "share of rows",
-        value=exact_copies(train, synthetic),
-        baseline=exact_copies(holdout, synthetic),
-        n=holdout.n,
+        np.asarray(hashes.isin(others), dtype=np.float64),
+        _shares,
     )
 
 
-def _closest(sides: _Sides) -> list[Attack]:
+def _closest(rows: AlignedTable, synthetic: AlignedTable) -> list[Trial]:
     """Is a synthetic row nearer to the table than to people who were not in it?"""
-    synthetic, train, holdout = (
-        _encoded(table) for table in (sides.synthetic, sides.train, sides.holdout)
-    )
-    to_train, to_holdout = (nearest(synthetic, real, 2)[0] for real in (train, holdout))
-    errors = _exchanged_errors(synthetic, train, holdout)
-    nearer = _below(to_train[:, 0], to_holdout[:, 0])
-    closest = _attack(
-        "closest",
-        "Synthetic rows nearer to the table than to strangers",
-        "Of each synthetic row's closest real record: how often it is one that was learnt "
-        "from rather than one that was not. Half is chance.",
-        "share of synthetic rows",
-        value=float(nearer.mean()),
-        n=len(synthetic),
-        error=errors[0],
-    )
-    if to_train.shape[1] < 2:
-        return [closest]
-    singled = _below(_distance_ratio(to_train), _distance_ratio(to_holdout))
-    ratio = _attack(
-        "ratio",
-        "Synthetic rows that single out one record of the table",
-        "How often the closest record stands out from the second closest more among rows "
-        "that were learnt from than among strangers. Half is chance.",
-        "share of synthetic rows",
-        value=float(singled.mean()),
-        n=len(synthetic),
-        error=errors[1],
-    )
-    return [closest, ratio]
-
-
-def _membership(sides: _Sides, synthetic: AlignedTable) -> Attack:
-    """Can it be told who was in the table, by closeness to the release?"""
-    released = _encoded(synthetic)
-    closeness = [
-        -nearest(_encoded(table), released)[0][:, 0] for table in (sides.train, sides.holdout)
+    closest, singled = closest_records(encoded(rows), encoded(synthetic))
+    return [
+        Trial(
+            "closest",
+            "Synthetic rows nearer to the table than to strangers",
+            "Of each synthetic row's closest real record: how often it is one that was learnt "
+            "from, counted as if there were as many strangers. Half is chance.",
+            "share of synthetic rows",
+            closest,
+            _halves,
+        ),
+        Trial(
+            "ratio",
+            "Synthetic rows that single out one record of the table",
+            "The same, where each synthetic row counts by how much nearer its closest real record "
+            "is than the second closest: not at all where both are as near, once where it is a "
+            "copy. Half is chance.",
+            "share of synthetic rows",
+            singled,
+            _halves,
+        ),
     ]
-    n = len(closeness[0])
-    value = float(roc_auc_score(np.repeat([1, 0], n), np.concatenate(closeness)))
-    return _attack(
+
+
+def closest_records(real: Floats, synthetic: Floats) -> tuple[Floats, Floats]:
+    """Of how many synthetic rows each real record is the closest, and how much it stands out.
+
+    Records at the same distance share a synthetic row, and nobody stands out among them.
+
+    Args:
+      real: float [n, d].
+      synthetic: float [m, d].
+
+    Returns:
+      Two float [n]: synthetic rows, m in all; and the same weighted by 1 - the distance to the
+      closest record over that to the second closest.
+    """
+    points, point_of, copies = np.unique(real, axis=0, return_inverse=True, return_counts=True)
+    distance, index = nearest(synthetic, points, NEIGHBOURS)
+    tied = distance <= distance[:, :1] + TIED
+    sharing = (tied * copies[index]).sum(axis=1)
+    each, outstanding = np.zeros(len(points)), np.zeros(len(points))
+    np.add.at(each, index[tied], (tied / sharing[:, None])[tied])
+    if distance.shape[1] > 1:
+        alone = sharing == 1
+        ratio = distance[alone, 0] / distance[alone, 1]
+        np.add.at(outstanding, index[alone, 0], 1.0 - ratio)
+    return each[point_of.ravel()], outstanding[point_of.ravel()]
+
+
+def _membership(rows: AlignedTable, synthetic: AlignedTable) -> Trial:
+    """Can it be told who was in the table, by closeness to the release?"""
+    distance = nearest(encoded(rows), encoded(synthetic))[0][:, 0]
+    ranks = rankdata(-np.round(distance / TIED)) / rows.n  # a difference of means is AUROC - ½
+    return Trial(
         "membership",
         "Telling who was in the table",
         "An attacker who knows a person's row guesses from its closest synthetic row whether the "
         "person was in the table: AUROC, 0.5 is a coin, 1 is certainty.",
         "AUROC",
-        value=value,
-        n=n,
-        error=_auroc_error(value, n),
+        ranks,
+        lambda members, strangers: (0.5 + members - strangers, 0.5),
     )
 
 
-def _attribute(sides: _Sides, synthetic: AlignedTable, target: str) -> list[Attack]:
+def _attribute(real: RealRows, synthetic: AlignedTable, target: str) -> list[Trial]:
     """Does the release give away one value of people in the table better than of strangers?
 
     Only people who have the value are attacked; too few of them say nothing.
     """
-    train, holdout, synthetic = (
-        table.take(np.flatnonzero(~table.missing(target)))
-        for table in (sides.train, sides.holdout, synthetic)
-    )
-    n = min(train.n, holdout.n)
-    if n < LEAST:
+    known = ~real.rows.missing(target)
+    released = synthetic.take(np.flatnonzero(~synthetic.missing(target)))
+    if min((known & real.member).sum(), (known & ~real.member).sum()) < LEAST:
         return []
-    attack = _attack(
+    success = np.full(real.rows.n, np.nan)
+    success[known] = _guessed(real.rows.take(np.flatnonzero(known)), released, target)
+    attack = Trial(
         "attribute",
         f"Guessing {target} of people in the table",
         f"An attacker who knows everything else of a person guesses {target} from the closest "
         "synthetic row: how often that is right, beside the same guess about people who were not "
-        "in the table.",
+        f"in the table, with each value of {target} as frequent on both sides.",
         "share guessed",
-        value=_share_guessed(train, synthetic, target),
-        baseline=_share_guessed(holdout, synthetic, target),
-        n=n,
+        success,
+        _shares,
     )
     return [attack]
 
 
-def _share_guessed(people: AlignedTable, synthetic: AlignedTable, target: str) -> float:
-    """How often the target of a person's closest synthetic row is that person's own."""
+def _guessed(people: AlignedTable, synthetic: AlignedTable, target: str) -> Floats:
+    """Whether the target of a person's closest synthetic row is that person's own, 0 or 1 [n]."""
     if not synthetic.n:
-        return 0.0
-    known, released = (_encoded(table.without(target)) for table in (people, synthetic))
+        return np.zeros(people.n)
+    known, released = (encoded(table.without(target)) for table in (people, synthetic))
     closest = nearest(known, released)[1][:, 0]
     guess, truth = synthetic.values[target][closest], people.values[target]
     feature = people.features[target]
     if not feature.numeric:
-        return float((guess == truth).mean())
+        return np.asarray(guess == truth, dtype=np.float64)
     span = max(feature.high - feature.low, 1e-300)
     gap = np.abs(guess.astype(np.float64) - truth.astype(np.float64)) / span
-    return float((gap <= CLOSE).mean())
+    return np.asarray(gap <= CLOSE, dtype=np.float64)
 
 
-def _attack(
-    key: str,
-    title: str,
-    meaning: str,
-    unit: str,
-    *,
-    value: float,
-    baseline: float | None = None,
-    n: int,
-    error: float | None = None,
-) -> Attack:
-    """With the half-width of a 99 % interval of the difference, and whether it is above zero.
-
-    Args:
-      key, title, meaning, unit: as in `Attack`.
-      value: reached on rows that were learnt from.
-      baseline: the same share of rows that were not, measured; None for a coin's ½.
-      n: rows a side.
-      error: standard error of the value; None for that of shares.
-    """
-    if error is None:
-        error = _share_error(value, n)
-        if baseline is not None:
-            error = math.hypot(error, _share_error(baseline, n))
-    baseline = 0.5 if baseline is None else baseline
-    return Attack(
-        key=key,
-        title=title,
-        meaning=meaning,
-        unit=unit,
-        value=value,
-        baseline=baseline,
-        half_width=Z * error,
-        exposed=value - baseline > Z * error,
-        records=n,
-    )
+def _shares(members: float, strangers: float) -> tuple[float, float]:
+    """Shares as they are."""
+    return members, strangers
 
 
-def _below(a: Floats, b: Floats) -> Floats:
-    """Where a value of a is below its partner in b: 1, or 0; a tie counts half."""
-    return np.asarray((a < b) + 0.5 * (a == b), dtype=np.float64)
+def _halves(members: float, strangers: float) -> tuple[float, float]:
+    """What falls to members of as many members as strangers, beside a half."""
+    return (members / (members + strangers) if members + strangers > 0.0 else 0.5), 0.5
 
 
-def _exchanged_errors(synthetic: Floats, train: Floats, holdout: Floats) -> tuple[float, float]:
-    """Standard errors of how often the closest, and the more outstanding, record was learnt from.
-
-    If nothing of those learnt from shows, then who of all real records was learnt from is a draw,
-    and the shares are as they would be had it fallen differently. So it falls differently, again
-    and again. Synthetic rows near one real record then win or lose together, as they do: taken for
-    proofs of their own, many of them beside few real records would accuse innocent tables.
-
-    Args:
-      synthetic: float [n, d].
-      train, holdout: float [m, d], equally many.
-
-    Source: permutation tests, Fisher, "The design of experiments", 1935, section 21.
-    """
-    real = np.concatenate([train, holdout])
-    distance, place = nearest(synthetic, real, NEIGHBOURS)
-    rng = np.random.default_rng(0)  # the same report each time
-    shares = np.empty((EXCHANGES, 2))
-    for draw in shares:
-        learnt = rng.permutation(len(real)) < len(train)
-        sides = [_first_two(distance, side) for side in (learnt[place], ~learnt[place])]
-        draw[0] = _below(*(two[:, 0] for two in sides)).mean()
-        draw[1] = _below(*(_distance_ratio(two) for two in sides)).mean()
-    errors = np.sqrt(((shares - 0.5) ** 2).mean(axis=0))
-    least = 0.5 / len(synthetic)  # where all are ties: none of n does not prove never
-    return max(float(errors[0]), least), max(float(errors[1]), least)
-
-
-def _first_two(distance: Floats, chosen: NDArray[np.bool_]) -> Floats:
-    """The two smallest distances [n, 2] among those chosen; ascending [n, k], k ≥ 2.
-
-    Where fewer than two are chosen, the others are taken for as far as the farthest.
-    """
-    chosen, rows = chosen.copy(), np.arange(len(distance))
-    chosen[:, -1] = True
-    first = chosen.argmax(axis=1)
-    chosen[rows, first] = False
-    chosen[:, -1] = True
-    return np.stack([distance[rows, first], distance[rows, chosen.argmax(axis=1)]], axis=1)
-
-
-def _share_error(share: float, n: int) -> float:
-    """Standard error of a share of n rows, never zero: none of n does not prove never."""
-    return math.sqrt(max(share * (1.0 - share), 1.0 / n) / n)
-
-
-def _auroc_error(auroc: float, n: int) -> float:
-    """Standard error of an AUROC with n rows on either side (Hanley and McNeil, 1982)."""
-    q1, q2 = auroc / (2.0 - auroc), 2.0 * auroc**2 / (1.0 + auroc)
-    variance = auroc * (1.0 - auroc) + (n - 1) * (q1 + q2 - 2.0 * auroc**2)
-    return math.sqrt(max(variance, 0.0)) / n
-
-
-def _distance_ratio(distances: Floats) -> Floats:
-    """Closest over second closest [n] of distances [n, 2], in [0, 1]; 1 where both are zero."""
-    closest, second = distances[:, 0], distances[:, 1]
-    return np.asarray(np.where(second > 0.0, closest / np.maximum(second, 1e-300), 1.0))
-
-
-def _encoded(table: AlignedTable) -> Floats:
+def encoded(table: AlignedTable) -> Floats:
     """`AlignedTable.encode` with one-hot blocks shrunk so that two labels are at distance 1."""
     x = table.encode()
     start = 0

@@ -214,10 +214,12 @@ class Attack(_Value):
     Attributes:
       key, title, meaning, unit: for people.
       value: how well it works on rows that were learnt from.
-      baseline: on rows that were not, or by chance.
-      half_width: of a 99 % interval around the difference: several attacks are tried.
-      exposed: whether the value is above the baseline by more than that.
-      records: real rows a side.
+      baseline: on rows that were not, or by chance; at the same shares of the target's values.
+      lead_needed: by how much the value must be above the baseline for `exposed`; None where no
+        lead would do, since too few real rows differ in whether it works on them.
+      p: how often a release without a leak shows so clear a lead by any of the run's attacks.
+      exposed: whether `p` is at most 1 %.
+      records, strangers: real rows of either kind that were tried.
     """
 
     key: str
@@ -226,9 +228,11 @@ class Attack(_Value):
     unit: str
     value: float
     baseline: float
-    half_width: float
+    lead_needed: float | None
+    p: float
     exposed: bool
     records: int
+    strangers: int
 
 
 class AssociationTable(_Value):

@@ -44,7 +44,7 @@ __all__ = ["Compare", "content_key", "make_reports"]
 
 Compare: TypeAlias = "Callable[..., Report]"
 
-FORMAT = 3  # of a report; another number makes every report anew
+FORMAT = 4  # of a report; another number makes every report anew
 
 
 def make_reports(
