@@ -150,7 +150,7 @@ def _table(run: RunRecord) -> tuple[SampleRequest, tuple[int, ...]]:
     if rows != run.rows:
         _fresh(run, asked)
         return asked, seeds
-    name = export.file_name(shared.store(), run, format)
+    name = export.file_name(run, format)
     downloads.offer(
         say("Download {name}", name=name),
         lambda: export.reviewed_file(
@@ -178,7 +178,7 @@ def _fresh(run: RunRecord, asked: SampleRequest) -> None:
             )
     path = st.session_state.get(key)
     if path is not None:
-        name = export.file_name(shared.store(), run, asked.format)
+        name = export.file_name(run, asked.format)
         downloads.offer(
             say("Download {name}", name=name),
             path.read_bytes,
@@ -199,7 +199,7 @@ def _papers(run: RunRecord, *, escaped: bool) -> None:
                 reviews.privacy_certificate(shared.store(), run.id) or {}
             ),
             table_id=run.table_id,
-            file_name=export.file_name(shared.store(), run, "certificate.json"),
+            file_name=export.file_name(run, "certificate.json"),
             icon=":material/verified_user:",
             width="stretch",
         )
@@ -207,7 +207,7 @@ def _papers(run: RunRecord, *, escaped: bool) -> None:
         say("Data dictionary (CSV)"),
         lambda: export.dictionary_text(run, escaped=escaped),
         table_id=run.table_id,
-        file_name=export.file_name(shared.store(), run, "dictionary.csv"),
+        file_name=export.file_name(run, "dictionary.csv"),
         icon=":material/menu_book:",
         width="stretch",
     )
@@ -224,7 +224,7 @@ def _papers(run: RunRecord, *, escaped: bool) -> None:
             lambda: export.model_zip(shared.store(), run),
             table_id=run.table_id,
             reviewed=run,
-            file_name=export.file_name(shared.store(), run, "model.zip"),
+            file_name=export.file_name(run, "model.zip"),
             icon=":material/deployed_code:",
             help=say(
                 "Weights and settings. As private as the table: more rows can be drawn from it."
@@ -242,7 +242,7 @@ def _code(run: RunRecord, asked: SampleRequest, seeds: Sequence[int]) -> None:
     """This run as a command and as Python, and rows as they are asked for above."""
     # a ZIP of the command line holds CSV files
     zipped = asked.format == "csv" and (bool(seeds) or not asked.shape.plain)
-    out = export.file_name(shared.store(), run, "zip" if zipped else asked.format)
+    out = export.file_name(run, "zip" if zipped else asked.format)
     rows = recipe.sample_code(run, asked, seeds, out=out)
     codes = {say("A run like this one"): shown_code.of_run(run), say("Rows of this model"): rows}
     shown_code.show(codes, table_id=run.table_id)

@@ -19,7 +19,7 @@ from core.runs.accounts.purchases import purchases, with_purchases
 from core.runs.execution.buying import buy_schema, purchase_domain
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
-from core.services.purchases import DELTA_SHARE, forecast, plan_purchase, warnings
+from core.services.purchases import DELTA_SHARE, at_stake, forecast, plan_purchase
 from core.table.buying import as_bought, stand_in, unbought
 from core.table.schema import Schema, SchemaError
 
@@ -123,7 +123,7 @@ def say_purchase(schema: Schema, n: int, split: Parts) -> dict[str, Any] | None:
     lines = forecast(plan, schema)
     for line in lines:
         print(f"  {line.share:5.1%}  {line.name}: {line.words}")
-    for sentence in warnings(schema):
+    for sentence in at_stake(schema):
         print(f"note: {sentence}")
     phases = [phase.model_dump(mode="json") for phase in plan.phases]
     names = [line.name for line in lines]
@@ -177,7 +177,7 @@ def buy(
         raise OverBudgetError(
             f"{error} Bounds and lists that would be bought first are counted here."
         ) from None
-    for sentence in warnings(known):
+    for sentence in at_stake(known):
         print(f"note: {sentence}", file=sys.stderr)
     result = buy_schema(
         store,

@@ -28,6 +28,7 @@ from core.cli.places import files
 from core.models.events import FitEvent, Wish
 from core.privacy.plan import Plan
 from core.quality.metrics.noisy import NoisyScore
+from core.runs.accounts.spending import epsilon_text, noted_purchases, with_purchases_added
 from core.runs.execution.pipeline import Outcome
 from core.runs.execution.reporter import Pace, Stopwatch, peak_memory_mb
 from core.table.stated import stated
@@ -54,6 +55,10 @@ def plan(options: argparse.Namespace) -> int:
         print(f"  {phase.share:4.0%}  {phase.title}: {phase.count} × {noise}{rate}")
     if bought is not None:
         print(f"together with the purchase: ε {options.epsilon:.4g}, by adding up")
+    known = noted_purchases(schema)
+    if known:
+        total = with_purchases_added(planned.guarantee, known)
+        print(f"together with what was bought before: ε {epsilon_text(total)}, by adding up")
     print(f"domain: {domain}")
     refused = foresee(options, frame, schema, planned)
     if refused is not None and not options.confirm_shift.strip():

@@ -35,8 +35,8 @@ STAMPS = {
     ),
     "outside": (
         "MAY BE SHOWN OUTSIDE",
-        "Nothing here was computed from real records but through the synthetic table itself and "
-        "what its privacy plan paid for.",
+        "Nothing here was computed from real records but through the synthetic table itself, what "
+        "ε paid for and what was declared public.",
     ),
 }
 WORDS = {

@@ -17,7 +17,7 @@ import pandas as pd
 
 from core.models.planning import Hiding, hiding
 from core.models.shaped_output import Shape
-from core.runs.accounts.spending import claim_of, epsilon_text
+from core.runs.accounts.spending import epsilon_text
 from core.runs.execution.privacy_certificate import declared, origin
 from core.runs.storage.artefacts import MODEL, SYNTHETIC_TABLE
 from core.runs.storage.errors import NotFoundError, RunStoreError
@@ -56,16 +56,16 @@ HIDDEN: dict[Hiding, str] = {
 MODEL_ENDINGS = (".json", ".safetensors")  # what models save; nothing else goes into a ZIP
 
 
-def file_name(store: RunStore, run: RunRecord, ending: str) -> str:
+def file_name(run: RunRecord, ending: str) -> str:
     """A download's name, with the ε that the certificate claims; says so when nothing is private.
 
     Args:
-      store: where the run is.
-      run: whose.
+      run: whose; finished, so that it knows its claim.
       ending: without the dot, such as "csv".
     """
     table = re.sub(r"[^A-Za-z0-9]+", "-", Path(run.table_name).stem).strip("-").lower() or "table"
-    epsilon = f"epsilon-{epsilon_text(claim_of(store, run))}" if run.private else "not-private"
+    claim = run.guarantee or run.plan.guarantee
+    epsilon = f"epsilon-{epsilon_text(claim)}" if run.private else "not-private"
     return f"{table}-synthetic-{epsilon}.{ending}"
 
 

@@ -26,6 +26,7 @@ from core.table.schema import Schema, SchemaError
 
 __all__ = [
     "DELTA_SHARE",
+    "at_stake",
     "buy",
     "forecast",
     "lost",
@@ -33,7 +34,6 @@ __all__ = [
     "plan_purchase",
     "to_buy",
     "usual_epsilon",
-    "warnings",
 ]
 
 ROUND_EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
@@ -78,15 +78,6 @@ def usual_epsilon(schema: Schema, n: int) -> float:
 def forecast(plan: Plan, schema: Schema) -> tuple[Forecast, ...]:
     """What a plan of `plan_purchase` will say of each column and rule, from public numbers."""
     return forecasts(plan, unbought(schema))
-
-
-def warnings(schema: Schema) -> list[str]:
-    """What falls away if nothing is found in a column, a sentence each; from public facts alone."""
-    return [
-        f"If nothing is found in '{name}', it is left out, and so is: {'; '.join(rests)}. What was "
-        "paid stays in use for all other columns."
-        for name, rests in at_stake(schema).items()
-    ]
 
 
 def to_buy(store: RunStore, table: TableRecord) -> Schema:

@@ -197,8 +197,8 @@ def pause(store: RunStore, run_id: str, launcher: Launcher | None = None) -> Run
       launcher: where it may wait; without one its place there is given up when its turn comes.
     """
     run = store.run(run_id)
-    begun = "went on" if charges(store, run) else "started"
-    message = f"Paused before it {begun}. {kept_spent(store, run)}"
+    message = "Paused before it went on." if charges(store, run) else "Paused before it started."
+    message = f"{message} {kept_spent(store, run)}"
     if not store.set_state(run_id, State.PAUSED, message, expect=(State.QUEUED,)):
         _ask(store, run_id, Wish.PAUSE)
     elif launcher is not None:
@@ -219,7 +219,8 @@ def cancel(store: RunStore, run_id: str, launcher: Launcher | None = None) -> Ru
     if store.has_result(run_id):  # only its comparison waited
         ended, message = State.DONE, "Done. Its comparison was stopped."
     else:
-        ended, message = State.CANCELLED, f"Cancelled. {kept_spent(store, run)}"
+        spent = kept_spent(store, run)
+        ended, message = State.CANCELLED, f"Cancelled. {spent}"
     if not store.set_state(run_id, ended, message, expect=waiting):
         _ask(store, run_id, Wish.CANCEL)
     elif launcher is not None:

@@ -137,31 +137,37 @@ def stand_in(schema: Schema) -> Schema:
     return schema.model_copy(update={"rules": tuple(map(tried, schema.rules))})
 
 
-def at_stake(schema: Schema) -> dict[str, tuple[str, ...]]:
-    """By column to be bought, what falls away with it if nothing is found in it.
+def at_stake(schema: Schema) -> tuple[str, ...]:
+    """What falls away if nothing is found in a column, a sentence each; from public facts alone.
 
     Args:
       schema: with columns to be bought.
-
-    Returns:
-      For each column that something rests on: the rules' texts, and the roles in words.
     """
     wanted, person = unbought(schema), schema.person
-    found: dict[str, tuple[str, ...]] = {}
+    found = []
     for column in (*wanted.numeric, *wanted.listed):
         if known_labels(column):
             continue  # something of it is known, so it is not left out
         name = column.name
-        rests = [f"the rule “{rule.text}”" for rule in schema.rules if name in rule.columns]
+        found += [
+            f"If nothing is found in '{name}', it is left out and the rule “{rule.text}” is not "
+            "kept."
+            for rule in schema.rules
+            if name in rule.columns
+        ]
         if name == schema.target:
-            rests.append("the target")
+            found.append(f"If nothing is found in '{name}', it is left out and is no target.")
         if person is not None and name in person.constant:
-            rests.append("that it stays the same for a person")
+            found.append(
+                f"If nothing is found in '{name}', it is left out and is not kept the same for a "
+                "person."
+            )
         if person is not None and name == person.order:
-            rests.append("the order of a person's rows")
-        if rests:
-            found[name] = tuple(rests)
-    return found
+            found.append(
+                f"If nothing is found in '{name}', it is left out and does not sort the rows of a "
+                "person."
+            )
+    return tuple(found)
 
 
 def _keys(schema: Schema) -> tuple[str, ...]:

@@ -131,7 +131,7 @@ def _forecast(plan: Plan, schema: Schema) -> None:
         )
         percent = st.column_config.NumberColumn(format="percent")
         st.dataframe(frame, hide_index=True, column_config={share: percent})
-    for sentence in purchases.warnings(schema):
+    for sentence in purchases.at_stake(schema):
         st.caption(f":material/info: {plain(said(sentence))}")
     st.caption(
         say(

@@ -129,7 +129,7 @@ def take_along(run: RunRecord, report: dict[str, Any], view: View) -> None:
             table_id=run.table_id,
             role="reviewer",
             inside=view == "inside",
-            file_name=export.file_name(shared.store(), run, f"review-{view}.html"),
+            file_name=export.file_name(run, f"review-{view}.html"),
             mime="text/html",
             icon=":material/html:",
             help=say("Opens in any browser without a network. It is stamped with who may see it."),

@@ -168,14 +168,14 @@ def offer(run: RunRecord, request: SampleRequest, seeds: Sequence[int]) -> None:
         st.caption(plain(seed + rows))
         for words in one.facts.words:
             st.markdown(f"- {plain(said(words))}")
-    name = export.file_name(shared.store(), run, "zip")
+    name = export.file_name(run, "zip")
 
     def packed() -> bytes:
         buffer = io.BytesIO()
         export.pack(
             buffer,
             tables,
-            name=export.file_name(shared.store(), run, request.format),
+            name=export.file_name(run, request.format),
             domain=run.schema.domain(),
             certificate=reviews.privacy_certificate(shared.store(), run.id) or {},
             escaped=request.escape_formulas,

@@ -62,6 +62,10 @@ def test_bought_once_and_used_again(command, tmp_path, capsys):
     assert again["epsilon"] == pytest.approx(12.0, rel=1e-6)
     assert "cost nothing more" in spoken.err
 
+    options = ["--model", "pearl", "--epsilon", "1", "--buy", "all"]
+    assert main(["plan", command[1], *options]) == 0
+    assert "together with what was bought before: ε 5, by adding up" in capsys.readouterr().out
+
     assert main(["ledger"]) == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if "bought bounds" in line]
     assert len(lines) == 1 and "ε 4, δ 2.5e-07" in lines[0]

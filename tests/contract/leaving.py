@@ -199,7 +199,7 @@ def _collected(store: RunStore, run_id: str) -> dict[str, bytes]:
         "meter.json": store.artefacts(run_id).path("meter.json").read_bytes(),
         "plan": run.plan.model_dump_json().encode(),
         "names": " ".join(
-            export.file_name(store, run, ending)
+            export.file_name(run, ending)
             for ending in ("csv", "parquet", "certificate.json", "dictionary.csv", "model.zip")
         ).encode(),
     }
@@ -237,7 +237,7 @@ def _drawn(store: RunStore, run_id: str) -> dict[str, bytes]:
         exports = store.artefacts(run_id).within("exports")
         found[name] = exports.local(name).read_bytes()
         found[f"facts of {name}"] = exports.local(facts_name(name)).read_bytes()
-        code = recipe.sample_code(run, asked, [3], out=export.file_name(store, run, asked.format))
+        code = recipe.sample_code(run, asked, [3], out=export.file_name(run, asked.format))
         found[f"code of {name}"] = repr(code).encode()
     facts = ShapeFacts.model_validate_json(found["facts of drawn.csv"])
     packed, drawn = io.BytesIO(), DrawnTable(exports.local("drawn.csv"), facts)

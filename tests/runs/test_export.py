@@ -45,12 +45,12 @@ def made(store, run):
         ("a\r\nb", "a-b"),
     ],
 )
-def test_names_are_safe_on_every_system(store, run, table_name, stem):
-    name = export.file_name(store, replace(run, table_name=table_name), "csv")
+def test_names_are_safe_on_every_system(run, table_name, stem):
+    name = export.file_name(replace(run, table_name=table_name), "csv")
     assert name == f"{stem}-synthetic-epsilon-1.csv"
 
 
-def test_names_say_when_nothing_is_private(store, run):
+def test_names_say_when_nothing_is_private(run):
     open_plan = run.plan.model_copy(
         update={
             "budget": Budget(epsilon=math.inf, delta=1e-6),
@@ -58,7 +58,7 @@ def test_names_say_when_nothing_is_private(store, run):
         }
     )
     for ending in ("csv", "parquet", "model.zip"):
-        name = export.file_name(store, replace(run, plan=open_plan), ending)
+        name = export.file_name(replace(run, plan=open_plan), ending)
         assert name == f"people-synthetic-not-private.{ending}"
 
 

@@ -136,7 +136,7 @@ def test_every_place_says_the_epsilon_that_the_certificate_claims(store, table):
     assert certificate["epsilon_zero_out"] == claim.epsilon
     assert claim.epsilon == pytest.approx(done.plan.guarantee.epsilon + 4.0, rel=1e-3)
     assert epsilon_text(before) == text
-    assert export.file_name(store, done, "csv") == f"t-synthetic-epsilon-{text}.csv"
+    assert export.file_name(done, "csv") == f"t-synthetic-epsilon-{text}.csv"
 
 
 def test_shares_of_a_limit_add_up_to_what_is_used(store, table):

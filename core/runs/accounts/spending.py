@@ -29,6 +29,7 @@ __all__ = [
     "epsilon_text",
     "kept_spent",
     "left_words",
+    "noted_purchases",
     "promised_claim",
     "run_spending",
     "share_of",
@@ -71,9 +72,14 @@ def promised_claim(store: RunStore, people: str, plan: Plan, schema: Schema) -> 
         try:
             bought = purchases_used(store, people, schema)
         except RunStoreError:  # such a run will not start; this is what its schema says
-            noted = (column.purchase for column in schema.columns if column.purchase)
-            bought = tuple({one.entry: one for one in noted}.values())
+            bought = noted_purchases(schema)
     return with_purchases_added(plan.guarantee, bought)
+
+
+def noted_purchases(schema: Schema) -> tuple[Purchase, ...]:
+    """The purchases that a schema's columns name, each once; where no account is at hand."""
+    noted = (column.purchase for column in schema.columns if column.purchase)
+    return tuple({one.entry: one for one in noted}.values())
 
 
 def with_purchases_added(claim: Guarantee, bought: Sequence[Paid]) -> Guarantee:
@@ -147,8 +153,9 @@ class RunSpending:
         if not private:
             return "The ledger holds it as a release without differential privacy."
         epsilon = stated(private[-1].limit, ".4g")
-        if len(private) > 1:
-            return f"The ledger was charged ε {epsilon:.4g} for it {len(private)} times."
+        times = len(private)
+        if times > 1:
+            return f"The ledger was charged ε {epsilon:.4g} for it {times} times."
         return f"The ledger was charged ε {epsilon:.4g} for it."
 
 
@@ -191,17 +198,16 @@ class AccountSpending:
         """What was paid for and released about these people, a sentence each."""
         words = [*self._paid()]
         if self.without:
+            count = len(self.without)
             words.append(
-                f"Releases about these people without differential privacy: {len(self.without)}; "
+                f"Releases about these people without differential privacy: {count}; "
                 "no ε covers them."
             )
-        starting = [run for run in self.waiting if run.state is State.RUNNING]
-        if starting:
+        count = sum(run.state is not State.RUNNING for run in self.waiting)
+        if count < len(self.waiting):
             words.append("A run is starting: the ledger is charged for it at this moment.")
-        if len(self.waiting) > len(starting):
-            words.append(
-                f"Runs that wait and have not paid yet: {len(self.waiting) - len(starting)}."
-            )
+        if count:
+            words.append(f"Runs that wait and have not paid yet: {count}.")
         return tuple(words)
 
     def _paid(self) -> Iterable[str]:
@@ -212,8 +218,9 @@ class AccountSpending:
             yield f"Bounds and lists about these people were bought for ε {epsilon:.4g}."
         if self.releases:
             epsilon = stated(math.fsum(e.limit for e in self.releases), ".4g")
+            count = len(self.releases)
             yield (
-                f"Runs about these people that the ledger was charged for: {len(self.releases)}, "
+                f"Runs about these people that the ledger was charged for: {count}, "
                 f"ε {epsilon:.4g} by adding up."
             )
 
@@ -266,8 +273,12 @@ def left_words(left: Left, delta: float) -> tuple[str, ...]:
       left: of the account.
       delta: of one more release.
     """
-    used = f"{share_used(left):.1%} of the limit of ε {left.limit:g} is used."
-    could = f"For one more release {left.words(delta)} could still be spent."
+    share = share_used(left)
+    used = f"{share:.1%} of the limit of ε {left.limit:g} is used."
+    most = left.epsilon(delta)
+    could = f"For one more release about ε {most:.2f} could still be spent."
+    if most < 0.005:
+        could = "Nothing is left that one more release could spend."
     if left.filter == "sum" or not left.releases:
         return used, could
     return (

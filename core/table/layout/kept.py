@@ -60,7 +60,10 @@ def keep(
     """
     fallen = {rule.text: _why(rule, lost) for rule in rules if _why(rule, lost)}
     if target in lost:
-        fallen["target"] = f"'{target}' is no target any more: {_NOTHING.format(name=target)}"
+        fallen["target"] = (
+            f"'{target}' is no target any more: nothing was found in it when bounds and lists were "
+            "bought."
+        )
         target = None
     person = _without(person, lost, fallen)
     constant = () if person is None else person.constant
@@ -91,18 +94,20 @@ def keep(
     return Kept(tuple(kept), target, person, fallen)
 
 
-_NOTHING = "nothing was found in '{name}' when bounds and lists were bought."
-
-
 def _why(rule: Rule, lost: Collection[str]) -> str:
     """Why a rule cannot be kept whatever the others are; "" where it may be."""
-    gone = [name for name in rule.columns if name in lost]
-    said = f"Rule “{rule.text}” was declared and is not kept: "
-    if gone:
-        return said + _NOTHING.format(name=gone[0])
+    for name in rule.columns:
+        if name in lost:
+            return (
+                f"Rule “{rule.text}” was declared and is not kept: nothing was found in '{name}' "
+                "when bounds and lists were bought."
+            )
     known = getattr(rule, "mapping", None) or getattr(rule, "allowed", None)
     if getattr(rule, "bought", False) and not known:
-        return said + "no combination of values was found for it when it was bought."
+        return (
+            f"Rule “{rule.text}” was declared and is not kept: no combination of values was found "
+            "for it when it was bought."
+        )
     return ""
 
 
@@ -117,10 +122,15 @@ def _without(person: Person | None, lost: Collection[str], fallen: dict[str, str
         return None
     constant = tuple(name for name in person.constant if name not in lost)
     order = None if person.order in lost else person.order
-    for name in (*person.constant, *(() if person.order is None else (person.order,))):
-        if name in lost:
-            role = (
-                "sort the rows of a person" if name == person.order else "hold one value a person"
-            )
-            fallen[f"person: {name}"] = f"'{name}' does not {role}: {_NOTHING.format(name=name)}"
+    for name in set(person.constant) - set(constant):
+        fallen[f"person: {name}"] = (
+            f"'{name}' is not kept the same for a person: nothing was found in it when bounds and "
+            "lists were bought."
+        )
+    if order != person.order:
+        name = person.order
+        fallen[f"person: {name}"] = (
+            f"'{name}' does not sort the rows of a person: nothing was found in it when bounds and "
+            "lists were bought."
+        )
     return person.model_copy(update={"constant": constant, "order": order})
