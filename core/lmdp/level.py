@@ -5,15 +5,30 @@ from __future__ import annotations
 import numpy as np
 from scipy import optimize, stats
 
-__all__ = ["GROUP", "GROUP_LEVEL", "chance", "groups_of", "threshold"]
+from core.table.key_groups import bucket_count, share_filled
+
+__all__ = ["GROUP", "GROUP_LEVEL", "chance", "full_groups", "groups_of", "threshold"]
 
 GROUP = 128  # real records a group
 GROUP_LEVEL = 0.06  # at most this share of groups rejects when nothing differs
 
 
-def groups_of(n: int) -> int:
-    """K: whole groups of `GROUP` among n records."""
-    return n // GROUP
+def groups_of(n: int, *, people: bool = False) -> int:
+    """K: groups of `GROUP` among n records.
+
+    Args:
+      n: public.
+      people: whether records are people, whom their own keys put into groups; some of the groups
+        are then not full. They count, but never reject, which keeps the level.
+    """
+    if not people:
+        return n // GROUP
+    return bucket_count(n, GROUP) if n >= GROUP else 0
+
+
+def full_groups(n: int, *, people: bool = False) -> float:
+    """Which share of the groups can reject, in [0, 1]; where records are people, on average."""
+    return share_filled(n, GROUP) if people else 1.0
 
 
 def _exceeds(groups: int, rate: float, epsilon: float, level: float) -> float:

@@ -5,7 +5,8 @@ holds, that is charged before it computes, and whose result carries the planned 
 
 Where the plan puts rows together by person, a record is a person: the summand of a sum is the mean
 over that person's rows, what looks at pairs or groups of records sees one row of each, and batches
-draw people. So every sensitivity holds per person, and n people is the divisor.
+draw people. So every sensitivity holds per person, and n people is the divisor. Pairs and groups of
+people follow from each one's own key (`core.table.key_groups`), those of rows from their places.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from core.privacy.mechanisms.selection import Scores, Selection, range_of
 from core.privacy.meter import Meter, UnplannedReleaseError
 from core.privacy.plan import Plan
 from core.privacy.summation import ChunkedStatistic, InOneProcess, Records, Summation
+from core.table.key_groups import bucket_count, places_by_key
 from core.table.person_rows import PersonRows
 from core.table.public_order import public_order
 from core.table.schema import Domain
@@ -44,22 +46,23 @@ EXPAND_AT_ONCE = 2**26  # numbers of a table that are laid out once instead of b
 class PrivateTable:
     """Rows behind a plan: n and the domain are public, everything else costs budget.
 
-    Records are put in a fixed order that depends only on n, so that consecutive ones are random
-    pairs chosen without looking at the data, and the same order comes back after a resume.
+    Rows are put in a fixed order that depends only on n, so that consecutive ones are random pairs
+    chosen without looking at the data, and the same order comes back after a resume. People stay in
+    the order of `people`.
 
     Args:
       codes: the encoded rows; n of them, as the plan says, or those of n people. Of many, they are
         `core.table.stored_codes.StoredCodes`, which do not lie in memory.
       plan: what may be released.
-      people: where each person's rows lie in `codes`; needed where the plan puts together more than
-        one row, None elsewhere.
+      people: where each person's rows lie in `codes`, and the hashes of their keys; needed where
+        the plan puts together more than one row, or looks at pairs or groups of people.
       chunk_rows: rows read at once; even, so that pairs stay together, and a multiple of the group
         size of whatever looks at groups.
       present: bool [n] in the order of `codes`, False where a record is ⊥: it keeps its place, and
         no statistic and no batch sees it. None when all records are there. The claim compares a
         table with one where a record is ⊥; audits and tests make that one here.
       shuffle: False keeps the order in which codes lie (only for statistics that do not pair rows
-        up); `StoredCodes` lie in the public order anyway.
+        up); `StoredCodes` lie in the public order anyway, people in theirs.
       noise_source: for tests; a source that is not private voids every claim of the meter.
       meter: the counts of a checkpoint, when a fit goes on.
       summation: who computes statistics over all rows; this process when None. It is handed the
@@ -74,6 +77,7 @@ class PrivateTable:
         "__chunk_rows",
         "__codes",
         "__domain",
+        "__hashes",
         "__meter",
         "__people",
         "__plan",
@@ -104,15 +108,14 @@ class PrivateTable:
         silent = [p.name for p in plan.phases if p.mechanism != "zcdp" and not p.noise_multiplier]
         if plan.budget.private and silent:
             raise ValueError(f"A private plan holds phases without noise: {', '.join(silent)}.")
-        if shuffle and not (isinstance(codes, StoredCodes) and present is None):
+        if shuffle and people is None and not (isinstance(codes, StoredCodes) and present is None):
             order = public_order(plan.n)
             present = None if present is None else present[order]
-            if people is not None:
-                index, people = people.reordered(order)
-                codes = codes.take(index)
-            elif not isinstance(codes, StoredCodes):  # which lie in that order already
+            if not isinstance(codes, StoredCodes):  # which lie in that order already
                 codes = codes.take(order)
-        self.__codes, self.__people, self.__present = codes, people, present
+        self.__codes, self.__present = codes, present
+        self.__people = people if plan.most_rows > 1 else None  # else the rows are the people
+        self.__hashes = None if people is None else people.hashes
         self.__domain = domain
         self.__plan = plan
         self.__chunk_rows = chunk_rows
@@ -304,6 +307,12 @@ class PrivateTable:
                 f"Phase '{phase_name}' looks at {group_size_of(mechanism)} rows at a time, which "
                 f"chunks of {self.__chunk_rows} would tear apart. Nothing was released."
             )
+        grouped = self.__plan.unit is not None and self.__plan.unit.grouped
+        if grouped and self.__hashes is None and group_size_of(mechanism) > 1:
+            raise UnplannedReleaseError(
+                f"Phase '{phase_name}' looks at several people at a time, and nothing says by "
+                "which keys. Nothing was released."
+            )
         sensitivity = float(mechanism.sensitivity)
         if not (math.isfinite(sensitivity) and sensitivity > 0.0):
             raise UnplannedReleaseError(
@@ -321,8 +330,12 @@ class PrivateTable:
         """The statistic over all rows, float64 on the CPU."""
         size = group_size_of(mechanism)
         together = self.__plan.most_rows if size == 1 else 1
+        records = Records(self.__codes, self.n, self.__people, self.__present)
+        if size > 1 and self.__hashes is not None:
+            buckets = bucket_count(self.n, size)
+            records = records.placed(places_by_key(self.__hashes, size, buckets))
         work = ChunkedStatistic(
-            Records(self.__codes, self.n, self.__people, self.__present),
+            records,
             mechanism,
             step=max(1, self.__chunk_rows // together),
             together=size == 1,
@@ -330,7 +343,7 @@ class PrivateTable:
             checked=self._is_repeated,
         )
         return self.__summation.total(
-            work, (lambda stop: None) if tick is None else lambda stop: tick(stop, self.n)
+            work, (lambda stop: None) if tick is None else lambda stop: tick(stop, records.n)
         )
 
     @property

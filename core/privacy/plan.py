@@ -175,8 +175,9 @@ class Guarantee(BaseModel):
     """What is claimed: ε under both neighbouring relations, δ, and on which conditions.
 
     `epsilon` is under zero-out (one record's contribution removed, n public); `epsilon_replace`
-    is under replace-one (one record swapped for any other). Where the plan's unit is a person, a
-    record is all that a person has. inf means no claim.
+    is under replace-one (one record swapped for any other: a row for one in the same place, a
+    person for one under any key, with n as it was). Where the plan's unit is a person, a record is
+    all that a person has. inf means no claim.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from core.lmdp.level import chance, groups_of
+from core.lmdp.level import chance, full_groups, groups_of
 from core.privacy.plan import Phase, Plan
+from core.table.person import Person
 
 __all__ = ["CertificateOffer", "certificate_offers", "phase_words"]
 
@@ -40,7 +41,7 @@ def certificate_offers(
     groups: int,
     epsilon: float,
     shift: float,
-    rows: int = 1,
+    unit: Person | None = None,
     alpha: float = 0.05,
     attempts: int = 1,
 ) -> tuple[CertificateOffer, ...]:
@@ -51,13 +52,17 @@ def certificate_offers(
       groups: of tagged columns, each with a certificate of its own.
       epsilon: budget of the whole run.
       shift: how different the columns are to come out, as `Protection.shift`.
-      rows: of one person that nobody can put together; noise is as much wider.
+      unit: whose rows are protected together; None where a row is a person.
       alpha: level of one certificate's tests in all attempts together, in (0, ½).
       attempts: ≥ 1; each pays for its certificates and is tested at its part of `alpha`.
     """
-    level = alpha / attempts
+    people = unit is not None and unit.grouped
+    # noise for all rows of a person, where nobody can tell them, is as many times wider
+    rows = 1 if unit is None or people else unit.rows
+    groups_tested, level = groups_of(n, people=people), alpha / attempts
+    rate = shift * full_groups(n, people=people)
     return tuple(
-        CertificateOffer(cost, chance(groups_of(n), epsilon=cost / rows, alpha=level, rate=shift))
+        CertificateOffer(cost, chance(groups_tested, epsilon=cost / rows, alpha=level, rate=rate))
         for cost in CERTIFICATE_COSTS
         if cost * groups * attempts < MOST_FOR_CERTIFICATES * epsilon
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from core.lmdp.level import GROUP, GROUP_LEVEL, groups_of
+from core.lmdp.level import GROUP, GROUP_LEVEL
 from core.models.card import Card
 from core.models.planning import plan_fit
 from core.models.registry import cards, synthesizer
@@ -118,7 +118,7 @@ def _protection(domain: Domain, n: int, request: PlanRequest, card: Card) -> Pro
             "Beginning anew until the check passes would reveal what the check saw. Ask for a "
             "private certificate, or allow one attempt."
         )
-    if private and certificate is not None and not groups_of(n):
+    if private and certificate is not None and n < GROUP:
         raise ValueError(
             f"A private certificate needs {GROUP} records at least and the table has {n}. "
             "Choose the inside check."

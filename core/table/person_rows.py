@@ -3,13 +3,14 @@
 A person is all rows with the same values in the columns that say who. Rows in which one of these
 is missing count together as one person: nobody knows whose they are, so they get as much say as
 one. More than m rows of a person are cut to m by a fixed public rule that looks at that person's
-rows alone, and people are ordered and held out by a fixed public function of their own key. So
-nobody's rows decide anything about another's, and neither does the order of the file.
+rows alone, and people are held out, paired and grouped by a fixed public function of their own key
+(`core.table.key_groups`). So nobody's rows decide anything about another's, and neither does the
+order of the file.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -34,14 +35,19 @@ class PersonRows:
     Attributes:
       offsets: int64 [n + 1], ascending from 0: rows offsets[i] … offsets[i + 1] - 1 are person i's,
         one at least.
+      hashes: uint64 [n], public hashes of their keys, which pair and group them; None where nothing
+        looks at several people at a time.
     """
 
     offsets: Places
+    hashes: NDArray[np.uint64] | None = None
 
     def __post_init__(self) -> None:
         counts = np.diff(self.offsets)
         if not len(counts) or self.offsets[0] != 0 or counts.min() < 1:
             raise ValueError("Every person needs a row, and the first one the first row.")
+        if self.hashes is not None and len(self.hashes) != len(counts):
+            raise ValueError("Every person needs a hash of their key, or nobody one.")
 
     @property
     def n(self) -> int:
@@ -68,13 +74,6 @@ class PersonRows:
     def firsts(self) -> Places:
         """Each person's first row, int64 [n]."""
         return self.offsets[:-1]
-
-    def reordered(self, order: Places) -> tuple[Places, PersonRows]:
-        """People in another order: the rows to take, int64 [rows], and where they lie then."""
-        counts = self.counts[order]
-        offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
-        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
-        return np.repeat(self.firsts[order], counts) + within, PersonRows(offsets)
 
     def padded(self, chosen: Places) -> tuple[Places, NDArray[np.float32]]:
         """The rows of some people side by side, as many columns as the longest of them needs.
@@ -152,16 +151,17 @@ def encoded_records(
       person: whose rows are protected together; None where a row is a person.
 
     Returns:
-      The codes of the rows that stay, and where each person's lie; None where a record is a row.
+      The codes of the rows that stay, and where each person's lie, with the hashes of their keys;
+      None where a record is a row.
     """
     codec = Codec(layout.domain)
     if person is None or not person.grouped:
         return codec.encode(layout.to_model(frame)), None
-    number, _ = number_people(frame[list(person.columns)])
+    number, hashes = number_people(frame[list(person.columns)])
     codes = codec.encode(layout.to_model(frame, np.bincount(number)[number]))
     content = pd.DataFrame(np.hstack([codes.states, codes.values]))
     index, people = kept_rows(number, content, person.rows)
-    return codes.take(index), people if person.rows > 1 else None
+    return codes.take(index), replace(people, hashes=hashes)
 
 
 def votes(frame: pd.DataFrame, person: Person | None) -> NDArray[np.float64]:

@@ -18,8 +18,9 @@ TERMS = {
         "contributes nothing."
     ),
     "replace-one": to_say(
-        "Another way to count: one person's record is swapped for any other. The same run has a "
-        "larger ε when counted so, about twice as large."
+        "Another way to count: one person's record is swapped for any other, while the number of "
+        "people trained on stays. The same run has a larger ε when counted so, about twice as "
+        "large."
     ),
     "PLD": to_say("Privacy loss distribution: a way to add up many private steps exactly."),
     "AUROC": to_say("How well two kinds of rows are told apart: 0.5 is a coin, 1 is certainty."),

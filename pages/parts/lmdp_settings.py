@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from core.lmdp.level import GROUP, groups_of
+from core.lmdp.level import GROUP
 from core.models.card import Card
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
@@ -118,7 +118,7 @@ def _level(*, unpaid: bool) -> tuple[float, int]:
 
 def _wants_certificate(table: TableRecord) -> bool:
     """Whether there can be a certificate, and somebody wants one."""
-    if not groups_of(table.training_n):
+    if table.training_n < GROUP:
         st.caption(
             say(
                 "A private certificate needs {n} {records!t} at least. You will see the inside "
@@ -148,13 +148,12 @@ def _certificate(
     table: TableRecord, epsilon: float, shift: float, alpha: float, attempts: int
 ) -> float | None:
     """The ε of each group's certificate, or None."""
-    person = table.schema.person
     offers = certificate_offers(
         table.training_n,
         groups=len(table.schema.sensitive),
         epsilon=epsilon,
         shift=shift,
-        rows=1 if person is None or person.grouped else person.rows,
+        unit=table.schema.person,
         alpha=alpha,
         attempts=attempts,
     )

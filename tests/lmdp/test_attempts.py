@@ -15,6 +15,7 @@ from core.lmdp.inside import InsideCheck, inside_check
 from core.privacy.plan import Budget, Guarantee, Plan, Protection
 from core.runs.execution import lmdp_certificate
 from core.services.plan_advice import certificate_offers
+from core.table.person import Person
 from tests.lmdp.worlds import CODEC, coded
 
 ALPHA, RUNS, N = 0.05, 2000, 254 * level.GROUP
@@ -52,7 +53,8 @@ def certified(plan, rng, rate=level.GROUP_LEVEL):
 
     def release(name, mechanism):
         assert name == phase.name
-        count = rng.binomial(level.groups_of(N), rate) + rng.laplace(0, phase.noise_multiplier)
+        groups = level.groups_of(N, people=plan.unit is not None)
+        count = rng.binomial(groups, rate) + rng.laplace(0, phase.noise_multiplier)
         return torch.tensor([count], dtype=torch.float64)
 
     table = SimpleNamespace(n=N, meter=SimpleNamespace(runs=lambda _: 0), release=release)
@@ -110,6 +112,21 @@ def test_the_forecast_is_of_one_attempt_at_its_level():
     # what attempts pay for together stays below the budget
     paid = certificate_offers(N, groups=1, epsilon=1.0, shift=0.5, attempts=5)
     assert max(offer.epsilon for offer in paid) * 5 < 1.0
+
+
+def test_people_in_groups_that_are_not_full_are_forecast_too():
+    """Groups of people are fewer and some cannot reject: the certificate is granted less often."""
+    unit, rng = Person(columns=("who",), rows=1), np.random.default_rng(7)
+    plan = planned(1, private=True).model_copy(update={"unit": unit})
+    asked = {"groups": 1, "epsilon": 10.0, "shift": 0.13, "alpha": ALPHA}
+    rows, people = (
+        {offer.epsilon: offer.likely for offer in certificate_offers(N, unit=who, **asked)}[0.25]
+        for who in (None, unit)
+    )
+    rate = 0.13 * level.full_groups(N, people=True)
+    share = sum(certified(plan, rng, rate=rate) for _ in range(RUNS)) / RUNS
+    assert share == pytest.approx(people, abs=4 * math.sqrt(0.25 / RUNS))
+    assert people < rows - 0.05
 
 
 def test_the_certificate_says_both_levels():

@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.lmdp.certificate import GroupTest, RejectionCount
-from core.lmdp.level import GROUP, GROUP_LEVEL, chance, groups_of, threshold
+from core.lmdp.level import GROUP, GROUP_LEVEL, chance, full_groups, groups_of, threshold
+from core.lmdp.two_sample import rbf
+from core.table.key_groups import places_by_key
 from tests.lmdp.worlds import CODEC, coded
 
 TAGGED = ("age", "ward")
@@ -38,49 +40,25 @@ def test_no_record_moves_the_count_by_more_than_one(count, seed, lost):
     assert abs(value(count, codes, mask) - before) <= count.sensitivity
 
 
-def test_some_record_moves_it_by_one(test_of_groups):
-    """A limit between a group's statistic with and without a record: Δ = 1 is reached."""
-    codes, mask = coded(GROUP, 3), torch.ones(GROUP)
-    torch_codes = codes.to("cpu")
-    found = {}
-    for lost in (None, 5):
-        here = mask.clone()
-        if lost is not None:
-            here[lost] = 0.0
-        points = test_of_groups.points(torch_codes)
-        from core.lmdp.two_sample import rbf
-
-        near = rbf(points, test_of_groups.reference, bandwidth=test_of_groups.bandwidth).mean(1)
-        found[lost] = float(test_of_groups._distance(points, near, here))
-    between = GroupTest(
-        test_of_groups.points,
-        test_of_groups.reference,
-        test_of_groups.bandwidth,
-        (found[None] + found[5]) / 2,
-    )
-    without = mask.clone()
-    without[5] = 0.0
-    mechanism = RejectionCount(between)
-    moved = value(mechanism, codes, mask) - value(mechanism, codes, without)
-    assert abs(moved) == mechanism.sensitivity
+def test_some_record_moves_it_by_one(count):
+    """A group that is told apart, and then lacks a record: Δ = 1 is reached."""
+    codes, mask = coded(GROUP, 3, older=30.0), torch.ones(GROUP)
+    assert value(count, codes, mask) == count.sensitivity
+    mask[5] = 0.0
+    assert value(count, codes, mask) == 0.0
 
 
 def test_the_statistic_of_one_test_on_all_rows_would_be_caught(test_of_groups):
     """The broken twin: releasing n · MMD² of all rows with Δ = 1."""
     n = 4 * GROUP
-    codes = coded(n, 5, older=10.0).to("cpu")
-    from core.lmdp.two_sample import rbf
-
-    points = test_of_groups.points(codes)
+    points = test_of_groups.points(coded(n, 5, older=10.0).to("cpu"))
     near = rbf(points, test_of_groups.reference, bandwidth=test_of_groups.bandwidth).mean(1)
-    mask = torch.ones(n)
-    whole = n * float(test_of_groups._distance(points, near, mask))
+    whole = n * float(test_of_groups._distance(points, near))
     worst = 0.0
     for lost in range(0, n, 16):
-        here = mask.clone()
-        here[lost] = 0.0
-        worst = max(worst, abs(n * float(test_of_groups._distance(points, near, here)) - whole))
-    assert worst != 0.0
+        here = torch.arange(n) != lost
+        rest = float(test_of_groups._distance(points[here], near[here]))
+        worst = max(worst, abs((n - 1) * rest - whole))
     assert _fails_sensitivity(worst, 0.1)  # it moves by far more than a normalised test would
 
 
@@ -98,6 +76,20 @@ def test_an_absent_group_counts_for_nothing(count):
     codes = coded(GROUP, 9, older=30.0)
     assert value(count, codes, torch.ones(GROUP)) == 1.0
     assert value(count, codes, torch.zeros(GROUP)) == 0.0
+
+
+def test_groups_that_are_not_full_keep_the_level():
+    """People fall into groups by their keys: some groups are not full, and all of them count."""
+    rng = np.random.default_rng(2)
+    for n in (200, 2000, 32_561):
+        groups, filled = groups_of(n, people=True), 0
+        for _ in range(50):
+            hashes = np.sort(rng.integers(0, 2**64, n, dtype=np.uint64))
+            places = places_by_key(hashes, GROUP, groups).reshape(groups, GROUP)
+            filled += (places >= 0).all(axis=1).sum() / groups / 50
+        assert filled == pytest.approx(full_groups(n, people=True), abs=0.03)
+        assert filled > 0.9
+    assert groups_of(GROUP - 1, people=True) == 0 and full_groups(GROUP - 1, people=True) == 0.0
 
 
 def test_groups_of_equal_marginals_reject_no_more_than_the_threshold_allows(count):

@@ -96,6 +96,18 @@ def test_the_same_record_is_left_out_and_only_its_pair_goes(tmp_path: Path, gone
     assert torch.allclose(distances(on_disk) - without, own, atol=1e-5)
 
 
+@pytest.mark.parametrize("replaced", [0, 17, 999])
+def test_a_replaced_row_keeps_its_place_and_its_pair(tmp_path: Path, replaced: int) -> None:
+    codes = Codes(np.zeros_like(coded(1000)[1].states), coded(1000)[1].values)  # no value missing
+    other = Codes(codes.states, codes.values.copy())
+    other.values[replaced] = 1.0 - codes.values[replaced]
+    on_disk = [stored(one, toys.plan(1000, [toys.phase()]), tmp_path) for one in (codes, other)]
+    before, after = (distances(one) for one in on_disk)
+    assert torch.equal(before, distances(codes)) and torch.equal(after, distances(other))
+    moved = float((after - before).norm())
+    assert 0.0 < moved <= 2.0 * PairDistance(((1, 1), (2, 2))).sensitivity
+
+
 def test_rows_of_people_are_not_taken_from_disk(tmp_path: Path) -> None:
     from core.table.person_rows import PersonRows
 

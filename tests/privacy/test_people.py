@@ -21,6 +21,8 @@ from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import group_size_of
 from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.plan import Budget, Guarantee
+from core.privacy.summation import Records
+from core.table.key_groups import bucket_count, places_by_key
 from core.table.person import Person
 from core.table.person_rows import PersonRows
 from tests.contract.fits import IDS, QUICK
@@ -35,9 +37,17 @@ MORE = {"pearl": {"distance_share": 0.1}, "p3gm": {"dimensions": 4}}
 
 
 def people_of(n=PEOPLE, most=MOST):
-    """n people with 1 … m rows."""
+    """n people with 1 … m rows, and keys."""
     counts = np.arange(n) % most + 1
-    return PersonRows(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+    hashes = np.sort(np.random.default_rng(n).integers(0, 2**64, n, dtype=np.uint64))
+    return PersonRows(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), hashes)
+
+
+def without(codes, people, present):
+    """The rows of some people alone, and where theirs lie."""
+    rows = np.concatenate([np.arange(*people.offsets[i : i + 2]) for i in present])
+    offsets = np.concatenate([[0], np.cumsum(people.counts[present])])
+    return codes.take(torch.from_numpy(rows)), PersonRows(offsets, people.hashes[present])
 
 
 def plan_of(model, domain, patch):
@@ -58,12 +68,13 @@ class OmittingPeople(PrivateTable):
         codes = self._PrivateTable__codes.to("cpu")
 
         def total(present):
-            if group_size > 1:  # a place in a pair or group is public and stays
-                mask = torch.zeros(people.n)
-                mask[present] = 1.0
-                return statistic(codes.take(torch.from_numpy(people.firsts)), mask)
-            index, rest = people.reordered(np.array(present))
-            return statistic(codes.take(torch.from_numpy(index)), torch.from_numpy(rest.weights))
+            here, rest = without(codes, people, np.array(present))
+            if group_size > 1:
+                buckets = bucket_count(people.n, group_size)  # n is public and stays
+                places = places_by_key(rest.hashes, group_size, buckets)
+                placed = Records(here, rest.n, rest).placed(places)
+                return statistic(placed.codes, torch.from_numpy(placed.present).float())
+            return statistic(here, torch.from_numpy(rest.weights))
 
         everybody = list(range(people.n))
         check_omission(total, everybody, mechanism, self.streams, 1e-6)

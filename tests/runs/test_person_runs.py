@@ -10,12 +10,13 @@ from sqlalchemy import update
 
 from core.models.planning import plan_fit
 from core.privacy.guarded import PrivateTable
+from core.privacy.ledger.ledger import Entry
 from core.privacy.plan import Budget
 from core.quality.report.outside import ONE_VOTE, outside_report
 from core.runs.execution.job import Job
 from core.runs.execution.noisy_scores import cells_key, count_synthetic
 from core.runs.execution.pipeline import execute
-from core.runs.execution.privacy_certificate import conditions
+from core.runs.execution.privacy_certificate import conditions, make_privacy_certificate
 from core.runs.execution.training_rows import FrameRows
 from core.runs.storage.artefacts import LocalArtefacts
 from core.runs.storage.database import TableRow
@@ -114,6 +115,26 @@ def test_rows_reach_the_model_by_person_and_the_certificate_says_so(
     assert "one person, with all their rows," in paper["relation"]
     assert "number of people is public" in paper["relation"]
     assert json.dumps(paper).count("rows that agree in who") == 1
+
+
+@pytest.mark.parametrize(
+    ("person", "words"),
+    [
+        (None, "(one record swapped for any other in the same place of the file)"),
+        (Person(rows=3), "one person's swapped for any others in the same places of the file)"),
+        (PERSON, "swapped for any other under any key; as many people stay trained on, so nobody"),
+    ],
+)
+def test_the_relation_says_what_stays(person, words, schema):
+    plan = plan_for(schema.model_copy(update={"person": person}), PEOPLE)
+    debit = Entry(
+        seq=1, time=0.0, kind="release", people="p", run="r", model="toy", plan="", epsilon=1.0,
+        delta=1e-6, rho=0.0, previous="",
+    )  # fmt: skip
+    paper = make_privacy_certificate(
+        table="t", plan=plan, executed=(), guarantee=plan.guarantee, rows=1, debit=debit
+    )
+    assert words in paper["relation"]
 
 
 def test_a_plan_for_other_units_than_the_schema_spends_nothing(store, schema, tmp_path):

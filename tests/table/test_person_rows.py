@@ -108,13 +108,13 @@ def test_side_by_side_rows_are_padded_with_nothing():
     assert rows.tolist() == [[4, 5], [0, 0]]
     assert weights.tolist() == [[0.5, 0.5], [1.0, 0.0]]
     assert people.padded(np.array([], dtype=np.int64))[0].shape == (0, 1)
-    index, turned = people.reordered(np.array([2, 0, 1]))
-    assert index.tolist() == [4, 5, 0, 1, 2, 3] and turned.offsets.tolist() == [0, 2, 3, 6]
 
 
 def test_a_person_without_rows_is_refused():
     with pytest.raises(ValueError, match="needs a row"):
         PersonRows(np.array([0, 2, 2]))
+    with pytest.raises(ValueError, match="needs a hash"):
+        PersonRows(np.array([0, 2]), np.arange(2, dtype=np.uint64))
 
 
 def test_a_synthetic_persons_rows_have_one_vote():

@@ -239,8 +239,9 @@ def split_release(release: Tensor, design: Design, n: int) -> Target:
 class PairDistance:
     """Per numeric column, the distance of disjoint pairs of records along [0, 1], summed.
 
-    The statistic is Σ over pairs (2j, 2j+1) of (|u - u'|_c, 1)_c where both cells lie on the line,
-    0 otherwise. Zeroing out a record removes one pair, whose q distances and q counts are each in
+    The statistic is Σ over pairs of places (2j, 2j+1) of (|u - u'|_c, 1)_c where both cells lie on
+    the line, 0 otherwise. Zeroing out a record removes one pair, and where somebody else then takes
+    the place (`core.table.key_groups`) that pair is another; q distances and q counts are each in
     [0, 1]: Δ = √(2q). The paper's figure needs codes in [0, 1], which ours are by construction, and
     all n(n-1)/2 pairs; disjoint pairs give the same sensitivity in O(n).
 

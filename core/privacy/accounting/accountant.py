@@ -7,8 +7,10 @@ be ρ-zCDP enter the PLD through a dominating curve (`core.privacy.accounting.cu
 
 Two neighbouring relations:
   zero-out: one record becomes ⊥ and contributes nothing; n is public. This is the claim.
-  replace-one: one record becomes any other. It is two zero-outs with ⊥ in the middle, so every
-    sensitivity at most doubles: σ → σ/2, Laplace scale → scale/2, ρ → 4ρ (zCDP for groups of two).
+  replace-one: one record becomes any other, and n and the places of all others stay: a row keeps
+    its place, a person stands where their own key puts them, trained on as whom they replace. It is
+    two zero-outs with ⊥ in the middle, so every sensitivity at most doubles: σ → σ/2, Laplace
+    scale → scale/2, ρ → 4ρ (zCDP for groups of two).
     A sampled Gaussian takes the bound of `curves.replaced_sampled_profile`; it has no RDP bound
     here, so plans that hold one use the PLD alone, and those with batches of groups the RDP alone.
 

@@ -71,8 +71,9 @@ class Statistic(Protocol):
 
         A mechanism over disjoint pairs of consecutive rows sums m₂ᵢ m₂ᵢ₊₁ f(x₂ᵢ, x₂ᵢ₊₁), and one
         over groups likewise; it says so by an attribute `group_size` (see `group_size_of`). Chunks
-        start at multiples of it, so groups never straddle two calls. A record's place in the table
-        is public, and an absent record keeps it.
+        start at multiples of it, so groups never straddle two calls. A row's place in the table is
+        public, and an absent one keeps it. People stand where their own key puts them
+        (`core.table.key_groups`), and a place where nobody stands is absent.
 
         Args:
           rows: b records on some device, of the type the table holds (see `Rows`).

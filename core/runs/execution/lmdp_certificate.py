@@ -75,7 +75,7 @@ def certify(
     assert protection.certificate is not None
     _say(observe, "certificate", "Testing the tagged columns, with noise", private=True)
     released = codec.encode(fitted.sample(NEEDED))
-    groups = groups_of(table.n)
+    groups = groups_of(table.n, people=plan.unit is not None and plan.unit.grouped)
     # of one record's: noise for all rows of a person, where nobody can tell them, is m times wider
     quiet = protection.certificate / plan.rows_of_one
     level = threshold(groups, epsilon=quiet, alpha=plan.attempt_alpha)

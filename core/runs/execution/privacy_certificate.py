@@ -33,7 +33,7 @@ __all__ = [
 RELATION = (
     "zero-out: two tables are neighbours when {one} of the first contributes nothing in the "
     "second, while the number of {many} is public; ε under replace-one ({one} swapped for "
-    "any other) stands beside it."
+    "{other}) stands beside it."
 )
 NOT_PRIVATE = "no differential privacy"
 ORIGINS = {
@@ -133,7 +133,7 @@ def conditions(schema: Schema, *, n: int, inferred: bool = False) -> tuple[str, 
         for column in columns
     )
     origins = {column.provenance for column in columns if column.modelled}
-    _, many = _unit_words(schema.person)
+    _, many, _ = _unit_words(schema.person)
     which = "by their own key" if many == "people" else "by their place in it"
     return (
         f"The number of {many}, {n}, is public."
@@ -151,13 +151,19 @@ def conditions(schema: Schema, *, n: int, inferred: bool = False) -> tuple[str, 
     )
 
 
-def _unit_words(person: Person | None) -> tuple[str, str]:
-    """What is left out in a neighbouring table, and what is counted."""
+def _unit_words(person: Person | None) -> tuple[str, str, str]:
+    """What is left out in a neighbouring table, what is counted, and what may replace the one."""
     if person is None or (person.rows == 1 and not person.grouped):
-        return "one record", "records"
+        return "one record", "records", "any other in the same place of the file"
     if person.grouped:
-        return "one person, with all their rows,", "people"
-    return f"any {person.rows} records that are one person's", "records"
+        return (
+            "one person, with all their rows,",
+            "people",
+            "any other under any key; as many people stay trained on, so nobody who was kept out "
+            "of training is swapped for somebody trained on",
+        )
+    one = f"any {person.rows} records that are one person's"
+    return one, "records", "any others in the same places of the file"
 
 
 def _unit(person: Person | None) -> str:
@@ -224,7 +230,7 @@ def make_privacy_certificate(
       bought: the purchases that the domain rests on; the guarantee includes what they cost.
     """
     private = guarantee.private
-    one, many = _unit_words(plan.unit)
+    one, many, other = _unit_words(plan.unit)
     return {
         "product": f"Facsimile {product_version()}",
         "claim": f"ε = {stated(guarantee.epsilon, '.4g'):.4g}, "
@@ -244,7 +250,7 @@ def make_privacy_certificate(
         "epsilon_replace_one": guarantee.epsilon_replace if private else None,
         "delta": guarantee.delta if private else None,
         "method": guarantee.method if private else NOT_PRIVATE,
-        "relation": RELATION.format(one=one, many=many) if private else NOT_PRIVATE,
+        "relation": RELATION.format(one=one, many=many, other=other) if private else NOT_PRIVATE,
         "conditions": [
             *(guarantee.conditions if private else (NOT_PRIVATE,)),
             *(sentence for _, sentence in debit.statements),
