@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -51,11 +53,18 @@ class Hosts:
 
 
 def called_rightly(connection: HTTPConnection) -> bool:
-    """Whether a request calls the server by one of its names."""
+    """Whether a request calls the server by one of its names, and a WebSocket is its own page's.
+
+    Streamlit lets pages of every other server on this machine open a WebSocket.
+    """
+    host, origin = connection.headers.get("host"), connection.headers.get("origin")
     # an empty list lets every name through, for Streamlit, and none here
-    return bool(config.get_option("server.allowedHosts")) and is_host_allowed(
-        connection.headers.get("host")
-    )
+    if not config.get_option("server.allowedHosts") or not is_host_allowed(host):
+        return False
+    if connection.scope["type"] != "websocket" or origin is None:
+        return True
+    allowed = config.get_option("server.corsAllowedOrigins")
+    return urlsplit(origin).netloc == host or origin in allowed
 
 
 async def refuse(scope: Scope, receive: Receive, send: Send, answer: Response) -> None:

@@ -19,7 +19,7 @@ UNCACHED = {"cache-control": "no-store"}  # browsers and proxies keep nothing of
 _PAGE = """<!doctype html><html lang="{lang}"><head><meta charset="utf-8"><title>Facsimile</title>
 <meta name="viewport" content="width=device-width,initial-scale=1">
 <style>:root{color-scheme:light dark}body{font:16px/1.5 sans-serif;margin:12vh auto;max-width:36rem;
-padding:0 1rem}a{color:inherit}code{overflow-wrap:anywhere}</style></head><body><main>
+padding:0 1rem}a{color:inherit}code{white-space:nowrap}</style></head><body><main>
 <h1>{title}</h1>
 {body}</main></body></html>"""
 _WAY = to_say("Go to the first page")

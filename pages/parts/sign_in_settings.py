@@ -52,7 +52,7 @@ MISSING = (
     to_say("The file that says how people sign in on this server is not there."),
     to_say(
         "If you run it: its console names the file. Put it back, then reload this page. If nobody "
-        "shall sign in, write `sign_in = false` in it."
+        "should sign in, write `sign_in = false` in it."
     ),
 )
 EXPOSED = (

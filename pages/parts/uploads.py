@@ -2,7 +2,8 @@
 
 Streamlit takes a file from whoever has a session and keeps it in the server's memory, also after
 the session. Here a steward alone sends files, no more wait than a page needs, and what nobody comes
-back for is freed.
+back for is freed. It keeps what a page says of itself too, up to 25 MB a page; of people without a
+role a hundredth of a megabyte is heard.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from contextlib import contextmanager
 import streamlit as st
 from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import config, runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
@@ -26,6 +27,8 @@ from pages.parts.bare_page import UNCACHED, below_base
 _GENERATION = "upload_generation"
 LIMIT = "FACSIMILE_UPLOADS_MB"
 MOST_FILES = 16  # of one person: a tab waits for two at most, a table and a schema
+STRANGERS_BYTES = 10_000  # of one message; what a page for signing in sends has about a thousand
+TOO_BIG = 1009  # of RFC 6455
 FOLDER = ["_stcore", "upload_file"]  # then the session's id, and the file's
 
 
@@ -69,8 +72,9 @@ class Uploads:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] == "websocket":
+            known = await asyncio.to_thread(has_role, HTTPConnection(scope))
             try:
-                await self.app(scope, receive, send)
+                await self.app(scope, receive if known else _hearing_little(receive, send), send)
             finally:
                 self._forget_later()
             return
@@ -135,6 +139,26 @@ class Uploads:
 
 def _answer(status: int, why: str) -> Response:
     return PlainTextResponse(why, status_code=status, headers=UNCACHED)
+
+
+def has_role(connection: HTTPConnection) -> bool:
+    """Whether a request is of somebody who may open any page at all."""
+    claims = sessions.claims_of(connection) if guard.configured() else {}
+    return bool(guard.roles_of(guard.address_of(claims) if claims else ""))
+
+
+def _hearing_little(receive: Receive, send: Send) -> Receive:
+    """The way in for people without a role: a long message ends the line."""
+
+    async def receive_little() -> Message:
+        message = await receive()
+        content = message.get("bytes") or message.get("text") or b""
+        if len(content) <= STRANGERS_BYTES:
+            return message
+        await send({"type": "websocket.close", "code": TOO_BIG})
+        return {"type": "websocket.disconnect", "code": TOO_BIG}
+
+    return receive_little
 
 
 def steward_of(session_id: str, connection: HTTPConnection) -> str | None:

@@ -7,20 +7,24 @@ import socket
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import httpx
 import pytest
 from playwright.sync_api import Browser, Page
+from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.exceptions import ConnectionClosedError
 
 from tests.browser.app import PATIENCE, open_page, server, settled
 from tests.browser.house import NEW, PEOPLE, House, http_sign_in
 from tests.browser.provider import Provider
+from tests.browser.wire import opened
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 HANDSHAKE = """GET /_stcore/stream HTTP/1.1\r
 Host: {name}:{port}\r
-Origin: http://{name}:{port}\r
+Origin: {origin}\r
 Connection: Upgrade\r
 Upgrade: websocket\r
 Sec-WebSocket-Version: 13\r
@@ -48,17 +52,21 @@ def as_agreed(house: House) -> Iterator[None]:
     house.say(PEOPLE)
 
 
-def handshake(house: House, name: str) -> str:
-    """The first line of the answer to who opens a page's WebSocket, calling the server so."""
+def handshake(house: House, name: str, origin: str = "") -> str:
+    """The first line of the answer to who opens a page's WebSocket, calling the server so.
+
+    From a page of that name unless an origin is given.
+    """
+    origin = origin or f"http://{name}:{house.port}"
     with socket.create_connection(("127.0.0.1", house.port), timeout=20) as line:
-        line.sendall(HANDSHAKE.format(name=name, port=house.port).encode())
+        line.sendall(HANDSHAKE.format(name=name, port=house.port, origin=origin).encode())
         return line.recv(400).decode().split("\r\n")[0]
 
 
-def status(house: House, method: str, path: str, name: str = "127.0.0.1") -> int:
+def asked(house: House, method: str, path: str, name: str = "127.0.0.1") -> httpx.Response:
     headers = {"Host": f"{name}:{house.port}"}
-    with httpx.Client(trust_env=False, headers=headers) as client:
-        return client.request(method, f"{house.url}{path}").status_code
+    with httpx.Client(trust_env=False, headers=headers, timeout=60) as client:
+        return client.request(method, f"{house.url}{path}")
 
 
 # -- names ----------------------------------------------------------------------------------------
@@ -81,13 +89,20 @@ def status(house: House, method: str, path: str, name: str = "127.0.0.1") -> int
     ],
 )
 def test_a_name_led_here_from_elsewhere_is_answered_403(house, method, path):
-    assert status(house, method, path, "evil.example") == 403
-    assert status(house, method, path, "localhost") != 403 or method == "PUT"
+    answer = asked(house, method, path, "evil.example")
+    assert answer.status_code == 403 and "does not answer to the name" in answer.text
+    assert "does not answer to the name" not in asked(house, method, path, "localhost").text
 
 
 def test_a_page_elsewhere_opens_no_websocket_under_its_name(house):
     assert " 403 " in handshake(house, "evil.example")
     assert " 101 " in handshake(house, "localhost")
+
+
+def test_pages_of_other_servers_on_this_machine_open_no_websocket(house):
+    assert " 101 " in handshake(house, "127.0.0.1")
+    for origin in (f"http://127.0.0.1:{house.port + 1}", f"http://localhost:{house.port}", "null"):
+        assert " 403 " in handshake(house, "127.0.0.1", origin)
 
 
 # -- addresses ------------------------------------------------------------------------------------
@@ -141,9 +156,9 @@ def test_while_the_secrets_are_away_everything_is_closed(house: House, page: Pag
             ("GET", "/media/x"),
             ("PUT", "/_stcore/upload_file/a/b"),
         ):
-            assert status(house, method, path) == 503
+            assert asked(house, method, path).status_code == 503
         assert " 403 " in handshake(house, "127.0.0.1")
-        assert status(house, "GET", "/_stcore/health") == 200  # it runs
+        assert asked(house, "GET", "/_stcore/health").status_code == 200  # it runs
     finally:
         aside.rename(house.secrets)
     page.goto(house.url)
@@ -218,6 +233,31 @@ def test_what_waits_of_one_person_is_limited_and_goes_with_the_page(house, brows
     assert [upload(house, other, second, 1) for _ in range(16)] == [204] * 15 + [413]
     for one in (own, other):
         one.context.close()
+
+
+@pytest.mark.parametrize(
+    ("email", "heard"), [(None, False), ("eve@x.org", False), ("bob@x.org", True)]
+)
+def test_a_page_of_who_has_no_role_is_not_listened_to_for_long(house, email, heard):
+    said = BackMsg()
+    said.rerun_script.query_string = "a=" + "x" * 100_000
+    with ExitStack() as ends:
+        if email is None:
+            client = ends.enter_context(httpx.Client(trust_env=False))
+        else:
+            client = ends.enter_context(http_sign_in(house, email))
+        stream = ends.enter_context(opened(client, house.url))
+        stream.send(said.SerializeToString())
+        try:
+            while (
+                ForwardMsg.FromString(stream.recv(timeout=30)).WhichOneof("type")
+                != "script_finished"
+            ):
+                pass
+        except ConnectionClosedError as closed:
+            assert not heard and closed.rcvd is not None and closed.rcvd.code == 1009
+        else:
+            assert heard
 
 
 # -- signing out ----------------------------------------------------------------------------------
