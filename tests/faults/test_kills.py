@@ -158,3 +158,45 @@ def test_kills_at_every_phase_and_at_random(
         assert check(workers, plan, [{"phase": name}]) == 1, name
     check(workers, plan, [{"seconds": dice.uniform(0.1, 1.5)} for _ in range(4)])
     check(workers, plan, [{"event": k} for k in (5, 4, 3)])
+
+
+# What only some runs do: a model that protects by itself and may begin anew, others whose shift is
+# fitted, certificates, and counts for people outside and for scores.
+PROTECTED = {
+    "ppem": {"shift": None, "attempts": 2},
+    "scan_focus": {"shift": 0.4, "attempts": 2},
+    "pearl": {"shift": 0.4, "attempts": 1},
+}
+
+
+@pytest.fixture(scope="module")
+def tagged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunStore]:
+    """A table with a tagged column and groups enough for a certificate."""
+    with RunStore(Workspace(tmp_path_factory.mktemp("tagged") / "home")) as opened:
+        table = tables.import_frame(opened, sample_table(1200), name="t", source="test")
+        tables.change_groups(opened, table, {table.columns[2]: "tagged"})
+        opened.attest(table.id)
+        yield opened
+
+
+def protected_plan(store: RunStore, model: str) -> Plan:
+    (table,) = store.tables()
+    request = planning.PlanRequest(
+        model=model, epsilon=1.0, settings=dict(QUICK[model]), certificate=0.2, review=0.1,
+        score=0.1, **PROTECTED[model],  # type: ignore[arg-type]
+    )  # fmt: skip
+    return planning.make_plan(table.schema, table.n, request)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("model", PROTECTED)
+def test_kills_of_runs_that_are_certified_and_begin_anew(
+    tagged: RunStore, zygote: subprocess.Popen[str], model: str
+) -> None:
+    workers, plan = Workers(tagged, zygote), protected_plan(tagged, model)
+    dice = random.Random(f"tagged {model}")
+    names = ["read", plan.phases[0].name, "review", "score", "certificate", "shift", "sample"]
+    for kill in [{"phase": name} for name in names] + [
+        {"seconds": dice.uniform(0.1, 4.0)} for _ in range(2)
+    ]:
+        print(kill, check(workers, plan, [kill]))

@@ -20,7 +20,8 @@ from core.runs.storage.events import State
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import PROJECT_ROOT
-from tests.runs.workers import queued, until
+from tests.runs import toy
+from tests.runs.workers import PATIENCE, queued, releases, toy_plan, until
 
 
 @pytest.fixture(autouse=True)
@@ -115,3 +116,39 @@ def test_a_worker_ends_with_what_the_cluster_started() -> None:
             return True
 
     until(gone)
+
+
+def workers_of(store: RunStore, run_id: str, count: int) -> list[subprocess.Popen[bytes]]:
+    """Workers as a cluster starts them where it believes that none is there."""
+    command = [sys.executable, *toy.COMMAND, run_id, "--home", str(store.workspace.home)]
+    own = [*command, "--supervisor", str(os.getpid())]
+    return [subprocess.Popen(own, cwd=PROJECT_ROOT) for _ in range(count)]
+
+
+def test_of_workers_that_take_a_run_at_once_one_works(store: RunStore, table: TableRecord) -> None:
+    """Each time the one that won is killed in its steps; the run ends once, and was paid once."""
+    run = queued(store, table, toy_plan(table, steps=200, nap=0.05))
+    told = 0
+    for _ in range(3):
+        racing = workers_of(store, run.id, 3)
+
+        def moved(before: int = told) -> bool:
+            return len(store.journal.events(run.id, kind="progress")) > before
+
+        until(moved)
+        holder = store.run(run.id).pid
+        (winner,) = [one for one in racing if one.pid == holder]
+        winner.kill()
+        winner.wait()
+        told = len(store.journal.events(run.id, kind="progress"))
+        others = [one for one in racing if one is not winner]
+        until(lambda others=others: store.run(run.id).pid in {one.pid for one in others})
+        for one in others:  # the run was theirs at once: they waited for it
+            one.kill()
+            one.wait()
+    (last,) = workers_of(store, run.id, 1)
+    assert last.wait(PATIENCE) == 0
+    done = store.run(run.id)
+    assert (done.state, done.message) == (State.DONE, "Done.") and releases(store, table) == 1
+    steps = [e.data["step"] for e in store.journal.events(run.id, kind="progress")]
+    assert steps[-1] == 200 and steps == sorted(steps), "nobody worked beside another"

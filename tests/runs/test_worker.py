@@ -176,3 +176,33 @@ def test_a_run_stopped_before_its_first_release_pays_once(
     done = store.run(run.id)
     assert done.state is State.DONE and done.debit == paused.debit
     assert releases(store, table) == 1
+
+
+class Stops(toy.Toy):
+    """Pauses with its first checkpoint."""
+
+    def fit(self, table: Any, plan: Any, context: Any) -> toy.ToyFitted:
+        table.meter.charge("sum")
+        (context.folder / "step.json").write_text('{"step": 0}')
+        table.meter.settle()
+        raise FitPaused
+
+
+def test_a_run_does_not_go_on_with_other_rows(store: RunStore, table: TableRecord) -> None:
+    """Whoever changes the file between a pause and the rest has other people in one claim."""
+    run = queued(store, table, toy_plan(table, steps=4))
+    work(store, run.id, find=lambda _: Stops())
+    paused = store.run(run.id)
+    assert paused.state is State.PAUSED and paused.resumable
+    rows = store.table_artefacts(table.id).path("rows.parquet")
+    kept = rows.read_bytes()
+    frame = store.load_frame(table.id)
+    frame.assign(age=frame["age"].to_numpy()[::-1]).to_parquet(rows)
+    assert store.set_state(run.id, State.QUEUED)
+    refused = work(store, run.id)
+    assert refused.state is State.FAILED and "no longer those" in (refused.error or "")
+    assert not store.has_result(run.id) and releases(store, table) == 1
+    rows.write_bytes(kept)
+    assert store.set_state(run.id, State.QUEUED)
+    done = work(store, run.id)
+    assert done.state is State.DONE and releases(store, table) == 1

@@ -17,6 +17,7 @@ import psutil
 from sqlalchemy.exc import InterfaceError, OperationalError
 
 from core.models.events import FitEvent, PhaseStarted, Preview, Wish
+from core.runs.storage.clock import elapsed
 from core.runs.storage.engine import is_shared
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import RunEvent
@@ -160,7 +161,7 @@ class Reporter:
                 del self._waiting[0]
 
     def confirm(self, since: float) -> None:
-        """Keep that the run was this process's own at that moment (`time.monotonic`)."""
+        """Keep that the run was this process's own at that moment (`clock.elapsed`)."""
         self._confirmed = since
 
     def _wait_until_sure(self) -> None:
@@ -177,7 +178,7 @@ class Reporter:
                 self.supersede()
 
     def _unsure(self, seconds: float = SURE_SECONDS) -> bool:
-        return self._confirmed is not None and time.monotonic() - self._confirmed > seconds
+        return self._confirmed is not None and elapsed() - self._confirmed > seconds
 
     def supersede(self) -> None:
         """Make the fit stop: the run is no longer this process's own."""
@@ -228,7 +229,7 @@ class Heartbeat:
         while not self._stop.wait(BEAT_SECONDS):
             reading = self.readings.read(self.device)
             try:
-                now = time.monotonic()
+                now = elapsed()
                 if not self._store.beat(self._run_id):
                     self._reporter.supersede()
                     return

@@ -11,6 +11,7 @@ plain line in the run; the traceback goes to worker.log in the run's folder and 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import sys
 import traceback
@@ -20,7 +21,7 @@ from pathlib import Path
 from core.lmdp.errors import ShiftError
 from core.models.events import Emitter, FitCancelled, FitPaused, Progress, Wish
 from core.models.registry import synthesizer
-from core.privacy.ledger.ledger import LedgerError
+from core.privacy.ledger.ledger import Entry, LedgerError
 from core.runs.accounts.account import unpaid_again
 from core.runs.accounts.spending import kept_spent
 from core.runs.execution import takeover
@@ -32,7 +33,7 @@ from core.runs.execution.reports import Compare, make_reports
 from core.runs.execution.threads import limit_threads
 from core.runs.execution.training_rows import StoredRows
 from core.runs.storage import operations_log
-from core.runs.storage.artefacts import CHECKPOINT, METER, Workplace
+from core.runs.storage.artefacts import CHECKPOINT, METER, ROWS, ROWS_DIGEST, Workplace
 from core.runs.storage.errors import RunStoreError, StorageError, storage_trouble
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
@@ -166,9 +167,32 @@ class _Work:
             store=store,
             observe=self.reporter,
             find=self.find,
-            debited=lambda entry: store.record(run.id, debit=entry.id),
+            debited=lambda entry: self._debited(entry, resume=resume),
         )
         store.record(run.id, guarantee=outcome.guarantee)
+
+    def _debited(self, entry: Entry, *, resume: bool) -> None:
+        """Keep what paid, and which rows were paid for: a run goes on with the same ones.
+
+        Raises:
+          RunStoreError: the file was changed since; it is not read as rows any more.
+        """
+        run, store = self.record, self.store
+        store.record(run.id, debit=entry.id)
+        with store.table_artefacts(run.table_id).open(ROWS) as file:
+            digest = hashlib.file_digest(file, "sha256").digest()  # type: ignore[arg-type]
+        kept = store.artefacts(run.id)
+        if not (resume and kept.exists(ROWS_DIGEST)):
+            with kept.replacing(ROWS_DIGEST) as out:
+                out.write(digest)
+            return
+        with kept.open(ROWS_DIGEST) as file:
+            if file.read() != digest:
+                raise RunStoreError(
+                    "The table's rows are no longer those that this run began with. Nothing more "
+                    "was read or spent; what was paid for stays paid for. Bring the rows in as a "
+                    "table of their own and start a new run."
+                )
 
     def _report(self) -> None:
         """Compare with the real table; what goes wrong here never costs the synthetic table."""

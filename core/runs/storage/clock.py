@@ -20,10 +20,19 @@ from sqlalchemy import Engine, func, select
 
 from core.runs.storage.engine import is_shared
 
-__all__ = ["SharedClock", "machine_name", "moment", "read_clock"]
+__all__ = ["SharedClock", "elapsed", "machine_name", "moment", "read_clock"]
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 PROCESSES = "/proc/self/ns/pid"
+
+
+def elapsed() -> float:
+    """Seconds since this machine started, those included in which it was asleep.
+
+    `time.monotonic` leaves them out on Linux: who slept would believe that it has just been heard.
+    """
+    asleep_too = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if asleep_too is None else time.clock_gettime(asleep_too)
 
 
 @dataclass(frozen=True)
