@@ -93,5 +93,5 @@ def _made(
     data = make()
     body = data.encode() if isinstance(data, str) else data
     handover.enter(body, address, allowed)
-    operations_log.record("download", table=table_id, bytes=len(body))
+    operations_log.record("download", table=table_id)
     return body

@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -135,7 +136,9 @@ def claim(store: RunStore, run: RunRecord) -> None:
     paper, counts = reviews.privacy_certificate(store, run.id), metered(store, run)
     assert paper is not None
     assert {phase["name"]: phase["count"] for phase in paper["phases"]} == counts
-    assert paper["epsilon_zero_out"] == pytest.approx(cost(run.plan, counts))
+    assert counts and paper["epsilon_zero_out"] >= cost(run.plan, counts) * (1.0 - 1e-9)
+    if run.plan.attempts == 1:  # else all that were declared are claimed, however many were made
+        assert paper["epsilon_zero_out"] == pytest.approx(cost(run.plan, counts))
 
 
 def test_kills_while_sums_batches_and_selections_run(
@@ -169,10 +172,10 @@ PROTECTED = {
 }
 
 
-@pytest.fixture(scope="module")
-def tagged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunStore]:
+@pytest.fixture
+def tagged(tmp_path: Path) -> Iterator[RunStore]:
     """A table with a tagged column and groups enough for a certificate."""
-    with RunStore(Workspace(tmp_path_factory.mktemp("tagged") / "home")) as opened:
+    with RunStore(Workspace(tmp_path / "home")) as opened:
         table = tables.import_frame(opened, sample_table(1200), name="t", source="test")
         tables.change_groups(opened, table, {table.columns[2]: "tagged"})
         opened.attest(table.id)

@@ -7,17 +7,22 @@ import io
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from core.runs.storage import operations_log
 from core.runs.storage.events import State
 from core.runs.storage.operations_log import FIELDS, JsonLines
-from core.runs.storage.workspace import PROJECT_ROOT
+from core.runs.storage.store import RunStore
+from core.runs.storage.workspace import PROJECT_ROOT, Workspace
+from core.services import tables
+from pages.parts import downloads
 from tests.operations.main_line import CANARIES
 
 
@@ -85,13 +90,28 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
 
 
 def test_a_field_without_its_form_is_withheld(lines: io.StringIO) -> None:
-    operations_log.record("x", table="Anna Meier", epsilon=float("inf"), rows=True, model="pearl")
+    operations_log.record(
+        "x", table="Anna Meier", epsilon=float("inf"), columns=True, model="pearl"
+    )
     line = json.loads(lines.getvalue())
     withheld = {name for name, value in line.items() if value == "withheld"}
-    assert withheld == {"table", "epsilon", "rows"}
+    assert withheld == {"table", "epsilon", "columns"}
     assert (line["model"], line["run"]) == ("pearl", "abc123")
     with pytest.raises(KeyError):
         operations_log.record("x", name="Anna Meier")
+
+
+def test_a_persons_rows_are_not_counted(lines: io.StringIO, tmp_path: Path) -> None:
+    """Where rows are put together by person, how many they are is as private as what they say."""
+    told = []
+    with RunStore(Workspace(tmp_path)) as store:
+        for rows in (3, 4):
+            lines.truncate(lines.seek(0))
+            frame = pd.DataFrame({"who": ["ann", "bob", *["eve"] * (rows - 2)], "age": 40})
+            table = tables.import_frame(store, frame, name="t", source="s").id
+            downloads._made(lambda text="x" * rows: text, "", table, lambda: True)
+            told.append(re.sub(rf'{table}|"time": "[^"]*"', "", lines.getvalue()))
+    assert '"import"' in told[0] and '"download"' in told[0] and told[0] == told[1]
 
 
 def test_a_fault_is_told_by_kind_and_place(lines: io.StringIO) -> None:

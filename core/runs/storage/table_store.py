@@ -159,8 +159,7 @@ class TableStore:
             if owner:
                 own = AccessRow(table_id=table_id, owner=owner.lower(), shared=[], stewards=False)
                 session.add(own)
-        size = {"rows": n, "columns": len(schema.names)}
-        operations_log.record("import", table=table_id, **size)
+        operations_log.record("import", table=table_id, columns=len(schema.names))
         return self.table(table_id)
 
     def tables(self) -> list[TableRecord]:
