@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
+import tomllib
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from core.runs.execution.privacy_certificate import VERSION
 from tests.browser.app import free_port
 from tests.operations.containers import (
     COMPOSE,
@@ -113,6 +115,30 @@ def test_the_command_serves_what_was_copied_and_the_check_sees_it_end(served: Se
     assert served.page().headers["content-security-policy"]
     served.end()
     assert not served.healthy()
+
+
+def test_a_run_ends_with_what_was_copied(image: Path, tmp_path: Path) -> None:
+    """All that a run opens is in the image: what is not, it would meet after it has paid."""
+    (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{i % 9},{i % 2}\n" for i in range(200)))
+    words = "synth t.csv --declare-public --model pearl --epsilon 1 --out out.csv --rows 9"
+    small = [
+        f"--settings={one}" for one in ("steps=10", "frequencies=100", "batch=64", "hidden=16")
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "core.cli", *words.split(), *small],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(image), "FACSIMILE_HOME": str(tmp_path / "home")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0 and (tmp_path / "out.csv").exists(), done.stderr
+
+
+def test_the_version_is_the_projects() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == VERSION
+    assert f"image: facsimile:{VERSION}" in service("app")
 
 
 def test_the_image_comes_up_closed_and_says_how_to_open_it(served: Served) -> None:

@@ -5,17 +5,14 @@ It holds nothing computed from real rows but the number of records, so it may le
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from functools import cache
 from typing import Any
 
 from core.models.planning import Hiding, hiding
 from core.privacy.ledger.ledger import Entry
 from core.privacy.plan import Guarantee, Phase, Plan
 from core.runs.accounts.purchases import PurchaseRecord
-from core.runs.storage.workspace import PROJECT_ROOT
 from core.table.person import Person
 from core.table.rules import Combinations, Determines
 from core.table.schema import Column, DomainColumn, DomainSource, Kind, Provenance, Schema
@@ -23,13 +20,14 @@ from core.table.stated import stated
 
 __all__ = [
     "LMDP_STATEMENTS",
+    "VERSION",
     "conditions",
     "declared",
     "make_privacy_certificate",
     "origin",
-    "product_version",
 ]
 
+VERSION = "0.1.0"  # as in pyproject.toml, which no image of a container holds
 RELATION = (
     "zero-out: two tables are neighbours when {one} of the first contributes nothing in the "
     "second, while the number of {many} is public; ε under replace-one ({one} swapped for "
@@ -52,13 +50,6 @@ LMDP_STATEMENTS: dict[Hiding, str] = {
     f"model was trained to make them differ, and nothing was shifted. {_PEOPLE}",
     "none": f"Nothing was done to hide how the tagged columns are spread. {_PEOPLE}",
 }
-
-
-@cache
-def product_version() -> str:
-    """The product's version, from pyproject.toml."""
-    text = (PROJECT_ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    return str(tomllib.loads(text)["project"]["version"])
 
 
 def declared(
@@ -232,7 +223,7 @@ def make_privacy_certificate(
     private = guarantee.private
     one, many, other = _unit_words(plan.unit)
     return {
-        "product": f"Facsimile {product_version()}",
+        "product": f"Facsimile {VERSION}",
         "claim": f"ε = {stated(guarantee.epsilon, '.4g'):.4g}, "
         f"δ = {stated(guarantee.delta, '.3g'):.3g}"
         if private

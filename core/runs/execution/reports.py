@@ -18,7 +18,7 @@ import pandas as pd
 
 from core.quality.report.types import ReleasedHistograms
 from core.runs.execution.noisy_scores import SYNTHETIC_CELLS, count_synthetic
-from core.runs.execution.privacy_certificate import product_version
+from core.runs.execution.privacy_certificate import VERSION
 from core.runs.execution.report_rows import Side, real_sides, synthetic_side
 from core.runs.execution.review_histograms import REVIEW
 from core.runs.storage.artefacts import (
@@ -107,7 +107,7 @@ def make_reports(
 
 def content_key(files: Sequence[BinaryIO], *facts: object) -> str:
     """64 hex digits that name the bytes of these files and these facts, and nothing else."""
-    digest = hashlib.sha256(json.dumps([FORMAT, product_version(), *facts]).encode())
+    digest = hashlib.sha256(json.dumps([FORMAT, VERSION, *facts]).encode())
     for file in files:
         digest.update(hashlib.file_digest(cast("BufferedReader", file), "sha256").digest())
     return digest.hexdigest()
