@@ -18,6 +18,7 @@ from pages.parts import (
     exposure,
     glossary,
     guard,
+    report_view,
     routes,
     shaped_rows,
     shared,
@@ -249,6 +250,7 @@ def _code(run: RunRecord, asked: SampleRequest, seeds: Sequence[int]) -> None:
 
 
 def _certificate(run: RunRecord, certificate: dict[str, Any]) -> None:
+    report_view.disputed(run)
     if certificate.get("selection"):
         st.warning(plain(said(certificate["selection"])), icon=":material/rule:")
     lmdp = certificate.get("lmdp")
@@ -280,5 +282,8 @@ def _certificate(run: RunRecord, certificate: dict[str, Any]) -> None:
                 ),
                 help=glossary.entry("replace-one", "PLD"),
             )
+            opinion = certificate.get("second_opinion")
+            if opinion is not None and opinion["agrees"] is not False:  # else it is a condition
+                st.markdown(f"- {plain(said(opinion['statement']))}")
             for condition in certificate.get("conditions", claim.conditions):
                 st.markdown(f"- {plain(said(condition))}")

@@ -194,6 +194,7 @@ def _head(run: RunRecord, report: dict[str, Any], view: View) -> None:
         if guard.steward():
             routes.button(say("Download"), "download", primary=True, run=run.id)
     report_view.chosen_how(run)
+    report_view.disputed(run)
     for note in report["notes"]:
         st.caption(f":material/info: {plain(said(note))}")
 

@@ -17,7 +17,7 @@ from core.runs.storage.journal import told_last
 from core.runs.storage.records import RunRecord
 from core.services import reviews, runs
 from core.table.stated import stated
-from pages.parts import guard, lines, routes, shared, visible
+from pages.parts import guard, lines, report_view, routes, shared, visible
 from pages.parts.language import number, said, say, to_say
 from pages.parts.plain import plain
 
@@ -263,6 +263,7 @@ def _ending(run: RunRecord) -> None:
         took = shared.duration(sum(run.seconds.values()))
         ready = say("The synthetic table is ready. It took {time}.", time=took)
         st.success(ready, icon=":material/check:")
+        report_view.disputed(run)
     elif run.state is State.CANCELLED:
         st.info(plain(said(run.message or KEPT[run.state])), icon=":material/cancel:")
     elif run.state in KEPT:

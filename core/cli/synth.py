@@ -167,6 +167,9 @@ def _say_outcome(plan: Plan, outcome: Outcome, *, out: Path) -> None:
         print("the file beside it says that it has no differential privacy")
     unit = "" if plan.unit is None else f", {plan.unit.words}"
     print(f"{claim_words(claim_of(outcome.guarantee))}{unit}")
+    opinion = outcome.privacy_certificate.get("second_opinion")
+    if opinion is not None:
+        print(opinion["statement"])
     for one in outcome.privacy_certificate.get("purchases", ()):
         cost = stated(one["epsilon_zero_out"], ".4g")
         print(
@@ -186,6 +189,7 @@ def _facts(plan: Plan, outcome: Outcome) -> dict[str, Any]:
         "phases": certificate["phases"],
         "unit": None if plan.unit is None else plan.unit.words,
         "purchases": certificate.get("purchases", []),
+        "second_opinion": certificate.get("second_opinion"),
         "lmdp": certificate["lmdp"],
     }
 

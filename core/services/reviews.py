@@ -38,6 +38,7 @@ __all__ = [
     "attacks",
     "bought",
     "comparable",
+    "disputed",
     "inside_view_words",
     "pick_by_scores",
     "privacy_certificate",
@@ -101,6 +102,12 @@ def privacy_certificate(store: RunStore, run_id: str) -> dict[str, Any] | None:
     if stored is None or not words:
         return stored
     return stored | {"conditions": [*stored.get("conditions", ()), words], "selection": words}
+
+
+def disputed(store: RunStore, run_id: str) -> str:
+    """What a run's certificate says where Opacus's accountants disagree on ε; "" where not."""
+    opinion = (_read_json(store, run_id, PRIVACY_CERTIFICATE) or {}).get("second_opinion") or {}
+    return str(opinion["statement"]) if opinion.get("agrees") is False else ""
 
 
 def refused_groups(store: RunStore, run: RunRecord) -> list[str]:

@@ -101,6 +101,13 @@ def chosen_how(run: RunRecord) -> None:
         st.caption(say(":material/rule: Its certificate says: {words}", words=words))
 
 
+def disputed(run: RunRecord) -> None:
+    """A warning where two accountants disagree on the run's ε."""
+    words = reviews.disputed(shared.store(), run.id)
+    if words:
+        st.warning(plain(said(words)), icon=":material/balance:")
+
+
 def take_along(run: RunRecord, report: dict[str, Any], view: View) -> None:
     """A link for reviewers, and the report as one file."""
     with st.popover(say("Share"), icon=":material/share:"):

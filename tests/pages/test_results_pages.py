@@ -384,3 +384,17 @@ def test_a_ledger_changed_from_outside_is_reported(store, table, show):
         connection.exec_driver_sql("UPDATE ledger SET body = replace(body, '3.0', '9.0')")
     at = whole(press(show("ledger"), "Check that nothing was changed"))
     assert "changed from outside" in at.error[0].value and not at.success
+
+
+@pytest.mark.parametrize("agrees", [True, False])
+def test_every_page_of_a_run_says_that_accountants_disagree(store, start, show, agrees):
+    run = start()
+    finish(store, run, report=small_report())
+    words_of_it = "Two accountants disagree on ε. Do not rely on it."
+    opinion = {"agrees": agrees, "statement": words_of_it if not agrees else "Opacus agrees."}
+    path = store.artefacts(run.id).path("certificate.json")
+    path.write_text(json.dumps({"relation": "zero-out", "second_opinion": opinion}))
+    for page in ("training", "review", "download"):
+        at = show(page, run=run.id)
+        assert any(words_of_it in one.value for one in at.warning) is not agrees
+    assert ("Opacus agrees." in words(at)) is agrees

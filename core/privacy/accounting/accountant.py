@@ -46,6 +46,7 @@ __all__ = [
     "calibrate",
     "check_budget",
     "epsilon",
+    "grid_error",
     "guarantee",
     "renyi",
 ]
@@ -197,6 +198,24 @@ def _interval(parts: tuple[Essence, ...], near: float) -> float:
     enough = min(near, 1e3) * math.sqrt(_GRID_ERROR / composed) / finest
     coarser = 2.0 ** math.floor(math.log2(min(max(enough, 1.0), COARSER)))
     return finest * max(coarser, reach / 50.0)
+
+
+def grid_error(phases: Sequence[Phase], value: float, *, rows: int = 1) -> float:
+    """By how much the grid of privacy losses may have raised an ε, for who compares it.
+
+    Args:
+      phases: Gaussians, on batches or on all rows.
+      value: what `epsilon` found for them, ≥ 0.
+      rows: see `epsilon`.
+
+    Returns:
+      Twice what `_interval` says that the grid adds.
+    """
+    if value == 0.0:
+        return 0.0  # δ covers all there is, and no grid raised that
+    parts = essences(phases, rows)
+    composed = 1 + sum(part.runs for part in parts if part.rate < 1.0)
+    return 2.0 * composed * _interval(parts, 0.0) ** 2 / value
 
 
 def _noise_pld(part: Essence, interval: float, two_sided: bool) -> Any:

@@ -27,6 +27,7 @@ from core.runs.accounts.settled_shift import SettledShift
 from core.runs.accounts.spending import with_purchases_added
 from core.runs.execution.attempts import Attempts, fit_attempts
 from core.runs.execution.job import Job
+from core.runs.execution.opinion import opinion_of_opacus
 from core.runs.execution.privacy_certificate import conditions, make_privacy_certificate
 from core.runs.execution.training_rows import TrainingRows, check_disk, training_records
 from core.runs.execution.written_tables import WrittenTables, write_tables
@@ -117,6 +118,7 @@ def execute(
     attempts = fit_attempts(job, model, layout, *records, shift=shift, observe=observe)
     declared = declared_since(store, job.people, job.schema, bought)
     claim = with_purchases_added(_claim(job, attempts, declared, shift.conditions()), bought)
+    claim, opinion = _compared(claim, job, attempts, bought)
     Emitter(observe, obeys=(Wish.CANCEL,)).phase("sample", "Making the synthetic table")
     tables = write_tables(attempts.fitted, job.rows, job.seed, job.artefacts, observe=observe)
     certificate = make_privacy_certificate(
@@ -129,13 +131,11 @@ def execute(
         lmdp_results=attempts.lmdp_results,
         attempts=attempts.used,
         bought=bought,
+        opinion=opinion,
     )
     _write_certificate(job.artefacts, certificate)
     return Outcome(
-        tables=tables,
-        executed=attempts.executed,
-        guarantee=claim,
-        privacy_certificate=certificate,
+        tables=tables, executed=attempts.executed, guarantee=claim, privacy_certificate=certificate
     )
 
 
@@ -203,6 +203,20 @@ def _claim(
     if plan.attempts == 1 or not executed.private or not attempts.private:
         return executed
     return plan.guarantee.model_copy(update={"conditions": executed.conditions})
+
+
+def _compared(
+    claim: Guarantee, job: Job, attempts: Attempts, bought: Sequence[PurchaseRecord]
+) -> tuple[Guarantee, dict[str, Any] | None]:
+    """The claim, on condition of what Opacus says where it disagrees; and all that it says."""
+    plan = job.plan
+    if not claim.private:
+        return claim, None
+    phases = attempts.executed if plan.attempts == 1 else plan.charged  # see `_claim`
+    opinion = opinion_of_opacus(phases, plan.budget.delta, rows=plan.rows_of_one, bought=bought)
+    if opinion["agrees"] is False:
+        claim = claim.model_copy(update={"conditions": (*claim.conditions, opinion["statement"])})
+    return claim, opinion
 
 
 def _set_since(names: Sequence[str], epsilon: float) -> tuple[str, ...]:

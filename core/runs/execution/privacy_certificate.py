@@ -206,6 +206,7 @@ def make_privacy_certificate(
     lmdp_results: Sequence[dict[str, Any]] = (),
     attempts: int = 1,
     bought: Sequence[PurchaseRecord] = (),
+    opinion: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The certificate as JSON-safe values.
 
@@ -219,6 +220,7 @@ def make_privacy_certificate(
       lmdp_results: of the tagged groups, see `core.runs.execution.lmdp_certificate`.
       attempts: how many were made.
       bought: the purchases that the domain rests on; the guarantee includes what they cost.
+      opinion: see `core.runs.execution.opinion.opinion_of_opacus`.
     """
     private = guarantee.private
     one, many, other = _unit_words(plan.unit)
@@ -248,6 +250,7 @@ def make_privacy_certificate(
         ],
         "phases": [phase.model_dump(mode="json") for phase in executed],
         **({"purchases": [_purchase(one) for one in bought]} if bought else {}),
+        **({} if opinion is None else {"second_opinion": opinion}),
         "lmdp": _lmdp(plan, lmdp_results, attempts, debit),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
