@@ -74,6 +74,19 @@ def test_embedding_moves_by_its_sensitivity_and_no_more(target, seed, mask):
     check_isolation(mechanism, codes, other)
 
 
+@pytest.mark.parametrize("target", ["ill", None])
+def test_the_sensitivity_covers_angles_in_float32(target):
+    """Moduli are 1 to about 10⁻⁸, so a record moves the sum by a little more than is exact."""
+    _, codes = coded(64, 1, target)
+    mechanism = embedding(target)
+    whole = mechanism.statistic(codes, torch.ones(64))
+    moved = []
+    for i in range(64):
+        rest = Codes(np.delete(codes.states, i, axis=0), np.delete(codes.values, i, axis=0))
+        moved.append(float((whole - mechanism.statistic(rest, torch.ones(63))).norm()))
+    assert mechanism.design.sensitivity < max(moved) <= mechanism.sensitivity
+
+
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 1000))
 def test_pair_distance_moves_no_more_than_its_sensitivity(seed):

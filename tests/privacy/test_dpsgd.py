@@ -133,6 +133,21 @@ def test_noise_covers_more_rounding_where_passes_may_cancel():
     assert std[True] == pytest.approx(std[False] / math.sqrt(CANCELLING))
 
 
+def test_noise_covers_what_float32_sums_add_to_a_record():
+    """A record left out of a batch of 2,000 moves its float32 sum by more than Δ."""
+    rows, mechanism = toys.random_table(2000, 3), nets.gradient(nets.SHAPES["one"], 0.05)
+    x = nets.view(rows)
+    whole = mechanism.statistic(x, torch.ones(2000)).double()
+    rests = (torch.cat([x[:i], x[i + 1 :]]) for i in range(60))
+    moved = max(
+        float((whole - mechanism.statistic(rest, torch.ones(1999)).double()).norm())
+        for rest in rests
+    )
+    table = private_table(2000, rate=0.999999, count=1, noise=1.3, rows=rows)
+    std = table.sampled("sgd", view=nets.view).step(mechanism).std * 0.999999 * 2000
+    assert mechanism.sensitivity * (1.0 + 1.5e-5) < moved <= std / 1.3
+
+
 def test_the_divisor_is_the_expected_batch():
     """Without noise the mean over steps is q·Σ/(qn); single steps differ as their batches do."""
     mechanism, rows = nets.gradient(clip_norm=0.05), toys.random_table(N, 3)

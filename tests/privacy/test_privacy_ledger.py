@@ -57,6 +57,24 @@ def test_golden_number_of_releases(ledger: Ledger) -> None:
     assert admissions(ledger, toys.gaussian_plan(0.5), "others") == 28
 
 
+def test_declared_attempts_are_all_paid_for(ledger: Ledger) -> None:
+    once = toys.plan(N, [toys.phase(noise_multiplier=12.0, failure=1e-8)])
+    plan = once.model_copy(update={"attempts": 3})
+    entry = ledger.debit("people", plan, "three")
+    order = 1 + 2 * math.log(1e5) / 3.0
+    thrice = [toys.phase(noise_multiplier=12.0, count=3, failure=1e-8)]
+    assert entry.rho == pytest.approx(3.0 * renyi(once.phases, order), rel=1e-12)
+    assert entry.epsilon == epsilon(thrice, once.budget.delta)[0]
+    assert entry.failure == pytest.approx(3e-8, rel=1e-12)
+    # no more of them pass than of a plan that says the same in one attempt
+    many = toys.plan(N, [toys.phase(noise_multiplier=12.0)]).model_copy(update={"attempts": 3})
+    ledger.register("others", 3.0, 1e-5, n=N)
+    ledger.register("one by one", 3.0, 1e-5, n=N)
+    single = toys.plan(N, [toys.phase(noise_multiplier=12.0)])
+    passed = admissions(ledger, many, "others")
+    assert passed == admissions(ledger, single, "one by one") // 3
+
+
 @BOTH
 def test_everything_admitted_together_stays_within_the_limit(ledger: Ledger) -> None:
     plans = [toys.gaussian_plan(wanted) for wanted in (1.2, 0.3, 0.9, 0.5, 0.2, 0.1, 0.6)]

@@ -107,6 +107,37 @@ def test_noise_grows_for_the_rounding_it_causes() -> None:
     check_gaussian(noisy[:, None], due)
 
 
+@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
+def test_noise_covers_neighbours_that_the_grid_moves_apart(kind: noise.NoiseKind) -> None:
+    # every entry just below the middle of two grid points, and its neighbour's just above
+    d, multiplier = 1000, 1e6
+    order = 2 if kind == "gaussian" else 1
+    step, scale = noise.grid_and_scale(
+        kind, noise_multiplier=multiplier, sensitivity=1.0, records=1, entries=d
+    )
+    apart = 1.0 / (math.sqrt(d) if kind == "gaussian" else d)  # of each entry: Δ = 1 together
+    whole = math.floor(apart / step)
+    one = np.full(d, (0.5 - (apart / step - whole) / 2.0) * step * (1.0 - 1e-9))
+    moved = (noise._on_grid(one + apart, step) - noise._on_grid(one, step)) * step
+    distance = float(np.linalg.norm(moved, order))
+    assert distance > 1.0 + 1e-4
+    assert distance <= scale / multiplier
+
+
+def test_noise_covers_the_rounding_of_sums() -> None:
+    most = 0.1  # Δ, which no sum in float64 can take up exactly
+    values = np.random.default_rng(2).random(1_000_000) * most
+    places = [1, 1000, 100_000, 500_000]
+    values[places] = most
+    whole = np.cumsum(values)[-1]
+    moved = max(float(whole - np.cumsum(np.delete(values, place))[-1]) for place in places)
+    # little noise, so that its grid adds less than sums do
+    _, scale = noise.grid_and_scale(
+        "gaussian", noise_multiplier=1e-6, sensitivity=most, records=len(values), entries=1
+    )
+    assert most * (1.0 + 1e-11) < moved <= scale / 1e-6
+
+
 def test_enormous_statistics_are_clamped_not_wrapped() -> None:
     noisy = noise.add(
         np.array([1e40, -1e40]), kind="gaussian", noise_multiplier=1.0, sensitivity=1.0, records=10

@@ -12,9 +12,15 @@ from core.privacy.buying import release
 from core.privacy.buying.planning import LISTS, Levels, _open_lists
 from core.privacy.buying.thresholds import label_threshold
 from core.privacy.ledger.ledger import HiddenError, Ledger, OverBudgetError
-from core.privacy.plan import Plan
+from core.privacy.plan import Guarantee, Plan
 from core.runs.accounts.people import NEW, change_account
-from core.runs.accounts.purchases import declared_since, purchases, purchases_used
+from core.runs.accounts.purchases import (
+    PurchaseRecord,
+    declared_since,
+    purchases,
+    purchases_used,
+)
+from core.runs.accounts.spending import with_purchases_added
 from core.runs.execution import buying as execution
 from core.runs.execution.job import Job
 from core.runs.execution.pipeline import _set_since, execute
@@ -288,3 +294,18 @@ def test_what_is_declared_after_it_was_bought_is_said(store, table, made):
     (sentence,) = _set_since(names, epsilon)
     assert "age" in sentence and "this ε does not include" in sentence and _set_since([], 0) == ()
     assert declared_since(store, "others", declared, ()) == ([], 0.0)
+
+
+def test_a_claim_adds_up_what_purchases_cost_under_both_relations():
+    def bought(entry: str, epsilon: float, replace: float, delta: float) -> PurchaseRecord:
+        return PurchaseRecord(
+            entry=entry, epsilon=epsilon, epsilon_replace=replace, delta=delta, columns=(), rules=()
+        )
+
+    own = Guarantee(epsilon=1.0, epsilon_replace=2.25, delta=1e-6, method="PLD")
+    records = [bought("1-a", 0.25, 0.625, 1e-7), bought("2-b", 0.5, 1.125, 2e-7)]
+    claim = with_purchases_added(own, records)
+    assert (claim.epsilon, claim.epsilon_replace) == (1.75, 4.0)
+    assert claim.delta == pytest.approx(1.3e-6, rel=1e-12)
+    assert "ε 1.75 and δ 1.3e-06 are sums" in claim.conditions[-1]
+    assert with_purchases_added(own, ()) == own

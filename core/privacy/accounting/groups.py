@@ -30,7 +30,8 @@ Floats = NDArray[np.float64]
 _FINE = 5.0  # grid points a standard deviation, and a sensitivity; see `mixture_renyi`
 _REACH = 12.0  # standard deviations beyond the outermost peak; what lies there weighs e^-72
 _WIDEST = 2_000.0  # an order whose peak lies further off, in standard deviations, counts as inf
-_CERTAIN = 1.0 + 1e-9  # of each divergence, far above the error of the sums
+# far above the error of the sums: a share of each divergence, and of the sum that it is the log of
+_CERTAIN, _LEAST = 1.0 + 1e-9, 1e-13
 _NEVER = 1e-40  # more of the records come so seldom that they are counted as all of them
 
 
@@ -89,7 +90,7 @@ def mixture_renyi(orders: Sequence[float], sigma: float, rate: float, rows: int)
     for i, order in enumerate(orders):
         if order * far <= _WIDEST:
             both = [_log_sum(log_base + a * log_ratio) for a in (order, 1.0 - order)]
-            divergences[i] = max(0.0, *both) / (order - 1.0) * _CERTAIN
+            divergences[i] = (max(0.0, *both) * _CERTAIN + _LEAST) / (order - 1.0)
     return divergences
 
 
