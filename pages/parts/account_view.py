@@ -45,7 +45,7 @@ def numbers(account: Account) -> None:
         share = spending.share_used(account.left)
         used.metric(
             say("Used of the limit"),
-            number(f"{share:.1%}"),
+            number(f"{share:.2%}"),
             help=say(
                 "By {n} releases. Each takes a share of the limit, and the shares add up; the "
                 "list below has them.",
@@ -109,7 +109,7 @@ def entries(account: Account, runs: Runs) -> None:
     if not shown:
         return
     rows = [_row(entry, runs, account.left) for entry in shown]
-    st.dataframe(rows, hide_index=True, column_config=_config())
+    st.dataframe(rows, hide_index=True, column_config=_config(), placeholder="")
 
 
 def _config() -> dict[str, Any]:

@@ -113,7 +113,7 @@ def test_the_newest_table_is_offered_without_an_address(store, table, show):
 
 def test_a_limit_is_shown(store, table, show):
     set_limit(store, table.id, epsilon=3.0)
-    assert "0.0% of the limit of ε 3 is used" in words(whole(show("plan", table=table.id)))
+    assert "0.00% of the limit of ε 3 is used" in words(whole(show("plan", table=table.id)))
 
 
 def test_the_first_plan_sets_the_limit(store, table, show, gone):

@@ -296,7 +296,7 @@ def test_releases_and_what_is_left_are_listed(store, table, start, show):
     used = float(numbers["Used of the limit"].removesuffix("%"))
     assert 0.0 < used < 100.0 and bar.proto.value == pytest.approx(used, abs=1.0)
     assert shown["Of the limit"].tolist()[1] == pytest.approx(used / 100, abs=1e-3)
-    assert f"{used}% of the limit of ε 3 is used" in words(at)
+    assert f"{used:.2f}% of the limit of ε 3 is used" in words(at)
     assert numbers["Limit of all together"] == "ε 3"
     account = table_account(store, table.id)
     left = account.left.epsilon(account.delta)
@@ -352,7 +352,7 @@ def test_the_shares_of_the_limit_add_up(store, table, start, show):
     shown = [share for share in at.dataframe[0].value["Of the limit"].tolist() if share == share]
     numbers = {metric.label: metric.value for metric in at.metric}
     used = float(numbers["Used of the limit"].removesuffix("%")) / 100
-    assert sum(shown) <= used < sum(shown) + 1e-3  # rounded up
+    assert sum(shown) <= used < sum(shown) + 1e-4  # rounded up
     assert sum(e.limit for e in releases) + account.left.epsilon(1e-5) > 10.0  # ε does not add up
     assert "do not add up in ε" in words(at)
 

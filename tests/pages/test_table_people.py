@@ -147,7 +147,7 @@ def test_the_default_limit_is_explained(store, table, show):
     assert "ask the table's owner" in said and "cannot be set after the first" in said
     released(store, table)
     at = whole(show("ledger"))
-    assert re.search(r"\d\.\d% of the limit of ε 10 is used", words(at))
+    assert re.search(r"\d\.\d\d% of the limit of ε 10 is used", words(at))
     numbers = {metric.label: metric.value for metric in at.metric}
     assert numbers["Limit of all together"] == f"ε {DEFAULT_LIMIT:g}"
     assert "Set this limit" not in buttons(at)

@@ -146,7 +146,7 @@ def test_shares_of_a_limit_add_up_to_what_is_used(store, table):
     left = left_of(entries)
     total = math.fsum(share_of(left, entry) for entry in entries)
     assert total == pytest.approx(1.0 - left.share)
-    assert total <= share_used(left) < total + 1e-3
+    assert total <= share_used(left) < total + 1e-4
     used, could, why = left_words(left, default_limit(600)[1])
-    assert used == f"{share_used(left):.1%} of the limit of ε 10 is used."
+    assert used == f"{share_used(left):.2%} of the limit of ε 10 is used."
     assert "For one more release about ε" in could and "do not add up in ε" in why

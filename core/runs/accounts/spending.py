@@ -262,8 +262,8 @@ def share_of(left: Left, entry: Entry) -> float:
 
 
 def share_used(left: Left) -> float:
-    """The part of a limit that is used, rounded up to a thousandth, in [0, 1]."""
-    return min(1.0, math.ceil(1000.0 * (1.0 - left.share) - 1e-9) / 1000.0)
+    """The part of a limit that is used, rounded up to a ten-thousandth, in [0, 1]."""
+    return min(1.0, math.ceil(10_000.0 * (1.0 - left.share) - 1e-6) / 10_000.0)
 
 
 def left_words(left: Left, delta: float) -> tuple[str, ...]:
@@ -274,7 +274,7 @@ def left_words(left: Left, delta: float) -> tuple[str, ...]:
       delta: of one more release.
     """
     share = share_used(left)
-    used = f"{share:.1%} of the limit of ε {left.limit:g} is used."
+    used = f"{share:.2%} of the limit of ε {left.limit:g} is used."
     most = left.epsilon(delta)
     could = f"For one more release about ε {most:.2f} could still be spent."
     if most < 0.005:
