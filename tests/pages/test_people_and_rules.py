@@ -161,6 +161,13 @@ def test_bounds_and_lists_are_bought_and_paid_for(store, stays, show):
     assert [entry.epsilon for entry in paid] == [pytest.approx(4.0, rel=1e-3)]
     assert "Nothing is left to declare" in words(at)
     assert not button(at, "Plan a synthetic table").disabled
+    store.attest(stays.id)
+    for page in ("tables", "plan", "ledger"):
+        at = whole(show(page, table=stays.id))
+        assert "Bounds and lists about these people were bought for ε 4." in words(at), page
+        assert "Nothing was paid" not in words(at), page
+        if page == "plan":
+            assert {metric.label: metric.value for metric in at.metric}["ε"] == "5"
 
 
 def test_too_little_to_find_anything_is_said_before_anything_is_spent(store, stays, show):

@@ -78,15 +78,15 @@ def test_rules_that_are_broken_are_declared_by_a_press(store, table, show, start
     finish(store, run, report=report, outside=outside_report())
     at = whole(show("review", run=run.id))
     assert "25% of synthetic rows contradict what every real row keeps: age <= cost" in words(at)
-    at = whole(at.button(key=f"declare_{run.id}_0").click().run())
+    at = whole(at.button(key=f"declare_{run.id}_age <= cost").click().run())
     assert [rule.text for rule in store.table(table.id).schema.rules] == ["age <= cost"]
     assert "Declared since" in words(at) and not store.attested(table.id)
-    at = whole(at.button(key=f"declare_{run.id}_1").click().run())
+    at = whole(at.button(key=f"declare_{run.id}_ward <- age").click().run())
     assert "'age' has no list of values" in at.error[0].value  # as it is it cannot be kept
     assert len(store.table(table.id).schema.rules) == 1
     outside = whole(show("review", run=run.id, view="outside"))
     assert "contradict" not in words(outside)
-    assert f"declare_{run.id}_1" not in [one.key for one in outside.button]
+    assert f"declare_{run.id}_ward <- age" not in [one.key for one in outside.button]
 
 
 def test_a_reviewer_who_may_look_inside_is_offered_no_declaration(store, show, start, reviewer):

@@ -127,10 +127,9 @@ def _without(person: Person | None, lost: Collection[str], fallen: dict[str, str
             f"'{name}' is not kept the same for a person: nothing was found in it when bounds and "
             "lists were bought."
         )
-    if order != person.order:
-        name = person.order
-        fallen[f"person: {name}"] = (
-            f"'{name}' does not sort the rows of a person: nothing was found in it when bounds and "
-            "lists were bought."
+    if order is None and person.order is not None:
+        fallen[f"person: {person.order}"] = (
+            f"'{person.order}' does not sort the rows of a person: nothing was found in it when "
+            "bounds and lists were bought."
         )
     return person.model_copy(update={"constant": constant, "order": order})
