@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -330,3 +331,11 @@ def test_known_labels_need_no_threshold():
     assert Levels.of(plan, wanted).label > 40
     column = by_name(buy(frame, schema, 0.5))["text"]
     assert {"z", "a"} <= set(column.categories or ())
+
+
+def test_the_bound_on_entries_holds_where_all_keys_differ() -> None:
+    """The noise is widened for so many entries, and a longer release would be refused once paid."""
+    rows, lists = 50, 2
+    mechanism = LabelCounts((rows,) * lists, rows)
+    raw = SimpleNamespace(places=np.tile(np.arange(rows)[:, None], (1, lists)))
+    assert len(mechanism.statistic(raw, torch.ones(rows))) == mechanism.entries
