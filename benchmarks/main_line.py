@@ -136,7 +136,7 @@ def walk(table: str) -> list[Step]:
 
             def plan() -> None:
                 way.button("Plan a synthetic table")
-                page.get_by_text("Nothing private has been touched yet").wait_for()
+                page.get_by_text("A plan reads no row and spends nothing").wait_for()
 
             def download() -> None:
                 way.button("Download")
