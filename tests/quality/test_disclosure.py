@@ -86,12 +86,11 @@ def test_a_number_is_guessed_at_equal_shares_of_its_quantiles(schema):
 
 
 def test_many_synthetic_rows_beside_few_strangers_accuse_nobody(schema):
-    alarms = sum(
-        found(schema, *(make(n, 3 * seed + i) for i, n in enumerate((600, 40, 3000))))[key].exposed
-        for seed in range(20)
-        for key in ("closest", "ratio")
-    )
-    assert alarms <= 1
+    alarms = 0
+    for seed in range(20):
+        result = found(schema, *(make(n, 3 * seed + i) for i, n in enumerate((600, 40, 3000))))
+        alarms += any(attack.exposed for attack in result.values())
+    assert alarms <= 1  # of 20 runs at 1 %, whose attacks raise them together
 
 
 def test_one_copied_row_in_five_is_found_beside_few_strangers(schema):
