@@ -39,7 +39,7 @@ from utility import Bench, read, schema_of  # noqa: E402 - threads are set befor
 
 from core.cli.making import settings_of  # noqa: E402
 from core.lmdp.inside import inside_check  # noqa: E402
-from core.lmdp.shift import Shifted  # noqa: E402
+from core.lmdp.shift import Shift, Shifted  # noqa: E402
 from core.models.events import FitEvent, Wish  # noqa: E402
 from core.models.registry import synthesizer  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
@@ -120,9 +120,9 @@ class Trial:
         if plan.protection.shift:
             start = time.perf_counter()
             groups = plan.protection.groups
-            fitted = Shifted.around(
-                fitted, groups, power=plan.protection.shift, key=f"benchmark {seed}".encode()
-            )
+            key = f"benchmark {seed}".encode()
+            power = plan.protection.shift
+            fitted = Shifted(fitted, Shift.find(fitted, groups, power=power, key=key))
             released = fitted.sample(rows, seed=seed)
             row["shift_seconds"] = time.perf_counter() - start
             row["strength"] = [round(tilt.strength, 2) for tilt in fitted.shift.tilts]

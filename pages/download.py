@@ -258,6 +258,8 @@ def _certificate(run: RunRecord, certificate: dict[str, Any]) -> None:
         result = said(LMDP_RESULTS[lmdp["granted"]])
         st.markdown(say("**Hidden distributions (α-LMDP)**: {result}.", result=result))
         st.caption(plain(said(lmdp["statement"])))
+        for sentence in lmdp.get("attack", ()):
+            st.caption(plain(said(sentence)))
     claim = run.guarantee
     if claim is None or not claim.private:
         st.markdown(say("**No differential privacy is claimed.**"))

@@ -255,9 +255,10 @@ def lmdp_words(lmdp: dict[str, Any] | None) -> list[str]:
     """What is said of tagged columns, one line a group; nothing without tags."""
     if lmdp is None:
         return []
+    lines = [f"α-LMDP: {sentence}" for sentence in lmdp["attack"]]
     if not lmdp["verdicts"]:
-        return [f"α-LMDP: {HIDDEN[lmdp['hiding']][0]}, not tested (no certificate was paid for)"]
-    lines = []
+        how = HIDDEN[lmdp["hiding"]][0]
+        return [f"α-LMDP: {how}, not tested (no certificate was paid for)", *lines]
     for result in lmdp["verdicts"]:
         if "count" in result:
             evidence = (

@@ -69,6 +69,7 @@ def _hidden(store: RunStore, run: RunRecord) -> Iterator[str]:
     if protection is None:
         return
     paid = paid_certificates(store, run)
+    stored = reviews.privacy_certificate(store, run.id) or {}
     how, spread = HIDDEN[hiding(run.plan)]
     for group, names in protection.groups.items():
         result = paid.get(group)
@@ -77,7 +78,8 @@ def _hidden(store: RunStore, run: RunRecord) -> Iterator[str]:
             granted = "granted" if result["granted"] else "refused, so it may be close to real"
             shown = f"A certificate that it differs was bought for ε = {result['epsilon']:g}: "
             shown += f"{granted}."
-        yield (f"{', '.join(names)} ({group}): {how}. {spread} {shown}")
+        yield f"{', '.join(names)} ({group}): {how}. {spread} {shown}"
+    yield from (stored.get("lmdp") or {}).get("attack", ())
 
 
 def _columns(schema: Schema) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import stat
 from pathlib import Path
 
@@ -159,6 +160,10 @@ def test_a_private_run_shifts_and_certifies_what_it_releases(rows, tagged, tmp_p
     lmdp = outcome.privacy_certificate["lmdp"]
     assert "does not protect individuals" in lmdp["statement"]
     assert [v["group"] for v in lmdp["verdicts"]] == ["ages", "stay"]
+    said = " ".join(lmdp["attack"])
+    assert "expectation maximisation" in said and "shifted as the table is" in said
+    for name in ("age", "ward"):
+        assert re.search(rf"at least \d+% of the shift of {name} can be undone", said)
     for verdict in lmdp["verdicts"]:
         assert verdict["granted"] is (verdict["count"] > verdict["threshold"])
         assert not any(key.startswith("p_") for key in verdict)  # no p-value leaves a private fit
@@ -179,6 +184,7 @@ def test_a_private_run_without_a_certificate_says_nothing_of_the_real_columns(
     lmdp = outcome.privacy_certificate["lmdp"]
     assert lmdp["verdicts"] == [] and lmdp["granted"] is None
     assert lmdp["hiding"] == "none" and "Nothing was done to hide" in lmdp["statement"]
+    assert lmdp["attack"] == []
     assert outcome.executed == plan.phases
 
 

@@ -23,7 +23,7 @@ from core.privacy.meter import Meter
 from core.privacy.plan import Phase
 from core.privacy.summation import InThreads
 from core.runs.accounts.settled_shift import SettledShift
-from core.runs.execution.job import Job, LmdpResult
+from core.runs.execution.job import Job, LmdpOutcome, LmdpResult
 from core.runs.execution.noisy_scores import release_cells
 from core.runs.execution.ray_summation import configured_summation
 from core.runs.execution.review_histograms import release_histograms
@@ -49,15 +49,13 @@ class Attempts:
       fitted: the model of the last one that could end.
       executed: what ran in all of them.
       private: whether all noise came from a secure generator.
-      lmdp_results: of that one's certificate or check, by group; empty when nothing was tested.
-      used: how many were made, those that a crash ended among them.
+      lmdp: what was found of tagged columns.
     """
 
     fitted: Fitted
     executed: tuple[Phase, ...]
     private: bool
-    lmdp_results: tuple[LmdpResult, ...]
-    used: int
+    lmdp: LmdpOutcome
 
 
 def fit_attempts(
@@ -111,7 +109,10 @@ def fit_attempts(
         )
     # from disk: an attempt that a crash lost came too early to replace the model of the one before
     fitted = attempt.fitted or load_fitted(job.plan.model, job.artefacts.local(MODEL))
-    return Attempts(fitted, _joined(executed), private, tuple(ended), number)
+    from core.runs.execution.lmdp_certificate import attack  # torch comes last
+
+    lmdp = LmdpOutcome(tuple(ended), tuple(attack(fitted, job.plan)), number)
+    return Attempts(fitted, _joined(executed), private, lmdp)
 
 
 _LOST = (

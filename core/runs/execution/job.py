@@ -10,9 +10,25 @@ from core.privacy.plan import Plan
 from core.runs.storage.artefacts import Workplace
 from core.table.schema import Schema
 
-__all__ = ["Job", "LmdpResult"]
+__all__ = ["Job", "LmdpOutcome", "LmdpResult", "Undone"]
 
 LmdpResult = dict[str, Any]  # of one group's certificate or check; JSON-safe
+Undone = dict[str, Any]  # of one group: "group", "columns", and "undone" in [0, 1]
+
+
+@dataclass(frozen=True)
+class LmdpOutcome:
+    """What a run found of its tagged columns.
+
+    Attributes:
+      results: of the last attempt's certificate or check, by group; empty when nothing was tested.
+      undone: how much of the shift somebody with other shares undoes, by group.
+      attempts: how many were made, those that a crash ended among them.
+    """
+
+    results: tuple[LmdpResult, ...] = ()
+    undone: tuple[Undone, ...] = ()
+    attempts: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)

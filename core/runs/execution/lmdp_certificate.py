@@ -6,21 +6,25 @@ that claims none is checked directly.
 
 from __future__ import annotations
 
+import math
+
 from core.lmdp.certificate import NEEDED, GroupTest, RejectionCount
 from core.lmdp.inside import inside_check
 from core.lmdp.level import GROUP, groups_of, threshold
+from core.lmdp.recovery import measure
 from core.lmdp.shift import Shift, Shifted
 from core.models.events import Emitter, Observe, Wish
+from core.models.laid_out import LaidOut
 from core.models.synthesizer import Fitted
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.histograms import Weight
 from core.privacy.plan import Plan, certificate_phase
 from core.runs.accounts.settled_shift import SettledShift
-from core.runs.execution.job import LmdpResult
+from core.runs.execution.job import LmdpResult, Undone
 from core.table.codec import Codec, Codes
 from core.table.stored_codes import StoredCodes
 
-__all__ = ["certify", "check_inside", "shifted", "weight_of"]
+__all__ = ["attack", "certify", "check_inside", "shifted", "weight_of"]
 
 
 def shifted(fitted: Fitted, plan: Plan, settled: SettledShift, *, observe: Observe) -> Fitted:
@@ -53,6 +57,29 @@ def weight_of(fitted: Fitted) -> Weight | None:
     As much as the shift keeps of such records; whole where there is none.
     """
     return fitted.shift.kept_share if isinstance(fitted, Shifted) else None
+
+
+def attack(fitted: Fitted, plan: Plan) -> list[Undone]:
+    """How much of the shift can be undone with true shares of the other columns, by group.
+
+    Computed from records that the model makes before and after its shift, so it costs nothing and
+    shows nothing of real rows that the model does not. It is told in steps of five percent, rounded
+    down: finer ones would be chance.
+
+    Args:
+      fitted: as it is released.
+      plan: whose groups.
+
+    Returns:
+      Nothing where no column is shifted or none is left without a tag.
+    """
+    inner = fitted.inner if isinstance(fitted, LaidOut) else fitted
+    if plan.protection is None or not isinstance(inner, Shifted):
+        return []
+    return [
+        {"group": group, "columns": list(one.columns), "undone": math.floor(20 * one.undone) / 20}
+        for group, one in measure(inner, plan.protection.groups).items()
+    ]
 
 
 def certify(

@@ -128,8 +128,7 @@ def execute(
         guarantee=claim,
         rows=job.rows,
         debit=entry,
-        lmdp_results=attempts.lmdp_results,
-        attempts=attempts.used,
+        lmdp=attempts.lmdp,
         bought=bought,
         opinion=opinion,
     )

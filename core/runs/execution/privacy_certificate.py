@@ -5,7 +5,7 @@ It holds nothing computed from real rows but the number of records, so it may le
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +13,7 @@ from core.models.planning import Hiding, hiding
 from core.privacy.ledger.ledger import Entry
 from core.privacy.plan import Guarantee, Phase, Plan
 from core.runs.accounts.purchases import PurchaseRecord
+from core.runs.execution.job import LmdpOutcome
 from core.table.person import Person
 from core.table.rules import Combinations, Determines
 from core.table.schema import Column, DomainColumn, DomainSource, Kind, Provenance, Schema
@@ -50,6 +51,19 @@ LMDP_STATEMENTS: dict[Hiding, str] = {
     f"model was trained to make them differ, and nothing was shifted. {_PEOPLE}",
     "none": f"Nothing was done to hide how the tagged columns are spread. {_PEOPLE}",
 }
+
+ATTACK = (
+    "How other columns depend on hidden ones is kept. So whoever knows the true shares of other "
+    "columns from elsewhere can compute the hidden shares back, by expectation maximisation."
+)
+SHIFTED_ALIKE = (
+    "Nothing released with this table gives such shares: bought counts of real rows are shifted "
+    "as the table is. A release about these people without the shift would give them."
+)
+GIVEN_ELSEWHERE = (
+    "Counts of real rows released with this table are shifted as the table is. What the steward "
+    "confirmed about other releases may give such shares."
+)
 
 
 def declared(
@@ -203,8 +217,7 @@ def make_privacy_certificate(
     guarantee: Guarantee,
     rows: int,
     debit: Entry,
-    lmdp_results: Sequence[dict[str, Any]] = (),
-    attempts: int = 1,
+    lmdp: LmdpOutcome | None = None,
     bought: Sequence[PurchaseRecord] = (),
     opinion: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -217,8 +230,7 @@ def make_privacy_certificate(
       guarantee: from `executed`, never from settings.
       rows: synthetic records made with the run.
       debit: the ledger's entry; its hash also dates the ledger's chain.
-      lmdp_results: of the tagged groups, see `core.runs.execution.lmdp_certificate`.
-      attempts: how many were made.
+      lmdp: of the tagged groups; None where none was looked at.
       bought: the purchases that the domain rests on; the guarantee includes what they cost.
       opinion: see `core.runs.execution.opinion.opinion_of_opacus`.
     """
@@ -251,7 +263,7 @@ def make_privacy_certificate(
         "phases": [phase.model_dump(mode="json") for phase in executed],
         **({"purchases": [_purchase(one) for one in bought]} if bought else {}),
         **({} if opinion is None else {"second_opinion": opinion}),
-        "lmdp": _lmdp(plan, lmdp_results, attempts, debit),
+        "lmdp": _lmdp(plan, lmdp or LmdpOutcome(), debit),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
@@ -267,17 +279,16 @@ def _purchase(record: PurchaseRecord) -> dict[str, Any]:
     }
 
 
-def _lmdp(
-    plan: Plan, results: Sequence[dict[str, Any]], attempts: int, debit: Entry
-) -> dict[str, Any] | None:
+def _lmdp(plan: Plan, outcome: LmdpOutcome, debit: Entry) -> dict[str, Any] | None:
     """What is said of tagged columns; None without tags.
 
     Under differential privacy how many attempts were made depends on noisy counts alone, so it may
     be told.
     """
-    protection = plan.protection
+    protection, results = plan.protection, outcome.results
     if protection is None:
         return None
+    confirmed = [sentence for about, sentence in debit.statements if about == "shift"]
     return {
         "statement": LMDP_STATEMENTS[hiding(plan)],
         "hiding": hiding(plan),
@@ -285,9 +296,34 @@ def _lmdp(
         "alpha_each_attempt": plan.attempt_alpha,
         "groups": {name: list(columns) for name, columns in protection.groups.items()},
         "shift": protection.shift,
+        "attack": [*_attack(plan, outcome, alone=not confirmed)],
         "verdicts": list(results),
         "granted": all(result["granted"] for result in results) if results else None,
         "attempts_declared": plan.attempts,
-        "attempts_made": attempts,
-        "confirmed": [sentence for about, sentence in debit.statements if about == "shift"],
+        "attempts_made": outcome.attempts,
+        "confirmed": confirmed,
     }
+
+
+def _attack(plan: Plan, outcome: LmdpOutcome, *, alone: bool) -> Iterator[str]:
+    """What whoever has true shares of other columns can do, a sentence or two each.
+
+    Args:
+      plan: of the run.
+      outcome: with what the attack came to.
+      alone: whether no release about these people was confirmed that may give such shares.
+    """
+    how = hiding(plan)
+    if how == "none":
+        return
+    yield ATTACK
+    if how == "trained":
+        yield "How far that gets was not measured: nothing was shifted."
+    for one in outcome.undone:
+        yield (
+            f"With exact shares of the other columns from another source, at least "
+            f"{one['undone']:.0%} of the shift of {', '.join(one['columns'])} can be undone. This "
+            "was measured on records of the model alone, in steps of 5 %."
+        )
+    if how == "shifted":
+        yield SHIFTED_ALIKE if alone else GIVEN_ELSEWHERE
