@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from core.lmdp.shift import Shifted
+from core.lmdp.shift import Shift, Shifted
 from core.models.events import Preview
 from core.models.laid_out import LaidOut, laid_out, previewed
 from core.models.registry import load_fitted
@@ -73,7 +73,8 @@ def test_rows_of_every_model_keep_the_rules_and_belong_to_people(
 
 def test_the_layout_stands_around_the_marginal_shift(tmp_path: Path) -> None:
     outer, _ = fitted("pearl")
-    shifted = Shifted.around(outer.inner, {"g": ("pulse", "pressure")}, power=0.2, key=b"k" * 32)
+    groups = {"g": ("pulse", "pressure")}
+    shifted = Shifted(outer.inner, Shift.find(outer.inner, groups, power=0.2, key=b"k" * 32))
     table = LaidOut(shifted, Layout(SCHEMA.domain()))
     table.save(tmp_path)
     loaded = load_fitted("pearl", tmp_path)
