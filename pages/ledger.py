@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import LARGEST_EPSILON
 from core.runs.accounts.account import DEFAULT_LIMIT, Account, set_limit, table_account
 from core.runs.storage.records import TableRecord
@@ -42,9 +41,11 @@ def render() -> None:
         _account([table for table in tables if table.people == people], by_id)
     st.caption(said(MEANING))
     if st.button(say("Check that nothing was changed"), icon=":material/verified:"):
-        verification = Ledger(shared.store().engine).verify()
+        verification = shared.store().ledger.verify()
         if verification:
             st.success(say("The chain of entries is intact."), icon=":material/check:")
+        elif not verification.checked:
+            st.error(plain(said(verification.problem)))
         else:
             changed = say("The ledger was changed from outside.")
             st.error(f"{changed} {plain(said(verification.problem))}")

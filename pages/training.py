@@ -7,7 +7,6 @@ import streamlit as st
 
 from core.figures import interactions
 from core.models.card import Chart
-from core.privacy.ledger.ledger import Ledger
 from core.runs.accounts import spending
 from core.runs.accounts.account import charges, unpaid_again
 from core.runs.execution.cluster import configured_cluster
@@ -156,7 +155,7 @@ def _spent(run: RunRecord) -> None:
 
 def _charged(run: RunRecord) -> str:
     """What the ledger holds of a run, in a sentence."""
-    entries = Ledger(shared.store().engine).entries(run.people)
+    entries = shared.store().ledger.entries(run.people)
     return plain(said(spending.run_spending(entries, run).sentence))
 
 

@@ -44,7 +44,6 @@ LEFT_OUT = {
     "runs/test_people.py": "accounts of people",
     "runs/test_migrations.py": "databases of older versions, brought up to date",
     "runs/test_racing_debits.py": "many processes that pay at once",
-    "runs/test_old_workspace.py": "runs of older versions, resumed",
     "runs/test_selection.py": "choosing among runs",
     "objects/test_whole_run.py": "a whole run in a bucket, on two machines",
     "objects/test_deaths.py": "a machine that dies at every request to an object store",

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from core.cli.common import ALL, CommandError
-from core.privacy.ledger.ledger import Ledger, OverBudgetError
+from core.privacy.ledger.ledger import OverBudgetError
 from core.privacy.plan import Plan, default_delta
 from core.runs.accounts.account import default_limit
 from core.runs.accounts.people import linked_accounts
@@ -170,9 +170,7 @@ def buy(
     purchase, tried = planned(known, n, split), stand_in(known)
     releases = [(purchase, purchase_domain(known)), (plan_of(tried, split), tried.domain())]
     try:
-        Ledger(store.engine).rehearse(
-            people, releases, words=options.confirm_shift, limit=default_limit(n)
-        )
+        store.ledger.rehearse(people, releases, words=options.confirm_shift, limit=default_limit(n))
     except OverBudgetError as error:
         raise OverBudgetError(
             f"{error} Bounds and lists that would be bought first are counted here."

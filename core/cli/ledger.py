@@ -7,7 +7,7 @@ import time
 
 from core.cli.common import print_json
 from core.privacy.ledger.filters import left_of, opening
-from core.privacy.ledger.ledger import Entry, Ledger
+from core.privacy.ledger.ledger import Entry
 from core.runs.accounts.account import limited
 from core.runs.accounts.people import account_names
 from core.runs.accounts.spending import left_words
@@ -21,14 +21,15 @@ BROKEN = 2
 
 
 def ledger(options: argparse.Namespace) -> int:
-    """Show the entries, or verify their chain (exit code 2 when it is broken)."""
+    """Show the entries, or verify their chain (exit code 2 where it is not found sound)."""
     with RunStore(Workspace.default()) as store:
-        book = Ledger(store.engine)
+        book = store.ledger
         entries, chain = book.entries(), book.verify()
         names = account_names(store)
     if options.what == "verify":
         whole = f"sound: {chain.entries} entries, the newest has hash {chain.head}"
-        print(whole if chain else f"broken: {chain.problem}")
+        broken = f"broken: {chain.problem}" if chain.checked else chain.problem
+        print(whole if chain else broken)
         if options.json:
             print_json(chain.model_dump(mode="json"))
         return 0 if chain else BROKEN

@@ -152,7 +152,7 @@ def make(
                 schema=schema,
                 outcome=outcome,
                 device=device,
-                ledger=_ledger_words(Ledger(store.engine), people),
+                ledger=_ledger_words(store.ledger, people),
                 selection=inside_view_words(store, people) if outcome.guarantee.private else "",
                 score=_score(outcome, job),
             )

@@ -8,7 +8,6 @@ import sys
 import pandas as pd
 
 from core.cli.common import CommandError
-from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
 from core.runs.accounts import people
 from core.runs.storage.store import RunStore
@@ -64,7 +63,7 @@ def foresee(
         linked = people.linked_accounts(store, frame)
         account = options.people or (linked[0].people if linked else people.NEW)
         _say(options, people.AccountChoice(account, linked, f"--people {options.people}"))
-        return Ledger(store.engine).objection(account, plan, schema.domain())
+        return store.ledger.objection(account, plan, schema.domain())
 
 
 def _refuse(linked: tuple[people.LinkedAccount, ...]) -> None:

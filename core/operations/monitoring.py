@@ -23,7 +23,6 @@ from sqlalchemy import select
 from core.models.registry import cards
 from core.privacy.ledger.entries import Entry
 from core.privacy.ledger.filters import left_of, opening
-from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
 from core.runs.accounts.account import limited
 from core.runs.storage.database import RunRow
@@ -79,7 +78,7 @@ class _Workspace(Collector):
         """All families, newly read."""
         yield from _runs(self._store)
         yield from _seconds(self._store)
-        yield from _accounts(Ledger(self._store.engine).entries())
+        yield from _accounts(self._store.ledger.entries())
 
 
 def metrics_text(store: RunStore) -> bytes:

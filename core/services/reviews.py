@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.privacy.ledger.ledger import Ledger
 from core.quality.metrics.noisy import NoisyScore, difference, ranked
 from core.quality.report.types import View
 from core.runs.execution.noisy_scores import (
@@ -274,7 +273,7 @@ def _paid(store: RunStore, people: str, compared: Sequence[RunRecord]) -> ScoreP
     """
     costs = {
         entry.run: (entry.limit, entry.delta)
-        for entry in Ledger(store.engine).entries(people)
+        for entry in store.ledger.entries(people)
         if entry.kind == "release" and entry.private
     }
     for run in compared:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from core.models.events import Wish
 from core.privacy.accounting.accountant import epsilon
-from core.privacy.ledger.ledger import HiddenError, Ledger
+from core.privacy.ledger.ledger import HiddenError
 from core.privacy.plan import Plan, certificate_phase
 from core.runs.accounts.account import charges
 from core.runs.accounts.people import require_account
@@ -104,7 +104,7 @@ def start(
     table = store.table(table_id)  # before: what is declared from here on was not confirmed
     _require_declared(store, table, schema)
     require_account(store, table_id)
-    problem = Ledger(store.engine).objection(table.people, plan, table.schema.domain())
+    problem = store.ledger.objection(table.people, plan, table.schema.domain())
     if problem is not None and not shift_words.strip():
         raise HiddenError(problem)
     run = store.create_run(

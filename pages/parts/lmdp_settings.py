@@ -9,7 +9,6 @@ import streamlit as st
 
 from core.lmdp.level import GROUP
 from core.models.card import Card
-from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
 from core.runs.storage.records import TableRecord
 from core.services.plan_advice import certificate_offers
@@ -188,7 +187,7 @@ def confirm(table: TableRecord, plan: Plan) -> tuple[bool, str]:
 
     Where it would betray what earlier releases hide, the reason is shown and words are asked for.
     """
-    ledger = Ledger(shared.store().engine)
+    ledger = shared.store().ledger
     problem = ledger.objection(table.people, plan, table.schema.domain())
     if problem is None:
         return True, ""

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from core.cli.main import main
-from core.privacy.ledger.ledger import Ledger
 from core.runs.storage.inside_views import record_view
 from core.services import runs, tables
 from core.table.infer import infer_schema
@@ -66,7 +65,7 @@ def test_looks_at_runs_of_these_people_are_a_condition_here_too(synth, home, cap
     assert main(synth) == 0
     assert "Chosen among" not in capsys.readouterr().out
     with runs.open_store(home) as store:
-        (account,) = Ledger(store.engine).accounts()
+        (account,) = store.ledger.accounts()
         table = tables.import_frame(
             store, sample_table(ROWS), name="v", source="test", people=account.people
         )

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from core.privacy.guarded import CHUNK_ROWS
-from core.privacy.ledger.ledger import Ledger
 from core.runs.execution.cluster import VARIABLE
 from core.runs.execution.ray_launcher import RayLauncher
 from core.runs.execution.ray_queue import NAMESPACE
@@ -59,7 +58,7 @@ def test_a_run_goes_on_elsewhere_when_its_node_is_lost(
     events = store.journal.events(run.id, kind="progress", limit=10_000)
     steps = [event.data["step"] for event in events if event.data["phase"] == "fit"]
     assert steps[-1] == 90 and steps.count(1) <= 1, "it went on, not from the start"
-    assert releases(store, table) == 1 and Ledger(store.engine).verify()
+    assert releases(store, table) == 1 and store.ledger.verify()
     assert store.has_result(run.id) and done.guarantee is not None
     until(lambda: actors(nodes) == [])
 

@@ -28,7 +28,6 @@ from core.models.shaped_output import Shape, ShapeFacts
 from core.models.shared import training_loop
 from core.operations.monitoring import metrics_text
 from core.privacy.guarded import PrivateTable
-from core.privacy.ledger.ledger import Ledger
 from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.meter import Meter
 from core.privacy.plan import Plan
@@ -251,7 +250,7 @@ def _machines(store: RunStore) -> dict[str, bytes]:
     """What the ledger and a Prometheus server are told, without times and what holds one."""
     entries = [
         entry.model_dump(mode="json", exclude={"time", "hash", "previous"})
-        for entry in Ledger(store.engine).entries()
+        for entry in store.ledger.entries()
     ]
     lines = [
         line

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 from core.privacy.accounting.accountant import epsilon
-from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
 from core.runs.storage.artefacts import METER
 from core.runs.storage.records import RunRecord
@@ -37,7 +36,7 @@ def paid_for(store: RunStore, run: RunRecord, *, starts: int = 1) -> None:
       run: as it ended.
       starts: how often it began from nothing after something was released; each pays.
     """
-    ledger = Ledger(store.engine)
+    ledger = store.ledger
     assert ledger.verify()
     keys = {run.id, *(f"{run.id}.{number}" for number in range(2, run.attempt + 1))}
     debits = [e for e in ledger.entries(run.people) if e.kind == "release" and e.run in keys]

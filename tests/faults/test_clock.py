@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 import psutil
 import pytest
 
-from core.privacy.ledger.ledger import Ledger
 from core.runs.accounts import people
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
@@ -90,7 +89,7 @@ def test_a_run_under_a_clock_that_jumps_ends_and_pays_once(store, table, monkeyp
     story = store.journal.events(run.id)
     assert [event.seq for event in story] == list(range(1, len(story) + 1))
     assert story[-1].data["state"] == "done" and runs.progress(store, run.id).elapsed_seconds >= 0
-    assert Ledger(store.engine).verify() and os.getpid() == run.pid
+    assert store.ledger.verify() and os.getpid() == run.pid
     paid_for(store, run)
 
 

@@ -24,6 +24,7 @@ from core.runs.storage.errors import storage_trouble
 from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
 from tests.faults.ledger import paid_for
+from tests.ledger_files import ledger_files
 from tests.postgres_server import PASSWORD
 from tests.runs.workers import ended, queued, stepping, toy_plan, until
 
@@ -106,7 +107,7 @@ def test_a_debit_whose_connection_breaks_pays_once(store, table, counted):
             with store.engine.connect() as other:
                 other.exec_driver_sql(f"SELECT pg_terminate_backend({number}, 5000)")
 
-    ledger = Ledger(store.engine)
+    ledger = store.ledger
     domain = table.schema.domain()
     written = []
 
@@ -138,11 +139,11 @@ def test_an_absent_server_is_one_plain_sentence(store, postgres_server, capsys):
     assert store.runs() == [], "and is found again when it is there"
 
 
-def test_a_lock_and_a_full_pool_are_waited_for_and_said(database, monkeypatch):
+def test_a_lock_and_a_full_pool_are_waited_for_and_said(database, monkeypatch, tmp_path):
     monkeypatch.setattr(postgres, "SESSION", "-c lock_timeout=300ms")
     monkeypatch.setattr(postgres, "POOL_SECONDS", 0.3)
     engine = open_engine(database)
-    ledger = Ledger(engine)
+    ledger = Ledger(engine, ledger_files(tmp_path))
     with exclusive_transaction(engine, entries_table.name):
         with pytest.raises(OperationalError) as locked:
             ledger.register("people", 1.0, 1e-6, n=10)

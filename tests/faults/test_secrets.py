@@ -11,13 +11,18 @@ import pytest
 
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
+from core.runs.storage.places import LocalPlaces
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
-from core.runs.storage.workspace_secrets import people_key, shift_key
+from core.runs.storage.workspace_secrets import WorkspaceLedgerFiles, people_key, shift_key
 from tests.runs.workers import HereLauncher, releases, start, toy_plan
 
-SECRETS = {"shift.key": lambda home: shift_key(home, "p"), "people.key": people_key}
+SECRETS = {
+    "shift.key": lambda home: shift_key(home, "p"),
+    "people.key": people_key,
+    "ledger.key": lambda home: WorkspaceLedgerFiles(LocalPlaces(home)).make_key(),
+}
 
 
 @pytest.fixture
@@ -90,9 +95,27 @@ def test_processes_that_make_it_at_once_end_with_one(home):
 
 
 @pytest.mark.usefixtures("here")
-def test_a_run_under_a_broken_secret_spends_nothing(store: RunStore, table: TableRecord) -> None:
-    (store.workspace.home / "shift.key").write_bytes(b"")
+@pytest.mark.parametrize("name", ["shift.key", "ledger.key"])
+def test_a_run_under_a_broken_secret_spends_nothing(
+    store: RunStore, table: TableRecord, name: str
+) -> None:
+    (store.workspace.home / name).write_bytes(b"")
     run = start(store, HereLauncher(store), toy_plan(table))
     assert run.state is State.FAILED and run.debit is None
-    assert run.error is not None and "shift.key holds 0 bytes" in run.error
+    assert run.error is not None and f"{name} holds 0 bytes" in run.error
     assert releases(store, table) == 0
+
+
+@pytest.mark.usefixtures("here")
+def test_a_run_over_a_broken_chain_reads_and_spends_nothing(
+    store: RunStore, table: TableRecord
+) -> None:
+    first = start(store, HereLauncher(store), toy_plan(table))
+    assert first.state is State.DONE
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE ledger SET people = 'x' WHERE seq = 2")
+    run = start(store, HereLauncher(store), toy_plan(table))
+    assert run.state is State.FAILED and run.debit is None
+    assert run.error is not None and "nothing was read or spent" in run.error
+    with store.engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM ledger").scalar_one() == 2

@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from core.privacy.ledger.ledger import Ledger
 from core.runs.accounts import people
 from core.runs.accounts.account import pay, set_limit
 from core.runs.accounts.record_linkage import link_anew
@@ -155,7 +154,7 @@ def test_two_servers_never_overspend_one_account(store, table) -> None:
     servers = [RunStore(store.workspace) for _ in range(4)]
     calls = [
         lambda i=i, server=server: pay(
-            Ledger(server.engine), table.people, plan, f"k{i}", domain=domain,
+            server.ledger, table.people, plan, f"k{i}", domain=domain,
             allow_non_private=False,
         )
         for i, server in enumerate(servers)
@@ -163,7 +162,7 @@ def test_two_servers_never_overspend_one_account(store, table) -> None:
     together(*calls)
     for server in servers:
         server.close()
-    ledger = Ledger(store.engine)
+    ledger = store.ledger
     assert ledger.left(table.people).releases == 1 and ledger.verify()
 
 

@@ -10,7 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import fsspec
 import pytest
+from sqlalchemy import create_engine
 
+from core.privacy.ledger.ledger import Ledger
 from core.runs.storage import places
 from core.runs.storage.artefacts import METER, LocalArtefacts
 from core.runs.storage.errors import RunStoreError, StorageError
@@ -18,7 +20,7 @@ from core.runs.storage.objects.bucket import AWAY, REFUSED, Bucket
 from core.runs.storage.places import forget_logs, open_places
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
-from core.runs.storage.workspace_secrets import people_key, shift_key
+from core.runs.storage.workspace_secrets import WorkspaceLedgerFiles, people_key, shift_key
 
 SECRET_URL = "s3://someone:hunter2@bucket/prefix"
 
@@ -93,6 +95,32 @@ def test_of_two_machines_at_once_one_settles_a_secret_for_all(tmp_path, storage)
     assert len(set(kept)) == 1
     assert {open_places(home).settled("shifts/a.json") for home in homes} == set(kept)
     assert open_places(homes[0]).settled("shifts/b.json") is None
+
+
+def test_all_machines_seal_one_ledger(tmp_path, storage):
+    homes, engine = machines(tmp_path, 2), create_engine(f"sqlite:///{tmp_path / 'ledger.db'}")
+    first, second = (Ledger(engine, WorkspaceLedgerFiles(open_places(home))) for home in homes)
+    first.register("a", 3.0, 1e-5, n=100)
+    second.register("b", 3.0, 1e-5, n=100)
+    assert first.verify() and second.verify().entries == 2
+    assert not list(tmp_path.rglob("ledger.[hk]*")), "key and head lie in the store alone"
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM ledger WHERE seq = 2")
+    assert "missing at the end" in first.verify().problem
+    engine.dispose()
+
+
+def test_a_ledger_that_moves_to_a_store_goes_on(tmp_path, storage, monkeypatch):
+    (home,) = machines(tmp_path, 1)
+    engine = create_engine(f"sqlite:///{tmp_path / 'ledger.db'}")
+    with monkeypatch.context() as before:
+        before.delenv("FACSIMILE_STORAGE")
+        Ledger(engine, WorkspaceLedgerFiles(open_places(home))).register("a", 3.0, 1e-5, n=100)
+    moved = Ledger(engine, WorkspaceLedgerFiles(open_places(home)))
+    assert moved.verify()
+    moved.register("b", 3.0, 1e-5, n=100)
+    assert moved.verify().entries == 2
+    engine.dispose()
 
 
 def test_a_secret_that_is_not_whole_is_refused(tmp_path, storage):

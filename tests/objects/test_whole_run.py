@@ -16,7 +16,6 @@ import pytest
 
 from core.cli.saved_runs import trained_model
 from core.models.registry import load_fitted
-from core.privacy.ledger.ledger import Ledger
 from core.runs.execution.launcher import SampleRequest
 from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.storage.events import State
@@ -66,7 +65,7 @@ def test_a_killed_run_goes_on_elsewhere_with_one_debit(homes, bucket, s3_server)
         assert (done.state, done.message) == (State.DONE, "Done."), log
         said = [e.data["message"] for e in store.journal.events(run_id, kind="state")]
         assert "Going on from the checkpoint." in said
-        entries = Ledger(store.engine).entries(done.people)
+        entries = store.ledger.entries(done.people)
         assert sum(entry.kind == "release" for entry in entries) == 1
         assert done.attempt == 1 and done.guarantee.epsilon == pytest.approx(1.0, rel=1e-3)
         assert secrets == (shift_key(store.workspace, "p"), people_key(store.workspace))

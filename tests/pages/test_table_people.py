@@ -7,7 +7,6 @@ import re
 import pandas as pd
 import pytest
 
-from core.privacy.ledger.ledger import Ledger
 from core.runs.accounts import people
 from core.runs.accounts.account import DEFAULT_LIMIT, pay
 from core.runs.storage.records import TableRecord
@@ -34,7 +33,7 @@ def released(store, table: TableRecord, **more) -> None:
         table.schema, table.n, planning.PlanRequest(model="pearl", epsilon=0.5, **more)
     )
     pay(
-        Ledger(store.engine), table.people, plan, f"{table.id}{len(more)}",
+        store.ledger, table.people, plan, f"{table.id}{len(more)}",
         domain=table.schema.domain(), allow_non_private=False,
     )  # fmt: skip
 

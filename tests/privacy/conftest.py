@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import Engine, create_engine
 
 from core.privacy.ledger.ledger import Ledger
+from tests.ledger_files import ledger_files
 from tests.privacy.toys import N
 
 
@@ -21,8 +22,8 @@ def engine(tmp_path: Path, database: str) -> Iterator[Engine]:
 
 
 @pytest.fixture
-def ledger(engine: Engine) -> Ledger:
+def ledger(engine: Engine, tmp_path: Path) -> Ledger:
     """(3, 1e-5) for the account "people"."""
-    opened = Ledger(engine)
+    opened = Ledger(engine, ledger_files(tmp_path / "home"))
     opened.register("people", 3.0, 1e-5, n=N)
     return opened

@@ -13,6 +13,7 @@ from sqlalchemy import Engine, create_engine
 from core.privacy.ledger.ledger import HiddenError, Ledger, OverBudgetError
 from core.privacy.plan import Plan
 from core.table.schema import Domain
+from tests.ledger_files import ledger_files
 
 
 def opened(url: str) -> Engine:
@@ -31,13 +32,19 @@ def passes(ledger: Ledger, plan: Plan, people: str, key: str) -> bool:
 
 
 def spend(
-    url: str, name: str, plan: Plan, common: Plan, barrier: Barrier, results: Queue[tuple[int, int]]
+    url: str,
+    home: str,
+    name: str,
+    plan: Plan,
+    common: Plan,
+    barrier: Barrier,
+    results: Queue[tuple[int, int]],
 ) -> None:
     """Pay 20 times for one plan, then for another under a key that all share.
 
     Puts how many passed, and the shared entry's number: 0 when it was refused.
     """
-    ledger = Ledger(opened(url))
+    ledger = Ledger(opened(url), ledger_files(home))
     barrier.wait()
     passed = sum(passes(ledger, plan, "people", f"{name}-{i}") for i in range(20))
     try:
@@ -48,10 +55,16 @@ def spend(
 
 
 def settle(
-    url: str, name: str, plan: Plan, domain: Domain, barrier: Barrier, results: Queue[bool]
+    url: str,
+    home: str,
+    name: str,
+    plan: Plan,
+    domain: Domain,
+    barrier: Barrier,
+    results: Queue[bool],
 ) -> None:
     """Pay once for a plan that hides a distribution; puts whether it was admitted."""
-    ledger = Ledger(opened(url))
+    ledger = Ledger(opened(url), ledger_files(home))
     barrier.wait()
     try:
         ledger.debit("people", plan, name, domain=domain)

@@ -18,6 +18,7 @@ from core.privacy.plan import Budget, Phase, Plan, for_group
 from core.privacy.planning import planned
 from core.runs.storage.engine import open_engine
 from core.table.person import Person
+from tests.ledger_files import ledger_files
 from tests.privacy import toys
 
 DELTA = 1e-6
@@ -167,7 +168,7 @@ def test_a_plan_for_a_group_meets_its_budget_and_pays_for_all_of_it(tmp_path) ->
         wider = group.phase(phase.name).noise_multiplier / phase.noise_multiplier
         assert wider == pytest.approx(3.0)
     engine = open_engine(f"sqlite:///{tmp_path}/ledger.db")
-    ledger = Ledger(engine)
+    ledger = Ledger(engine, ledger_files(tmp_path))
     for name, plan in (("a", alone), ("g", group)):
         entry = ledger.debit(name, plan, name, limit=(10.0, 2e-5))
         order = 1.0 + 2.0 * math.log(5e4) / 10.0
@@ -184,7 +185,10 @@ def test_a_plan_whose_delta_lets_records_be_published_is_refused() -> None:
 
 def test_an_account_of_rows_and_of_people_says_so(tmp_path) -> None:
     engine = open_engine(f"sqlite:///{tmp_path}/ledger.db")
-    ledger, people = Ledger(engine), plan_of(Person(columns=("who",), rows=3))
+    ledger, people = (
+        Ledger(engine, ledger_files(tmp_path)),
+        plan_of(Person(columns=("who",), rows=3)),
+    )
     for run, plan in (("1", people), ("2", people), ("3", plan_of(None)), ("4", people)):
         entry = ledger.debit("a", plan, run, limit=(10.0, 2e-5))
         said = [words for about, words in entry.statements if about == "limit"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import multiprocessing
+from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine
@@ -12,6 +13,7 @@ from core.privacy.accounting.accountant import calibrate, epsilon, renyi
 from core.privacy.ledger.filters import admitted, opening, order_of
 from core.privacy.ledger.ledger import Ledger, LedgerError, OverBudgetError
 from core.privacy.plan import Budget, Phase, Plan
+from tests.ledger_files import ledger_files
 from tests.postgres_server import BOTH
 from tests.privacy import races, toys
 from tests.privacy.toys import N
@@ -269,10 +271,10 @@ def test_an_entry_says_what_was_paid_for(ledger: Ledger) -> None:
 
 
 @BOTH
-def test_a_ledger_outlives_its_process(ledger: Ledger, database: str) -> None:
+def test_a_ledger_outlives_its_process(ledger: Ledger, database: str, tmp_path: Path) -> None:
     ledger.debit("people", toys.gaussian_plan(1.0), "run-1")
     engine = create_engine(database)
-    again = Ledger(engine)
+    again = Ledger(engine, ledger_files(tmp_path / "home"))
     assert again.entries() == ledger.entries()
     assert again.left("people") == ledger.left("people")
     assert again.verify().head == ledger.verify().head
@@ -283,13 +285,14 @@ def test_a_ledger_outlives_its_process(ledger: Ledger, database: str) -> None:
 
 
 @BOTH
-def test_two_processes_never_overspend(ledger: Ledger, database: str) -> None:
+def test_two_processes_never_overspend(ledger: Ledger, database: str, tmp_path: Path) -> None:
     alone = 28  # what one process gets; see the golden test
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(2), context.Queue()
+    home = str(tmp_path / "home")
     plans = toys.gaussian_plan(0.5), toys.gaussian_plan(0.05)  # each one's own, and the common one
     people = [
-        context.Process(target=races.spend, args=(database, name, *plans, barrier, results))
+        context.Process(target=races.spend, args=(database, home, name, *plans, barrier, results))
         for name in ("a", "b")
     ]
     for process in people:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import re
 from pathlib import Path
@@ -12,11 +11,12 @@ from dp_accounting.gaussian_mechanism import get_sigma_gaussian
 from sqlalchemy import Engine, create_engine
 
 from core.privacy.ledger import admission
-from core.privacy.ledger.entries import PURCHASE, Entry
+from core.privacy.ledger.entries import PURCHASE
 from core.privacy.ledger.ledger import HiddenError, Ledger
 from core.privacy.ledger.shift_consistency import NO_OTHER_ACCOUNT
 from core.privacy.plan import Plan, Protection
 from core.table.schema import Column, Domain, Kind
+from tests.ledger_files import ledger_files
 from tests.privacy import races, toys
 
 N = 1000
@@ -29,8 +29,8 @@ def engine(tmp_path: Path) -> Engine:
 
 
 @pytest.fixture
-def ledger(engine: Engine) -> Ledger:
-    made = Ledger(engine)
+def ledger(engine: Engine, tmp_path: Path) -> Ledger:
+    made = Ledger(engine, ledger_files(tmp_path / "home"))
     made.register("people", 10.0, 1e-5, n=N)
     return made
 
@@ -216,13 +216,21 @@ def test_a_limit_that_a_larger_table_outgrew_is_said(ledger: Ledger) -> None:
     assert about == "limit" and "not below one over this table's 200000 records" in said
 
 
-def test_of_two_strengths_at_once_one_is_settled(ledger: Ledger, engine: Engine) -> None:
+def test_of_two_strengths_at_once_one_is_settled(
+    ledger: Ledger, engine: Engine, tmp_path: Path
+) -> None:
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(2), context.Queue()
     both = [
         context.Process(
             target=races.settle,
-            args=(str(engine.url), f"{shift:.0%}", plan(("age",), shift=shift), domain()),
+            args=(
+                str(engine.url),
+                str(tmp_path / "home"),
+                f"{shift:.0%}",
+                plan(("age",), shift=shift),
+                domain(),
+            ),
             kwargs={"barrier": barrier, "results": results},
         )
         for shift in (0.4, 0.95)
@@ -235,15 +243,7 @@ def test_of_two_strengths_at_once_one_is_settled(ledger: Ledger, engine: Engine)
     assert ledger.left("people").releases == 1
 
 
-# -- older workspaces, and the mutant -------------------------------------------------------------
-
-
-def test_entries_of_older_versions_keep_their_hash() -> None:
-    old = {
-        "seq": 1, "time": 1.5, "kind": "release", "people": "p", "run": "r", "model": "m",
-        "plan": "d", "epsilon": 1.0, "delta": 1e-6, "rho": 0.1, "previous": "0" * 64,
-    }  # fmt: skip
-    assert Entry(**old).body() == json.dumps(old, sort_keys=True)
+# -- the mutant -------------------------------------------------------------
 
 
 def test_a_ledger_that_settles_nothing_is_caught(

@@ -81,7 +81,7 @@ def main() -> int:
         # refuses a name that the ledger no longer uses, which would leave it locked
         patch.multiple(book, exclusive_transaction=unlocked, admit=slowly(book.admit)).start()
     with RunStore(Workspace(Path(home))) as store:
-        ledger = Ledger(store.engine)
+        ledger = store.ledger
         print("ready", flush=True)
         debits = json.loads(sys.stdin.readline())
         plans = {text: Plan.model_validate_json(text) for text in {plan for _, plan, _ in debits}}

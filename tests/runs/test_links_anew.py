@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core.privacy.ledger.ledger import Ledger
 from core.runs.accounts import people
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.records import TableRecord
@@ -38,7 +37,7 @@ def test_the_first_of_two_tables_needs_words_as_the_second_does(
     (link,) = people.account_choice(store, first.id).linked  # from now on the page asks
     assert link.people == second.people and "'second.csv'" in link.evidence
     answer = people.change_account(store, first.id, people.NEW, "another town")
-    said = {entry.people for entry in Ledger(store.engine).entries()}
+    said = {entry.people for entry in store.ledger.entries()}
     assert said == {second.people, answer.people} and answer.people != second.people
 
 

@@ -9,7 +9,6 @@ from sqlalchemy import update
 from core.models.registry import cards
 from core.operations import monitoring
 from core.operations.monitoring import FAILURES, failure_kind, metrics_text, phase_label
-from core.privacy.ledger.ledger import Ledger
 from core.runs.accounts.account import pay, set_limit
 from core.runs.storage.database import RunRow
 from core.runs.storage.events import State
@@ -105,7 +104,7 @@ def test_accounts_go_by_their_number(
     table: TableRecord,
 ) -> None:
     set_limit(store, table.id, epsilon=3.0)
-    domain, ledger = table.schema.domain(), Ledger(store.engine)
+    domain, ledger = table.schema.domain(), store.ledger
     for epsilon, key in ((0.5, "a"), (0.25, "b"), (float("inf"), "c")):
         plan = toy_plan(table, epsilon=epsilon)
         account = table.people

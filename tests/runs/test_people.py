@@ -109,7 +109,7 @@ def test_people_are_recognised_after_their_table_is_gone(
 ) -> None:
     first = bring(store, visits)
     pay(
-        Ledger(store.engine), first.people, gaussian(1.0, 1e-6, 600), "k",
+        store.ledger, first.people, gaussian(1.0, 1e-6, 600), "k",
         domain=first.schema.domain(), allow_non_private=False,
     )  # fmt: skip
     store.delete_table(first.id)
@@ -178,7 +178,7 @@ def test_people_are_kept_apart_only_in_words_that_certificates_repeat(
     plan = gaussian(1.0, 1e-6, 600)
     for table in (first, second):  # the claim of either account hangs on it
         entry = pay(
-            Ledger(store.engine), table.people, plan, table.id,
+            store.ledger, table.people, plan, table.id,
             domain=table.schema.domain(), allow_non_private=False,
         )  # fmt: skip
         paper = make_privacy_certificate(
@@ -186,7 +186,7 @@ def test_people_are_kept_apart_only_in_words_that_certificates_repeat(
         )
         assert NO_OTHER_ACCOUNT in paper["conditions"]
         assert "two towns" not in json.dumps(paper, ensure_ascii=False)
-    assert Ledger(store.engine).verify()
+    assert store.ledger.verify()
 
 
 def test_a_table_of_two_accounts_waits_for_an_answer(store: RunStore) -> None:
@@ -221,7 +221,7 @@ def test_a_table_moves_only_before_anything_is_released(
     with pytest.raises(RunStoreError, match="Nothing was changed"):
         people.change_account(store, table.id, "elsewhere")
     pay(
-        Ledger(store.engine), "clinic", plan, run.id,
+        store.ledger, "clinic", plan, run.id,
         domain=table.schema.domain(), allow_non_private=False,
     )  # fmt: skip
     runs.cancel(store, run.id)
@@ -242,7 +242,7 @@ def test_the_default_limit_is_finite_and_below_one_over_n(n: int) -> None:
 
 @pytest.mark.parametrize("delta", [1e-5, default_delta(ADULT)])
 def test_usual_runs_pass_the_default_limit(store: RunStore, delta: float) -> None:
-    ledger, plan = Ledger(store.engine), gaussian(1.0, delta)
+    ledger, plan = store.ledger, gaussian(1.0, delta)
     for i in range(20):
         pay(ledger, "many", plan, f"m{i}", domain=toys.domain(), allow_non_private=False)
     pay(ledger, "large", gaussian(8.0, delta), "l", domain=toys.domain(), allow_non_private=False)
@@ -265,7 +265,7 @@ def test_a_limit_that_protects_nobody_is_refused(store: RunStore, visits: pd.Dat
     for epsilon in (100.1, 1e6, math.inf):
         with pytest.raises(ValueError, match=r"protects nobody.*Nothing was changed"):
             set_limit(store, table.id, epsilon=epsilon)
-    assert Ledger(store.engine).entries(table.people) == ()
+    assert store.ledger.entries(table.people) == ()
     assert set_limit(store, table.id, epsilon=LARGEST_EPSILON).limit == LARGEST_EPSILON
 
 
@@ -281,7 +281,7 @@ def test_a_workspace_of_an_older_version_opens(tmp_path: Path, visits: pd.DataFr
             old.schema, old.n, planning.PlanRequest(model="pearl", epsilon=1.0)
         )
         run = runs.start(store, Idle(), table_id=old.id, plan=plan)  # type: ignore[arg-type]
-        Ledger(store.engine).register(old.people, NO_LIMIT, 1e-6, n=old.n)
+        store.ledger.register(old.people, NO_LIMIT, 1e-6, n=old.n)
     engine = create_engine(home.database_url)
     with engine.begin() as connection:  # as it was before
         connection.exec_driver_sql("DROP TABLE sketches")
@@ -300,7 +300,7 @@ def test_an_account_of_the_older_command_line_is_recognised(
     store: RunStore, visits: pd.DataFrame
 ) -> None:
     name = people_of([visits])
-    Ledger(store.engine).register(name, NO_LIMIT, 1e-6, n=len(visits))
+    store.ledger.register(name, NO_LIMIT, 1e-6, n=len(visits))
     assert bring(store, visits.sample(frac=1.0, random_state=1)).people == name
 
 
@@ -320,7 +320,7 @@ def test_another_strength_of_a_changed_table_needs_words(
             store, Idle(), table_id=table.id, plan=plan, shift_words=words,  # type: ignore[arg-type]
         )  # fmt: skip
         pay(
-            Ledger(store.engine), run.people, plan, run.id, domain=run.schema.domain(),
+            store.ledger, run.people, plan, run.id, domain=run.schema.domain(),
             allow_non_private=False, shift_words=store.run(run.id).shift_words,
         )  # fmt: skip
 
@@ -330,7 +330,7 @@ def test_another_strength_of_a_changed_table_needs_words(
         start(again, 0.95)
     start(again, 0.4)
     start(again, 0.95, "the board knows")
-    (entry,) = [e for e in Ledger(store.engine).entries(again.people) if e.words]
+    (entry,) = [e for e in store.ledger.entries(again.people) if e.words]
     assert entry.shift == 0.95 and entry.words == "the board knows"
 
 
@@ -358,7 +358,7 @@ def synth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 def paying(tmp_path: Path) -> list[str]:
     with RunStore(Workspace(tmp_path / "cli")) as store:
-        return [e.people for e in Ledger(store.engine).entries() if e.kind == "release"]
+        return [e.people for e in store.ledger.entries() if e.kind == "release"]
 
 
 def test_the_command_line_finds_the_account_and_says_so(

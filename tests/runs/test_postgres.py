@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from core.privacy.ledger.ledger import Ledger
 from core.runs.execution.launcher import SampleRequest
 from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.storage import notes
@@ -73,7 +72,7 @@ def test_the_whole_line_on_a_server(store):
     assert report is not None and report["complete"] and report["rows_synthetic"] == 60
     assert not store.journal.series(run.id).empty
     assert runs.progress(store, run.id).elapsed_seconds > 0
-    ledger = Ledger(store.engine)
+    ledger = store.ledger
     (debit,) = (entry for entry in ledger.entries(table.people) if entry.kind == "release")
     assert debit.id == done.debit and ledger.verify()
     sample = SampleRequest(rows=7, seed=1)

@@ -13,7 +13,6 @@ from core.models.events import FitEvent, Wish
 from core.models.planning import hiding
 from core.models.registry import cards, load_fitted
 from core.privacy.accounting.accountant import epsilon, guarantee
-from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Budget, Plan, Protection, certificate_phase, repeated
 from core.runs.execution import lmdp_certificate
 from core.runs.execution.job import Job
@@ -79,7 +78,7 @@ def run(rows, schema, plan, folder: Path, *, resume=False, observe=None):
             allow_non_private=True, shift_words="", resume=resume,
         )  # fmt: skip
         outcome = execute(job, FrameRows(rows), store=store, observe=observe or Heard())
-        paid = [e for e in Ledger(store.engine).entries("p") if e.kind == "release"]
+        paid = [e for e in store.ledger.entries("p") if e.kind == "release"]
         return outcome, paid[-1]
 
 
@@ -240,7 +239,7 @@ def test_a_run_whose_function_is_lost_spends_nothing(rows, tagged, tmp_path, mon
     (file,) = (tmp_path / "home" / "shifts").iterdir()
     file.unlink()
     with RunStore(Workspace(tmp_path / "home")) as store:
-        before = len(Ledger(store.engine).entries("p"))
+        before = len(store.ledger.entries("p"))
         job = Job(
             table="t", plan=plan, schema=tagged, rows=N, seed=1, device="cpu",
             artefacts=LocalArtefacts(tmp_path / "run"), people="p", debit_key="second",
@@ -248,7 +247,7 @@ def test_a_run_whose_function_is_lost_spends_nothing(rows, tagged, tmp_path, mon
         )  # fmt: skip
         with pytest.raises(RunStoreError, match="is gone.*Nothing was read or spent"):
             execute(job, FrameRows(rows), store=store, observe=Heard())
-        assert len(Ledger(store.engine).entries("p")) == before
+        assert len(store.ledger.entries("p")) == before
 
 
 class Killed(BaseException):

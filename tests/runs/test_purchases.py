@@ -11,7 +11,7 @@ from scipy import stats
 from core.privacy.buying import release
 from core.privacy.buying.planning import LISTS, Levels, _open_lists
 from core.privacy.buying.thresholds import label_threshold
-from core.privacy.ledger.ledger import HiddenError, Ledger, OverBudgetError
+from core.privacy.ledger.ledger import HiddenError, OverBudgetError
 from core.privacy.plan import Guarantee, Plan
 from core.runs.accounts.people import NEW, change_account
 from core.runs.accounts.purchases import (
@@ -61,7 +61,7 @@ def made(store, table):
 
 
 def spent(store, people):
-    return [entry for entry in Ledger(store.engine).entries(people) if entry.kind == "release"]
+    return [entry for entry in store.ledger.entries(people) if entry.kind == "release"]
 
 
 def test_a_purchase_is_paid_for_kept_and_said(store, table, made):
@@ -173,7 +173,7 @@ def test_rows_are_read_after_the_debit_and_a_crash_leaves_it_spent(store, table,
 
 def test_nothing_is_loaded_where_the_ledger_refuses(store, table, monkeypatch):
     monkeypatch.setattr(type(store), "load_split", None)
-    Ledger(store.engine).register(table.people, 1.0, 1e-6, n=ROWS)
+    store.ledger.register(table.people, 1.0, 1e-6, n=ROWS)
     with pytest.raises(OverBudgetError):
         buying.buy(store, table, planned(table), buying.to_buy(store, table))
     assert spent(store, table.people) == []
@@ -194,7 +194,7 @@ def sample_schema() -> Schema:
 
 
 def test_failures_come_out_of_a_part_of_delta_that_the_first_release_sets_aside(store, table):
-    ledger = Ledger(store.engine)
+    ledger = store.ledger
     ledger.register("first a run", 10.0, 2e-5, n=ROWS)
     ledger.debit("first a run", run_like(ROWS, 1.0, 1e-6), "run")
     with pytest.raises(OverBudgetError, match="set aside before their first release"):
@@ -218,18 +218,16 @@ def test_tagged_columns_are_not_bought_and_a_purchase_settles_no_tags(store):
     made = buying.buy(store, table, planned(table), buying.to_buy(store, table))
     request = PlanRequest(model="pearl", epsilon=1.0)
     plan = make_plan(made.schema, ROWS, request)
-    assert Ledger(store.engine).objection(table.people, plan, made.schema.domain()) is None
+    assert store.ledger.objection(table.people, plan, made.schema.domain()) is None
     shown = made.schema.model_copy(update={"sensitive": {"g": ("age",)}})
-    words = Ledger(store.engine).objection(
-        table.people, make_plan(shown, ROWS, request), shown.domain()
-    )
+    words = store.ledger.objection(table.people, make_plan(shown, ROWS, request), shown.domain())
     assert words is not None and "shows age without a shift" in words
-    Ledger(store.engine).debit(table.people, plan, "run", domain=made.schema.domain())
+    store.ledger.debit(table.people, plan, "run", domain=made.schema.domain())
     fresh = as_bought(sample_schema()).model_copy(update={"sensitive": {}})
     renamed = fresh["age"].model_copy(update={"name": "years"})
     only = Schema(columns=(renamed,))
     with pytest.raises(HiddenError):
-        Ledger(store.engine).debit(
+        store.ledger.debit(
             table.people, buying.plan_purchase(only, ROWS, 1.0), "new", domain=only_domain(only)
         )
 
@@ -246,8 +244,8 @@ def test_the_stored_form_says_nothing_where_nothing_was_bought(store):
     assert "purchase" not in text and "purchase" not in table.schema.domain().model_dump_json()
     plan = make_plan(table.schema, ROWS, PlanRequest(model="pearl", epsilon=1.0))
     assert "failure" not in plan.model_dump_json()
-    Ledger(store.engine).register("p", 3.0, 1e-5, n=ROWS)
-    assert "failure" not in json.loads(Ledger(store.engine).debit("p", plan, "r").body())
+    store.ledger.register("p", 3.0, 1e-5, n=ROWS)
+    assert "failure" not in json.loads(store.ledger.debit("p", plan, "r").body())
 
 
 @pytest.mark.parametrize("columns", [("visit_id",), ()])

@@ -19,7 +19,7 @@ import pytest
 
 from core.models.planning import plan_fit
 from core.privacy.accounting.accountant import epsilon
-from core.privacy.ledger.ledger import Entry, Ledger
+from core.privacy.ledger.ledger import Entry
 from core.privacy.plan import Budget, Plan
 from core.runs.accounts.account import default_limit
 from core.runs.storage.workspace import PROJECT_ROOT
@@ -147,7 +147,7 @@ def test_no_account_goes_over_its_limit(
     home = tmp_path / "home"
     told = race(home, plans)
     with runs.open_store(home) as store:
-        ledger = Ledger(store.engine)
+        ledger = store.ledger
         entries = ledger.entries()
         assert problems(entries, plans, told) == []
         report = ledger.verify()
@@ -166,5 +166,5 @@ def test_without_the_lock_it_is_seen(database: str, tmp_path: Path, plans: dict[
     home = tmp_path / "home"
     told = race(home, plans, "--unlocked")
     with runs.open_store(home) as store:
-        wrong = problems(Ledger(store.engine).entries(), plans, told)
+        wrong = problems(store.ledger.entries(), plans, told)
     assert any("over the limit" in one for one in wrong), wrong

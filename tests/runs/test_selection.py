@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from core.models.planning import plan_fit
-from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Budget
 from core.quality.metrics.noisy import NoisyCells
 from core.runs.execution import worker
@@ -286,7 +285,7 @@ def test_a_pick_by_scores_is_covered_by_what_everything_cost_together(store, don
     aside = done()  # not compared, but which were compared may depend on it
     best, ranked = reviews.pick_by_scores(store, runs, author="Ada")
     assert best == ranked.best and notes.picked(store, aside.table_id) == (best, "Ada")
-    releases = [e for e in Ledger(store.engine).entries(aside.people) if e.kind == "release"]
+    releases = [e for e in store.ledger.entries(aside.people) if e.kind == "release"]
     assert len(releases) == 4
     total, delta = sum(e.limit for e in releases), sum(e.delta for e in releases)
     words = said(store, store.run(best))

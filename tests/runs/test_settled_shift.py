@@ -74,9 +74,9 @@ def test_every_later_release_is_shifted_by_the_function_of_the_first(store):
     # another account, and another strength that was confirmed in words, have their own
     assert not torch.equal(weights(first), weights(function_of(store, People(), "q")))
     assert not torch.equal(weights(first), weights(function_of(store, People(), shift=0.4)))
-    kinds = [(entry.people, entry.kind, entry.shift) for entry in Ledger(store.engine).entries()]
+    kinds = [(entry.people, entry.kind, entry.shift) for entry in store.ledger.entries()]
     assert kinds == [("p", "shift", 0.75), ("q", "shift", 0.75), ("p", "shift", 0.4)]
-    assert Ledger(store.engine).verify()
+    assert store.ledger.verify()
 
 
 def test_of_two_first_releases_at_once_one_settles_the_function(store):
@@ -85,7 +85,7 @@ def test_of_two_first_releases_at_once_one_settles_the_function(store):
             pool.map(lambda i: settled(store).settle(lambda: json.dumps([i]).encode()), range(16))
         )
     assert len(set(functions)) == 1
-    assert len(Ledger(store.engine).entries("p")) == 1
+    assert len(store.ledger.entries("p")) == 1
 
 
 def test_only_its_owner_reads_the_function(store):
@@ -143,7 +143,7 @@ def test_a_private_release_says_that_its_function_came_without_privacy(store):
 def test_nobody_learns_the_function_from_the_ledger(store):
     """Its digest stands there: whoever has one function can tell whether it was this one."""
     function_of(store, People())
-    entry = Ledger(store.engine).entries("p")[0]
+    entry = store.ledger.entries("p")[0]
     (file,) = (store.workspace.home / "shifts").iterdir()
     numbers = json.loads(file.read_text())["tilts"][0]["phases"]
     assert not any(str(number) in entry.body() for number in numbers)

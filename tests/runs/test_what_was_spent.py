@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from core.privacy.ledger.ledger import Ledger
 from core.runs.accounts.account import charges, pay, unpaid_again
 from core.runs.execution.pipeline import DeviceError
 from core.runs.storage.events import State
@@ -18,7 +17,7 @@ SPENT = "What it spent stays spent."
 
 def debit(store: RunStore, table: TableRecord, run: RunRecord) -> str:
     return pay(
-        Ledger(store.engine), run.people, run.plan, run.debit_key,
+        store.ledger, run.people, run.plan, run.debit_key,
         domain=table.schema.domain(), allow_non_private=False,
     ).id  # fmt: skip
 

@@ -12,7 +12,7 @@ import pandas as pd
 import psutil
 import pytest
 
-from core.privacy.ledger.ledger import Ledger, LedgerError
+from core.privacy.ledger.ledger import LedgerError
 from core.runs.accounts.account import default_limit, set_limit, table_account
 from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.storage.errors import RunStoreError
@@ -60,7 +60,7 @@ def test_two_pumps_start_a_run_once_and_it_ends_with_a_table(
     assert run.guarantee.epsilon != run.plan.guarantee.epsilon, "the claim is from what ran"
     assert {"debit", "read", "fit", "sample", "report"} <= run.seconds.keys()
     assert run.peak_memory_mb is not None and 50 < run.peak_memory_mb < 4000
-    assert Ledger(store.engine).verify()
+    assert store.ledger.verify()
     states = [event.data["state"] for event in store.journal.events(run.id, kind="state")]
     assert states[0] == "queued" and states[-1] == "done"
     for path in store.artefacts(run.id).path("worker.log").parent.rglob("*"):

@@ -10,7 +10,6 @@ from sqlalchemy import select
 
 from core.models.planning import plan_fit
 from core.models.synthesizer import Synthesizer
-from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Budget, Plan
 from core.runs.execution import worker
 from core.runs.execution.launcher import Launcher
@@ -43,7 +42,7 @@ def ended(store: RunStore, run_id: str) -> RunRecord:
 
 
 def releases(store: RunStore, table: TableRecord) -> int:
-    entries = Ledger(store.engine).entries(table.people)
+    entries = store.ledger.entries(table.people)
     return sum(entry.kind == "release" for entry in entries)
 
 

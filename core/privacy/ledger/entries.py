@@ -1,25 +1,19 @@
-"""Entries of the ledger: their form, their hash chain, and what an account has left."""
+"""Entries of the ledger: their form, and what an account has left."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
-from collections.abc import Sequence
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Column, Integer, MetaData, String, Table, Text
 
-__all__ = ["GENESIS", "PURCHASE", "ChainReport", "Entry", "Left", "check_chain", "entries_table"]
+from core.privacy.ledger.chain import seal
 
-# not in older ones
-LATER = (
-    "columns", "column_digests", "groups", "shift", "domain_digest", "words", "statements",
-    "failure", "unit",
-)  # fmt: skip
+__all__ = ["PURCHASE", "Entry", "Left", "entries_table"]
+
 PURCHASE = "schema"  # what stands for a model where bounds and lists were bought
-GENESIS = "0" * 64  # what the first entry calls the hash before it
 
 entries_table = Table(
     "ledger",
@@ -53,18 +47,17 @@ class Entry(BaseModel):
       column_digests: of what each of them declares, its name apart, in their order.
       groups: the tagged columns (α-LMDP), each group sorted; empty without tags.
       shift: strength of their shift; None without tags.
-      domain_digest: of the tagged columns' declared domains; its name in the chain is "frame".
+      domain_digest: of the tagged columns' declared domains.
       words: what the steward wrote, when the entry needed it.
       statements: what certificates must repeat, each with what it is about ("people", "shift" or
         "limit"); see `core.privacy.ledger.shift_consistency`.
       failure: the part of a release's δ that its divergence does not cover: the probability that
         it shows what one person alone holds.
       unit: whom a release protects, see `Person.words`; empty where nobody said, which is a row.
-      hash: SHA-256 of everything above. What is left at its default is not part of it, so entries
-        of older versions keep their hash.
+      hash: of everything above, by the key of the workspace; see `core.privacy.ledger.chain`.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     seq: int
     time: float
@@ -81,7 +74,7 @@ class Entry(BaseModel):
     column_digests: tuple[str, ...] = ()
     groups: tuple[tuple[str, ...], ...] = ()
     shift: float | None = None
-    domain_digest: str = Field(default="", alias="frame")
+    domain_digest: str = ""
     words: str = ""
     statements: tuple[tuple[str, str], ...] = ()
     failure: float = 0.0
@@ -110,14 +103,13 @@ class Entry(BaseModel):
 
     def body(self) -> str:
         """Canonical JSON of everything but the hash."""
-        defaults = {name: type(self).model_fields[name].default for name in LATER}
-        unused = {name for name in LATER if getattr(self, name) == defaults[name]}
-        fields = self.model_dump(mode="json", by_alias=True, exclude={"hash", *unused})
+        fields = self.model_dump(mode="json", exclude={"hash"})
         return json.dumps(fields, sort_keys=True, ensure_ascii=False, allow_nan=False)
 
-    def sealed(self) -> Self:
-        """This entry with its hash."""
-        return self.model_copy(update={"hash": _digest(self.body())})
+    def sealed(self, key: bytes) -> Self:
+        """This entry with its hash, by the key of the workspace."""
+        row = self.model_dump(include={"seq", "people", "run", "previous"})
+        return self.model_copy(update={"hash": seal(key, **row, body=self.body())})
 
     def row(self) -> dict[str, Any]:
         """The database's row."""
@@ -127,59 +119,6 @@ class Entry(BaseModel):
     def read(cls, body: str, digest: str) -> Self:
         """The entry a row holds."""
         return cls(**json.loads(body), hash=digest)
-
-
-def _digest(body: str) -> str:
-    return hashlib.sha256(body.encode()).hexdigest()
-
-
-class ChainReport(BaseModel):
-    """Whether the chain holds; true in a condition exactly when it does.
-
-    Attributes:
-      sound: no entry was changed, removed from the middle, added between or reordered.
-      entries: how many were checked.
-      head: hash of the newest sound entry; compare it with the one in a certificate to see whether
-        entries were cut off the end.
-      problem: what is wrong, in one sentence, naming the first bad entry.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    sound: bool
-    entries: int
-    head: str
-    problem: str = ""
-
-    def __bool__(self) -> bool:
-        return self.sound
-
-
-def check_chain(rows: Sequence[dict[str, Any]]) -> ChainReport:
-    """Follow the chain through the database's rows, in order."""
-    head = GENESIS
-    for place, row in enumerate(rows, start=1):
-        problem = _problem(row, place, head)
-        if problem:
-            return ChainReport(sound=False, entries=place - 1, head=head, problem=problem)
-        head = row["hash"]
-    return ChainReport(sound=True, entries=len(rows), head=head)
-
-
-def _problem(row: dict[str, Any], place: int, head: str) -> str:
-    if row["seq"] != place:
-        return f"Entry {place} is missing; the next one is numbered {row['seq']}."
-    if _digest(row["body"]) != row["hash"]:
-        return f"Entry {place} was changed after it was written."
-    try:
-        entry = Entry.read(row["body"], row["hash"])
-    except ValueError:
-        return f"Entry {place} cannot be read."
-    if entry.previous != head:
-        return f"Entry {place} does not follow the entry before it."
-    if entry.row() != row:
-        return f"Entry {place} is filed under another number, account or run than it states."
-    return ""
 
 
 class Left(BaseModel):

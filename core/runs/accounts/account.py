@@ -134,7 +134,7 @@ def charges(store: RunStore, run: RunRecord) -> int:
       store: where.
       run: whose.
     """
-    found = len(debits_of(Ledger(store.engine).entries(run.people), run))
+    found = len(debits_of(store.ledger.entries(run.people), run))
     return max(found, int(run.debit is not None))
 
 
@@ -170,7 +170,7 @@ class Account:
 def table_account(store: RunStore, table_id: str) -> Account:
     """The ledger account of a table's people, which may have no entry yet."""
     people = store.table(table_id).people
-    ledger = Ledger(store.engine)
+    ledger = store.ledger
     entries = ledger.entries(people)
     opened = opening(entries)
     if opened is None or not limited(opened):
@@ -198,7 +198,7 @@ def set_limit(
             f"A limit of ε {epsilon:g} protects nobody: above ε {LARGEST_EPSILON:g} hardly any "
             "noise is left in what is released. Nothing was changed. Choose a smaller limit."
         )
-    table, ledger = store.table(table_id), Ledger(store.engine)
+    table, ledger = store.table(table_id), store.ledger
     known = opening(ledger.entries(table.people))
     if known is not None and not limited(known):
         raise LedgerError(

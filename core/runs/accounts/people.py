@@ -17,7 +17,6 @@ import pandas as pd
 from sqlalchemy import Connection, func, select, update
 
 from core.privacy.ledger.entries import entries_table
-from core.privacy.ledger.ledger import Ledger
 from core.privacy.ledger.transaction import exclusive_transaction
 from core.runs.accounts.record_linkage import (
     Compared,
@@ -94,7 +93,7 @@ def account_names(store: RunStore, *, without: str | None = None) -> dict[str, s
         if table.id != without:
             names.setdefault(table.people, []).append(f"'{table.name}'")
     own = None if without is None else store.table(without).people
-    for entry in Ledger(store.engine).accounts():
+    for entry in store.ledger.accounts():
         if entry.people != own:
             names.setdefault(entry.people, [])
     return {
@@ -230,7 +229,7 @@ def _movable(store: RunStore, connection: Connection, table_id: str) -> None:
     """Refuse to move a table that something may have been released of."""
     table = store.table(table_id)
     runs = connection.execute(select(func.count()).where(RunRow.table_id == table_id)).scalar_one()
-    paid = [one for one in Ledger(store.engine).entries(table.people) if one.kind == "release"]
+    paid = [one for one in store.ledger.entries(table.people) if one.kind == "release"]
     before = table.profile.get(NEWEST)  # older versions kept only the time, which may be set back
     since = table.created.timestamp()
     if runs or any(one.time >= since if before is None else one.seq > before for one in paid):
@@ -257,7 +256,7 @@ def _declare(store: RunStore, answer: AccountChoice, *, key: str) -> None:
     """Into the ledger: these people are apart from those that share rows with them."""
     if not answer.others or not answer.words:
         return
-    ledger = Ledger(store.engine)
+    ledger = store.ledger
     for people in (answer.people, *(rival.people for rival in answer.others)):
         ledger.declare(people, answer.words, key=f"people {key} {people} {answer.people}")
 

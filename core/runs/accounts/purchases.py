@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from pydantic import BaseModel, ConfigDict
 from sqlalchemy import insert, select
 
-from core.privacy.ledger.ledger import Entry, Ledger
+from core.privacy.ledger.ledger import Entry
 from core.runs.storage.database import PurchaseRow
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.table_store import TableStore
@@ -147,7 +147,7 @@ def lost_purchase(store: TableStore, people: str) -> Entry | None:
     It was lost with the process that made it, or that process is at it now.
     """
     kept = {record.entry for record in purchases(store, people)}
-    paid = [entry for entry in Ledger(store.engine).entries(people) if entry.purchase]
+    paid = [entry for entry in store.ledger.entries(people) if entry.purchase]
     newest = paid[-1] if paid else None
     return None if newest is None or newest.id in kept else newest
 

@@ -15,7 +15,6 @@ from typing import Any
 import pandas as pd
 from sqlalchemy import Connection, insert, select, update
 
-from core.privacy.ledger.ledger import Ledger
 from core.privacy.ledger.transaction import exclusive_transaction
 from core.runs.accounts.account import people_of
 from core.runs.storage.database import SketchRow
@@ -152,7 +151,7 @@ class Comparison:
 
     def _older(self) -> None:
         """Accounts that an older version's command line opened: it kept no rows, only a digest."""
-        accounts = {entry.people for entry in Ledger(self._store.engine).accounts()}
+        accounts = {entry.people for entry in self._store.ledger.accounts()}
         with self._store.engine.connect() as connection:
             sketched = set(connection.scalars(select(SketchRow.people).distinct()))
         if accounts - sketched:

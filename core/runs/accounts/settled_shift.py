@@ -16,7 +16,6 @@ import json
 from collections.abc import Callable
 
 from core.privacy.ledger.entries import Entry
-from core.privacy.ledger.ledger import Ledger
 from core.privacy.ledger.shift_consistency import ReleaseScope
 from core.privacy.plan import Plan
 from core.runs.storage.errors import RunStoreError
@@ -56,7 +55,7 @@ class SettledShift:
 
     def __init__(self, store: RunStore, people: str, plan: Plan, domain: Domain):
         self.key = shift_key(store.workspace, people)
-        self._ledger, self._places = Ledger(store.engine), open_places(store.workspace)
+        self._ledger, self._places = store.ledger, open_places(store.workspace)
         self._people, self._plan = people, plan
         self._scope = ReleaseScope.of(plan, domain)
         setting = [people, self._scope.groups, self._scope.shift, self._scope.domain_digest]

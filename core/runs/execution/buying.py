@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from core.privacy.accounting.accountant import guarantee
-from core.privacy.ledger.ledger import Entry, Ledger
+from core.privacy.ledger.ledger import Entry
 from core.privacy.meter import Meter
 from core.privacy.plan import Plan
 from core.runs.accounts.account import pay
@@ -71,7 +71,7 @@ def buy_schema(
         require_account(store, table_id)
     _same_account(store, table_id, people, "Nothing was spent.")
     entry = pay(
-        Ledger(store.engine),
+        store.ledger,
         people,
         plan,
         f"schema-{secrets.token_hex(8)}",  # its own: what is released again is paid for again

@@ -18,7 +18,7 @@ from core.models.events import Emitter, Observe, Wish
 from core.models.registry import synthesizer
 from core.models.synthesizer import Synthesizer
 from core.privacy.accounting.accountant import guarantee
-from core.privacy.ledger.ledger import Entry, Ledger
+from core.privacy.ledger.ledger import Entry
 from core.privacy.plan import Guarantee, Phase
 from core.runs.accounts.account import pay
 from core.runs.accounts.people import require_account
@@ -178,7 +178,7 @@ def _debit(job: Job, store: RunStore) -> Entry:
     if job.table_id is not None:
         require_account(store, job.table_id)
     return pay(
-        Ledger(store.engine),
+        store.ledger,
         job.people,
         job.plan,
         job.debit_key,

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from core.runs.storage.artefacts import ArtefactStore, LocalArtefacts
 from core.runs.storage.errors import StorageError
 from core.runs.storage.workspace import Workspace, private_folder
+from core.table.io.replacing import replacing
 
 __all__ = ["LocalPlaces", "Places", "forget_logs", "open_places"]
 
@@ -60,6 +61,9 @@ class Places(Protocol):
           content: of a new one.
         """
 
+    def keep(self, name: str, content: bytes) -> None:
+        """Keep a few bytes beside the secrets, whole or not at all, instead of what was there."""
+
 
 @dataclass(frozen=True)
 class LocalPlaces:
@@ -99,6 +103,11 @@ class LocalPlaces:
             private_folder(file.parent)
             _make_secret(file, content)
         return file.read_bytes()
+
+    def keep(self, name: str, content: bytes) -> None:
+        """See `Places.keep`."""
+        with replacing(self.workspace.home / name) as file:
+            file.write(content)
 
 
 def _make_secret(file: Path, content: bytes) -> None:

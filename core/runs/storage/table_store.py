@@ -29,6 +29,7 @@ from core.runs.storage.records import NEWEST, PEOPLE, TableRecord, people_of_pro
 from core.runs.storage.row_batches import BATCH_ROWS, row_batches, table_batches
 from core.runs.storage.unfinished import UnfinishedTables
 from core.runs.storage.workspace import Workspace
+from core.runs.storage.workspace_secrets import WorkspaceLedgerFiles
 from core.table.holdout import people_trained_on, split_rows
 from core.table.schema import Schema
 
@@ -66,6 +67,11 @@ class TableStore:
 
     def __exit__(self, *_exception: object) -> None:
         self.close()
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger of this workspace."""
+        return Ledger(self.engine, WorkspaceLedgerFiles(self.places))
 
     def close(self) -> None:
         """Give the database's connections back; the store may still be used and opens new ones."""
@@ -151,7 +157,7 @@ class TableStore:
             created=time.time(),
             people=people,
             schema=schema.model_dump_json(),
-            profile=json_safe({**profile, NEWEST: Ledger(self.engine).newest()}),
+            profile=json_safe({**profile, NEWEST: self.ledger.newest()}),
         )
         with Session(self.engine) as session, session.begin():
             session.add(row)
@@ -302,7 +308,7 @@ class TableStore:
                 raise RunStoreError("A run of this table is running. Cancel it first.")
             self.places.table(table_id).clear()
             # the ledger is asked last: whoever read rows has paid before, and now nobody can
-            if not Ledger(self.engine).entries(table.people):
+            if not self.ledger.entries(table.people):
                 connection.execute(delete(SketchRow).where(SketchRow.table_id == table_id))
 
     def _check_records(self, table_id: str, plan: Plan, schema: Schema) -> None:

@@ -1,22 +1,26 @@
-"""Secrets of the workspace: how tagged columns are shifted, and how rows are recognised."""
+"""Secrets of the workspace: how columns are shifted, rows recognised and the ledger sealed."""
 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 
 from core.runs.storage.errors import RunStoreError
-from core.runs.storage.places import open_places
+from core.runs.storage.places import Places, open_places
 from core.runs.storage.workspace import Workspace
 
-__all__ = ["people_key", "shift_key"]
+__all__ = ["WorkspaceLedgerFiles", "people_key", "shift_key"]
 
 LENGTH = 32  # bytes of a secret
+LEDGER_KEY, LEDGER_HEAD = "ledger.key", "ledger.head"
 # what a steward without a copy may do, and what it costs
 _WITHOUT_COPY = {
     "shift.key": "Without a copy, delete it only if no release of this workspace hid a "
     "distribution yet: a second key would show what the first one hides.",
     "people.key": "Without a copy, delete it: a new one is made, and tables brought in later are "
     "no longer recognised by rows they share with earlier ones.",
+    LEDGER_KEY: "Without a copy, go on in a new workspace, and set limits there that leave room "
+    "for what was released here.",
 }
 
 
@@ -45,13 +49,45 @@ def people_key(workspace: Workspace) -> bytes:
     return _secret(workspace, "people.key")
 
 
+@dataclass(frozen=True)
+class WorkspaceLedgerFiles:
+    """`core.privacy.ledger.chain.LedgerFiles` beside the workspace's other secrets.
+
+    Attributes:
+      places: of the workspace.
+    """
+
+    places: Places
+
+    def key(self) -> bytes | None:
+        """See `LedgerFiles.key`; a `RunStoreError` where what is there is not 32 bytes."""
+        found = self.places.settled(LEDGER_KEY)
+        return None if found is None else _whole(LEDGER_KEY, found)
+
+    def make_key(self) -> bytes:
+        """See `LedgerFiles.make_key`."""
+        return _whole(LEDGER_KEY, self.places.secret(LEDGER_KEY, LENGTH))
+
+    def head(self) -> bytes | None:
+        """See `LedgerFiles.head`."""
+        return self.places.settled(LEDGER_HEAD)
+
+    def keep_head(self, head: bytes) -> None:
+        """See `LedgerFiles.keep_head`."""
+        self.places.keep(LEDGER_HEAD, head)
+
+
 def _secret(workspace: Workspace, name: str) -> bytes:
     """32 random bytes, made when absent, whole at once; the same on all machines of a workspace.
 
     Raises:
       RunStoreError: what is there is anything else; it is left as it is.
     """
-    secret = open_places(workspace).secret(name, LENGTH)
+    return _whole(name, open_places(workspace).secret(name, LENGTH))
+
+
+def _whole(name: str, secret: bytes) -> bytes:
+    """The secret, if it is one."""
     if len(secret) != LENGTH:
         raise RunStoreError(
             f"The workspace's secret file {name} holds {len(secret)} bytes instead of {LENGTH}, so "

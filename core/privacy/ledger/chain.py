@@ -1,0 +1,174 @@
+"""The chain of entries: each is sealed, together with the one before it, by a key of the workspace.
+
+Whoever edits the database and has not the key can change, remove, reorder or add no entry without
+its showing, also not by computing every hash anew. How many entries there were is kept beside the
+key, outside the database, so entries that were cut off the end show too. What stays possible for
+somebody who writes the key's folder as well as the database is anything: also to put older copies
+of both back together.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from pydantic import BaseModel, ConfigDict
+
+__all__ = ["GENESIS", "ChainReport", "Head", "LedgerFiles", "check_chain", "seal"]
+
+GENESIS = "0" * 64  # what the first entry calls the hash before it
+NO_KEY = "The chain cannot be checked: the workspace's file ledger.key is missing."
+
+
+class LedgerFiles(Protocol):
+    """What a workspace keeps of its ledger outside the database, the same on all its machines."""
+
+    def key(self) -> bytes | None:
+        """The secret of the chain, 32 bytes; None where there is none."""
+
+    def make_key(self) -> bytes:
+        """The secret, made where there is none."""
+
+    def head(self) -> bytes | None:
+        """What `keep_head` kept last; None before."""
+
+    def keep_head(self, head: bytes) -> None:
+        """Replace the head, whole or not at all."""
+
+
+class Head(NamedTuple):
+    """The newest entry that was kept for certain: entries up to it must be there.
+
+    Attributes:
+      entries: how many there are up to it, ≥ 0.
+      hash: its own; `GENESIS` before any.
+    """
+
+    entries: int
+    hash: str
+
+    def sealed(self, key: bytes) -> bytes:
+        """As it is kept outside the database."""
+        return json.dumps({**self._asdict(), "seal": self._seal(key)}).encode()
+
+    @classmethod
+    def read(cls, key: bytes, kept: bytes) -> Head | None:
+        """The head that was kept; None where it was not sealed by this key."""
+        try:
+            stored = json.loads(kept)
+            head = cls(int(stored["entries"]), str(stored["hash"]))
+            return head if hmac.compare_digest(str(stored["seal"]), head._seal(key)) else None
+        except (ValueError, TypeError, KeyError):
+            return None
+
+    def _seal(self, key: bytes) -> str:
+        return _hmac(key, json.dumps(["head", self.entries, self.hash]))
+
+
+class ChainReport(BaseModel):
+    """Whether the chain holds; true in a condition exactly when it does.
+
+    Attributes:
+      sound: no entry was changed, removed, added or reordered, and none is missing at the end that
+        the kept head knows of.
+      checked: whether there was a key to check it with; without one it is not sound.
+      entries: how many were found sound.
+      head: hash of the newest sound entry.
+      problem: what is wrong, in a sentence or two, naming the first bad entry.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    sound: bool
+    checked: bool = True
+    entries: int
+    head: str
+    problem: str = ""
+
+    def __bool__(self) -> bool:
+        return self.sound
+
+
+def seal(key: bytes, *, seq: int, people: str, run: str | None, previous: str, body: str) -> str:
+    """The hash of an entry: HMAC-SHA-256 of its row and the hash before it, 64 hex digits."""
+    account, debit = len(people), "-" if run is None else len(run)  # no two rows read the same
+    return _hmac(key, f"{seq} {previous} {account} {debit} {people}{run or ''}{body}")
+
+
+def _hmac(key: bytes, text: str) -> str:
+    return hmac.digest(key, text.encode(), "sha256").hex()
+
+
+def check_chain(
+    rows: Sequence[Sequence[Any]], key: bytes | None, kept: bytes | None
+) -> ChainReport:
+    """Follow the chain from the first entry on.
+
+    Args:
+      rows: the database's, in order of seq: (seq, people, run, body, hash).
+      key: of the workspace, or None.
+      kept: the head that lies outside the database, or None.
+    """
+    if key is None:
+        if not rows and kept is None:
+            return ChainReport(sound=True, entries=0, head=GENESIS)
+        return ChainReport(sound=False, checked=False, entries=0, head=GENESIS, problem=NO_KEY)
+    last, at_head = GENESIS, GENESIS
+    head = Head(0, GENESIS) if kept is None else Head.read(key, kept)
+    for number, (seq, people, run, body, digest) in enumerate(rows, start=1):
+        sealed = seal(key, seq=number, people=people, run=run, previous=last, body=body)
+        if seq != number or sealed != digest:
+            problem = _problem(key, number, rows[number - 1])
+            return ChainReport(sound=False, entries=number - 1, head=last, problem=problem)
+        last = digest
+        if head is not None and number == head.entries:
+            at_head = digest
+    problem = _end(len(rows), head, at_head, missing=kept is None)
+    return ChainReport(sound=not problem, entries=len(rows), head=last, problem=problem)
+
+
+def _problem(key: bytes, number: int, row: Sequence[Any]) -> str:
+    """What is wrong with the first entry that does not hold."""
+    seq, people, run, body, digest = row
+    if seq != number:
+        return f"Entry {number} is missing; the next one is numbered {seq}."
+    try:
+        stated = json.loads(body)
+        previous = str(stated["previous"])
+        own = (stated["people"], stated["run"])
+    except (ValueError, TypeError, KeyError):
+        return f"Entry {number} cannot be read."
+    if seal(key, seq=seq, people=people, run=run, previous=previous, body=body) == digest:
+        return f"Entry {number} does not follow the entry before it."
+    if own != (people, run):
+        return f"Entry {number} is filed under another account or run than it states."
+    return (
+        f"Entry {number} does not agree with its hash: it was changed after it was written, or "
+        "ledger.key is another workspace's."
+    )
+
+
+def _end(entries: int, head: Head | None, at_head: str, *, missing: bool) -> str:
+    """What is wrong with the end of a chain whose entries all hold; "" where nothing is.
+
+    Args:
+      entries: how many there are.
+      head: as it was kept; None where it is not sealed by the key.
+      at_head: hash of the entry that the head names.
+      missing: whether none was kept.
+    """
+    if missing:
+        return "The file ledger.head, which says how many entries there are, is missing." * (
+            entries > 0
+        )
+    if head is None:
+        return "The file ledger.head was changed, or is another workspace's."
+    if head.entries > entries:
+        return (
+            f"Entries are missing at the end: {head.entries} were written, and {entries} are here."
+        )
+    if head.hash != at_head:
+        return f"Entry {head.entries} is not the one that ledger.head names."
+    return ""
