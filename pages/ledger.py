@@ -61,6 +61,7 @@ def _account(tables: list[TableRecord], runs: account_view.Runs) -> None:
         st.markdown(" · ".join(named))
         st.caption(shared.spent_words(account.people))
         if any(entry.kind == "release" for entry in account.entries) or account.limit is not None:
+            account_view.units(account)
             account_view.numbers(account)
             account_view.over_time(account)
         if account.limit is None:

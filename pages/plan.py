@@ -14,6 +14,7 @@ from core.services import planning, purchases, recipe, runs
 from core.services.plan_advice import phase_words
 from core.table.stated import stated
 from pages.parts import (
+    account_view,
     budget_choice,
     declared_domains,
     foretold,
@@ -226,6 +227,7 @@ def _ledger(table: TableRecord) -> None:
         return
     words = spending.left_words(account.left, account.delta or 1e-6)
     st.caption(f":material/receipt_long: {' '.join(said(sentence) for sentence in words)}")
+    account_view.units(account)
 
 
 def _start(
@@ -238,8 +240,11 @@ def _start(
     )
     label, confirmation, ready = _consent(table, plan)
     allowed, shift_words = lmdp_settings.confirm(table, plan)
+    same, unit_words = account_view.confirm_unit(table, plan)
     if not allowed:
         label = say("Not possible after what these people's earlier releases hide or show")
+    elif not same:
+        label = say("Not possible: earlier releases about these people protect others")
     if limit is not None and limit < plan.guarantee.epsilon:
         allowed = False
         label = say("Not possible: the limit of ε {limit:g} is below this run's ε", limit=limit)
@@ -247,7 +252,7 @@ def _start(
         label,
         type="primary",
         icon=":material/play_arrow:",
-        disabled=not (ready and allowed),
+        disabled=not (ready and allowed and same),
         # what another tab changed meanwhile was not what this press was for
         key=schema_editor.schema_key(f"train_{plan.digest}_{label}", table),
     ):
@@ -265,6 +270,7 @@ def _start(
                 name=details.name,
                 confirmation=confirmation,
                 shift_words=shift_words,
+                unit_words=unit_words,
             )
             routes.go("training", run=run.id)
 

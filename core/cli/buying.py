@@ -170,7 +170,13 @@ def buy(
     purchase, tried = planned(known, n, split), stand_in(known)
     releases = [(purchase, purchase_domain(known)), (plan_of(tried, split), tried.domain())]
     try:
-        store.ledger.rehearse(people, releases, words=options.confirm_shift, limit=default_limit(n))
+        store.ledger.rehearse(
+            people,
+            releases,
+            words=options.confirm_shift,
+            unit_words=options.confirm_unit,
+            limit=default_limit(n),
+        )
     except OverBudgetError as error:
         raise OverBudgetError(
             f"{error} Bounds and lists that would be bought first are counted here."
@@ -185,6 +191,7 @@ def buy(
         lambda names: rows[list(names)],
         again=options.buy_again,
         shift_words=options.confirm_shift,
+        unit_words=options.confirm_unit,
     )
     _say_bought(known, result)
     return result, split

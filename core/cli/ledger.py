@@ -8,6 +8,7 @@ import time
 from core.cli.common import print_json
 from core.privacy.ledger.filters import left_of, opening
 from core.privacy.ledger.ledger import Entry
+from core.privacy.ledger.units import mixed_units, units_of
 from core.runs.accounts.account import limited
 from core.runs.accounts.people import account_names
 from core.runs.accounts.spending import left_words
@@ -40,7 +41,9 @@ def ledger(options: argparse.Namespace) -> int:
         own = tuple(entry for entry in entries if entry.people == people)
         opened = opening(own)
         words = left_words(left_of(own), opened.delta) if opened and limited(opened) else ()
-        print(" ".join((f"account {people}: {tables}.", *words)))
+        units = units_of(own)
+        counted = mixed_units(units) or "".join(f"ε counts {unit.words}." for unit in units)
+        print(" ".join(filter(None, (f"account {people}: {tables}.", *words, counted))))
     print(f"{len(entries)} entries")
     if options.json:
         print_json({"entries": [entry.model_dump(mode="json") for entry in entries]})
@@ -57,14 +60,14 @@ def _words(entry: Entry) -> str:
         return f"settled how tagged columns are shifted{_hidden(entry)}"
     if entry.purchase:
         what = f"bought bounds and lists of {', '.join(entry.columns or ())}"
-        return f"{what}: {amount}{_hidden(entry)}"
-    return (
-        f"{entry.model}: {amount if entry.private else 'no differential privacy'}{_hidden(entry)}"
-    )
+        return f"{what}: {amount} {entry.unit.words}{_hidden(entry)}"
+    claim = f"{amount} {entry.unit.words}" if entry.private else "no differential privacy"
+    return f"{entry.model}: {claim}{_hidden(entry)}"
 
 
 def _hidden(entry: Entry) -> str:
     """What a release hides, and what was confirmed in words."""
     groups = "; ".join(", ".join(group) for group in entry.groups)
     hidden = f", hides {groups} at strength {entry.shift:g}" if groups else ""
-    return hidden + (f", confirmed: “{entry.words}”" if entry.words else "")
+    confirmed = filter(None, (entry.words, entry.unit_words))
+    return hidden + "".join(f", confirmed: “{words}”" for words in confirmed)

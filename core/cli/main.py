@@ -343,6 +343,13 @@ def _added_options(command: argparse.ArgumentParser) -> None:
         help="allow a release that may undo what earlier ones hide; certificates repeat the words",
     )
     command.add_argument(
+        "--confirm-unit",
+        default="",
+        metavar="WORDS",
+        help="allow a release that protects others than earlier ones do, such as doctors after "
+        "patients; certificates repeat the words",
+    )
+    command.add_argument(
         "--certificate",
         type=float,
         metavar="EPSILON",

@@ -22,6 +22,7 @@ from core.cli.saved_runs import check_save, save_run
 from core.models.events import Observe
 from core.privacy.ledger.filters import opening
 from core.privacy.ledger.ledger import Ledger
+from core.privacy.ledger.units import mixed_units
 from core.privacy.plan import Plan
 from core.quality.metrics.noisy import NoisyCells, NoisyScore, score
 from core.runs.accounts.account import limited
@@ -276,6 +277,7 @@ def _job(
         debit_key=f"cli-{secrets.token_hex(8)}",
         allow_non_private=not plan.budget.private,  # `--epsilon inf` says it in words
         shift_words=options.confirm_shift,
+        unit_words=options.confirm_unit,
         inferred=options.schema is None,
     )
 
@@ -292,4 +294,6 @@ def _ledger_words(ledger: Ledger, people: str) -> str:
     opened = opening(ledger.entries(people))
     if opened is None or not limited(opened):
         return "recorded; no limit was set for these people"
-    return f"recorded; {' '.join(left_words(ledger.left(people), opened.delta))}"
+    left = ledger.left(people)
+    words = (*left_words(left, opened.delta), mixed_units(left.units))
+    return f"recorded; {' '.join(filter(None, words))}"

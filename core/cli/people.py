@@ -47,8 +47,8 @@ def account_for(options: argparse.Namespace, store: RunStore, frame: pd.DataFram
 
 def foresee(
     options: argparse.Namespace, frame: pd.DataFrame, schema: Schema, plan: Plan
-) -> str | None:
-    """Why a run of this plan would be refused for what earlier ones hide; stores nothing.
+) -> list[str]:
+    """Why a run of this plan would be refused for want of words; stores nothing.
 
     Args:
       options: of the command line.
@@ -58,12 +58,21 @@ def foresee(
     """
     home = Workspace.default_home()
     if not home.is_dir():
-        return None
+        return []
     with RunStore(Workspace(home)) as store:
         linked = people.linked_accounts(store, frame)
         account = options.people or (linked[0].people if linked else people.NEW)
         _say(options, people.AccountChoice(account, linked, f"--people {options.people}"))
-        return store.ledger.objection(account, plan, schema.domain())
+        hidden = store.ledger.objection(account, plan, schema.domain())
+        mixed = store.ledger.unit_objection(account, plan)
+    return [
+        f"{problem} ({option} WORDS)"
+        for problem, option, words in (
+            (hidden, "--confirm-shift", options.confirm_shift),
+            (mixed, "--confirm-unit", options.confirm_unit),
+        )
+        if problem is not None and not words.strip()
+    ]
 
 
 def _refuse(linked: tuple[people.LinkedAccount, ...]) -> None:

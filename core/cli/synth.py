@@ -60,9 +60,8 @@ def plan(options: argparse.Namespace) -> int:
         total = with_purchases_added(planned.guarantee, known)
         print(f"together with what was bought before: ε {epsilon_text(total)}, by adding up")
     print(f"domain: {domain}")
-    refused = foresee(options, frame, schema, planned)
-    if refused is not None and not options.confirm_shift.strip():
-        print(f"would be refused: {refused} (--confirm-shift WORDS)")
+    for refused in foresee(options, frame, schema, planned):
+        print(f"would be refused: {refused}")
     if options.json:
         phases = [phase.model_dump(mode="json") for phase in planned.phases]
         unit = None if planned.unit is None else planned.unit.words

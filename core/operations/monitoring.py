@@ -23,6 +23,7 @@ from sqlalchemy import select
 from core.models.registry import cards
 from core.privacy.ledger.entries import Entry
 from core.privacy.ledger.filters import left_of, opening
+from core.privacy.ledger.units import units_of
 from core.privacy.plan import Plan
 from core.runs.accounts.account import limited
 from core.runs.storage.database import RunRow
@@ -173,7 +174,8 @@ def _accounts(entries: tuple[Entry, ...]) -> Iterator[Metric]:
         of_people[entry.people].append(entry)
     texts = {
         "epsilon_limit": "ε that all releases of an account may cost together, if limited.",
-        "epsilon_sum": "Sum of the ε of its releases; together they cost no more.",
+        "epsilon_sum": "Sum of the ε of its releases; together no more, where units is 1.",
+        "units": "Kinds of units its private releases protect; of several ε does not add up.",
         "left_ratio": "Share of its limit that is left.",
         "releases": "Releases that it paid for, purchases too.",
         "non_private_releases": "Releases without differential privacy, which no limit holds for.",
@@ -189,6 +191,7 @@ def _accounts(entries: tuple[Entry, ...]) -> Iterator[Metric]:
         paid = [entry for entry in known if entry.kind == "release"]
         values: dict[str, float] = {
             "epsilon_sum": sum(entry.epsilon or 0.0 for entry in paid),
+            "units": len(units_of(known)),
             "releases": len(paid),
             "non_private_releases": sum(not entry.private for entry in paid),
         }

@@ -110,6 +110,7 @@ def buy(
     *,
     again: bool = False,
     shift_words: str = "",
+    unit_words: str = "",
 ) -> TableRecord:
     """Pay for and release what a schema leaves open, and keep the schema with it.
 
@@ -120,6 +121,7 @@ def buy(
       schema: such as `to_buy` gives.
       again: whether to spend again although an earlier purchase was paid for and lost.
       shift_words: what the steward wrote to allow a release that betrays hidden distributions.
+      unit_words: what the steward wrote to allow a release that protects another unit.
 
     Raises:
       RunStoreError, LedgerError, ValueError: one plain line; nothing was spent, and the table's
@@ -134,5 +136,6 @@ def buy(
         table_id=table.id,
         again=again,
         shift_words=shift_words,
+        unit_words=unit_words,
     )
     return confirm_schema(store, table.id, with_bought)

@@ -59,6 +59,7 @@ def run_code(
     device: str,
     people: str,
     shift_words: str = "",
+    unit_words: str = "",
 ) -> Code:
     """The command `synth` and the function `synthesize` for one run.
 
@@ -70,6 +71,7 @@ def run_code(
       device: "auto", "cpu" or "cuda".
       people: the ledger account that pays.
       shift_words: what the steward wrote to allow a release that betrays hidden distributions.
+      unit_words: what the steward wrote to allow a release that protects another unit.
     """
     asked = {
         "model": request.model,
@@ -84,6 +86,7 @@ def run_code(
         "score": request.score,
         "people": people or None,
         "confirm_shift": shift_words or None,
+        "confirm_unit": unit_words or None,
         "rows": rows,
         "seed": seed,
         "device": device if device != "auto" else None,

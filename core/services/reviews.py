@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from core.privacy.ledger.units import units_of
 from core.quality.metrics.noisy import NoisyScore, difference, ranked
 from core.quality.report.types import View
 from core.runs.execution.noisy_scores import (
@@ -271,9 +272,15 @@ def _paid(store: RunStore, people: str, compared: Sequence[RunRecord]) -> ScoreP
     All private releases about these people are counted, not only the runs compared: which runs
     were compared may depend on what the others showed.
     """
+    entries = store.ledger.entries(people)
+    if len(units_of(entries)) > 1:
+        raise RunStoreError(
+            "Releases about these people protect different units, so what the choice would cost "
+            "cannot be added up. Nothing was picked."
+        )
     costs = {
         entry.run: (entry.limit, entry.delta)
-        for entry in store.ledger.entries(people)
+        for entry in entries
         if entry.kind == "release" and entry.private
     }
     for run in compared:

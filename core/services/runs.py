@@ -13,9 +13,8 @@ from pathlib import Path
 
 from core.models.events import Wish
 from core.privacy.accounting.accountant import epsilon
-from core.privacy.ledger.ledger import HiddenError
 from core.privacy.plan import Plan, certificate_phase
-from core.runs.accounts.account import charges
+from core.runs.accounts.account import charges, require_words
 from core.runs.accounts.people import require_account
 from core.runs.accounts.spending import epsilon_text, kept_spent
 from core.runs.execution.launcher import Launcher, SampleRequest
@@ -75,6 +74,7 @@ def start(
     name: str = "",
     confirmation: str = "",
     shift_words: str = "",
+    unit_words: str = "",
 ) -> RunRecord:
     """Make a run and start it, or queue it.
 
@@ -90,12 +90,14 @@ def start(
       name: for people.
       confirmation: what the steward wrote to allow a run without differential privacy.
       shift_words: what the steward wrote to allow a release that betrays hidden distributions.
+      unit_words: what the steward wrote to allow a release that protects another unit.
 
     Raises:
       RunStoreError: the plan is not for this table or its schema, that was not declared public,
         nobody said whose people these are, or a run without differential privacy was not confirmed
         in words.
       HiddenError: with earlier releases the run would betray a hidden distribution.
+      MixedUnitsError: earlier releases protect another unit.
     """
     if not plan.budget.private and not confirmation.strip():
         raise RunStoreError(
@@ -104,9 +106,8 @@ def start(
     table = store.table(table_id)  # before: what is declared from here on was not confirmed
     _require_declared(store, table, schema)
     require_account(store, table_id)
-    problem = store.ledger.objection(table.people, plan, table.schema.domain())
-    if problem is not None and not shift_words.strip():
-        raise HiddenError(problem)
+    words = {"shift_words": shift_words, "unit_words": unit_words}
+    require_words(store.ledger, table.people, plan, domain=table.schema.domain(), **words)
     run = store.create_run(
         table_id,
         plan,
@@ -116,7 +117,7 @@ def start(
         device=device,
         name=name,
         confirmation=confirmation,
-        shift_words=shift_words,
+        **words,
     )
     launcher.submit(run.id)
     return store.run(run.id)

@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-__all__ = ["MOST_ROWS", "Person"]
+__all__ = ["MOST_ROWS", "Person", "Unit"]
 
 MOST_ROWS = 1000  # of one person
 
@@ -65,3 +65,42 @@ class Person(BaseModel):
         if self.rows == 1 and not self.grouped:
             return "per row"
         return f"per person, at most {self.rows} row{'s' if self.rows > 1 else ''}"
+
+
+class Unit(BaseModel):
+    """Whom a release protects, as far as it matters to what adds up.
+
+    Attributes:
+      columns: that say together who a row is of, sorted; empty where rows are protected.
+      rows: of one person at most; without columns so many rows are protected together.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    columns: tuple[str, ...] = ()
+    rows: int = 1
+
+    @classmethod
+    def of(cls, person: Person | None) -> Self:
+        """The unit of a schema or a plan; None says that a row is a person."""
+        if person is None:
+            return cls()
+        return cls(columns=tuple(sorted(person.columns)), rows=person.rows)
+
+    def same(self, other: Unit) -> bool:
+        """Whether what protects one also protects the other, so that their ε add up.
+
+        However many rows of a person are used, it is the person of that key who is protected.
+        """
+        return self.columns == other.columns and (bool(self.columns) or self.rows == other.rows)
+
+    @property
+    def words(self) -> str:
+        """In a few words.
+
+        >>> Unit().words, Unit(rows=3).words, Unit(columns=("ward", "who"), rows=3).words
+        ('per row', 'per person, at most 3 rows', 'per person (ward, who)')
+        """
+        if self.columns:
+            return f"per person ({', '.join(self.columns)})"
+        return Person(rows=self.rows).words

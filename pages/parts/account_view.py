@@ -9,10 +9,12 @@ import pandas as pd
 import streamlit as st
 
 from core.privacy.ledger.ledger import Entry, Left
+from core.privacy.ledger.units import mixed_units, units_of
+from core.privacy.plan import Plan
 from core.runs.accounts import spending
 from core.runs.accounts.account import Account
 from core.runs.storage.events import State
-from core.runs.storage.records import RunRecord
+from core.runs.storage.records import RunRecord, TableRecord
 from core.table.stated import stated
 from pages.parts import guard, lines, shared
 from pages.parts.language import number, said, say, to_say
@@ -79,6 +81,39 @@ def numbers(account: Account) -> None:
         )
 
 
+def units(account: Account) -> None:
+    """Whom the account's ε is about; a warning where it is about several."""
+    counted = units_of(account.entries)
+    mixed = mixed_units(counted)
+    if mixed is not None:
+        st.warning(plain(said(mixed)), icon=":material/warning:")
+    elif counted:
+        unit = say("This account counts ε {unit!t}.", unit=counted[0].words)
+        st.caption(f":material/person: {plain(unit)}")
+
+
+def confirm_unit(table: TableRecord, plan: Plan) -> tuple[bool, str]:
+    """Whether the ledger would take the plan as far as its unit goes, and the words for it.
+
+    Where earlier releases protect others, that is shown and words are asked for.
+    """
+    problem = shared.store().ledger.unit_objection(table.people, plan)
+    if problem is None:
+        return True, ""
+    st.error(plain(said(problem)), icon=":material/group:")
+    typed = st.text_input(
+        say("Confirm in words that the account's limit no longer holds"),
+        max_chars=300,
+        # words about these people and this reason say nothing of others
+        key=f"confirm_unit_{table.people}_{abs(hash(problem))}",
+        help=say(
+            "The ledger keeps your words, and every later certificate about these people repeats "
+            "them."
+        ),
+    )
+    return bool(typed.strip()), typed
+
+
 def over_time(account: Account) -> None:
     """The share of the limit that is used after each release; nothing before the first."""
     private = [e for e in account.entries if e.kind == "release" and e.private]
@@ -135,7 +170,7 @@ def _config() -> dict[str, Any]:
 def _row(entry: Entry, runs: Runs, left: Left | None) -> dict[str, object]:
     """One entry for the eye."""
     run = runs.get((entry.run or "").split(".")[0]) if entry.kind == "release" else None
-    declared = entry.kind in ("statement", "shift")
+    declared, paid = entry.kind in ("statement", "shift"), entry.kind == "release"
     epsilon = (
         say("no privacy")
         if entry.epsilon is None
@@ -152,7 +187,8 @@ def _row(entry: Entry, runs: Runs, left: Left | None) -> dict[str, object]:
         say("What became of it"): "" if run is None else _became(run),
         say("Model"): "" if entry.purchase else shared.model_name(entry.model),
         say("Hides"): "; ".join(", ".join(group) for group in entry.groups),
-        say("Confirmed in words"): entry.words,
+        say("Protects"): said(entry.unit.words) if paid and entry.private else "",
+        say("Confirmed in words"): " · ".join(filter(None, (entry.words, entry.unit_words))),
     }
     if guard.steward():
         row["Open"] = "" if run is None else f"training?run={run.id}"

@@ -11,7 +11,7 @@ from core.runs.storage.records import TableRecord
 from core.services import purchases
 from core.table.buying import unbought
 from core.table.schema import Schema, SchemaError
-from pages.parts import grid_refusals, routes, schema_editor, shared, whose_rows
+from pages.parts import account_view, grid_refusals, routes, schema_editor, shared, whose_rows
 from pages.parts.language import said, say, say_n, to_say
 from pages.parts.plain import plain
 
@@ -107,15 +107,19 @@ def _buy(table: TableRecord, schema: Schema, bar: DeltaGenerator) -> None:
     again = purchases.lost(shared.store(), table) and st.checkbox(
         say("An earlier purchase was paid for and lost. Pay once more."), key=f"again_{table.id}"
     )
+    same, unit_words = account_view.confirm_unit(table, plan)
     if bar.button(
         say("Buy bounds and lists — spends ε = {epsilon:g}", epsilon=epsilon),
         type="primary",
         icon=":material/shopping_cart:",
+        disabled=not same,
         # what was typed or changed since this button stood there is not bought by pressing it
         key=schema_editor.schema_key(f"buy_{plan.digest}", table),
     ):
         with shared.change(), st.spinner(say("Paying, then reading the table once")):
-            purchases.buy(shared.store(), table, plan, schema, again=bool(again))
+            purchases.buy(
+                shared.store(), table, plan, schema, again=bool(again), unit_words=unit_words
+            )
 
 
 def _forecast(plan: Plan, schema: Schema) -> None:

@@ -19,7 +19,6 @@ from core.figures.stages import stages_figure, stages_text
 from core.language.figure_texts import say_figure
 from core.models.card import Card
 from core.models.registry import cards
-from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
 from core.runs.accounts import spending
 from core.runs.execution.launcher import Launcher
@@ -209,7 +208,7 @@ def run_label(run: RunRecord) -> str:
 
 def spent_words(people: str) -> str:
     """What was paid for and released about people until now, as sentences to be shown."""
-    entries = Ledger(store().engine).entries(people)
+    entries = store().ledger.entries(people)
     about = [run for run in store().runs() if run.people == people]
     spent = spending.account_spending(entries, about)
     return " ".join(plain(said(sentence)) for sentence in spent.sentences)

@@ -50,4 +50,5 @@ def of_run(run: RunRecord) -> Code:
         device=run.device,
         people=run.people,
         shift_words=run.shift_words,
+        unit_words=run.unit_words,
     )

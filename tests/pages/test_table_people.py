@@ -10,7 +10,8 @@ import pytest
 from core.runs.accounts import people
 from core.runs.accounts.account import DEFAULT_LIMIT, pay
 from core.runs.storage.records import TableRecord
-from core.services import planning, tables
+from core.services import planning, purchases, tables
+from core.table.person import Person, Unit
 from core.table.sample import sample_table
 from pages.parts import table_people
 from tests.pages.screen import button, buttons, press, whole, words
@@ -158,3 +159,43 @@ def test_tables_about_the_same_people_share_one_card_on_the_ledger(store, table,
     page = show("ledger")
     heads = [element.value for element in page.markdown if "rows)" in element.value]
     assert len(heads) == 1 and table.name in heads[0] and "next month" in heads[0]
+
+
+def test_another_unit_takes_words_on_plan_and_ledger_says_so(store, table, show):
+    released(store, table)
+    schema = table.schema.model_copy(update={"person": Person(rows=3)})
+    tables.confirm_schema(store, table.id, schema)
+    store.attest(table.id)
+    at = whole(show("plan", table=table.id))
+    assert "“per row”" in at.error[0].value and "do not add up" in at.error[0].value
+    assert "This account counts ε per row" in words(at)
+    (train,) = [b for b in at.button if b.label.startswith("Not possible: earlier releases")]
+    assert train.disabled
+    (asked,) = [one for one in at.text_input if one.label.startswith("Confirm in words")]
+    at = whole(asked.set_value("the board agreed").run())
+    whole(press(at, next(label for label in buttons(at) if label.startswith("Train"))))
+    (run,) = store.runs()
+    assert run.unit_words == "the board agreed" and run.shift_words == ""
+    pay(
+        store.ledger, table.people, run.plan, run.id, domain=run.schema.domain(),
+        allow_non_private=False, unit_words=run.unit_words,
+    )  # fmt: skip
+    said = words(whole(show("ledger")))
+    assert "protect different units" in said and "more about one person, or one row" in said
+
+
+def test_a_purchase_for_another_unit_waits_for_words(store, table, show):
+    first = purchases.to_buy(store, table)
+    purchases.buy(store, table, purchases.plan_purchase(first, table.n, 0.5), first)
+    schema = table.schema.model_copy(update={"person": Person(rows=2)})
+    tables.confirm_schema(store, table.id, schema)
+    at = show("tables", table=table.id)
+    at = whole(next(r for r in at.radio if r.key == f"way_{table.id}").set_value("buy").run())
+    buy = next(label for label in buttons(at) if label.startswith("Buy bounds and lists"))
+    assert button(at, buy).disabled and any("do not add up" in e.value for e in at.error)
+    (asked,) = [one for one in at.text_input if one.label.startswith("Confirm in words")]
+    at = whole(asked.set_value("the board agreed").run())
+    assert not button(at, buy).disabled
+    whole(press(at, buy))
+    _, paid = [entry for entry in store.ledger.entries(table.people) if entry.purchase]
+    assert paid.unit == Unit(rows=2) and paid.unit_words == "the board agreed"

@@ -17,7 +17,7 @@ from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Budget, Phase, Plan, for_group
 from core.privacy.planning import planned
 from core.runs.storage.engine import open_engine
-from core.table.person import Person
+from core.table.person import Person, Unit
 from tests.ledger_files import ledger_files
 from tests.privacy import toys
 
@@ -174,26 +174,13 @@ def test_a_plan_for_a_group_meets_its_budget_and_pays_for_all_of_it(tmp_path) ->
         order = 1.0 + 2.0 * math.log(5e4) / 10.0
         assert entry.rho == pytest.approx(renyi(plan.charged, order, rows=plan.rows_of_one))
         assert entry.epsilon == pytest.approx(1.0, rel=1e-2)
-        assert entry.unit == ("" if plan.unit is None else "per person, at most 3 rows")
+        assert entry.unit == Unit.of(plan.unit)
 
 
 def test_a_plan_whose_delta_lets_records_be_published_is_refused() -> None:
     budget = Budget(epsilon=1.0, delta=1e-3)
     with pytest.raises(ValueError, match="too large for 1000 records"):
         planned("toy", 1000, budget, lambda scale: (toys.phase("sum", scale),))
-
-
-def test_an_account_of_rows_and_of_people_says_so(tmp_path) -> None:
-    engine = open_engine(f"sqlite:///{tmp_path}/ledger.db")
-    ledger, people = (
-        Ledger(engine, ledger_files(tmp_path)),
-        plan_of(Person(columns=("who",), rows=3)),
-    )
-    for run, plan in (("1", people), ("2", people), ("3", plan_of(None)), ("4", people)):
-        entry = ledger.debit("a", plan, run, limit=(10.0, 2e-5))
-        said = [words for about, words in entry.statements if about == "limit"]
-        assert any("protect rows, not people" in words for words in said) is (run in "34")
-    assert ledger.verify()
 
 
 def test_the_stored_form_names_a_unit_only_where_there_is_one() -> None:

@@ -7,9 +7,19 @@ import math
 from core.privacy.ledger.entries import Entry
 from core.privacy.ledger.filters import admitted, left_of, opening, order_of
 from core.privacy.ledger.shift_consistency import MAX_WORDS, ReleaseScope, objection
+from core.privacy.ledger.units import unit_objection
 from core.privacy.plan import Plan
 
-__all__ = ["HiddenError", "LedgerError", "OverBudgetError", "admit", "confirmation", "price_of"]
+__all__ = [
+    "HiddenError",
+    "LedgerError",
+    "MixedUnitsError",
+    "OverBudgetError",
+    "admit",
+    "confirmation",
+    "price_of",
+    "unit_confirmation",
+]
 
 
 class LedgerError(RuntimeError):
@@ -22,6 +32,10 @@ class OverBudgetError(LedgerError):
 
 class HiddenError(LedgerError):
     """A release would betray distributions that earlier ones hide; nothing was spent."""
+
+
+class MixedUnitsError(LedgerError):
+    """A release would protect others than earlier ones, so nothing adds up; nothing was spent."""
 
 
 def price_of(plan: Plan) -> float:
@@ -98,10 +112,28 @@ def confirmation(known: tuple[Entry, ...], scope: ReleaseScope, words: str, run:
       HiddenError: words are needed and there are none.
     """
     own = run.split(".")[0]
-    problem = objection([one for one in known if (one.run or "").split(".")[0] != own], scope)
+    others = [one for one in known if (one.run or "").split(".")[0] != own]
+    return _confirmed(objection(others, scope), words, HiddenError)
+
+
+def unit_confirmation(known: tuple[Entry, ...], plan: Plan, words: str) -> str:
+    """The words that a release needs which protects another unit; empty for all others.
+
+    Args:
+      known: the account's entries.
+      plan: of the release.
+      words: what the steward wrote, or "".
+
+    Raises:
+      MixedUnitsError: words are needed and there are none.
+    """
+    return _confirmed(unit_objection(known, plan), words, MixedUnitsError)
+
+
+def _confirmed(problem: str | None, words: str, error: type[LedgerError]) -> str:
     if problem is None:
         return ""
     confirmed = " ".join(words.split())[:MAX_WORDS]
     if not confirmed:
-        raise HiddenError(problem)
+        raise error(problem)
     return confirmed

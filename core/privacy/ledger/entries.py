@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Column, Integer, MetaData, String, Table, Text
 
 from core.privacy.ledger.chain import seal
+from core.table.person import Unit
 
 __all__ = ["PURCHASE", "Entry", "Left", "entries_table"]
 
@@ -53,7 +54,8 @@ class Entry(BaseModel):
         "limit"); see `core.privacy.ledger.shift_consistency`.
       failure: the part of a release's δ that its divergence does not cover: the probability that
         it shows what one person alone holds.
-      unit: whom a release protects, see `Person.words`; empty where nobody said, which is a row.
+      unit: whom a release protects.
+      unit_words: what the steward wrote, when earlier releases protect another unit.
       hash: of everything above, by the key of the workspace; see `core.privacy.ledger.chain`.
     """
 
@@ -78,7 +80,8 @@ class Entry(BaseModel):
     words: str = ""
     statements: tuple[tuple[str, str], ...] = ()
     failure: float = 0.0
-    unit: str = ""
+    unit: Unit = Unit()
+    unit_words: str = ""
     hash: str = ""
 
     @property
@@ -133,6 +136,8 @@ class Left(BaseModel):
       filter: "rdp" (amounts are Rényi divergences at α*) or "sum" (amounts are ε).
       capacity, spent: in the filter's unit.
       delta_spent: Σδ under the sum filter, else 0.
+      units: that its private releases protect, the first one first; with several the limit holds
+        for none of them.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -146,6 +151,7 @@ class Left(BaseModel):
     capacity: float
     spent: float
     delta_spent: float
+    units: tuple[Unit, ...] = ()
 
     @property
     def share(self) -> float:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 
 from core.privacy.ledger.entries import Entry, Left
+from core.privacy.ledger.units import units_of
 
 __all__ = ["admitted", "check_limit", "left_of", "opening", "order_of"]
 
@@ -119,4 +120,5 @@ def left_of(known: tuple[Entry, ...]) -> Left:
         capacity=account.limit if by_sum else capacity,
         spent=math.fsum((e.limit if by_sum else e.rho) for e in earlier),
         delta_spent=math.fsum(e.delta for e in earlier) if by_sum else 0.0,
+        units=units_of(known),
     )

@@ -34,10 +34,12 @@ from sqlalchemy import Connection, Engine, func, select
 from core.privacy.ledger.admission import (
     HiddenError,
     LedgerError,
+    MixedUnitsError,
     OverBudgetError,
     admit,
     confirmation,
     price_of,
+    unit_confirmation,
 )
 from core.privacy.ledger.appending import Appending, SealedChain
 from core.privacy.ledger.chain import ChainReport, LedgerFiles
@@ -45,6 +47,7 @@ from core.privacy.ledger.entries import Entry, Left, entries_table
 from core.privacy.ledger.filters import check_limit, left_of, opening
 from core.privacy.ledger.shift_consistency import MAX_WORDS, ReleaseScope, objection
 from core.privacy.ledger.transaction import make_absent, repeatable
+from core.privacy.ledger.units import unit_objection
 from core.privacy.plan import Plan
 from core.table.schema import Domain
 
@@ -55,6 +58,7 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "Left",
+    "MixedUnitsError",
     "OverBudgetError",
 ]
 
@@ -108,6 +112,7 @@ class Ledger:
         allow_non_private: bool = False,
         domain: Domain | None = None,
         words: str = "",
+        unit_words: str = "",
         limit: tuple[float, float] | None = None,
     ) -> Entry:
         """Pay for a whole plan, before any row is read; never refunded.
@@ -125,11 +130,13 @@ class Ledger:
             does not say counts as showing any column.
           words: what the steward wrote to allow a release that betrays hidden distributions; each
             later certificate of the account repeats it.
+          unit_words: likewise, to allow a release that protects another unit than earlier ones.
           limit: (ε_g, δ_g) that this release opens the account with, when there is none; a
             release that is refused opens none.
 
         Raises:
           OverBudgetError: the account's limit would be exceeded.
+          MixedUnitsError: earlier releases protect another unit, and nobody confirmed that.
           HiddenError: together with earlier releases this one would betray a hidden distribution,
             and nobody confirmed that in words.
           LedgerError: no such account, the key paid for something else, δ ≥ 1/n, the plan is not
@@ -148,6 +155,7 @@ class Ledger:
                 allow_non_private=allow_non_private,
                 domain=domain,
                 words=words,
+                unit_words=unit_words,
                 limit=limit,
             )
 
@@ -157,6 +165,7 @@ class Ledger:
         releases: Sequence[tuple[Plan, Domain]],
         *,
         words: str = "",
+        unit_words: str = "",
         limit: tuple[float, float],
     ) -> None:
         """Refuse what could not be paid one after the other; nothing is kept, and nothing spent.
@@ -165,6 +174,7 @@ class Ledger:
           people: the account.
           releases: plans with the domain of the columns that each releases, in order.
           words: what the steward wrote to allow a release that betrays hidden distributions.
+          unit_words: likewise, for one that protects another unit.
           limit: (ε_g, δ_g) that the first of them would open the account with.
 
         Raises:
@@ -181,6 +191,7 @@ class Ledger:
                     epsilon=epsilon,
                     domain=domain,
                     words=words,
+                    unit_words=unit_words,
                     limit=limit,
                 )
             raise _Rehearsed  # takes back what was written
@@ -255,6 +266,15 @@ class Ledger:
         """
         return objection(self.entries(people), ReleaseScope.of(plan, domain))
 
+    def unit_objection(self, people: str, plan: Plan) -> str | None:
+        """Why a debit of this plan would need words about whom it protects; None if not.
+
+        Args:
+          people: the account.
+          plan: what would run.
+        """
+        return unit_objection(self.entries(people), plan)
+
     def entries(self, people: str | None = None) -> tuple[Entry, ...]:
         """All entries in order, or those of one account."""
         with self._engine.connect() as connection:
@@ -317,6 +337,7 @@ def _release(
     allow_non_private: bool = False,
     domain: Domain | None,
     words: str,
+    unit_words: str,
     limit: tuple[float, float] | None,
 ) -> Entry:
     """Charge a plan that nobody paid for yet; see `Ledger.debit`. ε is the plan's price."""
@@ -333,6 +354,7 @@ def _release(
         epsilon=epsilon if math.isfinite(epsilon) else None,
         rho=rho,
         words=confirmation(known, scope, words, run),
+        unit_words=unit_confirmation(known, plan, unit_words),
         **_of_plan(plan),
         **scope.fields(),
     )

@@ -23,8 +23,9 @@ from hashlib import sha256
 from typing import Any
 
 from core.privacy.ledger.entries import PURCHASE, Entry
+from core.privacy.ledger.units import unit_statements
 from core.privacy.plan import Plan
-from core.table.person import Person
+from core.table.person import Unit
 from core.table.schema import Column, Domain
 
 __all__ = ["MAX_WORDS", "NO_OTHER_ACCOUNT", "ReleaseScope", "objection", "statements"]
@@ -38,12 +39,7 @@ MEASURED = (
 COMPUTED = (
     "the hidden shares can be computed from those: a distance of .156 to the real ones became .002"
 )
-ROW_UNITS = {"", Person(rows=1).words}
 WAY_OUT = "Nothing was spent."
-ROWS_AND_PEOPLE = (
-    "Some releases about these people protect rows, not people, so what all of them reveal "
-    "together is within the account's limit for each row, and for nobody who has several."
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +57,7 @@ class ReleaseScope:
     groups: tuple[tuple[str, ...], ...]
     shift: float | None
     domain_digest: str
-    unit: str
+    unit: Unit
 
     @classmethod
     def of(cls, plan: Plan, domain: Domain | None) -> ReleaseScope:
@@ -76,7 +72,7 @@ class ReleaseScope:
             groups=groups,
             shift=shift,
             domain_digest="",
-            unit="" if plan.unit is None else plan.unit.words,
+            unit=Unit.of(plan.unit),
         )
         if domain is None:
             return scope
@@ -253,9 +249,7 @@ def statements(entries: Sequence[Entry], n: int) -> tuple[tuple[str, str], ...]:
 
 
 def _said(entries: Sequence[Entry], n: int) -> Iterator[tuple[str, str]]:
-    units = {entry.unit for entry in entries if entry.kind == "release" and entry.private}
-    if units & ROW_UNITS and units - ROW_UNITS:
-        yield "limit", ROWS_AND_PEOPLE
+    yield from unit_statements(entries)
     for entry in entries:
         if entry.kind == "account" and entry.delta * n >= 1.0:  # opened with fewer records
             yield (

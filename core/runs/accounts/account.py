@@ -10,7 +10,14 @@ import numpy as np
 import pandas as pd
 
 from core.privacy.ledger.filters import opening
-from core.privacy.ledger.ledger import Entry, Ledger, LedgerError, Left
+from core.privacy.ledger.ledger import (
+    Entry,
+    HiddenError,
+    Ledger,
+    LedgerError,
+    Left,
+    MixedUnitsError,
+)
 from core.privacy.plan import LARGEST_EPSILON, Plan
 from core.runs.storage import operations_log
 from core.runs.storage.records import RunRecord
@@ -28,6 +35,7 @@ __all__ = [
     "limited",
     "pay",
     "people_of",
+    "require_words",
     "set_limit",
     "table_account",
     "unpaid_again",
@@ -83,6 +91,7 @@ def pay(
     domain: Domain,
     allow_non_private: bool,
     shift_words: str = "",
+    unit_words: str = "",
 ) -> Entry:
     """Debit a run's plan; a first release opens the account, with the default limit.
 
@@ -94,6 +103,7 @@ def pay(
       domain: the run's.
       allow_non_private: whether the steward confirmed a run without differential privacy.
       shift_words: what the steward wrote to allow a release that betrays hidden distributions.
+      unit_words: what the steward wrote to allow a release that protects another unit.
 
     Raises:
       LedgerError: as `Ledger.debit`; nothing was spent.
@@ -105,12 +115,42 @@ def pay(
         allow_non_private=allow_non_private,
         domain=domain,
         words=shift_words,
+        unit_words=unit_words,
         limit=default_limit(plan.n),
     )
     operations_log.record(
         "debit", entry=entry.id, model=entry.model, epsilon=entry.epsilon, delta=entry.delta
     )
     return entry
+
+
+def require_words(
+    ledger: Ledger,
+    people: str,
+    plan: Plan,
+    *,
+    domain: Domain,
+    shift_words: str,
+    unit_words: str,
+) -> None:
+    """Refuse a plan that `pay` would refuse for want of words.
+
+    Args:
+      ledger: where.
+      people: the account.
+      plan: what would run.
+      domain: the run's.
+      shift_words, unit_words: as for `pay`.
+
+    Raises:
+      HiddenError, MixedUnitsError: words are needed; nothing was spent.
+    """
+    hidden = ledger.objection(people, plan, domain)
+    if hidden is not None and not shift_words.strip():
+        raise HiddenError(hidden)
+    mixed = ledger.unit_objection(people, plan)
+    if mixed is not None and not unit_words.strip():
+        raise MixedUnitsError(mixed)
 
 
 def debits_of(entries: Iterable[Entry], run: RunRecord) -> tuple[Entry, ...]:

@@ -45,6 +45,7 @@ def buy_schema(
     table_id: str | None = None,
     again: bool = False,
     shift_words: str = "",
+    unit_words: str = "",
 ) -> Schema:
     """Buy what a schema leaves open; the schema with it.
 
@@ -57,6 +58,7 @@ def buy_schema(
       table_id: of the stored table; None for one that is not stored.
       again: whether to spend again although an earlier purchase was paid for and lost.
       shift_words: what the steward wrote to allow a release that betrays hidden distributions.
+      unit_words: what the steward wrote to allow a release that protects another unit.
 
     Raises:
       RunStoreError: an earlier purchase was lost, the account is not settled, or the table moved to
@@ -78,6 +80,7 @@ def buy_schema(
         domain=purchase_domain(schema),
         allow_non_private=False,
         shift_words=shift_words,
+        unit_words=unit_words,
     )
     # once more: now that its account paid, the table cannot be moved any more
     _same_account(store, table_id, people, f"Nothing was read; ledger entry {entry.id} paid.")

@@ -48,6 +48,7 @@ class Job:
       debit_key: of the debit; asked twice, it pays once.
       allow_non_private: whether the steward confirmed a run without differential privacy.
       shift_words: what the steward wrote to allow a release that betrays hidden distributions.
+      unit_words: what the steward wrote to allow a release that protects another unit.
       resume: whether to go on from the checkpoint among the artefacts.
       inferred: whether the domain was declared public without being looked at.
     """
@@ -64,6 +65,7 @@ class Job:
     debit_key: str
     allow_non_private: bool
     shift_words: str
+    unit_words: str = ""
     resume: bool = False
     inferred: bool = False
 

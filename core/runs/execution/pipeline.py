@@ -185,6 +185,7 @@ def _debit(job: Job, store: RunStore) -> Entry:
         domain=job.schema.domain(),
         allow_non_private=job.allow_non_private,
         shift_words=job.shift_words,
+        unit_words=job.unit_words,
     )
 
 

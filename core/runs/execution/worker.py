@@ -159,6 +159,7 @@ class _Work:
             debit_key=run.debit_key,
             allow_non_private=bool(run.confirmation.strip()),
             shift_words=run.shift_words,
+            unit_words=run.unit_words,
             resume=resume,
         )
         outcome = execute(

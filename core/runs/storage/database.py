@@ -124,6 +124,7 @@ class RunRow(Base):
     device: Mapped[str]
     confirmation: Mapped[str] = mapped_column(default="")
     shift_words: Mapped[str] = mapped_column(default="", server_default="")
+    unit_words: Mapped[str] = mapped_column(default="", server_default="")
     state: Mapped[str] = mapped_column(index=True)
     wish: Mapped[str]
     message: Mapped[str] = mapped_column(LongPlainText, default="")
@@ -163,6 +164,7 @@ class SketchRow(Base):
     body: Mapped[bytes] = mapped_column(LargeBinary)
     alike: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
     words: Mapped[str] = mapped_column(LongPlainText, default="")
+    owner: Mapped[str] = mapped_column(default="", server_default="")
 
 
 class PurchaseRow(Base):

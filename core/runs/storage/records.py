@@ -132,6 +132,7 @@ class RunRecord:
       device: "auto", "cpu" or "cuda".
       confirmation: what the steward wrote to allow a run without differential privacy.
       shift_words: what the steward wrote to allow a release that betrays hidden distributions.
+      unit_words: what the steward wrote to allow a release that protects another unit.
       state, message: where it is, with a plain sentence.
       error: one plain line when it failed, else None.
       created, started, ended: UTC; started at the first start, ended with the last state.
@@ -157,6 +158,7 @@ class RunRecord:
     device: str
     confirmation: str
     shift_words: str
+    unit_words: str
     state: State
     message: str
     error: str | None
@@ -196,6 +198,7 @@ class RunRecord:
             device=row.device,
             confirmation=row.confirmation,
             shift_words=row.shift_words,
+            unit_words=row.unit_words,
             state=state,
             message=row.message,
             error=row.error,

@@ -80,13 +80,14 @@ class RunStore(TableStore):
         name: str = "",
         confirmation: str = "",
         shift_words: str = "",
+        unit_words: str = "",
     ) -> RunRecord:
         """A run in state queued; it starts when a launcher finds a free slot.
 
         Args:
           table_id: which table.
           plan, schema, rows, seed, device: as `RunRecord` keeps them.
-          name, confirmation, shift_words: likewise; may be empty.
+          name, confirmation, shift_words, unit_words: likewise; may be empty.
 
         Raises:
           RunStoreError: the plan is for another number or kind of records, or rows < 1.
@@ -106,6 +107,7 @@ class RunStore(TableStore):
             device=device,
             confirmation=confirmation,
             shift_words=shift_words,
+            unit_words=unit_words,
             state=State.QUEUED,
             attempt=1,
             wish=Wish.GO_ON,

@@ -33,7 +33,7 @@ from core.runs.storage.errors import RunStoreError
 
 __all__ = ["HEAD", "METADATA", "bring_up_to_date", "migrating"]
 
-HEAD = "0003"  # the newest step in `versions`
+HEAD = "0004"  # the newest step in `versions`
 METADATA = (Base.metadata, entries_table.metadata)  # of every table in the database
 FOLDER = Path(__file__).parent
 LOCK = 4_102_276_817  # of PostgreSQL's advisory locks; any number that nobody else takes

@@ -1,0 +1,71 @@
+"""Units: whom an account's releases protect, and that only what protects the same ones adds up.
+
+A release per doctor says little of a patient: with ten doctors a patient is in ten of the records
+that it protects (ε .5 per doctor is 6.3 per patient). So the first private release of an account
+settles whom its ε is about. Another unit is refused, or confirmed in words that each later
+certificate repeats. Units are told apart by the names of their key columns: a renamed one counts as
+another, since nobody can know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from core.privacy.ledger.entries import Entry
+from core.privacy.plan import Plan
+from core.table.person import Unit
+
+__all__ = ["mixed_units", "unit_objection", "unit_statements", "units_of"]
+
+
+def units_of(entries: Sequence[Entry]) -> tuple[Unit, ...]:
+    """The units that an account's private releases and purchases protect, the first one first."""
+    units: list[Unit] = []
+    for entry in entries:
+        if entry.kind == "release" and entry.private and not any(map(entry.unit.same, units)):
+            units.append(entry.unit)
+    return tuple(units)
+
+
+def unit_objection(earlier: Sequence[Entry], plan: Plan) -> str | None:
+    """Why a release's ε would not add up with that of earlier ones; None where it does.
+
+    Args:
+      earlier: the account's entries, oldest first.
+      plan: of the next release.
+    """
+    units, own = units_of(earlier), Unit.of(plan.unit)
+    if not units or not plan.budget.private or own.same(units[0]):
+        return None
+    return (
+        f"Earlier releases about these people protect “{units[0].words}”, and this one would "
+        f"protect “{own.words}”. Their ε do not add up: whoever is in ten records of one kind gets "
+        "up to ten times its ε. Nothing was spent. Say of the rows what was said then, choose "
+        "another account if these are other people, or confirm in words that the account's limit "
+        "no longer holds."
+    )
+
+
+def mixed_units(units: Sequence[Unit]) -> str | None:
+    """What must be said of an account whose releases protect different units; None of others."""
+    if len(units) < 2:
+        return None
+    kinds = "; ".join(f"“{unit.words}”" for unit in units)
+    return (
+        f"Releases about these people protect different units ({kinds}), and their ε do not add "
+        "up: together they may reveal more about one person, or one row, than the account's limit."
+    )
+
+
+def unit_statements(entries: Sequence[Entry]) -> Iterator[tuple[str, str]]:
+    """What certificates say of an account's units; see `statements`."""
+    mixed = mixed_units(units_of(entries))
+    if mixed is not None:
+        yield "limit", mixed
+    for entry in entries:
+        if entry.unit_words:
+            yield (
+                "limit",
+                "The steward confirmed that a release about these people protects another unit "
+                f"than earlier ones (ledger entry {entry.seq}): “{entry.unit_words}”.",
+            )
