@@ -7,7 +7,7 @@ import streamlit as st
 from core.privacy.plan import LARGEST_EPSILON
 from core.runs.accounts.account import DEFAULT_LIMIT, Account, set_limit, table_account
 from core.runs.storage.records import TableRecord
-from pages.parts import account_view, guard, shared, visible
+from pages.parts import account_view, guard, shared, shared_people, visible
 from pages.parts.language import said, say, to_say
 from pages.parts.plain import plain
 
@@ -27,6 +27,8 @@ def render() -> None:
         say("Every private release about each table's people. Entries are added, never changed."),
     )
     office = "privacy_officer" in guard.roles()  # which is about everybody's accounts
+    if office:
+        shared_people.render()
     tables = shared.store().tables() if office else visible.tables(shared.store())
     if not tables and not guard.steward():
         st.caption(say("No table has been brought in yet."))
@@ -35,20 +37,25 @@ def render() -> None:
         none = say("No table is here whose entries could be shown.")
         shared.nothing_yet(none, say("Bring in a table"), "tables")
         return
+    _broken()
     runs = shared.store().runs() if office else visible.runs(shared.store())
     by_id = {run.id: run for run in runs}
     for people in dict.fromkeys(table.people for table in tables):
         _account([table for table in tables if table.people == people], by_id)
     st.caption(said(MEANING))
     if st.button(say("Check that nothing was changed"), icon=":material/verified:"):
-        verification = shared.store().ledger.verify()
-        if verification:
+        if shared.store().ledger.verify():
             st.success(say("The chain of entries is intact."), icon=":material/check:")
-        elif not verification.checked:
-            st.error(plain(said(verification.problem)))
-        else:
-            changed = say("The ledger was changed from outside.")
-            st.error(f"{changed} {plain(said(verification.problem))}")
+
+
+def _broken() -> None:
+    """Say where the entries cannot be trusted; nothing where they can."""
+    verification = shared.store().ledger.verify()
+    if verification:
+        return
+    changed = say("The ledger was changed from outside.") if verification.checked else ""
+    nothing = say("What is shown here may be wrong, and nothing more can be released.")
+    st.error(f"{changed} {plain(said(verification.problem))} {nothing}")
 
 
 def _account(tables: list[TableRecord], runs: account_view.Runs) -> None:

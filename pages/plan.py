@@ -226,7 +226,8 @@ def _ledger(table: TableRecord) -> None:
         st.caption(f":material/receipt_long: {earlier} {none if spent else fresh}")
         return
     words = spending.left_words(account.left, account.delta or 1e-6)
-    st.caption(f":material/receipt_long: {' '.join(said(sentence) for sentence in words)}")
+    if len(account.left.units) < 2:
+        st.caption(f":material/receipt_long: {' '.join(said(sentence) for sentence in words)}")
     account_view.units(account)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 
 from core.cli.common import print_json
 from core.privacy.ledger.filters import left_of, opening
 from core.privacy.ledger.ledger import Entry
-from core.privacy.ledger.units import mixed_units, units_of
+from core.privacy.ledger.units import units_of
 from core.runs.accounts.account import limited
 from core.runs.accounts.people import account_names
 from core.runs.accounts.spending import left_words
@@ -42,9 +43,12 @@ def ledger(options: argparse.Namespace) -> int:
         opened = opening(own)
         words = left_words(left_of(own), opened.delta) if opened and limited(opened) else ()
         units = units_of(own)
-        counted = mixed_units(units) or "".join(f"ε counts {unit.words}." for unit in units)
-        print(" ".join(filter(None, (f"account {people}: {tables}.", *words, counted))))
+        if len(units) == 1:
+            words = (*words, f"ε counts {units[0].words}.")
+        print(" ".join((f"account {people}: {tables}.", *words)))
     print(f"{len(entries)} entries")
+    if not chain:
+        print(f"They cannot be trusted: {chain.problem}", file=sys.stderr)
     if options.json:
         print_json({"entries": [entry.model_dump(mode="json") for entry in entries]})
     return 0
@@ -58,6 +62,8 @@ def _words(entry: Entry) -> str:
         return f"declared to have no other account: “{entry.words}”"
     if entry.kind == "shift":
         return f"settled how tagged columns are shifted{_hidden(entry)}"
+    if entry.kind == "shared":
+        return f"noted to be in tables of another owner too: “{entry.words}”"
     if entry.purchase:
         what = f"bought bounds and lists of {', '.join(entry.columns or ())}"
         return f"{what}: {amount} {entry.unit.words}{_hidden(entry)}"

@@ -22,7 +22,6 @@ from core.cli.saved_runs import check_save, save_run
 from core.models.events import Observe
 from core.privacy.ledger.filters import opening
 from core.privacy.ledger.ledger import Ledger
-from core.privacy.ledger.units import mixed_units
 from core.privacy.plan import Plan
 from core.quality.metrics.noisy import NoisyCells, NoisyScore, score
 from core.runs.accounts.account import limited
@@ -294,6 +293,4 @@ def _ledger_words(ledger: Ledger, people: str) -> str:
     opened = opening(ledger.entries(people))
     if opened is None or not limited(opened):
         return "recorded; no limit was set for these people"
-    left = ledger.left(people)
-    words = (*left_words(left, opened.delta), mixed_units(left.units))
-    return f"recorded; {' '.join(filter(None, words))}"
+    return f"recorded; {' '.join(left_words(ledger.left(people), opened.delta))}"

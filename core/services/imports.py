@@ -117,8 +117,14 @@ def _keep(
     reread = partial(table_batches, artefacts)
     schema = propose(counts.tallies(), reread, source.form)
     profile = profile_counted(counts, schema, reread, source.doubts)
-    compared = Compared.passing(rows, reread)
-    chosen = choose_account(store, compared, title=name, table_id=table_id, people=people)
+    chosen = choose_account(
+        store,
+        Compared.passing(rows),
+        title=name,
+        table_id=table_id,
+        people=people,
+        owner=owner,
+    )
     return store.add_written(
         table_id,
         name=name,

@@ -96,8 +96,7 @@ def start(
       RunStoreError: the plan is not for this table or its schema, that was not declared public,
         nobody said whose people these are, or a run without differential privacy was not confirmed
         in words.
-      HiddenError: with earlier releases the run would betray a hidden distribution.
-      MixedUnitsError: earlier releases protect another unit.
+      HiddenError, MixedUnitsError: see `require_words`.
     """
     if not plan.budget.private and not confirmation.strip():
         raise RunStoreError(

@@ -67,8 +67,8 @@ def import_frame(
       frame: the rows, n ≥ 1.
       name: for people.
       source: where the table came from, in words.
-      people: ledger account of the people in it; by default the one whose rows these are, see
-        `core.runs.accounts.people`, or a fresh one.
+      people: ledger account of the people in it; by default the one whose rows these are among
+        what the owner may see, see `core.runs.accounts.people`, or a fresh one.
       doubts: what the reader decided in doubt, kept and shown beside the columns.
       form: how the file is written, so that synthetic rows are written alike.
       table_id: 10 hex digits; None draws them.
@@ -77,7 +77,10 @@ def import_frame(
     schema = infer_schema(frame, form)
     table_id = table_id or secrets.token_hex(5)
     if len(frame):  # the store refuses an empty one, before anything is kept of it
-        people = choose_account(store, frame, title=name, table_id=table_id, people=people).people
+        chosen = choose_account(
+            store, frame, title=name, table_id=table_id, people=people, owner=owner
+        )
+        people = chosen.people
     return store.add_table(
         frame,
         name=name,

@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core.privacy.ledger.ledger import Entry, Left
+from core.privacy.ledger.shift_consistency import SHARED_PEOPLE
 from core.privacy.ledger.units import mixed_units, units_of
 from core.privacy.plan import Plan
 from core.runs.accounts import spending
@@ -25,6 +26,7 @@ KINDS = {
     "release": to_say("release"),
     "statement": to_say("declaration"),
     "shift": to_say("shift of hidden columns settled"),
+    "shared": to_say("note of the privacy officer"),
 }
 USUAL_DELTA = 1e-6
 # What became of a run that paid and has no table: its ε is spent all the same.
@@ -41,7 +43,7 @@ def numbers(account: Account) -> None:
     """What is used of the limit, in the unit that adds up, and what could still be released."""
     releases = [entry for entry in account.entries if entry.kind == "release"]
     private = [entry for entry in releases if entry.private]
-    if account.left is not None:
+    if account.left is not None and len(account.left.units) < 2:
         delta = account.delta or USUAL_DELTA
         used, limit, could = st.columns(3)
         share = spending.share_used(account.left)
@@ -117,7 +119,7 @@ def confirm_unit(table: TableRecord, plan: Plan) -> tuple[bool, str]:
 def over_time(account: Account) -> None:
     """The share of the limit that is used after each release; nothing before the first."""
     private = [e for e in account.entries if e.kind == "release" and e.private]
-    if not private or account.left is None:
+    if not private or account.left is None or len(account.left.units) > 1:
         return
     line = used_over_time(account.left, private)
     line["limit"] = 100.0
@@ -143,7 +145,10 @@ def entries(account: Account, runs: Runs) -> None:
     shown = [e for e in account.entries if e.kind != "account" or account.limit is not None]
     if not shown:
         return
-    rows = [_row(entry, runs, account.left) for entry in shown]
+    left = account.left
+    if left is not None and len(left.units) > 1:
+        left = None  # shares of a limit that does not hold
+    rows = [_row(entry, runs, left) for entry in shown]
     st.dataframe(rows, hide_index=True, column_config=_config(), placeholder="")
 
 
@@ -170,7 +175,8 @@ def _config() -> dict[str, Any]:
 def _row(entry: Entry, runs: Runs, left: Left | None) -> dict[str, object]:
     """One entry for the eye."""
     run = runs.get((entry.run or "").split(".")[0]) if entry.kind == "release" else None
-    declared, paid = entry.kind in ("statement", "shift"), entry.kind == "release"
+    declared = entry.kind in ("statement", "shared", "shift")
+    paid = entry.kind == "release"
     epsilon = (
         say("no privacy")
         if entry.epsilon is None
@@ -211,6 +217,8 @@ def _name(entry: Entry, run: RunRecord | None) -> str:
 
 def declared(account: Account) -> None:
     """What the steward declared about these people."""
+    if any(entry.kind == "shared" for entry in account.entries):
+        st.caption(f":material/group: {said(SHARED_PEOPLE)}")
     words = [entry.words for entry in account.entries if entry.kind == "statement"]
     for declared in dict.fromkeys(words):
         text = say(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from core.runs.accounts import people
+from core.runs.storage.access import accesses
 from core.runs.storage.records import TableRecord
-from pages.parts import guard, shared, visible
+from pages.parts import guard, shared
 from pages.parts.language import said, say, to_say
 from pages.parts.plain import plain
 
@@ -21,8 +22,12 @@ EXPLAINED = to_say(
 def render(table: TableRecord) -> None:
     """The question, or a line that there is nothing to ask."""
     store = shared.store()
+    viewer = guard.address() if guard.configured() else None
+    owner = accesses(store).get(table.id)
+    if viewer is not None and owner is not None and owner.owner != viewer:
+        return  # what it shares with other tables of its owner is not for everybody who may see it
     answer = people.account_choice(store, table.id)
-    names = _named(people.account_names(store, without=table.id))
+    names = _named(people.account_names(store, without=table.id, viewer=viewer))
     with st.container(border=True):
         st.markdown(say("**Whose people are these?**"), help=said(EXPLAINED))
         if not names:
@@ -30,15 +35,13 @@ def render(table: TableRecord) -> None:
             st.caption(f"{alone} {said(EXPLAINED)}")
             return
         for other in answer.linked:
-            st.markdown(f":material/group: {_evidence(other)}")
+            st.markdown(f":material/group: {plain(said(other.evidence))}")
         if not answer.linked:
             st.caption(
                 say("No earlier table shares enough rows with this one to be about its people.")
             )
-        shares = {other.people for other in answer.linked} | {table.people}
-        # nobody can know whose people a table is about that they may not see: where no row is
-        # shared, choosing its account would only spend somebody else's limit
-        options = [*(key for key in names if key in shares or key not in _strangers()), people.NEW]
+        # what somebody else's tables hold is not told here, and their accounts are not offered
+        options = [*names, people.NEW]
         current = table.people if table.people in names else people.NEW
         chosen = st.selectbox(
             say("Whose people are these?"),
@@ -96,32 +99,8 @@ def _in_words(table: TableRecord, wanted: str) -> None:
 
 
 def _named(names: dict[str, str]) -> dict[str, str]:
-    """The accounts' names; of those that hold a table this person may not see, none."""
-    known = {
+    """The accounts' names, in the language of who is here."""
+    return {
         key: say("account {people}", people=key) if name == f"account {key}" else name
         for key, name in names.items()
     }
-    away = sorted(_strangers() & set(names))
-    others = {
-        key: say("others' tables, account {place}", place=place)
-        for place, key in enumerate(away, 1)
-    }
-    return known | others
-
-
-def _evidence(other: people.LinkedAccount) -> str:
-    """Why an account is proposed; without the names of tables this person may not see."""
-    if other.people in _strangers():
-        return say("Rows of this table are also in a table of somebody else here.")
-    return plain(said(other.evidence))
-
-
-def _strangers() -> set[str]:
-    """Accounts whose names this person may not read: those not all of whose tables they see."""
-    if not guard.configured():
-        return set()
-    store = shared.store()
-    seen = {table.id for table in visible.tables(store)}
-    named = {table.people for table in store.tables()}
-    hidden = {table.people for table in store.tables() if table.id not in seen}
-    return hidden | (set(people.account_names(store)) - named)

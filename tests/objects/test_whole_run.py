@@ -72,7 +72,8 @@ def test_a_killed_run_goes_on_elsewhere_with_one_debit(homes, bucket, s3_server)
         taken_along(store, launcher, run_id)
         store.delete_table(done.table_id)
     left = [key.partition("/")[2] for key in s3_server.keys(bucket)]
-    assert sorted(left) == ["secrets/people.key", "secrets/shift.key"]
+    secrets = ("ledger.head", "ledger.key", "people.key", "shift.key")
+    assert sorted(left) == [f"secrets/{name}" for name in secrets]
     assert [name for name in files(homes[1]) if not name.endswith(".lock")] == []
 
 

@@ -8,12 +8,11 @@ import pandas as pd
 import pytest
 
 from core.runs.accounts import people
-from core.runs.accounts.account import DEFAULT_LIMIT, pay
+from core.runs.accounts.account import DEFAULT_LIMIT, pay, set_limit
 from core.runs.storage.records import TableRecord
 from core.services import planning, purchases, tables
 from core.table.person import Person, Unit
 from core.table.sample import sample_table
-from pages.parts import table_people
 from tests.pages.screen import button, buttons, press, whole, words
 
 ASKED = "Whose people are these?"
@@ -84,18 +83,6 @@ def test_a_table_may_be_given_to_an_account_it_shares_no_rows_with(store, table,
     assert "No earlier table shares enough rows" in words(at)
     whole(question(at).set_value(table.people).run())
     assert store.table(other.id).people == table.people
-
-
-def test_strangers_accounts_are_offered_only_where_rows_are_shared(store, table, show, monkeypatch):
-    monkeypatch.setattr(table_people, "_strangers", lambda: {table.people})
-    bring(store, sample_table(150), "other.csv")
-    third = bring(store, sample_table(170).iloc[150:], "third.csv")
-    options = question(whole(show("tables", table=third.id))).options
-    assert options == ["the people of 'other.csv'", "people no earlier table is about"]
-    again = bring(store, sample_table(400).iloc[4:], "again.csv")
-    assert again.people == table.people
-    box = question(whole(show("tables", table=again.id)))
-    assert "others' tables, account 1" in box.options[box.index]
 
 
 def test_after_a_run_the_answer_stands(store, table, start, show):
@@ -199,3 +186,21 @@ def test_a_purchase_for_another_unit_waits_for_words(store, table, show):
     whole(press(at, buy))
     _, paid = [entry for entry in store.ledger.entries(table.people) if entry.purchase]
     assert paid.unit == Unit(rows=2) and paid.unit_words == "the board agreed"
+
+
+def test_a_ledger_changed_from_outside_is_reported(store, table, show):
+    set_limit(store, table.id, epsilon=3.0)
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE ledger SET body = replace(body, '3.0', '9.0')")
+    at = show("ledger")
+    assert "changed from outside" in at.error[0].value, "also where nobody presses"
+    assert not whole(press(at, "Check that nothing was changed")).success
+
+
+def test_a_ledger_without_its_key_cannot_be_checked(store, table, show):
+    set_limit(store, table.id, epsilon=3.0)
+    assert not whole(show("ledger")).error
+    (store.workspace.home / "ledger.key").unlink()
+    at = show("ledger")
+    assert "cannot be checked" in at.error[0].value and "from outside" not in at.error[0].value
+    assert not whole(press(at, "Check that nothing was changed")).success

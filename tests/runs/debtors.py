@@ -23,6 +23,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import IntegrityError
 
 from core.privacy.accounting.accountant import epsilon as price  # imported before the race begins
+from core.privacy.ledger import appending
 from core.privacy.ledger import ledger as book
 from core.privacy.ledger.ledger import Ledger, OverBudgetError
 from core.privacy.plan import Plan
@@ -70,7 +71,7 @@ def attempt(ledger: Ledger, people: str, plan: Plan, key: str, *, opens: bool) -
         except OverBudgetError:
             return ""
         except IntegrityError:
-            if book.exclusive_transaction is not unlocked:
+            if appending.exclusive_transaction is not unlocked:
                 raise  # nothing may take a number twice where it is locked
 
 
@@ -79,7 +80,8 @@ def main() -> int:
     home, role, *flags = sys.argv[1:]
     if flags:
         # refuses a name that the ledger no longer uses, which would leave it locked
-        patch.multiple(book, exclusive_transaction=unlocked, admit=slowly(book.admit)).start()
+        patch.multiple(book, admit=slowly(book.admit)).start()
+        patch.multiple(appending, exclusive_transaction=unlocked).start()
     with RunStore(Workspace(Path(home))) as store:
         ledger = store.ledger
         print("ready", flush=True)

@@ -11,7 +11,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from dp_accounting.gaussian_mechanism import get_sigma_gaussian
-from sqlalchemy import create_engine
 
 from core.cli.main import main
 from core.privacy.ledger.ledger import Entry, HiddenError, Ledger, OverBudgetError
@@ -23,7 +22,6 @@ from core.runs.accounts.account import (
     NO_LIMIT,
     default_limit,
     pay,
-    people_of,
     set_limit,
     table_account,
 )
@@ -267,41 +265,6 @@ def test_a_limit_that_protects_nobody_is_refused(store: RunStore, visits: pd.Dat
             set_limit(store, table.id, epsilon=epsilon)
     assert store.ledger.entries(table.people) == ()
     assert set_limit(store, table.id, epsilon=LARGEST_EPSILON).limit == LARGEST_EPSILON
-
-
-# -- older workspaces ---------------------------------------------------------------------------
-
-
-def test_a_workspace_of_an_older_version_opens(tmp_path: Path, visits: pd.DataFrame) -> None:
-    home = Workspace(tmp_path)
-    with RunStore(home) as store:
-        old = bring(store, visits)
-        store.attest(old.id)
-        plan = planning.make_plan(
-            old.schema, old.n, planning.PlanRequest(model="pearl", epsilon=1.0)
-        )
-        run = runs.start(store, Idle(), table_id=old.id, plan=plan)  # type: ignore[arg-type]
-        store.ledger.register(old.people, NO_LIMIT, 1e-6, n=old.n)
-    engine = create_engine(home.database_url)
-    with engine.begin() as connection:  # as it was before
-        connection.exec_driver_sql("DROP TABLE sketches")
-        connection.exec_driver_sql("DROP TABLE alembic_version")
-        connection.exec_driver_sql("ALTER TABLE runs DROP COLUMN shift_words")
-    engine.dispose()
-    with RunStore(home) as store:
-        assert store.run(run.id).shift_words == ""
-        assert table_account(store, old.id).limit is None
-        assert people.account_choice(store, old.id) == people.AccountChoice(old.people, ())
-        people.require_account(store, old.id)
-        assert bring(store, changed(visits)).people == old.people  # sketched after the fact
-
-
-def test_an_account_of_the_older_command_line_is_recognised(
-    store: RunStore, visits: pd.DataFrame
-) -> None:
-    name = people_of([visits])
-    store.ledger.register(name, NO_LIMIT, 1e-6, n=len(visits))
-    assert bring(store, visits.sample(frac=1.0, random_state=1)).people == name
 
 
 # -- hidden distributions -----------------------------------------------------------------------

@@ -34,8 +34,10 @@ class Entry(BaseModel):
       seq: 1, 2, 3, … over all accounts.
       time: seconds since 1970-01-01 UTC.
       kind: "account" opens an account with its limit, "release" pays for a plan, "statement" is
-        something the steward declared about an account, "shift" settles the function by which
-        its tagged releases of some groups, strength and declared domains are all shifted.
+        what the steward declared about an account: that its people have no other one, "shared" what
+        the privacy officer noted: that some of them have one, of another owner, "shift" settles the
+        function by which its tagged releases of some groups, strength and declared domains are all
+        shifted.
       people: the account.
       run: key of a release, None for an account.
       model: registry id of what was released.
@@ -63,7 +65,7 @@ class Entry(BaseModel):
 
     seq: int
     time: float
-    kind: Literal["account", "release", "statement", "shift"]
+    kind: Literal["account", "release", "statement", "shared", "shift"]
     people: str
     run: str | None
     model: str

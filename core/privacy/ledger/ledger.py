@@ -27,7 +27,7 @@ import math
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import Connection, Engine, func, select
 
@@ -197,8 +197,15 @@ class Ledger:
             raise _Rehearsed  # takes back what was written
 
     @repeatable
-    def declare(self, people: str, words: str, *, key: str) -> Entry:
-        """Keep what the steward declared about an account: that its people have no other one.
+    def declare(
+        self,
+        people: str,
+        words: str,
+        *,
+        key: str,
+        kind: Literal["statement", "shared"] = "statement",
+    ) -> Entry:
+        """Keep what was declared about an account, by default that its people have no other one.
 
         Certificates of all later releases of the account repeat the declaration, not the words.
 
@@ -206,6 +213,7 @@ class Ledger:
           people: the account; it may have no limit yet.
           words: what the steward wrote, not blank.
           key: of the entry; declared twice under one key, it stands once.
+          kind: see `Entry`.
 
         Raises:
           ValueError: no words.
@@ -217,7 +225,7 @@ class Ledger:
                 if entry.run == key:
                     return entry
             return chain.append(
-                kind="statement",
+                kind=kind,
                 people=people,
                 run=key,
                 epsilon=None,

@@ -28,10 +28,21 @@ from core.privacy.plan import Plan
 from core.table.person import Unit
 from core.table.schema import Column, Domain
 
-__all__ = ["MAX_WORDS", "NO_OTHER_ACCOUNT", "ReleaseScope", "objection", "statements"]
+__all__ = [
+    "MAX_WORDS",
+    "NO_OTHER_ACCOUNT",
+    "SHARED_PEOPLE",
+    "ReleaseScope",
+    "objection",
+    "statements",
+]
 
 MAX_WORDS = 300  # characters of a confirmation
 NO_OTHER_ACCOUNT = "The steward declared that these people have no other account."
+SHARED_PEOPLE = (
+    "The privacy officer noted that some of these people are also in tables of another owner. This "
+    "account does not count what is released of those: together it may be more than the limit."
+)
 MEASURED = (
     "two shifts at strengths .40 and .95 extrapolate to the real distribution: distance .067 and "
     ".134 became .019"
@@ -259,6 +270,8 @@ def _said(entries: Sequence[Entry], n: int) -> Iterator[tuple[str, str]]:
             )
         if entry.kind == "statement":
             yield "people", NO_OTHER_ACCOUNT
+        elif entry.kind == "shared":
+            yield "people", SHARED_PEOPLE
         elif entry.kind == "release" and entry.words:
             yield (
                 "shift",

@@ -39,10 +39,10 @@ def unit_objection(earlier: Sequence[Entry], plan: Plan) -> str | None:
         return None
     return (
         f"Earlier releases about these people protect “{units[0].words}”, and this one would "
-        f"protect “{own.words}”. Their ε do not add up: whoever is in ten records of one kind gets "
-        "up to ten times its ε. Nothing was spent. Say of the rows what was said then, choose "
-        "another account if these are other people, or confirm in words that the account's limit "
-        "no longer holds."
+        f"protect “{own.words}”. Their ε do not add up: a release at ε 0.5 per doctor is one at "
+        "about ε 6 to a patient with ten doctors. Nothing was spent. Say of the rows what was said "
+        "then, choose another account if these are other people, or confirm in words that the "
+        "account's limit no longer holds."
     )
 
 

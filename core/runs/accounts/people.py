@@ -2,9 +2,11 @@
 
 What is released about people adds up over all tables they are in, so an account belongs to people.
 At import the rows are compared with every table the workspace has seen (also with those that were
-deleted since, and those that the command line read), and the account with the largest overlap is
-proposed. Rows that are kept out of training count like all others. The steward may say otherwise;
-where rows overlap that takes words, which the ledger keeps and certificates repeat.
+deleted since, and those that the command line read) and that the table's owner may see, and the
+account with the largest overlap is proposed. What different owners' tables share is for the privacy
+officer alone (`core.runs.accounts.between_owners`). Rows that are kept out of training count like
+all others. The steward may say otherwise; where rows overlap that takes words, which the ledger
+keeps and certificates repeat.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from core.runs.accounts.record_linkage import (
     LinkedAccount,
     add_sketch,
     link_anew,
+    visible_sketches,
 )
 from core.runs.storage.database import RunRow, SketchRow, TableRow
 from core.runs.storage.errors import RunStoreError
@@ -76,24 +79,27 @@ class AccountChoice:
         return bool(self.others) and not self.words
 
 
-def account_names(store: RunStore, *, without: str | None = None) -> dict[str, str]:
-    """All accounts, newest first, with the tables they are known by.
+def account_names(
+    store: RunStore, *, without: str | None = None, viewer: str | None = None
+) -> dict[str, str]:
+    """The accounts of tables that somebody may see, newest first, with what they are known by.
 
     Args:
       store: where.
       without: a table that is left out, with the account that nothing else is known by.
+      viewer: who sees; see `visible_sketches`. None, who runs the machine, sees every account.
     """
-    query = select(SketchRow.people, SketchRow.title, SketchRow.table_id)
+    query = select(SketchRow.people, SketchRow.title, SketchRow.table_id, SketchRow.id)
     names: dict[str, list[str]] = {}
+    seen = set(visible_sketches(store, viewer))
     with store.engine.connect() as connection:
-        for people, title, table_id in connection.execute(query.order_by(SketchRow.id.desc())):
-            if without is None or table_id != without:
+        for people, title, table_id, number in connection.execute(
+            query.order_by(SketchRow.id.desc())
+        ):
+            if number in seen and (without is None or table_id != without):
                 names.setdefault(people, []).append(f"'{title}'")
-    for table in store.tables():
-        if table.id != without:
-            names.setdefault(table.people, []).append(f"'{table.name}'")
     own = None if without is None else store.table(without).people
-    for entry in store.ledger.accounts():
+    for entry in store.ledger.accounts() if viewer is None else ():
         if entry.people != own:
             names.setdefault(entry.people, [])
     return {
@@ -102,9 +108,17 @@ def account_names(store: RunStore, *, without: str | None = None) -> dict[str, s
     }
 
 
-def linked_accounts(store: RunStore, frame: pd.DataFrame | Compared) -> tuple[LinkedAccount, ...]:
-    """The accounts that share rows with a table, the likeliest first; stores nothing."""
-    return Comparison(store, frame).linked()
+def linked_accounts(
+    store: RunStore, frame: pd.DataFrame | Compared, *, viewer: str | None = None
+) -> tuple[LinkedAccount, ...]:
+    """The accounts that share rows with a table, the likeliest first; stores nothing.
+
+    Args:
+      store: where.
+      frame: as for `choose_account`.
+      viewer: who hears of them; see `visible_sketches`.
+    """
+    return Comparison(store, frame, viewer).linked()
 
 
 def choose_account(
@@ -115,6 +129,7 @@ def choose_account(
     table_id: str | None = None,
     people: str | None = None,
     words: str = "",
+    owner: str | None = None,
 ) -> AccountChoice:
     """Say which account pays for a table, and keep what its people are recognised by.
 
@@ -127,6 +142,7 @@ def choose_account(
       people: an account's name; one that is not there is opened, and `NEW` opens a fresh one. None
         takes the account with the largest overlap, or a fresh one without any.
       words: why the table is to be kept apart from accounts that share rows.
+      owner: who brings it in, and hears what is found; see `visible_sketches`.
 
     Returns:
       The account, with what was found; it is `open` when words are needed and there are none.
@@ -134,7 +150,7 @@ def choose_account(
     Raises:
       RunStoreError: the name cannot be one.
     """
-    comparison = Comparison(store, frame)
+    comparison = Comparison(store, frame, owner)
     fresh = secrets.token_hex(10)
     while True:
         linked = comparison.linked()
@@ -143,7 +159,12 @@ def choose_account(
         if not answer.others:
             answer = AccountChoice(chosen, linked)
         row = comparison.table.sketch(
-            chosen, title=title, table_id=table_id, linked=linked, words=answer.words
+            chosen,
+            title=title,
+            table_id=table_id,
+            linked=linked,
+            words=answer.words,
+            owner=owner or "",
         )
         with exclusive_transaction(store.engine, SketchRow.__tablename__) as connection:
             # two imports of one table at once must end in one account: the later one looks again

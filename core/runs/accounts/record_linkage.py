@@ -1,13 +1,16 @@
 """Record linkage: whose people a table is about, by the rows it shares with earlier tables.
 
 Compared are stored tables, tables that were deleted since, and those that the command line read.
+Where people sign in, a table is compared only with what its owner may see: that its rows are also
+in somebody else's table would tell the owner who is in there. What others hold is not even read, so
+that time does not tell it either.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -17,7 +20,8 @@ from sqlalchemy import Connection, insert, select, update
 
 from core.privacy.ledger.transaction import exclusive_transaction
 from core.runs.accounts.account import people_of
-from core.runs.storage.database import SketchRow
+from core.runs.storage.access import accesses
+from core.runs.storage.database import SketchRow, TableRow
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import people_key
@@ -31,7 +35,15 @@ from core.table.record_hashes import (
 from core.table.record_overlap import Overlap, estimate_overlap
 from core.table.record_stream import COMPARED, PassingRows
 
-__all__ = ["Comparison", "Compared", "LinkedAccount", "add_sketch", "link_anew"]
+__all__ = [
+    "Compared",
+    "Comparison",
+    "LinkedAccount",
+    "add_sketch",
+    "link_anew",
+    "shared_rows",
+    "visible_sketches",
+]
 
 
 @dataclass(frozen=True)
@@ -58,14 +70,12 @@ class Compared:
       hashed: of all of them, or of a random part.
       exact: a digest that equal tables share.
       sample: what is kept.
-      older_name: the account that older versions would have given it; asked for where one lives.
     """
 
     n: int
     hashed: HashedTable
     exact: str
     sample: RecordSample
-    older_name: Callable[[], str]
 
     @classmethod
     def of(cls, frame: pd.DataFrame, key: bytes) -> Compared:
@@ -83,17 +93,12 @@ class Compared:
             told = people_of([frame]).encode()
             exact = hashlib.blake2b(told, key=key, digest_size=32).hexdigest()
         sample = sample_records(frame, key)
-        return cls(len(frame), hashed, exact, sample, lambda: people_of([frame]))
+        return cls(len(frame), hashed, exact, sample)
 
     @classmethod
-    def passing(cls, rows: PassingRows, reread: Callable[[], Iterable[pd.DataFrame]]) -> Compared:
-        """A table that is larger than memory, whose rows have passed by.
-
-        Args:
-          rows: all of them.
-          reread: reads them again.
-        """
-        return cls(rows.n, rows.hashed(), rows.digest(), rows.sample(), lambda: people_of(reread()))
+    def passing(cls, rows: PassingRows) -> Compared:
+        """A table that is larger than memory, whose rows have all passed by."""
+        return cls(rows.n, rows.hashed(), rows.digest(), rows.sample())
 
     def sketch(
         self,
@@ -103,6 +108,7 @@ class Compared:
         table_id: str | None,
         linked: tuple[LinkedAccount, ...] = (),
         words: str = "",
+        owner: str = "",
     ) -> dict[str, Any]:
         """What is kept of the table, whose account is known.
 
@@ -112,6 +118,7 @@ class Compared:
           table_id: of the table; None for one that is not stored.
           linked: accounts that share rows, the likeliest first.
           words: why the table is kept apart from them, or "".
+          owner: of the table, or "".
         """
         return {
             "table_id": table_id,
@@ -122,6 +129,7 @@ class Compared:
             "body": self.sample.to_bytes(),
             "alike": [asdict(one) for one in linked],
             "words": words,
+            "owner": owner,
         }
 
 
@@ -130,11 +138,14 @@ class Comparison:
 
     Attributes:
       table: the one.
-      seen: number of the newest sketch that was compared, 0 before any.
+      seen: number of the newest sketch that was looked for, 0 before any.
+
+    Args:
+      viewer: who would hear of what is found; see `visible_sketches`.
     """
 
-    def __init__(self, store: RunStore, table: pd.DataFrame | Compared) -> None:
-        self.seen = 0
+    def __init__(self, store: RunStore, table: pd.DataFrame | Compared, viewer: str | None) -> None:
+        self.seen, self._viewer = 0, viewer
         self._store, self._key = store, people_key(store.workspace)
         self.table = table if isinstance(table, Compared) else Compared.of(table, self._key)
         self._linked: dict[str, LinkedAccount] = {}
@@ -143,26 +154,43 @@ class Comparison:
         """Compare with what is new; every account linked so far."""
         _catch_up(self._store, self._key)
         table = RecordSample(self.table.n, self.table.hashed)
-        for row in _later(self._store, self.seen):
-            self.seen = row.id
+        there = visible_sketches(self._store, None)
+        seen = visible_sketches(self._store, self._viewer)
+        for row in _read(self._store, [number for number in seen if number > self.seen]):
             _add(self._linked, row.people, _shared(row, table, self.table.exact))
-        self._older()
+        self.seen = max((self.seen, *there))
         return _likeliest_first(self._linked)
 
-    def _older(self) -> None:
-        """Accounts that an older version's command line opened: it kept no rows, only a digest."""
-        accounts = {entry.people for entry in self._store.ledger.accounts()}
-        with self._store.engine.connect() as connection:
-            sketched = set(connection.scalars(select(SketchRow.people).distinct()))
-        if accounts - sketched:
-            people = self.table.older_name()
-            if people in accounts - sketched:
-                evidence = "All rows of this table were in an earlier one.", 1.0
-                _add(self._linked, people, evidence)
+
+def visible_sketches(store: RunStore, viewer: str | None) -> list[int]:
+    """Numbers of the sketches of tables that somebody may see, in order.
+
+    Args:
+      store: where.
+      viewer: address of a steward who signed in; "" for who is here where nobody signs in, and sees
+        what has no owner; None for whoever runs the machine, and sees everything.
+    """
+    query = select(SketchRow.id, SketchRow.owner, SketchRow.table_id).order_by(SketchRow.id)
+    with store.engine.connect() as connection:
+        rows = connection.execute(query).all()
+        stored = set(connection.scalars(select(TableRow.id)))
+    if viewer is None:
+        return [row.id for row in rows]
+    if not viewer:
+        return [row.id for row in rows if not row.owner]
+    allowed = accesses(store)
+    shared = {
+        table_id
+        for table_id in stored
+        if table_id not in allowed or allowed[table_id].admits(viewer, steward=True)
+    }
+    return [row.id for row in rows if row.owner == viewer or row.table_id in shared]
 
 
 def link_anew(store: RunStore, table_id: str) -> tuple[LinkedAccount, ...]:
     """The accounts that share rows with a stored table by now, the likeliest first; they are kept.
+
+    Compared is what the table's owner may see.
 
     What was found at import knows nothing of tables that came in later, and no row is read for
     those: what is kept of all tables is compared.
@@ -176,7 +204,7 @@ def link_anew(store: RunStore, table_id: str) -> tuple[LinkedAccount, ...]:
         own = connection.execute(select(SketchRow).where(SketchRow.table_id == table_id)).one()
     mine = RecordSample.from_bytes(own.body)
     found = {one["people"]: LinkedAccount(**one) for one in own.alike}
-    for row in _later(store, 0):
+    for row in _read(store, visible_sketches(store, own.owner)):
         if row.table_id != table_id:
             _add(found, row.people, _shared(row, mine, own.exact))
     linked = _likeliest_first(found)
@@ -201,6 +229,21 @@ def _shared(row: Any, table: RecordSample, exact: str) -> tuple[str, float] | No
     return _evidence(row, overlap) if overlap is not None and overlap.same_people else None
 
 
+def shared_rows(earlier: Any, later: Any) -> int:
+    """About how many rows two tables share, by what is kept of them; 0 where not the same people.
+
+    Args:
+      earlier, later: sketches.
+    """
+    old, new = (RecordSample.from_bytes(one.body) for one in (earlier, later))
+    if earlier.exact == later.exact or _equal(new, old):
+        return new.n
+    overlap = estimate_overlap(new.sample, old, n=new.n)
+    if overlap is None or not overlap.same_people:
+        return 0
+    return max(1, round(overlap.of_new * new.n))
+
+
 def _add(linked: dict[str, LinkedAccount], people: str, evidence: tuple[str, float] | None) -> None:
     """Keep the strongest evidence for each account."""
     best = linked.get(people)
@@ -222,10 +265,16 @@ def _catch_up(store: RunStore, key: bytes) -> None:
     """Sample the records of stored tables that have no sample: older versions kept none."""
     with store.engine.connect() as connection:
         there = set(connection.scalars(select(SketchRow.table_id)))
+    owners = {table_id: access.owner for table_id, access in accesses(store).items()}
     for table in store.tables():
         if table.id in there:
             continue
-        row = _stored(store, table, key).sketch(table.people, title=table.name, table_id=table.id)
+        row = _stored(store, table, key).sketch(
+            table.people,
+            title=table.name,
+            table_id=table.id,
+            owner=owners.get(table.id, ""),
+        )
         row["created"] = table.created.timestamp()
         with exclusive_transaction(store.engine, SketchRow.__tablename__) as connection:
             add_sketch(connection, row)
@@ -238,13 +287,10 @@ def _stored(store: RunStore, table: TableRecord, key: bytes) -> Compared:
     rows = PassingRows(key)
     for batch in store.batches(table.id):
         rows.add(batch)
-    return Compared.passing(rows, lambda: store.batches(table.id))
+    return Compared.passing(rows)
 
 
-def _later(store: RunStore, seen: int) -> Iterator[SketchRow]:
-    with store.engine.connect() as connection:
-        query = select(SketchRow.id).where(SketchRow.id > seen).order_by(SketchRow.id)
-        numbers = list(connection.scalars(query))
+def _read(store: RunStore, numbers: Sequence[int]) -> Iterator[SketchRow]:
     for number in numbers:  # one at a time: together they may be large
         with store.engine.connect() as connection:
             row = connection.execute(select(SketchRow).where(SketchRow.id == number)).first()

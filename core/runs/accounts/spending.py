@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from core.privacy.ledger.ledger import Entry, Left
+from core.privacy.ledger.units import mixed_units, units_of
 from core.privacy.plan import Guarantee, Plan
 from core.runs.accounts.account import charges, debits_of
 from core.runs.accounts.purchases import PurchaseRecord, purchases_used
@@ -216,7 +217,10 @@ class AccountSpending:
         if self.purchases:
             epsilon = stated(math.fsum(e.limit for e in self.purchases), ".4g")
             yield f"Bounds and lists about these people were bought for ε {epsilon:.4g}."
-        if self.releases:
+        mixed = mixed_units(units_of((*self.purchases, *self.releases)))
+        if mixed is not None:
+            yield mixed
+        elif self.releases:
             epsilon = stated(math.fsum(e.limit for e in self.releases), ".4g")
             count = len(self.releases)
             yield (
@@ -273,6 +277,9 @@ def left_words(left: Left, delta: float) -> tuple[str, ...]:
       left: of the account.
       delta: of one more release.
     """
+    mixed = mixed_units(left.units)
+    if mixed is not None:
+        return (mixed,)
     share = share_used(left)
     used = f"{share:.2%} of the limit of ε {left.limit:g} is used."
     most = left.epsilon(delta)

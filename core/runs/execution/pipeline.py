@@ -31,6 +31,7 @@ from core.runs.execution.opinion import opinion_of_opacus
 from core.runs.execution.privacy_certificate import conditions, make_privacy_certificate
 from core.runs.execution.training_rows import TrainingRows, check_disk, training_records
 from core.runs.execution.written_tables import WrittenTables, write_tables
+from core.runs.storage.access import accesses
 from core.runs.storage.artefacts import PRIVACY_CERTIFICATE, ArtefactStore
 from core.runs.storage.store import RunStore
 from core.table.layout.layout import Layout
@@ -131,6 +132,7 @@ def execute(
         lmdp=attempts.lmdp,
         bought=bought,
         opinion=opinion,
+        owned=job.table_id in accesses(store),
     )
     _write_certificate(job.artefacts, certificate)
     return Outcome(

@@ -35,6 +35,10 @@ RELATION = (
     "{other}) stands beside it."
 )
 NOT_PRIVATE = "no differential privacy"
+OWN_TABLES = (
+    "Whether these people are in other tables was looked for among those that this table's owner "
+    "may see. Accounts of different owners are not added up unless the privacy officer joins them."
+)
 ORIGINS = {
     Provenance.PROPOSED: "Domains “as proposed from the rows” were read from them without noise "
     "and accepted as public; ε does not cover what they show.",
@@ -220,6 +224,7 @@ def make_privacy_certificate(
     lmdp: LmdpOutcome | None = None,
     bought: Sequence[PurchaseRecord] = (),
     opinion: dict[str, Any] | None = None,
+    owned: bool = False,
 ) -> dict[str, Any]:
     """The certificate as JSON-safe values.
 
@@ -233,6 +238,7 @@ def make_privacy_certificate(
       lmdp: of the tagged groups; None where none was looked at.
       bought: the purchases that the domain rests on; the guarantee includes what they cost.
       opinion: see `core.runs.execution.opinion.opinion_of_opacus`.
+      owned: whether the table has an owner, who signed in.
     """
     private = guarantee.private
     one, many, other = _unit_words(plan.unit)
@@ -259,6 +265,7 @@ def make_privacy_certificate(
         "conditions": [
             *(guarantee.conditions if private else (NOT_PRIVATE,)),
             *(sentence for _, sentence in debit.statements),
+            *((OWN_TABLES,) if owned else ()),
         ],
         "phases": [phase.model_dump(mode="json") for phase in executed],
         **({"purchases": [_purchase(one) for one in bought]} if bought else {}),
