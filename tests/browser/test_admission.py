@@ -79,7 +79,7 @@ def asked(house: House, method: str, path: str, name: str = "127.0.0.1") -> http
         ("GET", "/review"),
         ("GET", "/media/x.csv"),
         ("GET", "/static/js/x.js"),
-        ("PUT", f"/_stcore/upload_file/{uuid.uuid4()}/{uuid.uuid4()}"),
+        ("PUT", "/_stcore/upload_file/a-session/a-file"),
         ("GET", "/_stcore/health"),
         ("GET", "/_stcore/host-config"),
         ("GET", "/auth/login"),
