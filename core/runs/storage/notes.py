@@ -76,12 +76,13 @@ class Comment:
 
 @dataclass(frozen=True)
 class ReviewVerdict:
-    """One person's decision on a run, with a reason that may be empty."""
+    """One person's decision on a run, with a reason that may be empty, and where it was given."""
 
     author: str
     time: datetime
     decision: Decision
     text: str
+    view: str
 
 
 @dataclass(frozen=True)
@@ -218,7 +219,7 @@ def review_verdicts(store: TableStore, run_id: str, view: View = "inside") -> li
         last.pop(_before_addresses(note.author), None)
         text = note.text if view in ("inside", note.view) else ""
         last[_person(note.author)] = ReviewVerdict(
-            note.author, _when(note), Decision(note.about), text
+            note.author, _when(note), Decision(note.about), text, note.view
         )
     return list(last.values())
 
@@ -282,14 +283,19 @@ def missing(store: TableStore, *, table_id: str, run_id: str, alarm: bool = Fals
       alarm: whether an attack works better on the table than on strangers.
     """
     present = rule(store, table_id)
-    needed = max(present.approvals, present.alarm_approvals if alarm else 0)
-    if not needed:
+    alarmed = present.alarm_approvals if alarm else 0
+    if not max(present.approvals, alarmed):
         return ""
     given = review_verdicts(store, run_id)
     against = [v.author for v in given if v.decision is Decision.CHANGES]
     if against:
         return f"Changes were asked for by {', '.join(against)}."
-    lacking = needed - sum(v.decision is Decision.APPROVE for v in given)
+    approvals = [v.view for v in given if v.decision is Decision.APPROVE]
+    unseen = alarmed - approvals.count("inside")  # the outside view shows no alarm
+    if unseen > 0:
+        people = "person has" if unseen == 1 else "people have"
+        return f"{unseen} more {people} to approve this run in its inside view on the Review page."
+    lacking = present.approvals - len(approvals)
     if lacking <= 0:
         return ""
     people = "person has" if lacking == 1 else "people have"
