@@ -169,14 +169,9 @@ def buy(
         return known, split
     purchase, tried = planned(known, n, split), stand_in(known)
     releases = [(purchase, purchase_domain(known)), (plan_of(tried, split), tried.domain())]
+    words = {"words": options.confirm_shift, "unit_words": options.confirm_unit}
     try:
-        store.ledger.rehearse(
-            people,
-            releases,
-            words=options.confirm_shift,
-            unit_words=options.confirm_unit,
-            limit=default_limit(n),
-        )
+        store.ledger.rehearse(people, releases, limit=default_limit(n), **words)
     except OverBudgetError as error:
         raise OverBudgetError(
             f"{error} Bounds and lists that would be bought first are counted here."

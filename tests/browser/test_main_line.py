@@ -76,8 +76,9 @@ def plan(page: Page, **settings: int) -> None:
     assert in_sight(button)
     expect(button).to_be_enabled()
     press(button, most=3)
-    page.get_by_text("Nothing was paid for or released about these people yet").wait_for()
-    assert in_sight(page.get_by_role("button", name="Train — spends ε = 1"))
+    train = page.get_by_role("button", name="Train — spends ε = 1")
+    train.wait_for()
+    assert in_sight(train)
     settled(page)
     models = page.get_by_role("radiogroup", name="Model")
     pick(models.get_by_role("radio", name="PEARL", exact=True), models)
@@ -88,9 +89,8 @@ def plan(page: Page, **settings: int) -> None:
         press(box, "ControlOrMeta+a")
         page.keyboard.type(f"{value}\n")
         settled(page)  # the plan with the edited setting has reached the page
-    button = page.get_by_role("button", name="Train — spends ε = 1")
-    expect(button).to_be_enabled()
-    press(button)
+    expect(train).to_be_enabled()
+    press(train)
     page.wait_for_url("**/training?run=*")
 
 

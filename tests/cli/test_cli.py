@@ -69,7 +69,7 @@ def test_synth_from_file_to_file(
     assert found["epsilon"] == pytest.approx(1.0, rel=1e-3)
     assert found["epsilon"] < found["epsilon_replace"]  # type: ignore[operator]
     assert (found["rows"], found["columns"], found["device"]) == (50, 12, "cpu")
-    assert re.fullmatch(r"recorded; \d\d% of the limit ε 10 is left", str(found["ledger"]))
+    assert re.match(r"recorded; \d\.\d\d% of the limit of ε 10 is used\. ", str(found["ledger"]))
     assert found["phases"][0]["count"] == 1 and found["lmdp"] is None  # type: ignore[index]
     assert {"read", "sample", "total"} <= found["seconds"].keys()  # type: ignore[attr-defined]
     assert found["peak_memory_mb"] > 50  # type: ignore[operator]

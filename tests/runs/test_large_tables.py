@@ -114,7 +114,7 @@ def test_a_run_is_worked_off_in_parts(store: RunStore, table: TableRecord, tmp_p
     outside = json.loads(store.artefacts(run.id).path("outside.json").read_text())
     assert outside["rows_synthetic"] == 5
     kept = {path.suffix for path in store.artefacts(run.id).folder.rglob("*") if path.is_file()}
-    assert kept <= {".json", ".parquet", ".csv", ".log"}  # no codes of private rows
+    assert kept <= {".json", ".parquet", ".csv", ".log", ".sha256"}  # no codes of private rows
 
 
 def test_another_number_of_rows_is_one_line(

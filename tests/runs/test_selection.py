@@ -222,6 +222,8 @@ def test_runs_of_an_old_workspace_count_as_seen_and_the_certificate_says_why(sto
     with store.engine.begin() as connection:
         for later in ("looks", "sign_ins"):  # as the version before left it
             connection.exec_driver_sql(f"DROP TABLE {later}")
+        for table, column in (("runs", "unit_words"), ("sketches", "owner")):
+            connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {column}")
         connection.exec_driver_sql("DROP TABLE alembic_version")
     store.close()
     with RunStore(Workspace(store.workspace.home)) as again:

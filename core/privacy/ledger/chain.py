@@ -92,7 +92,13 @@ class ChainReport(BaseModel):
 
 
 def seal(key: bytes, *, seq: int, people: str, run: str | None, previous: str, body: str) -> str:
-    """The hash of an entry: HMAC-SHA-256 of its row and the hash before it, 64 hex digits."""
+    """The hash of an entry: HMAC-SHA-256 of its row and the hash before it, 64 hex digits.
+
+    Args:
+      key: of the workspace, 32 bytes.
+      seq, people, run, body: of the row, see `core.privacy.ledger.entries.Entry`.
+      previous: hash of the entry before, `GENESIS` for the first.
+    """
     account, debit = len(people), "-" if run is None else len(run)  # no two rows read the same
     return _hmac(key, f"{seq} {previous} {account} {debit} {people}{run or ''}{body}")
 

@@ -291,14 +291,13 @@ def missing(store: TableStore, *, table_id: str, run_id: str, alarm: bool = Fals
     if against:
         return f"Changes were asked for by {', '.join(against)}."
     approvals = [v.view for v in given if v.decision is Decision.APPROVE]
-    unseen = alarmed - approvals.count("inside")  # the outside view shows no alarm
-    if unseen > 0:
-        people = "person has" if unseen == 1 else "people have"
-        return f"{unseen} more {people} to approve this run in its inside view on the Review page."
     lacking = present.approvals - len(approvals)
-    if lacking <= 0:
+    unseen = alarmed - approvals.count("inside")  # the outside view shows no alarm
+    if max(lacking, unseen) <= 0:
         return ""
-    people = "person has" if lacking == 1 else "people have"
+    people = "person has" if max(lacking, unseen) == 1 else "people have"
+    if unseen >= lacking:
+        return f"{unseen} more {people} to approve this run in its inside view on the Review page."
     return f"{lacking} more {people} to approve this run on the Review page."
 
 
