@@ -25,7 +25,7 @@ from sqlalchemy.exc import IntegrityError
 from core.privacy.accounting.accountant import epsilon as price  # imported before the race begins
 from core.privacy.ledger import appending
 from core.privacy.ledger import ledger as book
-from core.privacy.ledger.ledger import Ledger, OverBudgetError
+from core.privacy.ledger.ledger import Ledger, LedgerError, OverBudgetError
 from core.privacy.plan import Plan
 from core.runs.accounts.account import pay
 from core.runs.storage.store import RunStore
@@ -70,9 +70,9 @@ def attempt(ledger: Ledger, people: str, plan: Plan, key: str, *, opens: bool) -
             return entry.id
         except OverBudgetError:
             return ""
-        except IntegrityError:
+        except (IntegrityError, LedgerError):
             if appending.exclusive_transaction is not unlocked:
-                raise  # nothing may take a number twice where it is locked
+                raise  # where it is locked nothing takes a number twice or sees half an entry
 
 
 def main() -> int:
