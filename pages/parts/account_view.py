@@ -102,18 +102,8 @@ def confirm_unit(table: TableRecord, plan: Plan) -> tuple[bool, str]:
     problem = shared.store().ledger.unit_objection(table.people, plan)
     if problem is None:
         return True, ""
-    st.error(plain(said(problem)), icon=":material/group:")
-    typed = st.text_input(
-        say("Confirm in words that the account's limit no longer holds"),
-        max_chars=300,
-        # words about these people and this reason say nothing of others
-        key=f"confirm_unit_{table.people}_{abs(hash(problem))}",
-        help=say(
-            "The ledger keeps your words, and every later certificate about these people repeats "
-            "them."
-        ),
-    )
-    return bool(typed.strip()), typed
+    asked = say("Confirm in words that the account's limit no longer holds")
+    return shared.confirmed(problem, asked, f"unit_{table.people}", icon=":material/group:")
 
 
 def over_time(account: Account) -> None:

@@ -191,18 +191,8 @@ def confirm(table: TableRecord, plan: Plan) -> tuple[bool, str]:
     problem = ledger.objection(table.people, plan, table.schema.domain())
     if problem is None:
         return True, ""
-    st.error(plain(said(problem)), icon=":material/visibility:")
-    typed = st.text_input(
-        say("Confirm in words that the hidden distributions may become known"),
-        max_chars=300,
-        # words about these people and this reason say nothing of others
-        key=f"confirm_shift_{table.people}_{abs(hash(problem))}",
-        help=say(
-            "The ledger keeps your words, and every later certificate about these people repeats "
-            "them."
-        ),
-    )
-    return bool(typed.strip()), typed
+    asked = say("Confirm in words that the hidden distributions may become known")
+    return shared.confirmed(problem, asked, f"shift_{table.people}", icon=":material/visibility:")
 
 
 def summary(plan: Plan) -> None:

@@ -214,6 +214,29 @@ def spent_words(people: str) -> str:
     return " ".join(plain(said(sentence)) for sentence in spent.sentences)
 
 
+def confirmed(problem: str, asked: str, about: str, *, icon: str) -> tuple[bool, str]:
+    """Show why the ledger refuses; whether words were written against it, and the words.
+
+    Args:
+      problem: the ledger's objection.
+      asked: the label of the field, in the language of whoever is here.
+      about: what kind of words about whom, for the field's key.
+      icon: beside the problem.
+    """
+    st.error(plain(said(problem)), icon=icon)
+    typed = st.text_input(
+        asked,
+        max_chars=300,
+        # words about these people and this reason say nothing of others
+        key=f"confirm_{about}_{abs(hash(problem))}",
+        help=say(
+            "The ledger keeps your words, and every later certificate about these people repeats "
+            "them."
+        ),
+    )
+    return bool(typed.strip()), typed
+
+
 def time_zone() -> str:
     """The name of the browser's time zone; UTC where it names none that is known here."""
     try:
