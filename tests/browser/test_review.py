@@ -15,7 +15,7 @@ from core.runs.storage.events import State
 from core.runs.storage.notes import Decision, Rule
 from core.services import planning, runs, tables
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, sample_table
-from tests.browser.app import PATIENCE, Server, open_page, server
+from tests.browser.app import PATIENCE, Server, open_page, server, settled
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 TITLE = "made by hand"
@@ -82,6 +82,7 @@ def test_review_comment_verdict_and_export(app, browser, page, home, tmp_path):
     dialog.get_by_label("What do you see?").fill("The clouds agree.")
     dialog.get_by_role("button", name="Keep this comment").click()
     page.get_by_role("button", name="Comment (1)").wait_for()
+    settled(page)  # the rest of the page is drawn anew too, which would take the focus away
     # a verdict, by keyboard alone
     page.get_by_role("tab", name="Discussion").click()
     page.get_by_text("Your verdict").wait_for()
