@@ -144,12 +144,16 @@ class FileForm(BaseModel):
 
     Attributes:
       delimiter: between the cells of a line.
+      encoding: of text, a name that Python knows.
+      spaced: whether a space may stand between a delimiter and an opening quote.
       columns: forms of columns by name, those with nothing to say left out.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     delimiter: Delimiter = ","
+    encoding: str = Field(default="utf-8", pattern="^[a-z0-9_-]{1,32}$")
+    spaced: bool = False
     columns: dict[str, Form] = Field(default_factory=dict)
 
     @classmethod

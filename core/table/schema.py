@@ -35,7 +35,7 @@ from core.table.column import (
     SchemaError,
     UndeclaredDomainError,
 )
-from core.table.form import Delimiter
+from core.table.form import Delimiter, FileForm
 from core.table.layout.kept import Kept, keep
 from core.table.person import Person
 from core.table.rules import Rule
@@ -86,7 +86,7 @@ class Schema(BaseModel):
       rules: what holds in every row.
       sensitive: disjoint groups of columns whose joint distribution must not be revealed.
       holdout: share of records kept out of training, in [0, ½]; see `core.table.holdout`.
-      delimiter: between the cells of a line, where the table was a text file.
+      delimiter, encoding, spaced: of a text file, see `core.table.form.FileForm`.
 
     Raises (pydantic.ValidationError, a ValueError): duplicate names or rules, or a role naming no
       column.
@@ -101,6 +101,8 @@ class Schema(BaseModel):
     sensitive: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     holdout: float = Field(default=0.0, ge=0.0, le=0.5)
     delimiter: Delimiter = ","
+    encoding: str = Field(default="utf-8", pattern="^[a-z0-9_-]{1,32}$")
+    spaced: bool = False
 
     @model_validator(mode="before")
     @classmethod
@@ -117,8 +119,9 @@ class Schema(BaseModel):
         """The stored form, which attestations hold to: what came later is left out where unused."""
         stored: dict[str, Any] = handler(self)
         later = {name: stored.pop(name) for name in ("person", "rules")}
-        if self.delimiter == ",":
-            stored.pop("delimiter")
+        for name in ("delimiter", "encoding", "spaced"):
+            if stored[name] == type(self).model_fields[name].default:
+                stored.pop(name)
         before = {name: stored.pop(name) for name in ("columns", "target")}
         used = {name: value for name, value in later.items() if value}
         return {**before, "entity_key": None, **used, **stored}
@@ -155,6 +158,14 @@ class Schema(BaseModel):
     def names(self) -> tuple[str, ...]:
         """Column names in file order."""
         return tuple(column.name for column in self.columns)
+
+    @property
+    def form(self) -> FileForm:
+        """How the table's file is written."""
+        forms = {column.name: column.form for column in self.columns if column.form is not None}
+        return FileForm(
+            delimiter=self.delimiter, encoding=self.encoding, spaced=self.spaced, columns=forms
+        )
 
     def replace(self, column: Column) -> Schema:
         """This schema with the column of the same name replaced."""

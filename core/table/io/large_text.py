@@ -45,9 +45,9 @@ from core.table.io.delimited import (
 )
 from core.table.io.parquet import PARQUET_MAGIC
 from core.table.io.read import MARKUP, OLE, OPENERS, REFUSED, ZIP, no_values
-from core.table.io.sources import batch_rows
 from core.table.io.spelling import plain_spelling, typed_as_written
 from core.table.io.text_encoding import SAMPLE_BYTES, holds_nul
+from core.table.raw_cells import batch_rows
 
 __all__ = ["LARGE_BYTES", "LargeText", "is_large_text"]
 

@@ -21,8 +21,9 @@ from core.table.io.large_text import LargeText, is_large_text
 from core.table.io.parquet import PARQUET_MAGIC
 from core.table.io.parquet_parts import ParquetParts
 from core.table.io.read import ReadResult
-from core.table.io.sources import Source, batch_rows
+from core.table.io.sources import Source
 from core.table.io.sql import EXTRAS, SqlQuery
+from core.table.raw_cells import batch_rows
 
 __all__ = ["open_address"]
 

@@ -22,7 +22,8 @@ from core.table.io.cells import ReadLimits, TableReadError
 from core.table.io.delimited import check_header
 from core.table.io.parquet import DAMAGE, check_kind, is_index, read_column
 from core.table.io.row_groups import arrow_batches, columns_with_gaps
-from core.table.io.sources import Doubts, batch_rows
+from core.table.io.sources import Doubts
+from core.table.raw_cells import batch_rows
 
 __all__ = ["ParquetParts"]
 

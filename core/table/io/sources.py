@@ -11,19 +11,18 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
-import pandas as pd
+import pyarrow as pa
 
 from core.table.form import FileForm
 from core.table.io.cells import cells_counted
 
-__all__ = ["BATCH_ROWS", "BATCH_CELLS", "Doubts", "Source", "batch_rows"]
+__all__ = ["Doubts", "Source"]
 
-BATCH_ROWS, BATCH_CELLS = 131_072, 8_000_000  # rows of a batch, fewer where there are many columns
 _CELLS = re.compile(r" \(([\d,]+) cells?\)")
 
 
 class Source(Protocol):
-    """A table's rows, in batches of one dtype a column."""
+    """A table's rows as raw cells, in batches of one Arrow schema."""
 
     @property
     def words(self) -> str:
@@ -31,7 +30,7 @@ class Source(Protocol):
 
     @property
     def form(self) -> FileForm:
-        """How it is written, so that synthetic rows can be written alike."""
+        """How it is written, as declared or as its first bytes propose; of Parquet its types."""
 
     @property
     def doubts(self) -> tuple[str, ...]:
@@ -47,21 +46,14 @@ class Source(Protocol):
           TableReadError: one plain line that quotes no value.
         """
 
-    def batches(self) -> Iterator[pd.DataFrame]:
-        """The rows in order, from the beginning each time.
+    def batches(self) -> Iterator[pa.Table]:
+        """The rows in order, from the beginning each time, at most `batch_rows` of them at once.
+
+        Text as written carries the mark of `core.table.raw_cells.as_written`.
 
         Raises:
           TableReadError: one plain line that quotes no value.
         """
-
-
-def batch_rows(columns: int) -> int:
-    """Rows of a batch of so many columns, ≥ 1.
-
-    >>> batch_rows(10), batch_rows(2000)
-    (131072, 4000)
-    """
-    return max(1, min(BATCH_ROWS, BATCH_CELLS // max(1, columns)))
 
 
 class Doubts:

@@ -31,7 +31,7 @@ from core.table.io.cells import ReadLimits, TableReadError
 from core.table.io.delimited import check_header
 from core.table.io.parquet import check_kind
 from core.table.io.parquet_parts import ParquetParts
-from core.table.io.sources import batch_rows
+from core.table.raw_cells import batch_rows
 
 __all__ = ["EXTRAS", "SqlQuery"]
 

@@ -1,0 +1,58 @@
+"""Raw cells: a table's rows as they stand in their source, before anything is decided of them.
+
+A text file and a workbook give text, a Parquet file, a database and a frame give values of their
+own types. What a cell means is said by its column's declaration and nothing else, see
+`core.table.typed_cells`; a proposal of that declaration may look at all cells, see
+`core.table.proposing`. What is stored, counted and read again is always the raw cells.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import pandas as pd
+import pyarrow as pa
+
+from core.table.labels import to_labels
+
+__all__ = ["BATCH_CELLS", "BATCH_ROWS", "as_written", "batch_rows", "is_written", "raw_frame"]
+
+Series: TypeAlias = "pd.Series[Any]"
+
+BATCH_ROWS, BATCH_CELLS = 131_072, 8_000_000  # rows of a batch, fewer where there are many columns
+_KEY, _WRITTEN = b"facsimile.cells", b"written"
+
+
+def batch_rows(columns: int) -> int:
+    """Rows of a batch of so many columns, ≥ 1.
+
+    >>> batch_rows(10), batch_rows(2000)
+    (131072, 4000)
+    """
+    return max(1, min(BATCH_ROWS, BATCH_CELLS // max(1, columns)))
+
+
+def as_written(table: pa.Table) -> pa.Table:
+    """The table with a mark that its cells are text as written, in which words such as NA occur."""
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), _KEY: _WRITTEN})
+
+
+def is_written(schema: pa.Schema) -> bool:
+    """Whether cells are text as somebody wrote them; the mark is kept in Parquet files."""
+    return (schema.metadata or {}).get(_KEY) == _WRITTEN
+
+
+def raw_frame(frame: pd.DataFrame) -> pa.Table:
+    """A frame's cells in types of their own; objects of several types are spelled one by one.
+
+    Args:
+      frame: n rows, unique string names.
+    """
+    plain = {str(name): _plain(frame[name]) for name in frame.columns}
+    return pa.Table.from_pandas(pd.DataFrame(plain, copy=False), preserve_index=False)
+
+
+def _plain(series: Series) -> Series:
+    """A column that arrow takes as it is: what one object holds must not say how others read."""
+    mixed = pd.api.types.is_object_dtype(series.dtype)
+    return to_labels(series) if mixed else series
