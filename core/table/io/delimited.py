@@ -1,262 +1,356 @@
-"""Delimited text (CSV, TSV and kin) to a typed frame, with every doubt named by its line."""
+"""Delimited text (CSV, TSV and kin) as batches of raw cells, with every doubt named by its line.
+
+How the file is split is declared, or proposed from its beginning; after that, what stands in one
+record says nothing of how others are read. Arrow splits the text; what it would take in silence, a
+quote that swallows the lines after it, is found by checking every quote's neighbours.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
 from typing import Any, BinaryIO
 
-import pandas as pd
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
-from core.table.form import DELIMITERS, Form
-from core.table.io.cells import (
-    DeclaredWords,
-    Distinct,
-    ReadLimits,
-    TableReadError,
-    decimal_mark,
-    distinct,
-    marker_doubts,
-    too_many_rows,
-    words_that_stay,
-)
-from core.table.io.spelling import plain_spelling, typed_as_written
-from core.table.io.text_encoding import SAMPLE_BYTES, to_utf8
+from core.table.form import DELIMITERS, Delimiter, FileForm
+from core.table.io.cells import ReadLimits, TableReadError
+from core.table.io.delimited_old import (
+    Delimited,
+    check_header,
+    frame_of_cells,
+    split_text,
+)  # until the reader of files changes
+from core.table.io.headers import header_doubts, unique_names
+from core.table.io.text_encoding import ADVICE, Utf8, encoding_of, refuse_binary
+from core.table.raw_cells import BATCH_CELLS, as_written, batch_rows
 
-__all__ = [
-    "Delimited",
-    "arrow_options",
-    "check_header",
-    "frame_of_cells",
-    "header_doubts",
-    "read_header",
-    "scan",
-    "sep_line",
-    "spaced_options",
-    "split_text",
-    "tangled_quotes",
-    "tell_delimiter",
-]
+__all__ = ["Delimited", "DelimitedFile", "check_header", "frame_of_cells", "split_text"]
 
 NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
+MARKUP = ("<!doctype", "<html", "<?xml", "{", "[{")
 TITLE_LINES = 9  # at most, that a title and its blank lines take above a header
-SAMPLE_ROWS = 200  # records looked at to tell the delimiter
-BLOCK_BYTES = 1 << 24  # arrow refuses a record longer than one block
+PREFIX_BYTES = 1 << 20  # from which a form is proposed
+SAMPLE_ROWS = 200  # records looked at to propose the delimiter
+BLOCK_BYTES = 1 << 22  # of text; arrow reads some thirty ahead, and refuses a longer record
+SPACED_CELLS = 1 << 19  # of text that Python holds at once
 UNSPLIT = "The file could not be split into rows and columns. Save it again as CSV in UTF-8."
+BATCH_BYTES = 8 * BATCH_CELLS  # as many as that many numbers take
 
 
-@dataclass(frozen=True)
-class Delimited:
-    """Text split into cells, with how it was split.
+@dataclass
+class DelimitedFile:
+    """A `Source`: a file of delimited text, of any length.
 
     Attributes:
-      table: n rows of text, one column per header name, named by position.
-      header: checked column names.
-    """
-
-    table: pa.Table
-    header: list[str]
-    delimiter: str
-    encoding: str
-    warnings: list[str]
-
-
-def split_text(data: bytes, *, limits: ReadLimits, tabbed: bool = False) -> Delimited:
-    """Split delimited text into cells, still untyped so that the bytes can be freed first.
-
-    Args:
-      data: the whole file, in any common encoding.
-      limits: rows and columns allowed.
+      path: of the file.
+      words: where it lies, for people.
+      declared: how it is written; None to propose that.
       tabbed: whether the file's name promises tabs; decides only where the text leaves a doubt.
-
-    Raises:
-      TableReadError: what is wrong, where, and what to do.
+      limits: columns allowed.
     """
-    data, encoding, warnings = to_utf8(data)
-    data, declared = sep_line(data)
-    if not data or data.isspace():  # stripping would copy it
-        raise TableReadError("The file is empty. Choose a file with a header and rows.")
-    delimiter = declared or tell_delimiter(data, tabbed)
-    spaced = f'{delimiter} "'.encode() in data  # quotes after a space: skip the space
-    header, header_lines = read_header(io.BytesIO(data), delimiter, spaced=spaced, limits=limits)
-    warnings += header_doubts(header)
-    if spaced or (b'"' in data and tangled_quotes(io.BytesIO(data))):
-        scan(io.BytesIO(data), header, delimiter, spaced=spaced)
-    if spaced:
-        table = _read_spaced(data, len(header), delimiter)
-    else:
-        table = _read_arrow(data, header, delimiter, header_lines)
-    if table.num_rows > limits.max_rows:
-        raise too_many_rows(table.num_rows, limits)
-    return Delimited(table, header, delimiter, encoding, warnings)
+
+    path: Path
+    words: str
+    declared: FileForm | None = None
+    tabbed: bool = False
+    limits: ReadLimits = ReadLimits()
+
+    def __post_init__(self) -> None:
+        self._form = self.declared or FileForm()
+        self._names: list[str] = []
+        self._lines = 0  # before the first record
+        self._header_doubts: list[str] = []
+        self._replaced = 0
+
+    @property
+    def form(self) -> FileForm:
+        """See `Source.form`; known after `prepare`."""
+        return self._form
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """See `Source.doubts`."""
+        doubts = self._header_doubts
+        if self._replaced:
+            doubts = [
+                *doubts,
+                f"{self._replaced:,} characters cannot be read in the encoding "
+                f"{self._form.encoding} and stand as \N{REPLACEMENT CHARACTER}. Where letters are "
+                "missing, import the file again with another encoding.",
+            ]
+        return tuple(doubts)
+
+    def prepare(self, folder: Path) -> None:
+        """See `Source.prepare`: its form and header are told from its beginning."""
+        with self.path.open("rb") as stream:
+            prefix = stream.read(PREFIX_BYTES)
+            whole = len(prefix) < PREFIX_BYTES
+            if not whole and b"\n" not in prefix and b"\r" not in prefix:
+                _refuse_endless(stream)
+        encoding = encoding_of(prefix, self.declared and self.declared.encoding)
+        self._check_length(encoding)
+        text = Utf8(encoding)(prefix).decode()
+        if text.isspace() or not text:
+            raise TableReadError("The file is empty. Choose a file with a header and rows.")
+        if text[:64].lstrip().lower().startswith(MARKUP):
+            raise TableReadError(f"This is a web page, XML or JSON document, not a table. {ADVICE}")
+        if not whole:
+            text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
+        self._form = self._form_of(text, encoding)
+        self._read_header()
+
+    def _check_length(self, encoding: str) -> None:
+        """Raise where a byte is lost in an encoding of several: all after it would be moved."""
+        width = 2 if encoding.startswith("utf-16") else 4 if encoding.startswith("utf-32") else 1
+        if self.path.stat().st_size % width:
+            raise TableReadError(
+                f"The text could not be read as {encoding}. Save the file again as CSV in UTF-8."
+            )
+
+    def _form_of(self, text: str, encoding: str) -> FileForm:
+        """How the file is written.
+
+        Args:
+          text: its beginning, in whole lines.
+          encoding: of it.
+        """
+        own, text = _sep_line(text)
+        if self.declared is not None:
+            mark = own or _declared_delimiter(text, self.declared.delimiter)
+            spaced = self.declared.spaced
+        else:
+            refuse_binary(text)
+            mark = own or _proposed_delimiter(text, self.tabbed)
+            spaced = f'{mark} "' in text
+        changes = {"delimiter": mark, "encoding": encoding, "spaced": spaced}
+        return self._form.model_copy(update=changes)
+
+    def _opened(self, utf8: Callable[[pa.Buffer], bytes]) -> pa.NativeFile:
+        return pa.TransformInputStream(pa.OSFile(str(self.path)), utf8)
+
+    @contextmanager
+    def _lines_of_text(self, utf8: Utf8 | None = None) -> Iterator[Iterator[str]]:
+        utf8 = utf8 or Utf8(self._form.encoding)
+        with self._opened(utf8) as file, io.TextIOWrapper(file, "utf-8", newline="") as text:
+            yield text
+
+    def _split(self, lines: Iterable[str]) -> csv._reader:  # type: ignore[name-defined]
+        spaced, mark = self._form.spaced, self._form.delimiter
+        return csv.reader(lines, delimiter=mark, skipinitialspace=spaced, strict=True)
+
+    def _read_header(self) -> None:
+        """The column names, and how many lines stand before the first record.
+
+        Raises:
+          TableReadError: what is wrong with them, or there are no rows.
+        """
+        with self._lines_of_text() as lines:
+            first = next(lines)
+            above = int(_sep_line(first)[0] is not None)
+            lines = lines if above else chain([first], lines)
+            reader = self._split(lines)
+            try:
+                header = next((row for row in reader if row), [])
+            except csv.Error as error:
+                raise _quote_error(above + 1, error) from None
+            self._lines = above + reader.line_num
+            rows = any(line.strip("\r\n") for line in lines)
+        self._names, doubts = unique_names(header, self.limits)
+        self._header_doubts = doubts + header_doubts(self._names)
+        if not rows:
+            raise TableReadError("The file has a header but no rows. Choose a file with rows.")
+        if self.declared is None and not self._form.encoding.startswith("utf"):
+            self._header_doubts.append(
+                f"The file is not in UTF-8; it is read as {self._form.encoding}. Check that "
+                "accented letters look right, or save it again in UTF-8."
+            )
+
+    def batches(self) -> Iterator[pa.Table]:
+        """See `Source.batches`."""
+        assert self._names, "prepare() comes first"
+        utf8 = Utf8(self._form.encoding)
+        blocks = self._spaced_blocks(utf8) if self._form.spaced else self._blocks(utf8)
+        for batch in _filled(blocks, batch_rows(len(self._names))):
+            yield as_written(batch)
+        self._replaced = utf8.replaced
+
+    def _blocks(self, utf8: Utf8) -> Iterator[pa.Table]:
+        """The cells as arrow splits them, a block of text at a time."""
+        quotes = QuoteCheck(self._form.delimiter)
+
+        def seen(block: pa.Buffer) -> bytes:
+            text = utf8(block)
+            quotes.add(text)
+            return text
+
+        try:
+            with arrow_csv.open_csv(self._opened(seen), **self._arrow_options()) as reader:
+                for block in reader:
+                    yield pa.Table.from_batches([block])
+        except pa.ArrowInvalid:  # its message quotes the row
+            for _ in self._records(utf8):
+                pass
+            raise TableReadError(UNSPLIT) from None
+        if not quotes.sound():
+            for _ in self._records(utf8):
+                pass
+
+    def _arrow_options(self) -> dict[str, Any]:
+        read = arrow_csv.ReadOptions(
+            column_names=self._names, skip_rows=self._lines, block_size=BLOCK_BYTES
+        )
+        parse = arrow_csv.ParseOptions(delimiter=self._form.delimiter, newlines_in_values=True)
+        convert = arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(self._names, pa.string()), strings_can_be_null=False
+        )
+        return {"read_options": read, "parse_options": parse, "convert_options": convert}
+
+    def _spaced_blocks(self, utf8: Utf8) -> Iterator[pa.Table]:
+        """The cells where a space may stand before a quote, which arrow does not know."""
+        records, width = self._records(utf8), len(self._names)
+        while rows := list(islice(records, max(1, SPACED_CELLS // width))):
+            columns = [pa.array(cells, pa.string()) for cells in zip(*rows, strict=True)]
+            yield pa.Table.from_arrays(columns, self._names)
+
+    def _records(self, utf8: Utf8) -> Iterator[list[str]]:
+        """Every record, split strictly.
+
+        Raises:
+          TableReadError: which line is ragged or badly quoted, and what to do.
+        """
+        width = len(self._names)
+        with self._lines_of_text(utf8) as lines:
+            for _ in islice(lines, self._lines):
+                pass
+            reader, start = self._split(lines), self._lines + 1
+            try:
+                for row in reader:
+                    if len(row) == width:
+                        yield row
+                    elif row:
+                        raise _ragged(start, len(row), width, self._form.delimiter)
+                    start = self._lines + reader.line_num + 1
+            except csv.Error as error:
+                raise _quote_error(start, error) from None
 
 
-def read_header(
-    stream: BinaryIO, delimiter: str, *, spaced: bool = False, limits: ReadLimits
-) -> tuple[list[str], int]:
-    """The checked column names, and how many lines they take.
+class QuoteCheck:
+    """Whether quotes open and close as the standard of CSV has it (RFC 4180).
+
+    If every second quote begins at the beginning of a cell, and every other one stands at its end
+    or before another quote, then quotes that open and close cells are exactly those; else only a
+    slower reader, quote by quote, can tell. Arrow would take a value with text after its closing
+    quote, or one that is never closed, and whatever stands between.
+    """
+
+    def __init__(self, delimiter: str) -> None:
+        self._ends = np.zeros(256, dtype=bool)
+        self._ends[list(f'{delimiter}"\r\n'.encode())] = True
+        self._open, self._sound = False, True
+        self._kept = b"\n"  # the last byte that was looked at, and the next
+
+    def add(self, block: bytes) -> None:
+        """The next block of text."""
+        text = self._kept + block
+        self._kept = text[-2:]
+        if not self._sound or b'"' not in text[1:]:
+            return
+        letters = np.frombuffer(text, dtype=np.uint8)
+        at = np.flatnonzero(letters[1:-1] == ord('"')) + 1
+        closes = (np.arange(len(at)) + self._open) % 2 == 1
+        self._sound = bool(self._ends[letters[np.where(closes, at + 1, at - 1)]].all())
+        self._open = self._open != bool(len(at) % 2)
+
+    def sound(self) -> bool:
+        """Whether it is so in all blocks, of which there are no more."""
+        self.add(b"\n")
+        return self._sound and not self._open
+
+
+def _filled(blocks: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
+    """The same rows in tables of so many rows, or fewer where they hold many bytes."""
+    held: list[pa.Table] = []
+    for block in blocks:
+        held.append(block)
+        if sum(map(len, held)) >= rows or sum(table.nbytes for table in held) >= BATCH_BYTES:
+            table = pa.concat_tables(held)
+            while len(table) >= rows:
+                yield table.slice(0, rows)
+                table = table.slice(rows)
+            if table.nbytes >= BATCH_BYTES:
+                yield table
+                table = table.slice(len(table))
+            held = [table]
+    last = pa.concat_tables(held)
+    if len(last):
+        yield last
+
+
+def _refuse_endless(stream: BinaryIO) -> None:
+    """Raise where the first line is longer than a block.
 
     Args:
-      stream: UTF-8, at its first line.
-      delimiter: of cells.
-      spaced: whether quotes follow a space.
-      limits: columns allowed.
-
-    Raises:
-      TableReadError: what is wrong with them, or there are no rows.
+      stream: behind the prefix, which has no line end.
     """
-    header: list[str] = []
-    lines = 0
-    with _records(stream, delimiter, spaced) as reader:
-        try:
-            header = next((row for row in reader if row), [])
-            lines = reader.line_num
-            first = next((row for row in reader if row), None)
-        except csv.Error as error:
-            raise _scan_error(lines + 1, error) from None
-    header = check_header(header, limits)
-    if first is None:
-        raise TableReadError("The file has a header but no rows. Choose a file with rows.")
-    return header, lines
+    rest = stream.read(BLOCK_BYTES - PREFIX_BYTES)
+    if len(rest) == BLOCK_BYTES - PREFIX_BYTES and b"\n" not in rest and b"\r" not in rest:
+        raise TableReadError(
+            f"The file's first {BLOCK_BYTES // 2**20} MB are one line, so it is not a table with a "
+            "row on each line. Choose a CSV file with line ends, or a Parquet file."
+        )
 
 
-def sep_line(data: bytes) -> tuple[bytes, str | None]:
-    """Drop the `sep=;` line that spreadsheets write, keeping what it says."""
-    head = data[:8].lower()
-    if head.startswith(b"sep=") and data[4:5].decode("latin-1") in DELIMITERS:
-        return data[5:].lstrip(b"\r\n"), data[4:5].decode()
-    return data, None
+def _sep_line(text: str) -> tuple[Delimiter | None, str]:
+    """What the `sep=;` line says that spreadsheets write, and the text after it."""
+    mark = next((mark for mark in DELIMITERS if text[4:5] == mark), None)
+    if text[:4].lower() == "sep=" and mark and text[5:6] in ("\r", "\n"):
+        return mark, text[5:].lstrip("\r\n")
+    return None, text
 
 
-@contextmanager
-def _records(stream: BinaryIO, delimiter: str, spaced: bool) -> Iterator[csv._reader]:  # type: ignore[name-defined]
-    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-    try:
-        yield csv.reader(text, delimiter=delimiter, skipinitialspace=spaced, strict=True)
-    finally:
-        text.detach()  # else it would close what its caller opened
+def _declared_delimiter(text: str, declared: Delimiter) -> Delimiter:
+    """The declared delimiter, or the one of the header where only that gives several names."""
+    widths = {mark: next(_widths(text, mark), 0) for mark in DELIMITERS}
+    own = max(DELIMITERS, key=lambda mark: widths[mark])
+    return own if widths[declared] < 2 <= widths[own] else declared
 
 
-def tell_delimiter(data: bytes, tabbed: bool) -> str:
+def _proposed_delimiter(text: str, tabbed: bool) -> Delimiter:
     """The delimiter whose field count is the most constant, then the one with most fields.
 
     Args:
-      data: the file, or its beginning.
+      text: the file's beginning.
       tabbed: whether its name promises tabs.
     """
-    sample = data[:SAMPLE_BYTES]
-    if len(data) > SAMPLE_BYTES:
-        sample = sample[: sample.rfind(b"\n") + 1] or sample
     scores = []
-    for candidate in DELIMITERS:
-        widths = list(_widths(sample, candidate))
+    for mark in DELIMITERS:
+        widths = list(_widths(text, mark))
         if not widths or widths[0] < 2:
             continue
-        # A sample may end inside a quoted value, and a ragged row is an error to report later: the
+        # The text may end inside a quoted value, and a ragged row is an error to report later: the
         # share of rows as wide as the header is what tells delimiters apart.
-        share = sum(w == widths[0] for w in widths) / len(widths)
-        promised = candidate == ("\t" if tabbed else ",")
-        scores.append((round(share, 1), promised and tabbed, widths[0], promised, candidate))
+        share = sum(width == widths[0] for width in widths) / len(widths)
+        promised = mark == ("\t" if tabbed else ",")
+        scores.append((round(share, 1), promised and tabbed, widths[0], promised, mark))
     return max(scores)[-1] if scores else ("\t" if tabbed else ",")
 
 
-def _widths(sample: bytes, delimiter: str) -> Iterator[int]:
-    stream = io.StringIO(sample.decode("utf-8", "replace"), newline="")
-    reader = csv.reader(stream, delimiter=delimiter, skipinitialspace=True)
-    try:
+def _widths(text: str, delimiter: str) -> Iterator[int]:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
+    with suppress(csv.Error):
         for row in reader:
             if row:
                 yield len(row)
             if reader.line_num > SAMPLE_ROWS:
                 return
-    except csv.Error:
-        return
-
-
-def check_header(header: list[str], limits: ReadLimits) -> list[str]:
-    """Trimmed column names, checked.
-
-    Raises:
-      TableReadError: too many columns, a blank name or the same name twice.
-    """
-    names = [name.strip() for name in header]
-    if len(names) > limits.max_columns:
-        raise TableReadError(
-            f"The file has {len(names):,} columns; {limits.max_columns:,} is the most. "
-            "Keep the columns you need and try again."
-        )
-    blank = [i + 1 for i, name in enumerate(names) if not name]
-    if len(names) > len(blank) > len(names) / 2:
-        raise TableReadError(
-            f"The first row names {len(names) - len(blank)} of {len(names):,} columns, as where a "
-            "title stands above the header. Delete the rows above the header and try again."
-        )
-    if blank:
-        raise TableReadError(
-            f"Column {blank[0]} has no name in the header. Give every column a name, or remove it."
-        )
-    if any("\0" in name for name in names):
-        raise TableReadError("The header holds NUL characters. Give every column a plain name.")
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise TableReadError(
-            f"The header names '{twice[0]}' more than once. Give every column its own name."
-        )
-    return names
-
-
-def header_doubts(header: list[str]) -> list[str]:
-    """A sentence where the names look like values; none otherwise."""
-    numeric = sum(_is_numeric(name) for name in header)
-    if numeric * 2 > len(header):
-        return [
-            "The first line is taken as the header, but it looks like values. "
-            "If the file has no header, add one."
-        ]
-    return []
-
-
-def _is_numeric(name: str) -> bool:
-    try:
-        float(name.replace(",", "."))
-    except ValueError:
-        return False
-    return True
-
-
-def tangled_quotes(lines: BinaryIO) -> bool:
-    """Whether quotes might have swallowed line ends, which only a slower strict scan can tell."""
-    # some line with an odd number of quotes: a value goes on in the next
-    return any(line.count(b'"') % 2 for line in lines)
-
-
-def scan(stream: BinaryIO, header: list[str], delimiter: str, *, spaced: bool = False) -> None:
-    """Walk every record strictly and raise on the first that is ragged or badly quoted.
-
-    Args:
-      stream: UTF-8, at its first line.
-      header: column names.
-      delimiter: of cells.
-      spaced: whether quotes follow a space.
-
-    Raises:
-      TableReadError: which line, and what is wrong with it.
-    """
-    start = 1
-    with _records(stream, delimiter, spaced) as reader:
-        try:
-            for row in reader:
-                if row and len(row) != len(header):
-                    raise _ragged(start, len(row), len(header), delimiter)
-                start = reader.line_num + 1
-        except csv.Error as error:
-            raise _scan_error(start, error) from None
 
 
 def _ragged(line: int, width: int, header_width: int, delimiter: str) -> TableReadError:
@@ -273,7 +367,7 @@ def _ragged(line: int, width: int, header_width: int, delimiter: str) -> TableRe
     )
 
 
-def _scan_error(line: int, error: csv.Error) -> TableReadError:
+def _quote_error(line: int, error: csv.Error) -> TableReadError:
     if "limit" in str(error):
         return TableReadError(
             f"Line {line} begins a value longer than {csv.field_size_limit():,} characters, most "
@@ -287,89 +381,3 @@ def _scan_error(line: int, error: csv.Error) -> TableReadError:
         f'Line {line} has text after a closing quote ("). Double the quotes inside a quoted value, '
         "or close the one left open on an earlier line."
     )
-
-
-def _read_arrow(data: bytes, header: list[str], delimiter: str, header_lines: int) -> pa.Table:
-    """All cells as text, each column with its own dictionary."""
-    text = pa.dictionary(pa.int32(), pa.string())
-    try:
-        options = arrow_options(len(header), delimiter, header_lines, text)
-        return arrow_csv.read_csv(pa.BufferReader(data), **options)
-    except pa.ArrowInvalid:
-        pass  # its message quotes the row; the strict scan below finds the line without quoting it
-    scan(io.BytesIO(data), header, delimiter)
-    raise TableReadError(UNSPLIT)
-
-
-def arrow_options(
-    width: int, delimiter: str, header_lines: int, text: pa.DataType
-) -> dict[str, Any]:
-    """How arrow is to split text into cells: columns named by position, all of one type.
-
-    Args:
-      width: number of columns.
-      delimiter: of cells.
-      header_lines: lines that are skipped; lines, not records, because it may hold line breaks.
-      text: type of the columns.
-    """
-    names = [str(i) for i in range(width)]
-    return {
-        "read_options": arrow_csv.ReadOptions(
-            column_names=names, skip_rows=header_lines, block_size=BLOCK_BYTES
-        ),
-        "parse_options": arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-        "convert_options": arrow_csv.ConvertOptions(
-            column_types=dict.fromkeys(names, text), strings_can_be_null=False
-        ),
-    }
-
-
-def _read_spaced(data: bytes, width: int, delimiter: str) -> pa.Table:
-    """The same for files that put a space before a quoted value, which arrow does not know."""
-    frame = pd.read_csv(io.BytesIO(data), **spaced_options(width, delimiter))
-    return pa.Table.from_pandas(frame, preserve_index=False)
-
-
-def spaced_options(width: int, delimiter: str) -> dict[str, Any]:
-    """How pandas is to split such a file into cells of text.
-
-    Args:
-      width: number of columns, which are named by position.
-      delimiter: of cells.
-    """
-    return {
-        "sep": delimiter,
-        "header": 0,
-        "names": [str(i) for i in range(width)],
-        "index_col": False,
-        "dtype": "str",
-        "na_filter": False,
-        "skipinitialspace": True,
-        "on_bad_lines": "error",
-    }
-
-
-def frame_of_cells(
-    table: pa.Table, header: list[str], declared: DeclaredWords | None
-) -> tuple[pd.DataFrame, dict[str, Form], list[str]]:
-    """Typed frame of a table of text, how columns are written, and warnings.
-
-    Args:
-      table: of cells.
-      header: column names.
-      declared: see `DeclaredWords`.
-    """
-    cells: dict[str, Distinct] = {}
-    for name in header:
-        cells[name] = distinct(table.column(0), words_that_stay(declared, name))
-        table = table.remove_column(0)  # frees each column once it is taken apart
-    plain = {name: plain_spelling(column) for name, column in cells.items()}
-    decimal, warnings = decimal_mark({name: column for name, (column, _) in plain.items()})
-    warnings += marker_doubts({name: column.markers for name, column in cells.items()})
-    columns, forms = {}, {}
-    for name in header:
-        columns[name], forms[name], doubts = typed_as_written(
-            cells.pop(name), name, decimal, plain.pop(name)
-        )
-        warnings += doubts
-    return pd.DataFrame(columns, copy=False), forms, warnings

@@ -33,7 +33,7 @@ from core.table.io.cells import (
     marker_doubts,
     words_that_stay,
 )
-from core.table.io.delimited import (
+from core.table.io.delimited_old import (
     UNSPLIT,
     arrow_options,
     header_doubts,
@@ -46,7 +46,7 @@ from core.table.io.delimited import (
 from core.table.io.parquet import PARQUET_MAGIC
 from core.table.io.read import MARKUP, OLE, OPENERS, REFUSED, ZIP, no_values
 from core.table.io.spelling import plain_spelling, typed_as_written
-from core.table.io.text_encoding import SAMPLE_BYTES, holds_nul
+from core.table.io.text_encoding_old import SAMPLE_BYTES, holds_nul
 from core.table.raw_cells import batch_rows
 
 __all__ = ["LARGE_BYTES", "LargeText", "is_large_text"]

@@ -1,22 +1,28 @@
-"""Which encoding a text file is in, and the same text in UTF-8."""
+"""Which encoding a text file is in, told from its beginning or declared; and the same in UTF-8."""
 
 from __future__ import annotations
 
-import io
+import codecs
+import re
+from collections.abc import Sequence
 
-import pyarrow as pa
 from charset_normalizer import from_bytes
 
 from core.table.io.cells import TableReadError
 
-__all__ = ["SAMPLE_BYTES", "holds_nul", "to_utf8"]
+__all__ = ["ENCODINGS", "Utf8", "encoding_of", "refuse_binary"]
 
-SAMPLE_BYTES = 1 << 18
 LEGACY = ["cp1252", "latin_1", "cp1251", "koi8_r", "cp1253", "shift_jis", "gb18030", "euc_kr"]
+ENCODINGS = (  # that can be declared: what no byte, wherever it stands, carries into the next line
+    "utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", *LEGACY,
+    "cp1250", "cp1254", "cp1255", "cp1256", "cp1257", "cp437", "cp850", "mac_roman",
+    "iso8859_2", "iso8859_15", "big5", "euc_jp",
+)  # fmt: skip
 WESTERN_SHARE = 0.3  # of accented letters; above it the script is hardly a Western one
-CONTROLS = bytes([*range(1, 9), *range(14, 26), *range(27, 32)])
+WIDE_SHARE = 0.7  # of NUL among every other byte; text of any script has fewer where it has none
+SAMPLE_BYTES = 1 << 16  # of lines that tell a legacy encoding
+CONTROLS = re.compile("[\0-\x08\x0e-\x19\x1b-\x1f]")
 ADVICE = "Choose a CSV, TSV, Parquet or Excel file, or save it again as CSV in UTF-8."
-MAX_CONTROLS = 0.01  # share of control characters no text table has
 MARKS = {  # byte order marks, the longer first where one begins another
     b"\xef\xbb\xbf": "utf-8-sig",
     b"\xff\xfe\x00\x00": "utf-32",
@@ -26,108 +32,108 @@ MARKS = {  # byte order marks, the longer first where one begins another
 }
 
 
-def to_utf8(data: bytes) -> tuple[bytes, str, list[str]]:
-    """The text in UTF-8 without a byte order mark, the encoding it had, and warnings."""
-    mark = next((m for m in MARKS if data.startswith(m)), None)
-    if mark is not None:
-        encoding = MARKS[mark]
-        if encoding == "utf-8-sig":
-            return _checked(data[len(mark) :]), encoding, []
-        return _recoded(data, encoding), encoding, []
-    wide = _wide_encoding(data[:SAMPLE_BYTES])
-    if wide is not None:
-        return _recoded(data, wide), wide, []
-    _refuse_binary(data)
-    try:
-        return _checked(data), "utf-8", []
-    except TableReadError:
-        encoding = _legacy_encoding(data)
-        warning = (
-            f"The file is not in UTF-8; it is read as {encoding}. Check that accented letters "
-            "look right, or save it again in UTF-8."
-        )
-        return _recoded(data, encoding), encoding, [warning]
+def encoding_of(prefix: bytes, declared: str | None) -> str:
+    """The encoding that a byte order mark tells, else the declared one, else the likeliest.
 
+    Args:
+      prefix: the file's beginning. No single line of it decides: the likeliest is the one in which
+        most lines with letters outside ASCII are sound.
+      declared: one of `ENCODINGS`.
 
-def _legacy_encoding(data: bytes) -> str:
-    """The likeliest encoding of text that is not Unicode.
-
-    Western encodings differ in a few letters only, too few for statistics on a short file, so
-    cp1252 (or latin_1, which has every byte) is taken unless the text is full of other letters.
+    Raises:
+      TableReadError: these are no lines of text, or no such encoding can be declared.
     """
-    sample = _foreign_sample(data)
-    letters = sum(byte > 127 or chr(byte).isalpha() for byte in sample)
-    accented = sum(byte > 127 for byte in sample)
-    if accented > WESTERN_SHARE * letters:
-        best = from_bytes(sample, cp_isolation=LEGACY).best()
-        if best is not None and best.encoding not in ("cp1252", "latin_1"):
-            return best.encoding
-    try:
-        data.decode("cp1252")
-    except UnicodeError:
-        return "latin_1"
-    return "cp1252"
+    mark = next((m for m in MARKS if prefix.startswith(m)), None)
+    if mark is not None:
+        return MARKS[mark]
+    if declared is not None:
+        if not _supported(declared):
+            raise TableReadError(
+                f"The schema names the encoding '{declared}', which is not supported. Save the "
+                "file in UTF-8, and write utf-8 into the schema."
+            )
+        return declared
+    wide = _wide_encoding(prefix)
+    if wide is not None:
+        return wide
+    foreign = [line for line in re.findall(rb"[^\r\n]+", prefix) if not line.isascii()]
+    if 2 * sum(map(_is_utf8, foreign)) >= len(foreign):
+        return "utf-8"
+    return _legacy_encoding(foreign)
 
 
-def _refuse_binary(data: bytes) -> None:
-    """Raise for bytes that are no text at all."""
-    if b"\0" in data:
-        raise holds_nul(data.count(b"\n", 0, data.index(b"\0")) + 1)
-    sample = data[:SAMPLE_BYTES]
-    if len(sample) - len(sample.translate(None, CONTROLS)) > MAX_CONTROLS * len(sample):
+def refuse_binary(text: str) -> None:
+    """Raise for what is no text at all: at least half its lines hold control characters.
+
+    Args:
+      text: the file's beginning; one line with such a character is a line like others.
+
+    Raises:
+      TableReadError: see above.
+    """
+    lines = re.findall(r"[^\r\n]+", text)
+    if lines and 2 * sum(bool(CONTROLS.search(line)) for line in lines) >= len(lines):
         raise TableReadError(f"The file holds binary data, not a text table. {ADVICE}")
 
 
-def holds_nul(line: int) -> TableReadError:
-    """The error for a line with NUL bytes, counted from 1."""
-    return TableReadError(f"Line {line} holds NUL bytes, so this is not a text table. {ADVICE}")
+class Utf8:
+    """Blocks of a file as UTF-8, where "\ufffd" stands for what is not in the encoding.
+
+    Attributes:
+      replaced: how many characters are "\ufffd" so far.
+    """
+
+    def __init__(self, encoding: str) -> None:
+        self._decoder = codecs.getincrementaldecoder(encoding)("replace")
+        self.replaced = 0
+
+    def __call__(self, block: bytes) -> bytes:
+        """The next block, without a byte order mark; an empty one is the end."""
+        text = self._decoder.decode(block, not block)
+        self.replaced += text.count("\ufffd")
+        return text.encode()
 
 
-def _checked(data: bytes) -> bytes:
-    """The bytes themselves when they are UTF-8, checked by arrow without making a copy."""
+def _supported(encoding: str) -> bool:
     try:
-        offsets = pa.py_buffer(len(data).to_bytes(8, "little").rjust(16, b"\0"))  # 0, length
-        buffers = [None, offsets, pa.py_buffer(data)]
-        pa.Array.from_buffers(pa.large_binary(), 1, buffers).cast(pa.large_string())
-    except pa.ArrowInvalid:
-        raise TableReadError("The file is not in UTF-8. Save it again in UTF-8.") from None
-    return data
+        return codecs.lookup(encoding).name in {codecs.lookup(name).name for name in ENCODINGS}
+    except LookupError:
+        return False
 
 
-def _recoded(data: bytes, encoding: str) -> bytes:
+def _is_utf8(line: bytes) -> bool:
     try:
-        text = data.decode(encoding).removeprefix("\ufeff")
-    except UnicodeError:
-        raise TableReadError(
-            f"The text could not be read as {encoding}. Save the file again as CSV in UTF-8."
-        ) from None
-    if "\0" in text:
-        raise TableReadError(
-            "The file holds NUL characters, so this is not a text table. "
-            "Choose a CSV, TSV, Parquet or Excel file, or save it again as CSV in UTF-8."
-        )
-    return text.encode()
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
-def _wide_encoding(sample: bytes) -> str | None:
+def _wide_encoding(prefix: bytes) -> str | None:
     """UTF-16 without a mark: every other byte is nearly always NUL in Western text."""
-    half = len(sample) // 2
-    even, odd = sample[: 2 * half : 2].count(0), sample[1::2].count(0)
-    if half and odd > 0.7 * half and even == 0:
+    half = len(prefix) // 2
+    even, odd = prefix[: 2 * half : 2].count(0), prefix[1::2].count(0)
+    few, many = (1 - WIDE_SHARE) * half, WIDE_SHARE * half
+    if odd > many and even < few:
         return "utf-16-le"
-    if half and even > 0.7 * half and odd == 0:
+    if even > many and odd < few:
         return "utf-16-be"
     return None
 
 
-def _foreign_sample(data: bytes) -> bytes:
-    """The lines with letters outside ASCII, which are the ones that tell an encoding."""
-    lines: list[bytes] = []
-    size = 0
-    for line in io.BytesIO(data):
-        if not line.isascii():
-            lines.append(line)
-            size += len(line)
-            if size > SAMPLE_BYTES // 4:
-                break
-    return b"".join(lines)
+def _legacy_encoding(lines: Sequence[bytes]) -> str:
+    """The likeliest encoding of text that is not Unicode.
+
+    Western encodings differ in a few letters only, too few for statistics on a short file, so
+    cp1252 is taken unless the text is full of other letters.
+
+    Args:
+      lines: with letters outside ASCII, which are the ones that tell an encoding.
+    """
+    sample = b"\n".join(lines)[:SAMPLE_BYTES]
+    letters = sum(byte > 127 or chr(byte).isalpha() for byte in sample)
+    if sum(byte > 127 for byte in sample) > WESTERN_SHARE * letters:
+        best = from_bytes(sample, cp_isolation=LEGACY).best()
+        if best is not None and best.encoding != "latin_1":
+            return best.encoding
+    return "cp1252"
