@@ -1,128 +1,169 @@
-"""An address to a source: whatever lies there, as rows that come in batches."""
+"""A path or an address to a source: whatever lies there, as rows that come in batches.
+
+The format is told from the content, not the name, so a renamed file is either read rightly or
+refused with a reason.
+"""
 
 from __future__ import annotations
 
-import errno
-import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import fsspec
-import pandas as pd
+import pyarrow as pa
 from fsspec.implementations.local import LocalFileSystem
 
 from core.table.form import FileForm
 from core.table.io.address import Address, Allowed
-from core.table.io.apart import read_apart
-from core.table.io.cells import DeclaredWords, TableReadError
-from core.table.io.large_text import LargeText, is_large_text
-from core.table.io.parquet import PARQUET_MAGIC
-from core.table.io.parquet_parts import ParquetParts
-from core.table.io.read import ReadResult
+from core.table.io.cells import ReadLimits, TableReadError
+from core.table.io.delimited import DelimitedFile
+from core.table.io.packed import EMPTY_ZIP, PACKED, ZIP, Copy, fetch, unpack, unreached, zipped
+from core.table.io.parquet import PARQUET_MAGIC, ParquetParts
 from core.table.io.sources import Source
 from core.table.io.sql import EXTRAS, SqlQuery
-from core.table.raw_cells import batch_rows
+from core.table.io.workbook import Workbook
 
-__all__ = ["open_address"]
+__all__ = ["open_address", "open_path"]
 
 ENDING = ".parquet"
 HIDDEN = ("_", ".")  # how names of files begin that are not parts of a table
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+REFUSED = {
+    b"%PDF": "a PDF document",
+    b"\x89PNG": "a picture",
+    b"\xff\xd8\xff": "a picture",
+    b"GIF8": "a picture",
+    b"SQLite format 3": "an SQLite database",
+    b"\x7fELF": "a program",
+    b"7z\xbc\xaf": "a 7z archive",
+    b"Rar!": "a RAR archive",
+    b"\x28\xb5\x2f\xfd": "a Zstandard archive",
+    b"ARROW1": "an Arrow file",
+}
+LONGEST_MAGIC = 16  # bytes
+EXCEL_NAMES = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+PACKED_NAMES = {  # endings, and how such files begin
+    ".gz": (b"\x1f\x8b",),
+    ".bz2": (b"BZh",),
+    ".xz": (b"\xfd7zXZ\x00",),
+    ".zip": (ZIP, EMPTY_ZIP),
+}
 
 
-def open_address(
-    address: Address, allowed: Allowed, declared: DeclaredWords | None = None
+def open_path(
+    path: Path,
+    name: str = "",
+    *,
+    words: str = "",
+    limits: ReadLimits | None = None,
+    declared: FileForm | None = None,
 ) -> Source:
-    """The source at an address; of a database nothing is asked yet.
+    """The source that a file is, by its content.
 
     Args:
-      address: where.
-      allowed: what may be opened.
-      declared: see `DeclaredWords`; None where no schema exists yet.
+      path: of the file.
+      name: that it has for people, where that is not its path's; only the ending is used.
+      words: where it lies, for people; its name by default.
+      limits: bytes that it may be unpacked to and that a workbook may take, rows of a workbook,
+        and columns; what is read in batches may have any number of rows and bytes.
+      declared: how it is written; None to propose that.
 
     Raises:
-      TableReadError: it may not be opened, or there is no table.
+      TableReadError: it is no table, or cannot be opened.
     """
-    allowed.check(address)
-    if address.kind == "database":
-        assert address.url is not None
-        if address.path is not None and not address.path.is_file():
-            raise TableReadError("There is no such database. Nothing was read. Check the path.")
-        return SqlQuery(address.url, address.query, address.words)
-    if address.kind == "store":
-        return _stored(address, declared)
-    assert address.path is not None
-    path = address.path
-    if path.is_dir():
-        parts = sorted(str(part) for part in path.rglob(f"*{ENDING}") if _is_part(part, path))
-        if any(not Allowed.holds(path, Path(part)) for part in parts):
-            raise TableReadError("A part of this folder is a link out of it. Nothing was read.")
-        for part in parts:  # the folder may be one above the product's own
-            allowed.check_own(Path(part))
-        return _parts(parts, LocalFileSystem(), address.words, str(path))
-    if not path.is_file():
-        raise TableReadError("There is no such file. Check the path.")
-    if _is_parquet(path):
-        return ParquetParts([str(path)], LocalFileSystem(), address.words)
-    return _file(path, address.words, declared)
+    limits, label = limits or ReadLimits(), (name or path.name).lower()
+    words = words or name or path.name
+    begins = _beginning(path)
+    if not begins:
+        raise TableReadError("The file is empty. Choose a file with a header and rows.")
+    packed = next((end for end in PACKED_NAMES if label.endswith(end)), "")
+    if packed and not begins.startswith(PACKED_NAMES[packed]):
+        raise TableReadError(
+            f"The file is named {packed} but is not compressed that way, or it is damaged. "
+            "Compress it again, or choose the plain file."
+        )
+    label = label.removesuffix(packed)
+    copy = _unpacking(path, label, begins, limits)
+    if copy is not None:
+        return CopiedFile(copy, label, words, limits, declared, unpacked=True)
+    if begins.startswith(PARQUET_MAGIC):
+        return ParquetParts([str(path)], LocalFileSystem(), words)
+    if begins.startswith((ZIP, OLE)):
+        return Workbook(path, words, limits)
+    _refuse(begins, label)
+    return DelimitedFile(path, words, declared, label.endswith((".tsv", ".tab")), limits)
 
 
-@dataclass
-class WholeFile:
-    """A `Source`: a file that is read at once, in a process of its own.
+def _beginning(path: Path) -> bytes:
+    try:
+        if path.is_dir():
+            raise TableReadError("This is a folder. Choose one file in it.")
+        with path.open("rb") as stream:
+            return stream.read(LONGEST_MAGIC)
+    except FileNotFoundError:
+        raise TableReadError("There is no such file. Check the path.") from None
+    except OSError as error:
+        raise TableReadError(
+            f"The file could not be opened ({error.strerror}). Check that you may read it."
+        ) from None
 
-    Attributes:
+
+def _unpacking(path: Path, label: str, begins: bytes, limits: ReadLimits) -> Copy | None:
+    """What writes the content of a compressed file; None where it is not compressed.
+
+    Args:
       path: of the file.
-      words: where it lies, for people.
-      declared: see `DeclaredWords`.
+      label: its name in lower case.
+      begins: its first bytes.
+      limits: bytes of the content.
     """
+    for magic in PACKED:
+        if begins.startswith(magic):
+            return partial(unpack, path, magic, limits)
+    if begins.startswith((ZIP, EMPTY_ZIP)):
+        return zipped(path, limits, excel=label.endswith(EXCEL_NAMES))
+    return None
 
-    path: Path
-    words: str
-    declared: DeclaredWords | None = None
 
-    def __post_init__(self) -> None:
-        self._result: ReadResult | None = None
-
-    @property
-    def form(self) -> FileForm:
-        """See `Source.form`."""
-        return FileForm() if self._result is None else self._result.form
-
-    @property
-    def doubts(self) -> tuple[str, ...]:
-        """See `Source.doubts`."""
-        return () if self._result is None else self._result.warnings
-
-    def prepare(self, folder: Path) -> None:
-        """See `Source.prepare`."""
-        self._result = read_apart(self.path, declared=self.declared)
-
-    def batches(self) -> Iterator[pd.DataFrame]:
-        """See `Source.batches`."""
-        assert self._result is not None, "prepare() comes first"
-        frame = self._result.frame
-        size = batch_rows(frame.shape[1])
-        for first in range(0, len(frame), size):
-            yield frame.iloc[first : first + size]
+def _refuse(begins: bytes, label: str) -> None:
+    """Raise for content that is no text table, naming it where it is known."""
+    for magic, what in REFUSED.items():
+        if begins.startswith(magic):
+            raise TableReadError(
+                f"This is {what}, not a table. Choose a CSV, TSV, Parquet or Excel file."
+            )
+    ending = next((end for end in (*EXCEL_NAMES, ENDING) if label.endswith(end)), None)
+    if ending is not None:
+        kind = "a Parquet" if ending == ENDING else "an Excel or OpenDocument"
+        raise TableReadError(
+            f"The file is named {ending} but is not {kind} file, or it is damaged. "
+            "Save it again in that format, or rename it if it is a CSV."
+        )
 
 
 @dataclass
-class FetchedFile:
-    """A `Source`: a file of an object store that is fetched before it is read.
+class CopiedFile:
+    """A `Source`: a file that is copied before it is read.
 
     Attributes:
-      system: the store.
-      file: in it.
+      copy: writes it to an open file.
+      name: of the file; only its ending is used.
       words: where it lies, for people.
-      declared: see `DeclaredWords`.
+      limits: see `open_path`.
+      declared: how it is written; None to propose that.
+      unpacked: whether it comes out of its compression, which it may do once.
     """
 
-    system: Any = field(repr=False)
-    file: str
+    copy: Copy = field(repr=False)
+    name: str
     words: str
-    declared: DeclaredWords | None = None
+    limits: ReadLimits
+    declared: FileForm | None = None
+    unpacked: bool = False
 
     def __post_init__(self) -> None:
         self._file: Source | None = None
@@ -139,44 +180,81 @@ class FetchedFile:
 
     def prepare(self, folder: Path) -> None:
         """See `Source.prepare`."""
-        here = folder / self.file.rpartition("/")[2]
-        try:
-            with self.system.open(self.file, "rb") as there, here.open("wb") as copy:
-                shutil.copyfileobj(there, copy, 1 << 22)
-        except OSError as error:
-            if error.errno == errno.ENOSPC:  # of this machine's disk: not the store's doing
-                raise
-            raise _unreached() from None
-        self._file = _file(here, self.words, self.declared)
+        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+            self.copy(file)
+        self._file = open_path(
+            Path(file.name),
+            self.name,
+            words=self.words,
+            limits=self.limits,
+            declared=self.declared,
+        )
+        if self.unpacked and isinstance(self._file, CopiedFile):
+            raise TableReadError(
+                "The compressed file holds another compressed file. Unpack it once and try again."
+            )
         self._file.prepare(folder)
 
-    def batches(self) -> Iterator[pd.DataFrame]:
+    def batches(self) -> Iterator[pa.Table]:
         """See `Source.batches`."""
         assert self._file is not None, "prepare() comes first"
         return self._file.batches()
 
 
-def _file(path: Path, words: str, declared: DeclaredWords | None) -> Source:
-    """A file that is no Parquet: in batches where it is large and can be.
+def open_address(
+    address: Address,
+    allowed: Allowed,
+    declared: FileForm | None = None,
+    *,
+    limits: ReadLimits | None = None,
+) -> Source:
+    """The source at an address; of a database nothing is asked yet.
 
     Args:
-      path: of the file.
-      words: where it lies, for people.
-      declared: see `DeclaredWords`.
+      address: where.
+      allowed: what may be opened.
+      declared: how a text file there is written; None to propose that.
+      limits: see `open_path`.
+
+    Raises:
+      TableReadError: it may not be opened, or there is no table.
     """
-    kind = LargeText if is_large_text(path) else WholeFile
-    return kind(path, words, declared)
+    allowed.check(address)
+    if address.kind == "database":
+        assert address.url is not None
+        if address.path is not None and not address.path.is_file():
+            raise TableReadError("There is no such database. Nothing was read. Check the path.")
+        return SqlQuery(address.url, address.query, address.words)
+    if address.kind == "store":
+        return _stored(address, declared, limits or ReadLimits())
+    assert address.path is not None
+    path = address.path
+    if path.is_dir():
+        parts = sorted(str(part) for part in path.rglob(f"*{ENDING}") if _is_part(part, path))
+        if any(not Allowed.holds(path, Path(part)) for part in parts):
+            raise TableReadError("A part of this folder is a link out of it. Nothing was read.")
+        for part in parts:  # the folder may be one above the product's own
+            allowed.check_own(Path(part))
+        return _parts(parts, LocalFileSystem(), address.words, str(path))
+    return open_path(path, words=address.words, limits=limits, declared=declared)
 
 
-def _stored(address: Address, declared: DeclaredWords | None) -> Source:
-    """What lies in an object store: one file, or the Parquet files below a prefix."""
+def _stored(address: Address, declared: FileForm | None, limits: ReadLimits) -> Source:
+    """What lies in an object store: one file, or the Parquet files below a prefix.
+
+    Args:
+      address: where.
+      declared: how a text file there is written.
+      limits: see `open_path`.
+    """
     system, where = _file_system(address.store, address.options)
     try:
         found = sorted(system.find(where))
     except Exception:  # each store's library raises its own, and may quote what it was given
-        raise _unreached() from None
+        raise unreached() from None
     if found == [where] and not where.endswith(ENDING):
-        return FetchedFile(system, where, address.words, declared)
+        copy = partial(fetch, system, where)
+        return CopiedFile(copy, where.rpartition("/")[2], address.words, limits, declared)
     parts = [one for one in found if one.endswith(ENDING) and not _hidden(one, where)]
     return _parts(parts, system, address.words, where)
 
@@ -191,7 +269,7 @@ def _file_system(store: str, options: Mapping[str, Any]) -> tuple[Any, str]:
             f"`{EXTRAS}`."
         ) from None
     except Exception:
-        raise _unreached() from None
+        raise unreached() from None
     return system, str(where)
 
 
@@ -213,20 +291,3 @@ def _is_part(part: Path, folder: Path) -> bool:
 def _hidden(part: str, where: str) -> bool:
     inner = part.removeprefix(where).strip("/").split("/")
     return any(name.startswith(HIDDEN) for name in inner)
-
-
-def _is_parquet(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC
-    except OSError as error:
-        raise TableReadError(
-            f"The file could not be opened ({error.strerror}). Check that you may read it."
-        ) from None
-
-
-def _unreached() -> TableReadError:
-    return TableReadError(
-        "The object store could not be reached, or does not let this user in, or there is nothing "
-        "at this address. Nothing was read. Check the address, the user and the password."
-    )

@@ -1,117 +1,166 @@
-"""Parquet files to a typed frame, column by column, each measured before it is spread out."""
+"""Parquet files that are one table, read some rows at a time from a disk or a store.
+
+The files' footers say what their columns are, so types are settled before any row is read: whole
+numbers in one part and fractions in another are numbers, anything else that differs is refused.
+
+A few bytes can stand for gigabytes here, by run lengths and dictionaries. So a batch has fewer rows
+where cells are long, and text that repeats itself is measured before it is spread out.
+"""
 
 from __future__ import annotations
 
-import io
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from fsspec.implementations.local import LocalFileSystem
 
-from core.table.form import Form
-from core.table.io.arrow_types import TICKS, is_text, stored_type
-from core.table.io.cells import (
-    ReadLimits,
-    TableReadError,
-    cells_counted,
-    refuse_nul,
-    too_big,
-    too_many_rows,
-    without_giants,
-)
-from core.table.io.delimited import check_header
-from core.table.magnitudes import FIRST_SECOND, LAST_SECOND
+from core.table.form import FileForm, Form
+from core.table.io.arrow_types import DICTIONARY, is_text, stored_type
+from core.table.io.cells import ReadLimits, TableReadError
+from core.table.io.headers import unique_names
+from core.table.io.row_groups import arrow_batches
+from core.table.raw_cells import BATCH_CELLS, batch_rows
 
-__all__ = ["DAMAGE", "PARQUET_MAGIC", "check_kind", "is_index", "read_column", "read_parquet"]
-
-Series: TypeAlias = "pd.Series[Any]"
+__all__ = ["PARQUET_MAGIC", "ParquetParts", "check_kind"]
 
 PARQUET_MAGIC = b"PAR1"
 DAMAGE = (pa.ArrowException, OSError, ValueError, OverflowError)  # what arrow raises on bad bytes
-OFFSET_BYTES = 8  # of each text in a column, beside its letters
-DAY = 86_400
-FIRST, LAST = int(FIRST_SECOND), int(LAST_SECOND)
-MICROSECOND = 1_000  # in ns
+BATCH_BYTES = 8 * BATCH_CELLS  # of a batch: what the most cells take where all are numbers
+REPETITIVE = 16  # bytes a cell in the file: text that takes less repeats itself
+BUFFER = 1 << 16  # bytes of each column; else arrow holds a whole group of rows
 
 
-def read_parquet(
-    data: bytes, *, limits: ReadLimits
-) -> tuple[pd.DataFrame, dict[str, Form], tuple[str, ...]]:
-    """A Parquet file. Its own nulls are the missing values; text markers are left as text.
+@dataclass
+class ParquetParts:
+    """A `Source`: one or more Parquet files with the same columns.
 
-    A few bytes can stand for gigabytes here, by run lengths and dictionaries. So the size is
-    estimated first from rows and widths, text stays in its dictionary until its length is known,
-    and one column is spread out at a time.
-
-    Raises:
-      TableReadError: damaged, too big, columns of a kind that no table holds, or a header that
-        will not do.
+    Attributes:
+      files: their paths in the file system, in order.
+      system: an fsspec file system, or anything with its `open`.
+      words: where they are, for people.
     """
-    file, stored_schema = _opened(data, limits)
-    names = [name for name in file.schema_arrow.names if not is_index(name)]
-    warnings = []
-    if len(names) < len(file.schema_arrow.names):
-        warnings.append("The row index stored beside the table is left out.")
-    if not names:
-        raise TableReadError("The Parquet file has no columns. Choose one with columns and rows.")
-    header = check_header(names, limits)
-    for name, stored in zip(header, names, strict=True):
-        check_kind(file.schema_arrow.field(stored).type, name)
-    rows = file.metadata.num_rows
-    size = sum(_width(file.schema_arrow.field(name).type) * rows for name in names)
-    columns: dict[str, Series] = {}
-    forms: dict[str, Form] = {}
-    for name, stored in zip(header, names, strict=True):
-        if size > limits.max_bytes:
-            raise too_big(limits)
+
+    files: Sequence[str]
+    system: Any
+    words: str
+
+    def __post_init__(self) -> None:
+        self._doubts: tuple[str, ...] = ()
+        self._schema, listed = self._settle()
+        kinds = {one.name: stored_type(one.type) for one in self._schema}
+        kinds |= dict.fromkeys(listed, DICTIONARY)
+        self._form = FileForm.of({name: Form(arrow=kind) for name, kind in kinds.items()})
+        self._doubts += tuple(said for one in self._schema for said in _type_doubts(one))
+
+    @property
+    def form(self) -> FileForm:
+        """See `Source.form`."""
+        return self._form
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """See `Source.doubts`."""
+        return self._doubts
+
+    def prepare(self, folder: Path) -> None:
+        """See `Source.prepare`: files can be read again."""
+
+    def batches(self) -> Iterator[pa.Table]:
+        """See `Source.batches`."""
+        for part in self.files:
+            with self._opened(part) as file:
+                places = {name: place for place, name, _ in _columns(file)[0]}
+                for batch in arrow_batches(file, None, _fitting(file)):
+                    for piece in _pieces(batch):
+                        yield self._plain(piece, places)
+
+    def _plain(self, batch: pa.RecordBatch, places: dict[str, int]) -> pa.Table:
+        """The batch in the settled types.
+
+        Args:
+          batch: as the part has it.
+          places: of its columns.
+        """
+        columns = []
+        for one in self._schema:
+            cells = batch.column(places[one.name])
+            try:
+                columns.append(cells.cast(_value_type(cells.type)).cast(one.type))
+            except pa.ArrowInvalid:
+                raise _differs(one.name) from None
+        return pa.Table.from_arrays(columns, schema=self._schema)
+
+    def _settle(self) -> tuple[pa.Schema, set[str]]:
+        """The columns of all parts, and which are dictionaries in all of them."""
+        settled, listed, rows = pa.schema([]), set[str](), 0
+        for part in self.files:
+            with self._opened(part) as file:
+                columns, doubts = _columns(file)
+                rows += file.metadata.num_rows
+            schema = pa.schema([(name, _value_type(kind)) for _, name, kind in columns])
+            dictionaries = {name for _, name, kind in columns if pa.types.is_dictionary(kind)}
+            if not settled.names:
+                settled, listed, self._doubts = schema, dictionaries, doubts
+                continue
+            lacking = sorted(set(settled.names) ^ set(schema.names))
+            if lacking:
+                raise TableReadError(
+                    f"The column '{lacking[0]}' is in some parts and not in others (such as "
+                    f"{_base(part)}). Nothing was kept. Give all parts the same columns."
+                )
+            settled, listed = _unified(settled, schema), listed & dictionaries
+        if not settled.names:
+            raise TableReadError("There is no Parquet file with columns here. Nothing was kept.")
+        if not rows:
+            raise TableReadError("The table has columns but no rows. Choose one with rows.")
+        kinds = [pa.string() if pa.types.is_null(kind) else kind for kind in settled.types]
+        for name, kind in zip(settled.names, kinds, strict=True):
+            check_kind(kind, name)
+        return pa.schema(zip(settled.names, kinds, strict=True)), listed
+
+    @contextmanager
+    def _opened(self, part: str) -> Iterator[pq.ParquetFile]:
+        buffer = BUFFER if isinstance(self.system, LocalFileSystem) else 0  # stores read far ahead
         try:
-            table = file.read(columns=[stored])  # those of the columns inside it too, if any
-            column = table.column(table.column_names.index(stored))
-            letters = _letters(column)
-            size += letters
-            if size > limits.max_bytes:
-                raise too_big(limits)
-            columns[name], doubts = read_column(column, name)
-            forms[name] = Form(arrow=stored_type(stored_schema.field(stored).type))
-        except TableReadError:  # a ValueError, which damage raises too
+            with self.system.open(part, "rb") as stream:
+                footer = pq.read_metadata(stream)
+                with pq.ParquetFile(
+                    stream,
+                    metadata=footer,
+                    read_dictionary=_repetitive(footer),
+                    pre_buffer=False,
+                    buffer_size=buffer,
+                ) as file:
+                    yield file
+        except (TableReadError, MemoryError):  # a ValueError and an ArrowException, like damage
             raise
         except DAMAGE:
-            raise _damaged() from None
-        warnings += doubts
-    return pd.DataFrame(columns, copy=False), forms, tuple(warnings)
+            which = f" {_base(part)}" if len(self.files) > 1 else ""
+            raise TableReadError(
+                f"The Parquet file{which} is damaged or cut short, or could not be read to its "
+                "end. Nothing was kept. Write or download it again."
+            ) from None
 
 
-def _damaged() -> TableReadError:
-    return TableReadError("The Parquet file is damaged or cut short. Write or download it again.")
+def _columns(file: pq.ParquetFile) -> tuple[list[tuple[int, str, pa.DataType]], tuple[str, ...]]:
+    """Place, name and type of each column but the row index that pandas adds, and doubts."""
+    fields = list(enumerate(file.metadata.schema.to_arrow_schema()))
+    kept = [(place, one) for place, one in fields if not _is_index(one.name)]
+    names, doubts = unique_names([one.name for _, one in kept], ReadLimits())
+    if len(kept) < len(fields):
+        doubts = [*doubts, "The row index stored beside the table is left out."]
+    columns = zip(kept, names, strict=True)
+    return [(place, name, one.type) for (place, one), name in columns], tuple(doubts)
 
 
-def _opened(data: bytes, limits: ReadLimits) -> tuple[pq.ParquetFile, pa.Schema]:
-    """The file, its metadata read, text to be read as dictionaries; and its own schema."""
-    try:
-        plain = pq.ParquetFile(io.BytesIO(data))
-        meta = plain.metadata
-        groups = range(meta.num_row_groups)
-        unpacked = sum(meta.row_group(i).total_byte_size for i in groups)
-        # What the groups say is what memory is taken for, whatever the total says.
-        rows = max(meta.num_rows, sum(meta.row_group(i).num_rows for i in groups))
-        text = [field.name for field in plain.schema_arrow if is_text(field.type)]
-        file = pq.ParquetFile(io.BytesIO(data), read_dictionary=text)
-    except MemoryError:
-        raise
-    except DAMAGE:
-        raise _damaged() from None
-    if unpacked > limits.max_bytes:
-        raise too_big(limits)
-    if rows > limits.max_rows:
-        raise too_many_rows(rows, limits)
-    return file, plain.schema_arrow
-
-
-def is_index(name: str) -> bool:
-    """Whether pandas gave a column its name: the row index, stored beside the table."""
+def _is_index(name: str) -> bool:
     return name.startswith("__index_level_") and name.endswith("__")
 
 
@@ -121,8 +170,6 @@ def check_kind(kind: pa.DataType, name: str) -> None:
     Raises:
       TableReadError: lists, records or binary data.
     """
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
     checks = (
         is_text, pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean,
         pa.types.is_decimal, pa.types.is_date, pa.types.is_timestamp, pa.types.is_time,
@@ -135,102 +182,77 @@ def check_kind(kind: pa.DataType, name: str) -> None:
         )
 
 
-def _width(kind: pa.DataType) -> int:
-    """Bytes of a cell in the frame, without the letters of text."""
-    if is_text(kind) or pa.types.is_dictionary(kind) or pa.types.is_time(kind):
-        return OFFSET_BYTES
-    try:
-        return max(1, int(kind.bit_width) // 8)
-    except ValueError:  # null
-        return OFFSET_BYTES
+def _type_doubts(one: pa.Field) -> list[str]:
+    if pa.types.is_decimal(one.type):
+        return [f"'{one.name}' holds exact decimals; they are read as floating-point numbers."]
+    if pa.types.is_duration(one.type):
+        return [f"'{one.name}' holds durations; they are read as seconds."]
+    return []
 
 
-def _letters(column: pa.ChunkedArray) -> int:
+def _value_type(kind: pa.DataType) -> pa.DataType:
+    """A column's type in a batch: dictionaries are what they stand for, text is of one type."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return pa.string() if is_text(kind) else kind
+
+
+def _unified(settled: pa.Schema, schema: pa.Schema) -> pa.Schema:
+    fields = []
+    for one in settled:
+        pair = [pa.schema([one]), pa.schema([schema.field(one.name)])]
+        try:
+            fields.append(pa.unify_schemas(pair, promote_options="permissive").field(0))
+        except pa.ArrowException:
+            raise _differs(one.name) from None
+    return pa.schema(fields)
+
+
+def _differs(name: str) -> TableReadError:
+    return TableReadError(
+        f"The column '{name}' holds values of different types in different parts. Nothing was "
+        "kept. Write all parts with one type for it."
+    )
+
+
+def _groups(footer: pq.FileMetaData) -> list[pq.RowGroupMetaData]:
+    return [footer.row_group(group) for group in range(footer.num_row_groups)]
+
+
+def _fitting(file: pq.ParquetFile) -> int:
+    """Rows of a batch, fewer where cells are long in the file."""
+    unpacked = sum(group.total_byte_size for group in _groups(file.metadata))
+    fitting = BATCH_BYTES * file.metadata.num_rows // max(1, unpacked)
+    return max(1, min(batch_rows(file.metadata.num_columns), fitting))
+
+
+def _repetitive(footer: pq.FileMetaData) -> list[int]:
+    """Columns of text that are read as dictionaries: quick where values repeat, slow elsewhere."""
+    groups, places = _groups(footer), []
+    for place in range(footer.num_columns):
+        if footer.schema.column(place).logical_type.type == "STRING":
+            size = sum(group.column(place).total_uncompressed_size for group in groups)
+            places += [place] * (size < REPETITIVE * footer.num_rows)
+    return places
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The batch, halved until its text fits once it is spread over the rows."""
+    if batch.num_rows > 1 and sum(map(_letters, batch.columns)) > BATCH_BYTES:
+        half = batch.num_rows // 2
+        yield from _pieces(batch.slice(0, half))
+        yield from _pieces(batch.slice(half))
+    elif batch.num_rows:
+        yield batch
+
+
+def _letters(column: pa.Array) -> int:
     """Bytes of a dictionary column's text once it is spread over the rows; 0 for others."""
     if not pa.types.is_dictionary(column.type) or not is_text(column.type.value_type):
         return 0
-    total = 0
-    for chunk in column.chunks:
-        lengths = np.asarray(pc.binary_length(chunk.dictionary).fill_null(0), dtype=np.int64)
-        used = np.asarray(chunk.indices.drop_null())
-        total += int(np.bincount(used, minlength=len(lengths)) @ lengths)
-    return total
+    lengths = np.asarray(pc.binary_length(column.dictionary).fill_null(0), dtype=np.int64)
+    used = np.asarray(column.indices.drop_null())
+    return int(np.bincount(used, minlength=len(lengths)) @ lengths)
 
 
-def read_column(
-    column: pa.ChunkedArray, name: str, *, gaps: bool = False
-) -> tuple[Series, list[str]]:
-    """One arrow column in the dtypes the product knows, and doubts in words.
-
-    Args:
-      column: n cells, of a kind that `check_kind` lets pass.
-      name: header.
-      gaps: whether other parts of the column have absent cells, so that it has room for them.
-    """
-    kind, warnings = column.type, []
-    if pa.types.is_dictionary(kind):
-        kind = pa.large_string() if is_text(kind.value_type) else kind.value_type
-        column = column.cast(kind)
-    if is_text(kind):
-        refuse_nul(column, name)
-    elif pa.types.is_decimal(kind):
-        column = column.cast(pa.float64())
-        warnings.append(f"'{name}' holds exact decimals; they are read as floating-point numbers.")
-    elif pa.types.is_time(kind):
-        column = column.cast(pa.string())
-    elif pa.types.is_duration(kind):
-        ticks = TICKS[kind.unit]
-        seconds = np.asarray(column.cast(pa.int64()).cast(pa.float64(), safe=False))
-        warnings.append(f"'{name}' holds durations; they are read as seconds.")
-        return pd.Series(seconds / ticks, name=name), warnings
-    elif pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        column, warnings = _dates(column, name)
-    series = _with_nulls(column, gaps).rename(name)
-    if pd.api.types.is_float_dtype(series.dtype):
-        series, doubts = without_giants(series, name)
-        warnings += doubts
-    return series, warnings
-
-
-def _dates(column: pa.ChunkedArray, name: str) -> tuple[pa.ChunkedArray, list[str]]:
-    """Dates as the product keeps them: of years 1 to 9999, to the microsecond."""
-    kind, warnings = column.type, []
-    if pa.types.is_date32(kind):
-        raw, first, last = column.cast(pa.int32()), FIRST // DAY, LAST // DAY
-    else:
-        ticks = TICKS["ms" if pa.types.is_date(kind) else kind.unit]
-        raw, first, last = column.cast(pa.int64()), FIRST * ticks, LAST * ticks
-    if -(2**63) <= first and last < 2**63:  # nanoseconds reach no such year
-        inside = pc.and_(pc.greater_equal(raw, first), pc.less_equal(raw, last))
-        far = raw.length() - raw.null_count - (pc.sum(inside).as_py() or 0)
-        if far:
-            column = pc.if_else(inside, column, pa.scalar(None, kind))
-            warnings.append(
-                f"'{name}' has dates outside the years 1 to 9999; they are treated as missing "
-                f"({cells_counted(far)})."
-            )
-    if pa.types.is_date(kind):
-        return column.cast(pa.timestamp("us")), warnings
-    if kind.unit == "ns":
-        whole = pc.multiply(pc.divide(raw, MICROSECOND), MICROSECOND)
-        finer = pc.sum(pc.not_equal(whole, raw)).as_py() or 0
-        if finer:
-            column = column.cast(pa.timestamp("us", kind.tz), safe=False)
-            warnings.append(
-                f"'{name}' has times finer than a microsecond; they are cut to whole microseconds "
-                f"({cells_counted(finer)})."
-            )
-    return column, warnings
-
-
-def _with_nulls(column: pa.ChunkedArray, gaps: bool) -> Series:
-    """Pandas column whose nulls do not turn integers into floats or booleans into objects."""
-    kind = column.type
-    if (gaps or column.null_count) and (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
-        bare = str(kind).replace("bool", "boolean").replace("int", "Int").replace("uI", "UI")
-        dtype: Any = pd.api.types.pandas_dtype(bare)
-        return pd.Series(dtype.__from_arrow__(column))
-    if pa.types.is_null(kind):
-        column = column.cast(pa.string())
-    plain: Series = column.to_pandas()
-    return plain
+def _base(part: str) -> str:
+    return part.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]

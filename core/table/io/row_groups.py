@@ -11,7 +11,7 @@ __all__ = ["arrow_batches", "columns_with_gaps"]
 
 
 def arrow_batches(
-    file: pq.ParquetFile, names: Sequence[str], rows: int
+    file: pq.ParquetFile, names: Sequence[str] | None, rows: int
 ) -> Iterator[pa.RecordBatch]:
     """The rows of some columns, at most so many at a time.
 
@@ -20,7 +20,7 @@ def arrow_batches(
 
     Args:
       file: opened.
-      names: of columns.
+      names: of columns; None for all.
       rows: of a batch at most, ≥ 1.
     """
     groups: list[int] = []
@@ -28,11 +28,11 @@ def arrow_batches(
     for group in range(file.num_row_groups):
         size = file.metadata.row_group(group).num_rows
         if groups and waiting + size > rows:
-            yield from file.iter_batches(rows, row_groups=groups, columns=list(names))
+            yield from file.iter_batches(rows, row_groups=groups, columns=names)
             groups, waiting = [], 0
         groups, waiting = [*groups, group], waiting + size
     if groups:
-        yield from file.iter_batches(rows, row_groups=groups, columns=list(names))
+        yield from file.iter_batches(rows, row_groups=groups, columns=names)
 
 
 def columns_with_gaps(told: pq.FileMetaData) -> set[str]:

@@ -6,12 +6,12 @@ XFD1048576 asks for half a terabyte. So references are looked at first, as the X
 
 from __future__ import annotations
 
-import io
 import posixpath
 import re
 import zipfile
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import BinaryIO
 from xml.etree import ElementTree
 
@@ -29,12 +29,12 @@ RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships
 SMALL_PART = 1 << 24  # bytes; lists of sheets are never larger
 
 
-def check_sheet(data: bytes, name: str, limits: ReadLimits) -> int:
+def check_sheet(path: Path, name: str, limits: ReadLimits) -> int:
     """Refuse a sheet that would not fit, before the reader makes room for it.
 
     Args:
-      data: an xlsx file; any other workbook passes, as does one whose parts cannot be found: the
-        reader will say what is wrong with it.
+      path: of an xlsx file; any other workbook passes, as does one whose parts cannot be found:
+        the reader will say what is wrong with it.
       name: of the sheet that will be read.
       limits: rows, and bytes of the XML and of the cells.
 
@@ -45,7 +45,7 @@ def check_sheet(data: bytes, name: str, limits: ReadLimits) -> int:
       TableReadError: too many rows or bytes, or cells too far from each other.
     """
     try:
-        archive = zipfile.ZipFile(io.BytesIO(data))
+        archive = zipfile.ZipFile(path)
         with archive, archive.open(_part(archive, name)) as stream:
             rows, columns, errors = _extent(stream, limits)  # type: ignore[arg-type]
     except TableReadError:

@@ -5,20 +5,15 @@ What is said of a source is stored and shown, so it holds no password, no token 
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
 
 from core.table.form import FileForm
-from core.table.io.cells import cells_counted
 
-__all__ = ["Doubts", "Source"]
-
-_CELLS = re.compile(r" \(([\d,]+) cells?\)")
+__all__ = ["Source"]
 
 
 class Source(Protocol):
@@ -54,24 +49,3 @@ class Source(Protocol):
         Raises:
           TableReadError: one plain line that quotes no value.
         """
-
-
-class Doubts:
-    """Doubts of many batches as those of one table: the same sentence once, its cells summed."""
-
-    def __init__(self) -> None:
-        self._cells: Counter[str] = Counter()
-
-    def add(self, sentences: Iterable[str]) -> None:
-        """What was said of one more batch."""
-        for sentence in sentences:
-            told = _CELLS.search(sentence)
-            counted = int(told[1].replace(",", "")) if told else 0
-            self._cells[_CELLS.sub(" (#)", sentence)] += counted
-
-    def words(self) -> tuple[str, ...]:
-        """Each sentence once."""
-        return tuple(
-            sentence.replace("(#)", f"({cells_counted(cells)})")
-            for sentence, cells in self._cells.items()
-        )

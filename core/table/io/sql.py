@@ -4,21 +4,21 @@ The query is run to read: in a transaction that is read-only and never kept, and
 connection that may neither write nor attach other files. What a database says of a failure may
 quote rows, the query and the password, so none of its words are repeated.
 
-The rows are fetched once and lie in a folder of the table until it is brought in. A new part begins
-where a value is of another type than those before, and `ParquetParts` settles what type all have.
+The rows are fetched once and lie in a folder of the table until it is brought in: each batch as a
+file of the types that its values have, and `ParquetParts` settles what type all have.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from fsspec.implementations.local import LocalFileSystem
@@ -28,9 +28,8 @@ from sqlalchemy.pool import NullPool
 
 from core.table.form import FileForm
 from core.table.io.cells import ReadLimits, TableReadError
-from core.table.io.delimited import check_header
-from core.table.io.parquet import check_kind
-from core.table.io.parquet_parts import ParquetParts
+from core.table.io.headers import unique_names
+from core.table.io.parquet import ParquetParts, check_kind
 from core.table.raw_cells import batch_rows
 
 __all__ = ["EXTRAS", "SqlQuery"]
@@ -64,7 +63,7 @@ class SqlQuery:
 
     def __post_init__(self) -> None:
         self._parts: ParquetParts | None = None
-        self._decimals: set[str] = set()
+        self._doubts: list[str] = []
 
     @property
     def form(self) -> FileForm:
@@ -74,11 +73,7 @@ class SqlQuery:
     @property
     def doubts(self) -> tuple[str, ...]:
         """See `Source.doubts`."""
-        exact = tuple(
-            f"'{name}' holds exact decimals; they are read as floating-point numbers."
-            for name in sorted(self._decimals)
-        )
-        return exact if self._parts is None else (*exact, *self._parts.doubts)
+        return (*self._doubts, *(self._parts.doubts if self._parts else ()))
 
     def prepare(self, folder: Path) -> None:
         """See `Source.prepare`."""
@@ -88,7 +83,7 @@ class SqlQuery:
             raise TableReadError("The query gives no rows. Nothing was kept. Change the query.")
         self._parts = ParquetParts(written, LocalFileSystem(), self.words)
 
-    def batches(self) -> Iterator[pd.DataFrame]:
+    def batches(self) -> Iterator[pa.Table]:
         """See `Source.batches`."""
         assert self._parts is not None, "prepare() comes first"
         return self._parts.batches()
@@ -104,7 +99,8 @@ class SqlQuery:
                     raise TableReadError(
                         "The query gives no rows. Nothing was kept. Write a SELECT."
                     )
-                names = check_header([str(name) for name in result.keys()], ReadLimits())
+                given = [str(name) for name in result.keys()]
+                names, self._doubts = unique_names(given, ReadLimits())
                 yield names, result.partitions(batch_rows(len(names)))
             except TableReadError:
                 raise
@@ -115,65 +111,48 @@ class SqlQuery:
                 ) from None
 
     def _tables(self, names: Sequence[str], batches: Iterator[Sequence[Any]]) -> Iterator[pa.Table]:
+        exact: set[str] = set()
         for rows in batches:
             columns = {}
             for name, cells in zip(names, zip(*rows, strict=True), strict=True):
-                column = _column(list(cells), name)
-                if pa.types.is_decimal(column.type):
-                    self._decimals.add(name)
-                    column = column.cast(pa.float64())
-                columns[name] = column
+                if any(isinstance(cell, Decimal) for cell in cells):
+                    exact.add(name)
+                columns[name] = _column(cells, name)
             yield pa.table(columns)
+        self._doubts += [
+            f"'{name}' holds exact decimals; they are read as floating-point numbers."
+            for name in sorted(exact)
+        ]
 
 
-def _column(cells: list[Any], name: str) -> pa.Array:
-    """Values as the database gives them, in the narrowest type that holds all."""
+def _column(cells: Sequence[Any], name: str) -> pa.Array:
+    """Values in the narrowest type that holds all.
+
+    A decimal has no type of its own here: how many digits a batch needs is one record's doing.
+    """
+    plain = [float(cell) if isinstance(cell, Decimal) else cell for cell in cells]
     try:
-        column = pa.array(cells)
+        column = pa.array(plain)
     except (pa.ArrowException, OverflowError, ValueError, TypeError):
-        column = _as_text(cells, name)
-    if isinstance(column.type, pa.BaseExtensionType):  # such as a key of 128 bits
-        column = _as_text(cells, name)
+        column = None
+    if column is None or isinstance(column.type, pa.BaseExtensionType):  # keys, addresses, ranges
+        if any(isinstance(cell, int | float | str | bytes) for cell in plain):
+            raise TableReadError(
+                f"The column '{name}' holds values of different types. Nothing was kept. Turn them "
+                "into one type in the query, with CAST."
+            )
+        column = pa.array([None if cell is None else str(cell) for cell in cells], pa.string())
     check_kind(column.type, name)
     return column
 
 
-def _as_text(cells: list[Any], name: str) -> pa.Array:
-    """Values of one type that only the database has, such as addresses and keys, as text."""
-    types = {type(cell) for cell in cells if cell is not None}
-    plain = types & {int, float, bool, str, bytes}
-    if len(types) != 1 or (plain and plain != {int}):
-        raise TableReadError(
-            f"The column '{name}' holds values of different types. Nothing was kept. Turn them "
-            "into one type in the query, with CAST."
-        )
-    return pa.array([None if cell is None else str(cell) for cell in cells], pa.string())
-
-
 def _write_parts(folder: Path, tables: Iterator[pa.Table]) -> list[str]:
-    """Write tables one after the other, a new file where types change; the files."""
+    """Write each table to a file of its own; the files."""
     files: list[str] = []
-    with ExitStack() as last:
-        writer: pq.ParquetWriter | None = None
-        for table in tables:
-            fitted = None if writer is None else _fitted(table, writer.schema)
-            if writer is None or fitted is None:
-                last.close()
-                files.append(str(folder / f"part-{len(files):05d}.parquet"))
-                writer = last.enter_context(pq.ParquetWriter(files[-1], table.schema))
-                fitted = table
-            writer.write_table(fitted)
+    for table in tables:
+        files.append(str(folder / f"part-{len(files):05d}.parquet"))
+        pq.write_table(table, files[-1])
     return files
-
-
-def _fitted(table: pa.Table, schema: pa.Schema) -> pa.Table | None:
-    """The table in the types of those before it; None where it needs others."""
-    columns = []
-    for kind, column in zip(schema.types, table.columns, strict=True):
-        if column.type != kind and not pa.types.is_null(column.type):
-            return None
-        columns.append(column.cast(kind))
-    return pa.Table.from_arrays(columns, schema=schema)
 
 
 @contextmanager

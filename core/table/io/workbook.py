@@ -1,16 +1,17 @@
-"""Excel and OpenDocument workbooks to a typed frame."""
+"""Excel and OpenDocument workbooks: the first sheet with cells, as the text a person sees."""
 
 from __future__ import annotations
 
 import datetime as dt
-import io
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TypeAlias
 
-import numpy as np
-import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from python_calamine import (
     CalamineError,
     CalamineSheet,
@@ -19,66 +20,121 @@ from python_calamine import (
     SheetVisibleEnum,
 )
 
-from core.table.form import Form
+from core.table.form import FileForm
 from core.table.io.cells import (
-    DeclaredWords,
     ReadLimits,
     TableReadError,
     cells_counted,
-    decimal_mark,
-    distinct,
-    marker_doubts,
     too_big,
     too_many_rows,
-    without_giants,
-    words_that_stay,
 )
-from core.table.io.delimited import check_header
+from core.table.io.headers import unique_names
 from core.table.io.sheet_size import check_sheet
-from core.table.io.spelling import plain_spelling, typed_as_written
+from core.table.raw_cells import as_written, batch_rows
 
-__all__ = ["read_workbook"]
+__all__ = ["Workbook"]
 
-Series: TypeAlias = "pd.Series[Any]"
 Cell: TypeAlias = "int | float | str | bool | dt.date | dt.datetime | dt.time | dt.timedelta"
 
-ZIP = b"PK\x03\x04"
-OBJECT_BYTES = 40  # of a cell and its place in a row, at least
+CELL_BYTES = 40  # of a cell in the reader and of its text, at least
 EXACT = 2**53  # beyond it a spreadsheet's floating-point number is no exact integer
+MIDNIGHT = " 00:00:00"  # of a date, which a spreadsheet keeps as a time too
 
 
-def read_workbook(
-    data: bytes, *, limits: ReadLimits, declared: DeclaredWords | None = None
-) -> tuple[pd.DataFrame, dict[str, Form], tuple[str, ...]]:
-    """The first sheet with cells of an xlsx, xlsb, xls or ods workbook.
+@dataclass
+class Workbook:
+    """A `Source`: the first sheet with cells of an xlsx, xlsb, xls or ods workbook.
 
-    Args:
-      data: the file.
+    Attributes:
+      path: of the file.
+      words: where it lies, for people.
       limits: what is too big.
-      declared: see `DeclaredWords`.
-
-    Returns:
-      The frame, how its columns are written, and warnings.
-
-    Raises:
-      TableReadError: damaged, protected by a password, no cells, or a header that will not do.
     """
-    with _refusing_damage():
-        book = CalamineWorkbook.from_filelike(io.BytesIO(data))
-        listed = [
-            (sheet.name, sheet.visible is SheetVisibleEnum.Visible)
-            for sheet in book.sheets_metadata
-            if sheet.typ is SheetTypeEnum.WorkSheet
-        ]
-    sheet, warnings = _first_filled(book, data, listed, limits)
-    if sheet.height - 1 > limits.max_rows:
-        raise too_many_rows(sheet.height - 1, limits)
-    if sheet.height * sheet.width * OBJECT_BYTES > limits.max_bytes:
-        raise too_big(limits)
-    with _refusing_damage():
-        rows: list[list[Cell]] = sheet.to_python()
-    frame, forms, doubts = _frame_of_rows(rows, limits, declared)
-    return frame, forms, (*warnings, *doubts)
+
+    path: Path
+    words: str
+    limits: ReadLimits
+
+    def __post_init__(self) -> None:
+        self._cells = pa.table({})
+        self._doubts: list[str] = []
+
+    @property
+    def form(self) -> FileForm:
+        """See `Source.form`."""
+        return FileForm()
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """See `Source.doubts`."""
+        return tuple(self._doubts)
+
+    def prepare(self, folder: Path) -> None:
+        """See `Source.prepare`: the sheet is in memory afterwards."""
+        with _refusing_damage(), self.path.open("rb") as stream:  # told by content, not by name
+            book = CalamineWorkbook.from_filelike(stream)
+            listed = [
+                (sheet.name, sheet.visible is SheetVisibleEnum.Visible)
+                for sheet in book.sheets_metadata
+                if sheet.typ is SheetTypeEnum.WorkSheet
+            ]
+        sheet = self._first_filled(book, listed)
+        if sheet.height - 1 > self.limits.max_rows:
+            raise too_many_rows(sheet.height - 1, self.limits)
+        if sheet.height * sheet.width * CELL_BYTES > self.limits.max_bytes:
+            raise too_big(self.limits)
+        with _refusing_damage():
+            rows = islice(sheet.iter_rows(), (sheet.start or (0, 0))[0], None)
+            header = [_spelled(cell) for cell in next(rows)]
+            cells = _text(rows, len(header))
+        if not cells.num_rows:
+            raise TableReadError("The sheet has a header but no rows. Choose one with rows.")
+        filled = [bool(pc.any(pc.not_equal(column, "")).as_py()) for column in cells.columns]
+        width = max(i + 1 for i, name in enumerate(header) if name or filled[i])
+        names, doubts = unique_names(header[:width], self.limits)
+        self._doubts += doubts
+        if left_out := sheet.height - 1 - cells.num_rows:
+            self._doubts.append(f"{left_out:,} empty rows are left out.")
+        self._cells = as_written(cells.select(range(width)).rename_columns(names))
+
+    def batches(self) -> Iterator[pa.Table]:
+        """See `Source.batches`."""
+        size = batch_rows(self._cells.num_columns)
+        for first in range(0, self._cells.num_rows, size):
+            yield self._cells.slice(first, size)
+
+    def _first_filled(
+        self, book: CalamineWorkbook, listed: list[tuple[str, bool]]
+    ) -> CalamineSheet:
+        """The first sheet with cells that a person sees, else the first hidden one.
+
+        Args:
+          book: the opened workbook.
+          listed: names of its sheets in order, and whether each can be seen.
+        """
+        passed = 0
+        for name, visible in sorted(listed, key=lambda one: not one[1]):  # stable: file order
+            errors = check_sheet(self.path, name, self.limits)
+            with _refusing_damage():
+                sheet = book.get_sheet_by_name(name)
+            if sheet.height == 0:
+                passed += 1
+                continue
+            if not visible:
+                self._doubts.append(
+                    f"The sheet '{name}' is hidden; it is read, as no other has cells."
+                )
+            elif not listed[0][1]:
+                self._doubts.append(f"The first sheet, '{listed[0][0]}', is hidden and is left out.")
+            if errors:
+                verb = "holds an error" if errors == 1 else "hold an error"
+                self._doubts.append(
+                    f"{cells_counted(errors)} {verb} such as #REF! and are read as missing."
+                )
+            if len(listed) - passed > 1:
+                self._doubts.append(f"The workbook has {len(listed)} sheets; only '{name}' is read.")
+            return sheet
+        raise TableReadError("The workbook is empty. Choose one with a header and rows.")
 
 
 @contextmanager
@@ -102,121 +158,26 @@ def _refused() -> TableReadError:
     )
 
 
-def _first_filled(
-    book: CalamineWorkbook, data: bytes, listed: list[tuple[str, bool]], limits: ReadLimits
-) -> tuple[CalamineSheet, list[str]]:
-    """The first sheet with cells that a person sees, else the first hidden one, and doubts.
+def _text(rows: Iterator[list[Cell]], width: int) -> pa.Table:
+    """Rows of a sheet as text, those without a cell left out.
 
     Args:
-      book: the opened workbook.
-      data: its bytes.
-      listed: names of its sheets in order, and whether each can be seen.
-      limits: what is too big.
+      rows: of `width` cells each.
+      width: number of columns.
     """
-    passed = []
-    for name, visible in sorted(listed, key=lambda one: not one[1]):  # stable: file order
-        errors = check_sheet(data, name, limits) if data.startswith(ZIP) else 0
-        with _refusing_damage():
-            sheet = book.get_sheet_by_name(name)
-        if sheet.height == 0:
-            passed.append(name)
-            continue
-        warnings = []
-        if not visible:
-            warnings.append(f"The sheet '{name}' is hidden; it is read, as no other has cells.")
-        elif not listed[0][1]:
-            warnings.append(f"The first sheet, '{listed[0][0]}', is hidden and is left out.")
-        if errors:
-            verb = "holds an error" if errors == 1 else "hold an error"
-            warnings.append(
-                f"{cells_counted(errors)} {verb} such as #REF! and are read as missing."
-            )
-        if len(listed) - len(passed) > 1:
-            warnings.append(f"The workbook has {len(listed)} sheets; only '{name}' is read.")
-        return sheet, warnings
-    raise TableReadError("The workbook is empty. Choose one with a header and rows.")
+    schema = pa.schema([(str(place), pa.string()) for place in range(width)])
+    tables = [schema.empty_table()]
+    while some := list(islice(rows, batch_rows(width))):
+        filled = [list(map(_spelled, row)) for row in some if any(cell != "" for cell in row)]
+        columns = [pa.array(column, pa.string()) for column in zip(*filled, strict=True)]
+        tables += [pa.Table.from_arrays(columns, schema=schema)] if filled else []
+    return pa.concat_tables(tables)
 
 
-def _frame_of_rows(
-    rows: list[list[Cell]], limits: ReadLimits, declared: DeclaredWords | None
-) -> tuple[pd.DataFrame, dict[str, Form], list[str]]:
-    """Rows of cells, the header first, as typed columns, and how these are written.
-
-    Args:
-      rows: of the sheet.
-      limits: what is too big.
-      declared: see `DeclaredWords`.
-    """
-    body = [row for row in rows[1:] if any(cell != "" for cell in row)]
-    width = max((i + 1 for row in rows for i, cell in enumerate(row) if cell != ""), default=0)
-    header = check_header([_spell(cell) for cell in rows[0][:width]], limits)
-    if not body:
-        raise TableReadError("The sheet has a header but no rows. Choose one with rows.")
-    warnings = []
-    if len(body) < len(rows) - 1:
-        warnings.append(f"{len(rows) - 1 - len(body):,} empty rows are left out.")
-    columns, forms, markers = {}, {}, {}
-    for i, name in enumerate(header):
-        cells = [row[i] for row in body]
-        columns[name], forms[name], doubts, markers[name] = _column(
-            cells, name, words_that_stay(declared, name)
-        )
-        warnings += doubts
-    warnings += marker_doubts(markers)
-    return pd.DataFrame(columns, copy=False), forms, warnings
-
-
-def _column(
-    cells: list[Cell], name: str, stay: Collection[str] | None
-) -> tuple[Series, Form, list[str], dict[str, int]]:
-    """A spreadsheet column by the types of its cells, its form, doubts, and missing markers.
-
-    Args:
-      cells: without the header.
-      name: header.
-      stay: see `Distinct.stay`.
-    """
-    present = [cell for cell in cells if cell != ""]
-    kinds = {type(cell) for cell in present}
-    if kinds and kinds <= {int, float}:
-        series, doubts = _numbers(cells, name)
-        return series, Form(), doubts, {}
-    if kinds == {bool}:
-        flags: Any = [None if cell == "" else cell for cell in cells]
-        return _plain(pd.Series(flags, dtype="boolean", name=name), "bool"), Form(), [], {}
-    if kinds and kinds <= {dt.date, dt.datetime}:
-        stamps = [None if cell == "" else pd.Timestamp(cell) for cell in cells]  # type: ignore[arg-type]
-        return pd.Series(stamps, dtype="datetime64[us]", name=name), Form(), [], {}
-    mixed = bool(kinds) and len(kinds - {int, float}) + bool(kinds & {int, float}) > 1
-    text = pa.chunked_array([pa.array([_spell(cell) for cell in cells], pa.string())])
-    values = distinct(text, stay)
-    spelling = plain_spelling(values)
-    decimal, marks = decimal_mark({name: spelling[0]})
-    series, form, doubts = typed_as_written(values, name, decimal, spelling)
-    doubts = marks + doubts
-    if mixed and not pd.api.types.is_numeric_dtype(series.dtype):
-        doubts.append(f"'{name}' mixes numbers, text or dates; it is kept as text.")
-    return series, form, doubts, values.markers
-
-
-def _numbers(cells: list[Cell], name: str) -> tuple[Series, list[str]]:
-    """Spreadsheet numbers: integers when all are whole, since the file keeps no difference."""
-    values = np.array([np.nan if cell == "" else cell for cell in cells], dtype=np.float64)
-    present = values[~np.isnan(values)]
-    if np.all(present == np.rint(present)) and np.all(np.abs(present) <= EXACT):
-        return _plain(pd.Series(values, name=name).astype("Int64"), "int64"), []
-    return without_giants(pd.Series(values, name=name), name)
-
-
-def _plain(series: Series, dtype: str) -> Series:
-    """A nullable column as its plain twin when nothing is absent."""
-    return series if series.isna().any() else series.astype(pd.api.types.pandas_dtype(dtype))
-
-
-def _spell(cell: Cell) -> str:
-    """A cell as the text a person sees in it."""
+def _spelled(cell: Cell) -> str:
+    """A cell as the text a person sees in it, told from the cell alone."""
     if isinstance(cell, float) and cell.is_integer() and abs(cell) <= EXACT:
         return str(int(cell))
     if isinstance(cell, dt.datetime):
-        return cell.isoformat(sep=" ")
+        return cell.isoformat(sep=" ").removesuffix(MIDNIGHT)
     return str(cell)
