@@ -1,9 +1,12 @@
-"""Tables from a path, a folder, a database or an object store: the same rows, or one plain line."""
+"""Tables from a path, a folder, a database or an object store: the same cells, or one line."""
 
 import errno
+import gzip
 import sqlite3
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import numpy as np
@@ -16,7 +19,8 @@ from sqlalchemy import create_engine, text
 from core.table.io.address import Address, Allowed
 from core.table.io.cells import TableReadError
 from core.table.io.opening import open_address
-from core.table.io.sources import Doubts
+from core.table.io.sources import Source
+from core.table.raw_cells import is_written, raw_frame
 from tests.postgres_server import postgres_server as postgres_server
 from tests.postgres_server import postgres_url as postgres_url
 
@@ -30,6 +34,7 @@ FRAME = pd.DataFrame(
         "day": pd.date_range("2024-01-01", periods=N).as_unit("us"),
     }
 ).astype({"ward": "str"})
+CELLS = raw_frame(FRAME)
 SECRET = "word-that-nobody-may-see"
 
 
@@ -38,13 +43,26 @@ def anything(tmp_path: Path) -> Allowed:
     return Allowed(None, tmp_path / "workspace")
 
 
-def read(tmp_path: Path, address: str, query: str = "", password: str = "") -> pd.DataFrame:
-    """All rows at an address."""
+def prepared(tmp_path: Path, address: str, query: str = "", password: str = "") -> Source:
+    """The source at an address, ready to be read."""
     source = open_address(Address.of(address, query=query, password=password), anything(tmp_path))
     folder = tmp_path / "fetched"
     folder.mkdir(exist_ok=True)
     source.prepare(folder)
-    return pd.concat(list(source.batches()), ignore_index=True)
+    return source
+
+
+def read(tmp_path: Path, address: str, query: str = "", password: str = "") -> pa.Table:
+    """All raw cells at an address, which come again."""
+    source = prepared(tmp_path, address, query, password)
+    cells = pa.concat_tables(source.batches())
+    assert pa.concat_tables(source.batches()).equals(cells)
+    return cells
+
+
+def values(cells: pa.Table, name: str) -> list[Any]:
+    """A column's cells."""
+    return list(cells.column(name).to_pylist())
 
 
 @pytest.fixture
@@ -73,19 +91,25 @@ def test_files_and_folders(tmp_path: Path) -> None:
     whole = tmp_path / "rows.parquet"
     FRAME.to_parquet(whole, index=False)
     for where in (whole, halves(tmp_path / "parts"), f"file://{whole}"):
-        pd.testing.assert_frame_equal(read(tmp_path, str(where)), FRAME)
+        assert read(tmp_path, str(where)).to_pylist() == CELLS.to_pylist()
     FRAME[["age"]].to_csv(tmp_path / "rows.csv", index=False)
-    pd.testing.assert_frame_equal(read(tmp_path, str(tmp_path / "rows.csv")), FRAME[["age"]])
+    written = read(tmp_path, str(tmp_path / "rows.csv"))
+    assert is_written(written.schema) and values(written, "age") == list(map(str, FRAME["age"]))
 
 
 def test_an_object_store(tmp_path: Path, memory: str) -> None:
     system = fsspec.filesystem("memory")
     for part in sorted(halves(tmp_path / "parts").glob("*.parquet")):
         system.pipe(f"/bucket/visits/{part.name}", part.read_bytes())
-    pd.testing.assert_frame_equal(read(tmp_path, memory), FRAME)
-    assert read(tmp_path, f"{memory}/part-0.parquet")["age"].tolist() == [*range(90), *range(10)]
-    system.pipe("/bucket/visits/rows.csv", b"age\n1\n2\n")
-    assert read(tmp_path, f"{memory}/rows.csv")["age"].tolist() == [1, 2]
+    assert read(tmp_path, memory).to_pylist() == CELLS.to_pylist()
+    one = read(tmp_path, f"{memory}/part-0.parquet")
+    assert values(one, "age") == [*range(90), *range(10)]
+    for name, content in (
+        ("rows.csv", b"age\n1\n2\n"),
+        ("rows.csv.gz", gzip.compress(b"age\n1\n2\n")),
+    ):
+        system.pipe(f"/bucket/visits/{name}", content)
+        assert values(read(tmp_path, f"{memory}/{name}"), "age") == ["1", "2"]
 
 
 def sqlite(tmp_path: Path) -> str:
@@ -101,7 +125,10 @@ def sqlite(tmp_path: Path) -> str:
 def test_sqlite(tmp_path: Path) -> None:
     address = sqlite(tmp_path)
     rows = read(tmp_path, address, "SELECT age, cost, ward, gone FROM visits ORDER BY rowid;")
-    pd.testing.assert_frame_equal(rows, FRAME[["age", "cost", "ward", "gone"]])
+    assert rows.to_pylist() == CELLS.select(["age", "cost", "ward", "gone"]).to_pylist()
+    twice = prepared(tmp_path, address, "SELECT age, cost, age FROM visits")
+    assert [batch.column_names for batch in twice.batches()] == [["age", "cost", "age (2)"]]
+    assert "'age (2)'" in twice.doubts[0]
     some = read(tmp_path, address, "SELECT age FROM visits WHERE ward LIKE 'a%' AND ward <> ':x'")
     assert len(some) == N // 3
 
@@ -109,7 +136,7 @@ def test_sqlite(tmp_path: Path) -> None:
 def test_types_that_change_between_rows_are_settled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.table.io.sources.BATCH_ROWS", 10)
+    monkeypatch.setattr("core.table.raw_cells.BATCH_ROWS", 10)
     file = tmp_path / "mixed.db"
     with sqlite3.connect(file) as connection:
         connection.execute("CREATE TABLE t (a, b, c)")
@@ -119,8 +146,8 @@ def test_types_that_change_between_rows_are_settled(
     connection.close()
     address = f"sqlite:///{file}"
     frame = read(tmp_path, address, "SELECT a, b FROM t ORDER BY rowid")
-    assert frame["a"].tolist() == [*map(float, range(30)), 0.5, 7.0, 8.0]
-    assert frame["b"].dtype == "Int64" and frame["b"].isna().sum() == 26
+    assert values(frame, "a") == [*map(float, range(30)), 0.5, 7.0, 8.0]
+    assert frame.schema.field("b").type == pa.int64() and frame["b"].null_count == 26
     with pytest.raises(TableReadError, match="'c' holds values of different types"):
         read(tmp_path, address, "SELECT c FROM t ORDER BY rowid")
 
@@ -154,9 +181,13 @@ def test_postgresql(tmp_path: Path, postgres_url: str) -> None:
         connection.execute(text("CREATE TABLE log (x int)"))
     engine.dispose()
     query = "SELECT * FROM visits WHERE ward IS NULL OR ward LIKE '%' ORDER BY day::timestamp"
-    rows = read(tmp_path, postgres_url, query)
-    pd.testing.assert_frame_equal(rows[list(FRAME.columns)], FRAME)
-    assert rows["price"].tolist() == FRAME["cost"].tolist() and rows["key"].nunique() == N
+    source = prepared(tmp_path, postgres_url, query)
+    rows = pa.concat_tables(source.batches())
+    assert rows.select(CELLS.column_names).to_pylist() == CELLS.to_pylist()
+    assert values(rows, "price") == FRAME["cost"].tolist() and len(set(values(rows, "key"))) == N
+    assert source.doubts == (
+        "'price' holds exact decimals; they are read as floating-point numbers.",
+    )
     for query in ("INSERT INTO log VALUES (1) RETURNING x", "SELECT nothing FROM visits"):
         with pytest.raises(TableReadError, match="did not carry out"):
             read(tmp_path, postgres_url, query)
@@ -183,8 +214,8 @@ def test_whole_numbers_and_fractions_are_numbers(tmp_path: Path) -> None:
         pa.table({"b": pa.array(["y"]), "a": pa.array([7], pa.int64())}),
     )
     frame = read(tmp_path, where)
-    assert frame["a"].tolist() == [1.0, 2.0, 0.5, 7.0]
-    assert frame["b"].isna().tolist() == [True, True, False, False]
+    assert values(frame, "a") == [1.0, 2.0, 0.5, 7.0]
+    assert values(frame, "b") == [None, None, "x", "y"]
 
 
 @pytest.mark.parametrize(
@@ -201,19 +232,53 @@ def test_parts_that_differ_are_refused(tmp_path: Path, other: pa.Table, words: s
         read(tmp_path, where)
 
 
-def test_a_name_that_stands_twice_in_parts_is_refused(tmp_path: Path) -> None:
-    twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
+def test_a_name_that_stands_twice_in_parts_is_renamed(tmp_path: Path) -> None:
+    twice = pa.Table.from_arrays([pa.array([1]), pa.array(["x"])], names=["a", "a"])
     for name in ("0.parquet", "1.parquet"):
         pq.write_table(twice, tmp_path / name)
-        with pytest.raises(TableReadError, match="'a' more than once"):
-            read(tmp_path, str(tmp_path))
+    source = prepared(tmp_path, str(tmp_path))
+    assert pa.concat_tables(source.batches()).to_pylist() == [{"a": 1, "a (2)": "x"}] * 2
+    assert len(source.doubts) == 1 and "'a (2)'" in source.doubts[0]
 
 
-def test_gaps_in_a_later_part_leave_room_in_the_first(tmp_path: Path) -> None:
-    gap = pa.table({"a": pa.array([None], pa.int64())})
-    where = parts_of(tmp_path / "p", pa.table({"a": pa.array([1])}), gap)
-    source = open_address(Address.of(where), anything(tmp_path))
-    assert [str(part["a"].dtype) for part in source.batches()] == ["Int64", "Int64"]
+def test_types_of_parquet_columns_stay_and_are_said(tmp_path: Path) -> None:
+    columns = {
+        "cost": pa.array([Decimal("1.50"), None], pa.decimal128(9, 2)),
+        "day": pa.array([0, 2**31 - 1], pa.date32()),
+        "long": pa.array([1, None], pa.duration("s")),
+        "word": pa.array(["x", "NA"], pa.large_string()),
+        "ward": pa.array(["a", None]).dictionary_encode(),
+        "__index_level_0__": pa.array([5, 9]),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    source = prepared(tmp_path, str(tmp_path / "a.parquet"))
+    (batch,) = source.batches()
+    kinds = ["decimal128(9, 2)", "date32[day]", "duration[s]", "string", "string"]
+    assert [str(kind) for kind in batch.schema.types] == kinds and not is_written(batch.schema)
+    assert values(batch, "word") == ["x", "NA"]
+    assert source.form.columns["ward"].arrow == "dictionary"
+    assert source.doubts == (
+        "The row index stored beside the table is left out.",
+        "'cost' holds exact decimals; they are read as floating-point numbers.",
+        "'long' holds durations; they are read as seconds.",
+    )
+
+
+def test_long_text_comes_in_batches_that_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few bytes of a dictionary stand for many; a long text that is none is as long in memory."""
+    monkeypatch.setattr("core.table.io.parquet.BATCH_BYTES", 100_000)
+    rng = np.random.default_rng(0)
+    texts = {
+        "few": ["x" * 2_000 + str(i % 3) for i in range(1_000)],
+        "many": [rng.bytes(1_000).hex() for _ in range(1_000)],
+    }
+    for name, cells in texts.items():
+        pq.write_table(pa.table({"a": cells}), tmp_path / f"{name}.parquet")
+        batches = list(prepared(tmp_path, str(tmp_path / f"{name}.parquet")).batches())
+        assert max(batch.nbytes for batch in batches) < 120_000
+        assert [cell for batch in batches for cell in values(batch, "a")] == cells
 
 
 def test_nothing_to_read_is_said(tmp_path: Path) -> None:
@@ -241,20 +306,10 @@ def test_a_full_disk_is_not_blamed_on_where_rows_come_from(
 
     fsspec.filesystem("memory").pipe("/bucket/visits/rows.csv", b"age\n1\n2\n")
     monkeypatch.setattr("core.table.io.sql._write_parts", full)
-    monkeypatch.setattr("core.table.io.opening.shutil.copyfileobj", full)
+    monkeypatch.setattr("core.table.io.packed.shutil.copyfileobj", full)
     for address, query in (
         (sqlite(tmp_path), "SELECT age FROM visits"),
         (f"{memory}/rows.csv", ""),
     ):
         with pytest.raises(OSError, match="No space"):
             read(tmp_path, address, query)
-
-
-def test_the_same_doubt_of_many_batches_is_said_once() -> None:
-    doubts = Doubts()
-    doubts.add(["'x' has infinite values; they are treated as missing (2 cells).", "Once."])
-    doubts.add(["'x' has infinite values; they are treated as missing (1 cell).", "Once."])
-    assert doubts.words() == (
-        "'x' has infinite values; they are treated as missing (3 cells).",
-        "Once.",
-    )

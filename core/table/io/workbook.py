@@ -125,14 +125,18 @@ class Workbook:
                     f"The sheet '{name}' is hidden; it is read, as no other has cells."
                 )
             elif not listed[0][1]:
-                self._doubts.append(f"The first sheet, '{listed[0][0]}', is hidden and is left out.")
+                self._doubts.append(
+                    f"The first sheet, '{listed[0][0]}', is hidden and is left out."
+                )
             if errors:
                 verb = "holds an error" if errors == 1 else "hold an error"
                 self._doubts.append(
                     f"{cells_counted(errors)} {verb} such as #REF! and are read as missing."
                 )
             if len(listed) - passed > 1:
-                self._doubts.append(f"The workbook has {len(listed)} sheets; only '{name}' is read.")
+                self._doubts.append(
+                    f"The workbook has {len(listed)} sheets; only '{name}' is read."
+                )
             return sheet
         raise TableReadError("The workbook is empty. Choose one with a header and rows.")
 
