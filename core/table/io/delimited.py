@@ -52,7 +52,7 @@ class DelimitedFile:
     Attributes:
       path: of the file.
       words: where it lies, for people.
-      declared: how it is written; None to propose that.
+      declared: how it is written; what is not set of it is proposed.
       tabbed: whether the file's name promises tabs; decides only where the text leaves a doubt.
       limits: columns allowed.
     """
@@ -95,7 +95,7 @@ class DelimitedFile:
             whole = len(prefix) < PREFIX_BYTES
             if not whole and b"\n" not in prefix and b"\r" not in prefix:
                 _refuse_endless(stream)
-        encoding = encoding_of(prefix, self.declared and self.declared.encoding)
+        encoding = encoding_of(prefix, self._declared("encoding"))
         self._check_length(encoding)
         text = Utf8(encoding)(prefix).decode()
         if text.isspace() or not text:
@@ -123,14 +123,15 @@ class DelimitedFile:
           encoding: of it.
         """
         own, text = _sep_line(text)
-        if self.declared is not None:
-            mark = own or _declared_delimiter(text, self.declared.delimiter)
-            spaced = self.declared.spaced
-        else:
+        mark, spaced = self._declared("delimiter"), self._declared("spaced")
+        if self._declared("encoding") is None:
             refuse_binary(text)
-            mark = own or _proposed_delimiter(text, self.tabbed)
-            spaced = f'{mark} "' in text
-        changes = {"delimiter": mark, "encoding": encoding, "spaced": spaced}
+        if own is None:
+            own = (
+                _declared_delimiter(text, mark) if mark else _proposed_delimiter(text, self.tabbed)
+            )
+        spaced = f'{own} "' in text if spaced is None else spaced
+        changes = {"delimiter": own, "encoding": encoding, "spaced": spaced}
         return self._form.model_copy(update=changes)
 
     def _opened(self, utf8: Callable[[pa.Buffer], bytes]) -> pa.NativeFile:
@@ -145,6 +146,11 @@ class DelimitedFile:
     def _split(self, lines: Iterable[str]) -> csv._reader:  # type: ignore[name-defined]
         spaced, mark = self._form.spaced, self._form.delimiter
         return csv.reader(lines, delimiter=mark, skipinitialspace=spaced, strict=True)
+
+    def _declared(self, field: str) -> Any:
+        """What is declared of the file; None where it is left to the file to say."""
+        declared = self.declared
+        return getattr(declared, field) if declared and field in declared.model_fields_set else None
 
     def _read_header(self) -> None:
         """The column names, and how many lines stand before the first record.
@@ -167,7 +173,7 @@ class DelimitedFile:
         self._header_doubts = doubts + header_doubts(self._names)
         if not rows:
             raise TableReadError("The file has a header but no rows. Choose a file with rows.")
-        if self.declared is None and not self._form.encoding.startswith("utf"):
+        if self._declared("encoding") is None and not self._form.encoding.startswith("utf"):
             self._header_doubts.append(
                 f"The file is not in UTF-8; it is read as {self._form.encoding}. Check that "
                 "accented letters look right, or save it again in UTF-8."
