@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
-from core.table.counting import bounded, count_columns, pictures
 from core.table.grid import as_kind
+from core.table.proposing import Counts, Reread, bounded, ends_known, pictures
 from core.table.schema import Kind, Schema, SchemaColumn
-from core.table.tally import VALUES, Tally
+from core.table.tally import Tally
 
 __all__ = ["proposed_kind", "recounted", "tallies"]
 
@@ -33,37 +33,40 @@ def recounted(
     if not changed:
         return store.save_schema(table.id, schema)
     known = tallies(store, table, [column.name for column in changed])
-    counted = pictures(known, changed, lambda names: store.batches(table.id, columns=names))
+    counted = pictures(known, changed, _reread(store, table))
     anew = {one.name: one.model_dump(mode="json") for one in counted}
     shown = [anew.get(one["name"], one) for one in table.profile["columns"]]
     return store.save_schema(table.id, schema, profile=table.profile | {"columns": shown})
 
 
 def tallies(store: RunStore, table: TableRecord, names: Sequence[str]) -> dict[str, Tally]:
-    """The different values of some columns: all of them, unless the table is large.
+    """The different raw cells of some columns.
 
     Args:
       store: where.
       table: whose columns.
       names: of the columns.
     """
-    most = VALUES if table.large else None
-    return count_columns(store.batches(table.id, columns=names), most=most)
+    return Counts.of(_reread(store, table)(names)).tallies()
 
 
 def proposed_kind(
     store: RunStore, table: TableRecord, tally: Tally, column: SchemaColumn, kind: Kind
 ) -> SchemaColumn:
-    """A column as another kind; bounds of text are those of all rows.
+    """A column as another kind; bounds are those of all rows.
 
     Args:
       store: where.
       table: whose column.
-      tally: its values, not all in a large table.
+      tally: its raw cells, as `tallies` gives them.
       column: as it is declared now.
       kind: what it should become.
     """
     proposed = as_kind(tally, column, kind)
-    if tally.exact or not kind.numeric or column.dtype != "str":
+    if ends_known(tally, proposed):
         return proposed
-    return bounded([proposed], lambda names: store.batches(table.id, columns=names))[0]
+    return bounded([proposed], _reread(store, table))[0]
+
+
+def _reread(store: RunStore, table: TableRecord) -> Reread:
+    return lambda names: store.raw_batches(table.id, columns=names)

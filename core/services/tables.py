@@ -20,7 +20,8 @@ from core.table.categories import count_labels, merged_below
 from core.table.column import refusal
 from core.table.form import FileForm, Form
 from core.table.grid import as_kind, schema_of, with_categories, with_list
-from core.table.infer import infer_schema, infer_tally
+from core.table.infer import infer_schema
+from core.table.kinds import infer_tally
 from core.table.misfits import misfit_words
 from core.table.profile import ColumnProfile, profile
 from core.table.rare import danger

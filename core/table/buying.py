@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from core.table.column import unpaid
-from core.table.infer import BOOLEAN_PAIRS
+from core.table.kinds import BOOLEAN_PAIRS
 from core.table.rules import AnyRule, Combinations, Determines
 from core.table.schema import (
     DomainSource,

@@ -19,10 +19,10 @@ from pydantic import ValidationError
 from core.table.column import WHOLE_NUMBERS, unpaid
 from core.table.date_text import date_text
 from core.table.form import Form
-from core.table.infer import EXACT
-from core.table.io.cells import GROUPED
-from core.table.labels import code_places, to_numbers
+from core.table.kinds import EXACT
+from core.table.labels import to_numbers
 from core.table.magnitudes import FIRST_SECOND, LAST_SECOND
+from core.table.proposing import propose_column
 from core.table.rare import MERGED_NOTE, OTHER, common_labels
 from core.table.resolution import date_step
 from core.table.rounding import round_bounds, whole_years
@@ -36,6 +36,7 @@ from core.table.schema import (
     SchemaError,
 )
 from core.table.tally import Tally
+from core.table.typed_cells import typed_tally
 
 __all__ = ["GRID", "as_kind", "example", "grid_of", "schema_of", "with_categories", "with_list"]
 
@@ -44,6 +45,7 @@ GRID = (
     "keep", "origin", "written",
 )  # fmt: skip
 AnyColumn = TypeVar("AnyColumn", bound=Column)
+_GROUPED = r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?"
 _SCALES = {"linear": "even", "log": "heavy tail"}
 _KEEP = {
     DomainSource.DECLARED: "keep",
@@ -180,32 +182,34 @@ def as_kind(tally: Tally, column: Column, kind: Kind) -> SchemaColumn:
     """The column as another kind, with a domain proposed from the rows as inference would.
 
     Args:
-      tally: of the column's cells.
+      tally: of the column's raw cells.
       column: as it is declared now.
       kind: what it should become.
 
     Raises:
       SchemaError: the cells do not fit that kind; nothing was changed.
     """
-    plain = SchemaColumn(**column.fields())
     bare: dict[str, object] = {
         "kind": kind, "low": None, "high": None, "step": 0.0, "scale": "linear", "spikes": (),
         "categories": None, "other": None,
     }  # fmt: skip
+    plain = SchemaColumn(**column.fields()).model_copy(update=bare)
     if kind.surrogate:
-        return _changed(plain, bare).as_proposed()
+        return _changed(plain, {}).as_proposed()
+    typed, unreadable = typed_tally(tally, plain)
     if kind.listed:
-        return _changed(plain, {**bare, **_list_of(tally, column.name, kind)}).as_proposed()
-    try:
-        numbers = to_numbers(tally.present(), column.model_copy(update=bare))
-    except (ValueError, TypeError):
-        raise _misfit(column, kind) from None
-    absent = pd.isna(numbers)
-    coded = code_places(tally.present(), column.model_copy(update=bare)) >= 0
-    if (absent & ~coded).any():
+        return _changed(plain, _list_of(typed, column.name, kind)).as_proposed()
+    if unreadable and tally.written:  # in the form that the cells themselves propose, perhaps
+        again = propose_column(tally, column.name)
+        if again.kind.numeric and (again.kind is Kind.DATETIME) is (kind is Kind.DATETIME):
+            form = {name: getattr(again, name) for name in ("dtype", "form", "date_format")}
+            plain = plain.model_copy(update=form)
+            typed, unreadable = typed_tally(tally, plain)
+    if unreadable:
         raise _misfit(column, kind)
-    present = numbers[~absent]
-    if column.dtype.lower().startswith(WHOLE_NUMBERS) and len(present):
+    numbers = to_numbers(typed.present(), plain)
+    present = numbers[~np.isnan(numbers)]
+    if plain.dtype.lower().startswith(WHOLE_NUMBERS) and len(present):
         if np.abs(present).max() > EXACT:
             raise SchemaError(
                 f"'{column.name}' holds whole numbers beyond 2⁵³, which would lose their last "
@@ -216,16 +220,22 @@ def as_kind(tally: Tally, column: Column, kind: Kind) -> SchemaColumn:
         raise SchemaError(f"'{column.name}' has no value to take bounds from. Nothing was changed.")
     least, greatest = float(present.min()), float(present.max())
     if kind is Kind.DATETIME:
-        step = date_step(present) if tally.step is None else tally.step
-        low, high = whole_years(least, greatest, step=step, dtype=column.dtype)
+        step = date_step(present) if typed.step is None else typed.step
+        low, high = whole_years(least, greatest, step=step, dtype=plain.dtype)
     else:
         step = 1.0 if kind is Kind.INTEGER else 0.0
-        low, high = round_bounds(least, greatest, step=step, dtype=column.dtype)
-    return _changed(plain, {**bare, "low": low, "high": high, "step": step}).as_proposed()
+        low, high = round_bounds(least, greatest, step=step, dtype=plain.dtype)
+    return _changed(plain, {"low": low, "high": high, "step": step}).as_proposed()
 
 
 def _list_of(tally: Tally, name: str, kind: Kind) -> dict[str, object]:
-    """Categories for a kind that has a list; rare ones are merged where no order would break."""
+    """Categories for a kind that has a list; rare ones are merged where no order would break.
+
+    Args:
+      tally: of the cells as labels.
+      name: of the column.
+      kind: that has the list.
+    """
     counts = tally.labels()
     labels = [str(label) for label in counts.index]
     if kind is Kind.CATEGORY and tally.exact:
@@ -288,7 +298,7 @@ def _parse(cell: object, column: Column, side: str) -> float | None:
             moment = datetime.fromisoformat(text)
             return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
         # a comma groups digits; one that could be a decimal mark is not guessed at
-        number = float(text.replace(",", "") if re.fullmatch(GROUPED, text) else text)
+        number = float(text.replace(",", "") if re.fullmatch(_GROUPED, text) else text)
         if not math.isfinite(number):
             raise ValueError(text)
         return number

@@ -10,7 +10,7 @@ import numpy as np
 
 from core.table.codec import Line
 from core.table.labels import code_places, to_labels, to_numbers
-from core.table.schema import Column
+from core.table.schema import Column, Kind
 from core.table.tally import Tally
 
 __all__ = ["misfit_words", "misfits"]
@@ -18,42 +18,57 @@ __all__ = ["misfit_words", "misfits"]
 GRID_SHARE = 1e-6  # of a step; nearer to the grid than this is on it
 
 
-def misfits(tally: Tally, column: Column) -> int:
+def misfits(tally: Tally, column: Column, unreadable: int = 0) -> int:
     """How many cells, of those whose values are here, would not come back from encoding alike.
 
     Numbers count as the same when they agree to twelve digits of the widest bound.
 
     Args:
-      tally: of n cells.
-      column: its declaration; nothing is counted for one that is not modelled or not declared.
+      tally: of n cells, typed by the declaration.
+      column: the declaration; nothing is counted for one that is not modelled or not declared.
+      unreadable: how many of these cells say something and do not read as declared.
     """
     if not column.modelled or not column.declared:
         return 0
-    values = tally.values
+    values, unread = tally.values, 0
     if column.kind.listed:
         fits = to_labels(values).isin(column.categories or ()).to_numpy()
     else:
         numbers = to_numbers(values, column)
         line = Line.of(column)
+        coded = code_places(values, column) >= 0
+        unread = int(tally.rows[np.isnan(numbers) & ~coded].sum())
         filled = np.where(np.isnan(numbers), line.low, numbers)
         near = max(GRID_SHARE * column.step, 1e-12 * max(abs(line.low), abs(line.high)))
-        fits = (np.abs(line.snap(filled) - filled) <= near) & ~np.isnan(numbers)
-        fits |= code_places(values, column) >= 0
-    return int(tally.rows[~fits].sum()) + (0 if column.missing else tally.absent)
+        fits = (np.abs(line.snap(filled) - filled) <= near) & ~np.isnan(numbers) | coded
+    gone = max(0, unreadable - unread) if column.missing else tally.absent
+    return int(tally.rows[~fits].sum()) + gone
 
 
-def misfit_words(column: Column, cells: int) -> str:
-    """What would happen to cells that do not fit, in a sentence; empty where there are none."""
-    if not cells:
-        return ""
+def misfit_words(column: Column, cells: int, unreadable: int = 0) -> str:
+    """What would happen to cells that do not fit, in a sentence or two; empty where there are none.
+
+    Args:
+      column: the declaration.
+      cells: how many do not fit, see `misfits`.
+      unreadable: how many of them do not read as declared.
+    """
     if column.kind.listed:
         place = f"become {column.other}" if column.other else "become another of its values"
     else:
         place = "move to the nearest value inside"
     if column.missing and column.kind.listed and not column.other:
         place = "become missing"
-    count = "1 cell does" if cells == 1 else f"{cells:,} cells do"
-    return (
-        f"{count} not fit what is declared here and would {place}. Widen the declaration to keep "
-        "them as they are."
-    )
+    sentences = []
+    if unreadable:
+        count = "1 cell does" if unreadable == 1 else f"{unreadable:,} cells do"
+        fate = "become missing" if column.missing else "be replaced by a value inside"
+        kind = "a date" if column.kind is Kind.DATETIME else "a number"
+        sentences.append(f"{count} not read as {kind} in the declared form and would {fate}.")
+    if cells > unreadable:
+        count = "1 cell does" if cells - unreadable == 1 else f"{cells - unreadable:,} cells do"
+        sentences.append(
+            f"{count} not fit what is declared here and would {place}. Widen the declaration to "
+            "keep them as they are."
+        )
+    return " ".join(sentences)

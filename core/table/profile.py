@@ -6,9 +6,8 @@ rows and belongs to the inside view: never export it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +17,11 @@ from pydantic import BaseModel, ConfigDict
 from core.table.labels import to_numbers
 from core.table.misfits import misfits
 from core.table.rare import RareCounts, rare_counts
-from core.table.schema import Column, Kind, Schema
+from core.table.schema import Column, Kind
 from core.table.tally import Tally, median
+from core.table.typed_cells import typed_tally
 
-__all__ = ["ColumnProfile", "Profile", "Recount", "picture", "preview", "profile"]
+__all__ = ["PREVIEW_ROWS", "ColumnProfile", "Profile", "Recount", "picture", "preview", "recount"]
 
 Series: TypeAlias = "pd.Series[Any]"
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -49,6 +49,7 @@ class ColumnProfile(BaseModel):
       listed, rare, single: of the schema's category list, see `core.table.rare.RareCounts`; None
         in profiles made before these were counted.
       misfit: cells that the declared domain cannot hold, see `core.table.misfits`; None likewise.
+      unreadable: how many of all cells say something and do not read as the kind that is declared.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -68,6 +69,7 @@ class ColumnProfile(BaseModel):
     rare: int | None = None
     single: int | None = None
     misfit: int | None = None
+    unreadable: int = 0
 
     @property
     def rare_counts(self) -> RareCounts:
@@ -97,22 +99,6 @@ class Profile(BaseModel):
         return {column.name: column for column in self.columns}[name]
 
 
-def profile(frame: pd.DataFrame, schema: Schema, reading: Sequence[str] = ()) -> Profile:
-    """Picture every column of the schema.
-
-    Args:
-      frame: n rows with the schema's columns.
-      schema: kinds and scales to picture by.
-      reading: doubts of the file's reader.
-    """
-    return Profile(
-        n=len(frame),
-        columns=tuple(picture(Tally.of(frame[c.name]), c) for c in schema.columns),
-        preview=preview(frame, PREVIEW_ROWS),
-        reading=tuple(reading),
-    )
-
-
 def preview(frame: pd.DataFrame, rows: int) -> tuple[dict[str, Json], ...]:
     """The first rows as JSON values: absent is None, dates are text, long text is cut."""
     head = frame.iloc[:rows]
@@ -140,8 +126,8 @@ class Recount:
     Attributes:
       column: its declaration.
       range: least and greatest number; None where there is none.
-      absent: cells without a number.
-      misfit: cells that do not fit.
+      absent: cells without a value.
+      misfit, unreadable: see `ColumnProfile`.
       bars: rows by bin, int64 [b].
       listed: rows by listed label.
     """
@@ -150,6 +136,7 @@ class Recount:
     range: tuple[float, float] | None
     absent: int = 0
     misfit: int = 0
+    unreadable: int = 0
     bars: npt.NDArray[np.int64] = field(init=False)
     listed: pd.Series[int] = field(init=False)
 
@@ -158,67 +145,78 @@ class Recount:
         names = list(self.column.categories or ()) if self.column.kind.listed else []
         self.listed = pd.Series(0, index=pd.Index(names, dtype="str"), dtype="int64")
 
-    @classmethod
-    def of(
-        cls, tally: Tally, column: Column, extent: tuple[float, float, float] | None = None
-    ) -> Self:
-        """Nothing counted yet.
-
-        Args:
-          tally: keeps both ends of the range, unless its values are text.
-          column: its declaration.
-          extent: the least and the greatest number, and their step, where they are text.
-        """
-        if not column.kind.numeric:
-            return cls(column, None)
-        if extent is not None:
-            return cls(column, extent[:2] if extent[0] <= extent[1] else None)
-        numbers = _numbers(tally, column)
-        return cls(column, _range(numbers) if len(numbers.rows) else None)
-
     @property
     def edges(self) -> Floats:
         """Of the histogram."""
         return np.zeros(0) if self.range is None else _edges(*self.range, self.column)
 
-    def add(self, series: Series) -> None:
-        """Count more rows."""
-        tally = Tally.of(series)
-        self.misfit += misfits(tally, self.column)
+    def add(self, tally: Tally) -> None:
+        """Count more rows, of raw cells."""
+        typed, unreadable = typed_tally(tally, self.column)
+        self.unreadable += unreadable
+        self.misfit += misfits(typed, self.column, unreadable)
         if self.column.kind.numeric:
-            numbers = _numbers(tally, self.column)
-            self.absent += numbers.absent
+            typed = _numbers(typed, self.column)
             if self.range is not None:
-                self.bars += _bars(numbers, self.edges)
-        if len(self.listed):
-            self.listed += tally.labels().reindex(self.listed.index, fill_value=0)
+                self.bars += _bars(typed, self.edges)
+        elif len(self.listed):
+            self.listed += typed.labels().reindex(self.listed.index, fill_value=0)
+        self.absent += typed.absent
+
+
+def recount(tally: Tally, column: Column, ends: tuple[float, float] | None = None) -> Recount:
+    """Nothing counted yet.
+
+    Args:
+      tally: of raw cells.
+      column: its declaration.
+      ends: the least and the greatest number, where the tally has not got them.
+    """
+    if ends is not None and ends[0] > ends[1]:
+        ends = None  # no number in any row
+    elif ends is None and column.kind.numeric:
+        numbers = _numbers(typed_tally(tally, column)[0], column)
+        ends = _range(numbers) if len(numbers.rows) else None
+    return Recount(column, ends)
 
 
 def picture(tally: Tally, column: Column, recount: Recount | None = None) -> ColumnProfile:
-    """One column's picture from its different values.
+    """One column's picture from its different cells.
 
     Args:
-      tally: of n cells.
+      tally: of n raw cells.
       column: its declaration.
       recount: of all rows, where the tally has not every value.
     """
-    labels = None if column.kind.numeric else tally.labels()
-    listed = labels if recount is None else recount.listed
+    typed, unreadable = typed_tally(tally, column)
+    misfit = misfits(typed, column, unreadable)
+    absent, numbers, labels = typed.absent, None, None
+    if column.kind.numeric:
+        numbers = _numbers(typed, column)
+        absent = numbers.absent
+    else:
+        labels = typed.labels()
+    listed = labels
+    if recount is not None:
+        misfit, unreadable, absent = recount.misfit, recount.unreadable, recount.absent
+        listed = None if labels is None else recount.listed
     rare = RareCounts(0, 0, 0) if listed is None else rare_counts(listed, column)
     bare = ColumnProfile(
         name=column.name,
         kind=column.kind,
-        missing=tally.absent / tally.n if tally.n else 0.0,
+        missing=absent / tally.n if tally.n else 0.0,
         distinct=0,
-        misfit=misfits(tally, column) if recount is None else recount.misfit,
+        misfit=misfit,
+        unreadable=unreadable,
         **asdict(rare),
     )
-    if labels is None:
-        return _numeric(_numbers(tally, column), column, bare, recount)
+    if numbers is not None:
+        return _numeric(numbers, column, bare, recount)
+    assert labels is not None
     if recount is not None:  # labels of the schema's list in full, others as far as they are here
         exact = recount.listed[recount.listed > 0]
         labels = pd.concat([exact, labels[~labels.index.isin(exact.index)]])
-    distinct = len(labels) if tally.exact else tally.distinct
+    distinct = len(labels) if typed.exact else typed.distinct
     return _bars_of_labels(labels, column, bare.model_copy(update={"distinct": distinct}))
 
 
@@ -271,9 +269,6 @@ def _numeric(
       bare: its picture so far.
       recount: of all rows, where these are not all.
     """
-    absent = numbers.absent if recount is None else recount.absent
-    missing = absent / numbers.n if numbers.n else 0.0
-    bare = bare.model_copy(update={"missing": missing})
     if not len(numbers.rows):
         return bare
     low, high = _range(numbers) if recount is None or recount.range is None else recount.range

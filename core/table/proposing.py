@@ -1,1 +1,291 @@
-"""A proposed schema from raw cells: it looks at all of them, and only proposes."""
+"""Proposing a schema from all rows, and picturing them under one; rows pass by in batches.
+
+A first walk over the rows counts each column's different raw cells (`core.table.tally`) and takes
+nothing else. What is proposed are declarations by which cells are then read one by one, see
+`core.table.typed_cells`. Of columns with more different cells than are kept, further walks count
+again what has to be exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from core.table.column import WHOLE_NUMBERS, Column, DomainSource, Kind, SchemaColumn
+from core.table.form import FileForm, Form
+from core.table.kinds import infer_tally
+from core.table.labels import to_numbers
+from core.table.profile import PREVIEW_ROWS, ColumnProfile, Profile, picture, preview, recount
+from core.table.proposed_form import native_column, unreadable_doubt, written_columns
+from core.table.raw_cells import is_written
+from core.table.resolution import date_step, finest, number_step
+from core.table.rounding import round_bounds, whole_years
+from core.table.schema import Schema
+from core.table.tally import VALUES, Tally, TallyBuilder, count_cells, with_room
+from core.table.typed_cells import typed_column, typed_rows, typed_tally
+
+__all__ = [
+    "Counts",
+    "Reread",
+    "bounded",
+    "ends_known",
+    "pictures",
+    "profile_rows",
+    "propose",
+    "propose_column",
+]
+
+Reread: TypeAlias = "Callable[[Sequence[str]], Iterable[pa.Table]]"  # raw batches of some columns
+
+FEWEST, CELLS = 1_000, 5_000_000  # different cells that are kept, of a column and of all together
+
+
+class Counts:
+    """Counts every column of batches that pass by.
+
+    Args:
+      columns: how many there will be; by default those of the first batch.
+
+    Attributes:
+      n: rows so far.
+      head: the first of them, for the preview.
+      scales: of columns with an order of their own, all their labels in it.
+    """
+
+    def __init__(self, columns: int | None = None) -> None:
+        self.n, self.head = 0, pa.table({})
+        self.scales: dict[str, Sequence[Any]] = {}
+        self._width = columns
+        self._columns: dict[str, TallyBuilder] = {}
+
+    @classmethod
+    def of(cls, batches: Iterable[pa.Table]) -> Self:
+        """Counts of batches, one at least."""
+        counts = cls()
+        for batch in batches:
+            counts.add(batch)
+        return counts
+
+    def add(self, batch: pa.Table) -> None:
+        """Count more rows; the columns are those of the first batch."""
+        if not self._columns:
+            self._begin(batch)
+        if self.n < PREVIEW_ROWS:
+            self.head = pa.concat_tables([self.head, batch.slice(0, PREVIEW_ROWS - self.n)])
+        for name, column in self._columns.items():
+            column.add(batch.column(name))
+        self.n += batch.num_rows
+
+    def tallies(self) -> dict[str, Tally]:
+        """Each column's different raw cells."""
+        return {name: column.tally() for name, column in self._columns.items()}
+
+    def _begin(self, batch: pa.Table) -> None:
+        width = max(1, self._width or batch.num_columns)
+        most, written = max(FEWEST, min(VALUES, CELLS // width)), is_written(batch.schema)
+        self._columns = {name: TallyBuilder(most, written=written) for name in batch.column_names}
+        self.head = batch.slice(0, 0)
+        for field in batch.schema:
+            if pa.types.is_dictionary(field.type) and field.type.ordered:
+                labels = batch.column(field.name).combine_chunks()
+                self.scales[field.name] = labels.chunk(0).dictionary.to_pylist()
+
+
+def propose(
+    counts: Counts, reread: Reread, form: FileForm | None = None
+) -> tuple[Schema, tuple[str, ...]]:
+    """A proposed schema, and what was decided in doubt, a sentence each.
+
+    Args:
+      counts: of all n ≥ 1 rows.
+      reread: reads rows again, where not every value is kept.
+      form: how the file is written, if that is known.
+
+    Returns:
+      One column per column, in order, every modelled one with bounds or a list of categories
+      proposed from the rows (see `core.table.kinds` on privacy). Columns without a single value are
+      dropped.
+    """
+    form = form or FileForm()
+    tallies = counts.tallies()
+    reading, doubts = written_columns({n: tally for n, tally in tallies.items() if tally.written})
+    for name, tally in tallies.items():
+        if not tally.written:
+            reading[name], more = native_column(name, tally, form.columns.get(name))
+            doubts += more
+    columns = {}
+    for name, tally in tallies.items():
+        columns[name], unreadable = _proposed(tally, reading[name], counts.scales.get(name))
+        doubts += unreadable_doubt(name, tally, unreadable)
+    unsure = [column for name, column in columns.items() if not ends_known(tallies[name], column)]
+    columns |= {column.name: column for column in bounded(unsure, reread)}
+    schema = Schema(
+        columns=tuple(columns.values()),
+        delimiter=form.delimiter,
+        encoding=form.encoding,
+        spaced=form.spaced,
+    )
+    empty = [name for name, column in columns.items() if column.source is DomainSource.DROP]
+    return schema, (*doubts, *_no_values(empty))
+
+
+def propose_column(tally: Tally, name: str, form: Form | None = None) -> SchemaColumn:
+    """Propose one column.
+
+    Args:
+      tally: of its raw cells.
+      name: of the column.
+      form: of a source that has types, or None.
+    """
+    reading = (
+        written_columns({name: tally})[0][name]
+        if tally.written
+        else native_column(name, tally, form)[0]
+    )
+    return _proposed(tally, reading)[0]
+
+
+def _proposed(
+    tally: Tally, reading: SchemaColumn, scale: Sequence[Any] | None = None
+) -> tuple[SchemaColumn, int]:
+    """A column's proposal, and how many cells could not be read.
+
+    Args:
+      tally: of raw cells.
+      reading: how to read them.
+      scale: labels in their own order.
+    """
+    typed, unreadable = typed_tally(tally, reading)
+    if scale is not None:
+        ordered = pd.Categorical(typed.values, categories=scale, ordered=True)
+        typed = replace(typed, values=pd.Series(ordered))
+    column = infer_tally(typed, reading.name, reading.form)
+    words = reading.kind is Kind.NUMBER and typed.dtype == "str"  # codes among the numbers
+    if words and not column.kind.numeric:  # these are labels, as they stand in the file
+        gaps = (reading.form or Form()).model_dump(include={"absent", "codes"})
+        change = {"kind": Kind.TEXT, "dtype": "str", "form": Form(**gaps)}
+        return _proposed(tally, reading.model_copy(update=change))
+    if reading.categories and column.kind.surrogate:  # words such as NA that are values
+        form = column.form or Form()
+        form = form.model_copy(update={"codes": (*form.codes, *reading.categories)})
+        column = column.model_copy(update={"form": form})
+    elif reading.categories and typed_tally(tally, column)[0].absent:
+        column = column.model_copy(update={"missing": True}).as_proposed()
+    return column, unreadable
+
+
+def _no_values(empty: Sequence[str]) -> list[str]:
+    named = ", ".join(f"'{name}'" for name in empty)
+    return [f"No value is present in {named}."] if empty else []
+
+
+def ends_known(tally: Tally, column: Column) -> bool:
+    """Whether the tally keeps the least and the greatest number of a column, and the step of all.
+
+    Args:
+      tally: of raw cells.
+      column: its declaration.
+    """
+    return tally.exact or not column.kind.numeric or tally.step is not None
+
+
+def bounded(columns: Sequence[SchemaColumn], reread: Reread) -> list[SchemaColumn]:
+    """Columns of text that were proposed as numbers or dates, with the bounds of all their rows.
+
+    Args:
+      columns: proposed from some of their values.
+      reread: reads rows of these columns.
+    """
+    found = _extents(columns, reread)
+    return [_within(column, *found[column.name]) for column in columns]
+
+
+Extent: TypeAlias = "tuple[float, float, float, bool]"  # least, greatest, step, some cells absent
+
+
+def _extents(columns: Sequence[Column], reread: Reread) -> dict[str, Extent]:
+    """What all rows of each column span; inf, -inf, 0 for none."""
+    names = [column.name for column in columns]
+    extents = dict.fromkeys(names, (np.inf, -np.inf, None, False))
+    for batch in reread(names) if names else ():
+        for column in columns:
+            whole = column.dtype.lower().startswith(WHOLE_NUMBERS)
+            exact = column.model_copy(update={"dtype": "float64"}) if whole else column
+            cells = typed_column(batch.column(column.name), exact, written=is_written(batch.schema))
+            numbers = to_numbers(cells, exact)
+            least, greatest, step, gaps = extents[column.name]
+            distinct = np.unique(numbers[~np.isnan(numbers)])
+            if len(distinct):
+                of = date_step if column.kind is Kind.DATETIME else number_step
+                least, greatest = min(least, distinct[0]), max(greatest, distinct[-1])
+                step = finest(step, of(distinct))
+            extents[column.name] = least, greatest, step, gaps or bool(cells.isna().any())
+    return {
+        name: (float(low), float(high), step or 0.0, gaps)
+        for name, (low, high, step, gaps) in extents.items()
+    }
+
+
+def _within(
+    column: SchemaColumn, least: float, greatest: float, step: float, gaps: bool
+) -> SchemaColumn:
+    """A column with the bounds, the step and the type that all its rows need."""
+    change: dict[str, Any] = {"step": step, "missing": column.missing or gaps}
+    dtype = column.dtype
+    if column.kind is Kind.DATETIME:
+        ends = whole_years(least, greatest, step=step, dtype=dtype)
+    else:
+        if step != 1.0 and dtype.lower().startswith(WHOLE_NUMBERS):
+            dtype = "float64"
+        ends = round_bounds(least, greatest, step=step, dtype=dtype)
+        change["kind"] = Kind.INTEGER if step == 1.0 else Kind.NUMBER
+    change |= {"low": ends[0], "high": ends[1], "dtype": with_room(dtype) if gaps else dtype}
+    return column.model_copy(update=change).as_proposed()
+
+
+def pictures(
+    tallies: Mapping[str, Tally], columns: Sequence[Column], reread: Reread
+) -> tuple[ColumnProfile, ...]:
+    """Each column's picture under its declaration.
+
+    Args:
+      tallies: of these columns' raw cells, by name.
+      columns: their declarations.
+      reread: reads rows again, where not every value is kept.
+    """
+    unsure = [column for column in columns if not ends_known(tallies[column.name], column)]
+    ends = _extents(unsure, reread)
+    again = {
+        c.name: recount(tallies[c.name], c, ends[c.name][:2] if c.name in ends else None)
+        for c in columns
+        if not tallies[c.name].exact
+    }
+    for batch in reread(list(again)) if again else ():
+        for name, counted in again.items():
+            cells = batch.column(name)
+            counted.add(count_cells(cells, written=is_written(batch.schema)))
+    return tuple(picture(tallies[c.name], c, again.get(c.name)) for c in columns)
+
+
+def profile_rows(
+    counts: Counts, schema: Schema, reread: Reread, reading: Sequence[str] = ()
+) -> Profile:
+    """A table's picture under a schema.
+
+    Args:
+      counts: of all its rows.
+      schema: by which cells are read, counted and drawn.
+      reread: reads rows again, where not every value is kept.
+      reading: doubts of reading.
+    """
+    return Profile(
+        n=counts.n,
+        columns=pictures(counts.tallies(), schema.columns, reread),
+        preview=preview(typed_rows(counts.head, schema.columns), PREVIEW_ROWS),
+        reading=tuple(reading),
+    )

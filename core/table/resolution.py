@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
+import pyarrow as pa
 
-from core.table.column import Column, Kind
-from core.table.labels import snap, to_numbers
+from core.table.labels import snap
 
-__all__ = ["date_step", "finest", "number_step", "values_step"]
+__all__ = ["cells_step", "date_step", "finest", "number_step"]
 
 Numbers: TypeAlias = npt.NDArray[np.float64]
 
+DAY, MICRO = 86_400.0, 10**6
+TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # a second's
 MAX_PLACES = 6  # decimals looked for when finding the step
 
 
@@ -42,14 +43,19 @@ def date_step(seconds: Numbers) -> float:
     return next((s for s in steps if np.array_equal(snap(seconds, s), seconds)), 1e-6)
 
 
-def values_step(values: pd.Series[Any]) -> float | None:
-    """The step of different values as they were read; None where these are no numbers or dates."""
-    if pd.api.types.is_datetime64_any_dtype(values.dtype):
-        return date_step(to_numbers(values, Column(name="values", kind=Kind.DATETIME)))
-    if pd.api.types.is_bool_dtype(values.dtype) or not pd.api.types.is_numeric_dtype(values.dtype):
-        return None
-    numbers = to_numbers(values, Column(name="values", kind=Kind.NUMBER))
-    return number_step(numbers[~np.isnan(numbers)])
+def cells_step(values: pa.Array) -> float | None:
+    """The step of different raw cells; None where these are no numbers or dates."""
+    kind = values.type
+    if pa.types.is_integer(kind):
+        return 1.0
+    if pa.types.is_decimal(kind) or pa.types.is_floating(kind):
+        numbers = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        return number_step(numbers[np.isfinite(numbers)])
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+        of_seconds = date_step if pa.types.is_timestamp(kind) else number_step
+        ticks = values.cast(pa.int64()).to_numpy(zero_copy_only=False)
+        return of_seconds(ticks // max(1, TICKS[kind.unit] // MICRO) / min(TICKS[kind.unit], MICRO))
+    return DAY if pa.types.is_date(kind) else None
 
 
 def finest(one: float | None, other: float | None) -> float | None:

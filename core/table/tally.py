@@ -1,14 +1,15 @@
 """A column as its different values and the number of rows that hold each.
 
-What is proposed of a column, and its picture, depend on nothing else. So a column that is larger
-than memory is counted some rows at a time, and a column that is not in the same words at once.
+What is proposed of a column, and its picture, depend on nothing else. So a column is counted some
+rows at a time, however many there are.
 
 Of a column with very many different values not all are kept. Those whose hash is small are, with
 every row of theirs, so that they are a random sample of the values whatever the order of the rows;
-beside them the common ones are, and of numbers and dates the smallest and largest, whose counts are
-exact. How many rows there are, the finest step and both ends of the range stay exact; how many
-values there are is estimated. The hash is fixed and public: what is sampled is proposed and shown
-inside, and counted again where it has to be exact.
+beside them the common ones are, and the first and last in order: of numbers and dates the smallest
+and largest, whose counts are exact, of text those that begin oddly. How many rows there are, the
+finest step and both ends of the range of numbers stay exact; how many values there are is
+estimated. The hash is fixed and public: what is sampled is proposed and shown inside, and counted
+again where it has to be exact.
 
 The sample: Gibbons, "Distinct sampling for highly-accurate answers to distinct values queries",
 2001.
@@ -22,18 +23,22 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from core.table.labels import dtype_of, to_labels
-from core.table.resolution import finest, values_step
+from core.table.resolution import cells_step, finest
 
-__all__ = ["VALUES", "Tally", "TallyBuilder", "median", "quantile"]
+__all__ = ["VALUES", "Tally", "TallyBuilder", "count_cells", "median", "quantile", "with_room"]
 
 Series: TypeAlias = "pd.Series[Any]"
 Floats: TypeAlias = NDArray[np.float64]
+Bools: TypeAlias = NDArray[np.bool_]
+Cells: TypeAlias = "pa.Array | pa.ChunkedArray"
 
-VALUES = 100_000  # different values of a column that are kept of a table read in batches
-# kept whatever their hash: values of more than one in so many rows; of each end of a range
+VALUES = 100_000  # different values of a column that are kept at most
+# kept whatever their hash: values of more than one in so many rows; of each end of an order
 COMMONEST, ENDS = 1_000, 16
 _EVERY = 2**64  # hashes below it are all
 
@@ -43,14 +48,16 @@ class Tally:
     """Different values and their rows.
 
     Attributes:
-      values: k of them, in the column's dtype, in the order they occur first.
+      values: k of them, in the column's dtype, in the order they occur first; of raw cells,
+        `pa.array(values)` has them in their Arrow type.
       rows: int64 [k], how many rows hold each.
       absent: how many rows hold none.
-      dtype: what `dtype_of` says of the column.
+      dtype: what `dtype_of` says of the column; of raw cells the name of their Arrow type.
       known: present rows in all, those of values that are not here too.
       sure: bool [k], of values that are kept whatever their hash; all when no value is left out.
       share: of the other values that are here, (0, 1]; 1 when no value is left out.
       step: the finest step of all numbers or dates where values are left out, else None.
+      written: whether these are raw cells of text, see `core.table.raw_cells.as_written`.
     """
 
     values: Series
@@ -58,24 +65,19 @@ class Tally:
     absent: int
     dtype: str
     known: int
-    sure: NDArray[np.bool_]
+    sure: Bools
     share: float = 1.0
     step: float | None = None
+    written: bool = False
 
     @classmethod
     def of(cls, series: Series) -> Self:
-        """All values of a column."""
+        """All values of a typed column."""
         counts = series.value_counts(sort=False)
         rows = np.asarray(counts, dtype=np.int64)
-        known = int(rows.sum())
-        return cls(
-            values=pd.Series(counts.index, name=series.name),
-            rows=rows,
-            absent=len(series) - known,
-            dtype=dtype_of(series),
-            known=known,
-            sure=np.ones(len(rows), dtype=np.bool_),
-        )
+        values, known = pd.Series(counts.index, name=series.name), int(rows.sum())
+        sure = np.ones(len(rows), dtype=np.bool_)
+        return cls(values, rows, len(series) - known, dtype_of(series), known, sure)
 
     @property
     def n(self) -> int:
@@ -115,24 +117,40 @@ class Tally:
         """The values that rows hold: of a categorical column some may hold none."""
         return self.values[self.rows > 0]
 
-    def taking(self, chosen: NDArray[np.bool_], values: Series | None = None) -> Tally:
-        """Some of the values, the rows of all others absent.
+    def mapped(self, became: Series) -> Tally:
+        """The tally of what the values became: equal ones are one, those of none are absent.
 
         Args:
-          chosen: bool [k].
-          values: k others in place of these; of another dtype, they have no known step.
+          became: k values, absent for none.
         """
-        told = self.values if values is None else values
+        places, values = pd.factorize(became)
+        there = (places >= 0) & (self.rows > 0)
+        rows = np.zeros(len(values), dtype=np.int64)
+        np.add.at(rows, places[there], self.rows[there])
+        sure = np.zeros(len(values), dtype=np.bool_)
+        np.logical_or.at(sure, places[there], self.sure[there])
+        gone = int(round(self.weights[~there].sum()))
+        return Tally(
+            values=pd.Series(values, name=became.name)[rows > 0].reset_index(drop=True),
+            rows=rows[rows > 0],
+            absent=self.absent + gone,
+            dtype=with_room(dtype_of(became)) if self.absent + gone else dtype_of(became),
+            known=self.known - gone,
+            sure=sure[rows > 0],
+            share=self.share,
+            step=self.step,
+        )
+
+    def where(self, chosen: Bools) -> Tally:
+        """Some of the values, bool [k]; the rows of all others are absent."""
         gone = int(round(self.weights[~chosen].sum()))
         return replace(
             self,
-            values=told[chosen],
+            values=self.values[chosen],
             rows=self.rows[chosen],
             sure=self.sure[chosen],
             absent=self.absent + gone,
             known=self.known - gone,
-            dtype=self.dtype if values is None else dtype_of(told),
-            step=self.step if values is None else None,
         )
 
     def numbers(self, read: Callable[[Series], Floats]) -> Tally:
@@ -141,15 +159,14 @@ class Tally:
         Args:
           read: values to float64, NaN for none, such as `to_numbers` of a declaration.
         """
-        numbers = read(self.values)
-        there = ~np.isnan(numbers) & (self.rows > 0)
-        bare = self.taking(there, pd.Series(numbers))
-        ascending, places = np.unique(bare.values.to_numpy(np.float64), return_inverse=True)
-        sure = np.zeros(len(ascending), dtype=np.bool_)
-        np.logical_or.at(sure, places, bare.sure)
-        rows = np.zeros(len(ascending), dtype=np.int64)
-        np.add.at(rows, places, bare.rows)
-        return replace(bare, values=pd.Series(ascending), rows=rows, sure=sure, step=self.step)
+        found = self.mapped(pd.Series(read(self.values)))
+        order = np.argsort(found.values.to_numpy(np.float64))
+        return replace(
+            found,
+            values=found.values.iloc[order].reset_index(drop=True),
+            rows=found.rows[order],
+            sure=found.sure[order],
+        )
 
     def labels(self) -> pd.Series[int]:
         """Rows by label, in the order the labels occur first; sampled ones as they are here."""
@@ -161,42 +178,49 @@ class Tally:
         return counts.groupby(level=0, sort=False).sum()
 
 
+def with_room(dtype: str) -> str:
+    """The dtype that has room for absent values.
+
+    >>> with_room("int64"), with_room("uint8"), with_room("bool"), with_room("str")
+    ('Int64', 'UInt8', 'boolean', 'str')
+    """
+    if dtype.startswith(("int", "uint")):
+        return dtype.replace("int", "Int").replace("u", "U")
+    return "boolean" if dtype == "bool" else dtype
+
+
 class TallyBuilder:
-    """Counts a column some rows at a time.
+    """Counts a column of raw cells some rows at a time.
 
     Args:
-      most: values that are kept; None keeps all.
+      most: values that are kept.
+      written: see `Tally.written`.
     """
 
-    def __init__(self, most: int | None = VALUES) -> None:
-        self._most, self._below = most, _EVERY
-        self._tally: Tally | None = None
+    def __init__(self, most: int = VALUES, *, written: bool = False) -> None:
+        self._most, self._written, self._below = most, written, _EVERY
+        self._values: pa.Array | None = None
+        self._rows, self._sure = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.bool_)
+        self._known = self._absent = 0
+        self._step: float | None = None
 
-    def add(self, series: Series) -> None:
-        """Count more rows."""
-        new = Tally.of(series)
-        if self._tally is None:
-            self._tally = self._pruned(new, new.values)
-            return
-        old, seen = self._tally, new.values
-        if self._below < _EVERY:
-            new = self._worth_it(new)
-        index, more = pd.Index(old.values), pd.Index(new.values)
-        places = index.get_indexer(more)
-        rows = old.rows.copy()
-        np.add.at(rows, places[places >= 0], new.rows[places >= 0])
-        fresh = places < 0
-        both = Tally(
-            values=pd.Series(index.append(more[fresh]), name=old.values.name),
-            rows=np.concatenate([rows, new.rows[fresh]]),
-            absent=old.absent + new.absent,
-            dtype=old.dtype if old.dtype == new.dtype else "str",
-            known=old.known + new.known,
-            sure=np.concatenate([old.sure, np.ones(int(fresh.sum()), dtype=np.bool_)]),
-            share=old.share,
-            step=old.step,
-        )
-        self._tally = self._pruned(both, seen)
+    def add(self, cells: Cells) -> None:
+        """Count more rows; the Arrow type is that of the first."""
+        counted = pc.value_counts(_countable(cells))
+        rows = np.asarray(counted.field(1), dtype=np.int64)
+        there = np.asarray(counted.field(0).is_valid())
+        values, known = counted.field(0).filter(pa.array(there)), int(rows[there].sum())
+        self._known, self._absent = self._known + known, self._absent + len(cells) - known
+        rows, seen = rows[there], values
+        if self._values is None:
+            self._values, self._rows = values, rows
+        elif len(values):
+            if self._below < _EVERY:
+                chosen = self._worth_it(values, rows, known)
+                values, rows = values.filter(pa.array(chosen)), rows[chosen]
+            self._merge(values, rows)
+        if self._below < _EVERY or len(self._rows) > self._most:
+            self._prune(seen)
 
     def tally(self) -> Tally:
         """What was counted so far.
@@ -204,43 +228,64 @@ class TallyBuilder:
         Raises:
           ValueError: nothing was.
         """
-        if self._tally is None:
+        if self._values is None:
             raise ValueError("There are no rows to count.")
-        return self._tally
+        exact = self._below == _EVERY
+        return Tally(
+            values=_series(self._values),
+            rows=self._rows,
+            absent=self._absent,
+            dtype=str(self._values.type),
+            known=self._known,
+            sure=np.ones(len(self._rows), dtype=np.bool_) if exact else self._sure,
+            share=self._below / _EVERY,
+            step=self._step,
+            written=self._written,
+        )
 
-    def _worth_it(self, new: Tally) -> Tally:
+    def _merge(self, values: pa.Array, rows: NDArray[np.int64]) -> None:
+        assert self._values is not None
+        places = np.asarray(pc.index_in(values, value_set=self._values).fill_null(-1))
+        fresh = places < 0
+        self._rows[places[~fresh]] += rows[~fresh]
+        self._rows = np.concatenate([self._rows, rows[fresh]])
+        self._values = pa.concat_arrays([self._values, values.filter(pa.array(fresh))])
+
+    def _worth_it(self, values: pa.Array, rows: NDArray[np.int64], known: int) -> Bools:
         """Values of a batch that may be kept: this saves looking all others up."""
-        chosen = _hashes(new.values) < self._below
-        chosen |= _outstanding(new)
-        assert self._tally is not None
-        kept = pd.Index(self._tally.values[self._tally.sure])
-        chosen |= pd.Index(new.values).isin(kept)
-        return replace(new, values=new.values[chosen], rows=new.rows[chosen], sure=new.sure[chosen])
+        assert self._values is not None
+        kept = self._values.filter(pa.array(self._sure))
+        chosen = (_hashes(values) < self._below) | _outstanding(values, rows, known)
+        return chosen | np.asarray(pc.is_in(values, value_set=kept))
 
-    def _pruned(self, tally: Tally, seen: Series) -> Tally:
-        """The tally with few enough values.
+    def _prune(self, seen: pa.Array) -> None:
+        """Leave out values where there are too many.
 
         Args:
-          tally: with the last batch in it.
-          seen: all different values of that batch.
+          seen: all different values of the last batch.
         """
-        most = self._most
-        if most is None or (self._below == _EVERY and len(tally.rows) <= most):
-            return tally
-        step = finest(tally.step, values_step(tally.values if tally.share == 1.0 else seen))
-        hashes, sure = _hashes(tally.values), _outstanding(tally)
-        chosen, room = (hashes < self._below) | sure, max(most - int(sure.sum()), most // 2)
+        if not self._written:
+            new = cells_step(self._values if self._below == _EVERY else seen)
+            self._step = finest(self._step, new)
+        hashes, sure = _hashes(self._values), _outstanding(self._values, self._rows, self._known)
+        chosen, room = (hashes < self._below) | sure, max(self._most - sure.sum(), self._most // 2)
         while (chosen & ~sure).sum() > room:
             self._below //= 2
             chosen = (hashes < self._below) | sure
-        return replace(
-            tally,
-            values=tally.values[chosen].reset_index(drop=True),
-            rows=tally.rows[chosen],
-            sure=sure[chosen],
-            share=self._below / _EVERY,
-            step=step,
-        )
+        self._values = self._values.filter(pa.array(chosen))
+        self._rows, self._sure = self._rows[chosen], sure[chosen]
+
+
+def count_cells(cells: Cells, *, written: bool) -> Tally:
+    """All raw cells of a batch.
+
+    Args:
+      cells: n of them.
+      written: see `Tally.written`.
+    """
+    builder = TallyBuilder(len(cells), written=written)
+    builder.add(cells)
+    return builder.tally()
 
 
 def quantile(tally: Tally, share: float) -> float:
@@ -270,16 +315,31 @@ def _around(tally: Tally, share: float) -> tuple[Floats, float]:
     return ends, float(place - first)
 
 
-def _hashes(values: Series) -> NDArray[np.uint64]:
-    hashes = pd.util.hash_pandas_object(values, index=False, categorize=False)
+def _countable(cells: Cells) -> Cells:
+    """Cells in a type that values can be looked up in; what is not a number is absent."""
+    if pa.types.is_dictionary(cells.type):
+        cells = cells.cast(cells.type.value_type)
+    if pa.types.is_string(cells.type) or pa.types.is_string_view(cells.type):
+        return cells.cast(pa.large_string())
+    if pa.types.is_float16(cells.type):
+        cells = cells.cast(pa.float32())
+    if pa.types.is_floating(cells.type):
+        return pc.if_else(pc.is_nan(cells), pa.scalar(None, cells.type), cells)
+    return cells
+
+
+def _series(values: pa.Array) -> Series:
+    return pd.Series(pd.array(values, dtype=pd.ArrowDtype(values.type)))
+
+
+def _hashes(values: pa.Array) -> NDArray[np.uint64]:
+    hashes = pd.util.hash_pandas_object(_series(values), index=False, categorize=False)
     return np.asarray(hashes, dtype=np.uint64)
 
 
-def _outstanding(tally: Tally) -> NDArray[np.bool_]:
-    """Which values are kept whatever their hash: the common ones, and both ends of a range."""
-    sure = np.asarray(COMMONEST * tally.rows > tally.known)
-    kind = tally.values.dtype
-    if pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_datetime64_any_dtype(kind):
-        order = tally.values.argsort().to_numpy()
-        sure[order[:ENDS]] = sure[order[-ENDS:]] = True
+def _outstanding(values: pa.Array, rows: NDArray[np.int64], known: int) -> Bools:
+    """Which values are kept whatever their hash: the common ones, and both ends of their order."""
+    sure = np.asarray(COMMONEST * rows > known)
+    for order in ("ascending", "descending"):
+        sure[np.asarray(pc.select_k_unstable(values, ENDS, [("", order)]))] = True
     return sure

@@ -10,9 +10,9 @@ import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.table.infer import infer_tally
 from core.table.io.cells import TableReadError
 from core.table.io.read import read_table
+from core.table.kinds import infer_tally
 from core.table.labels import from_numbers, to_numbers
 from core.table.misfits import misfits
 from core.table.schema import Kind

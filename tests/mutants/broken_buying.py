@@ -7,7 +7,7 @@ import pandas as pd
 from core.privacy.buying.release import Released
 from core.privacy.buying.thresholds import label_threshold
 from core.privacy.mechanisms.domain_release import CellCounts, LabelCounts
-from core.table.infer import infer_tally
+from core.table.kinds import infer_tally
 from core.table.schema import Schema
 from core.table.tally import Tally
 from tests.privacy.purchases import buy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from core.table.categories import count_labels, falling, labels_from, merged_below
-from core.table.infer import infer_tally
+from core.table.kinds import infer_tally
 from core.table.rare import OTHER
 from core.table.schema import Column, Kind, Provenance, SchemaColumn
 from core.table.tally import Tally

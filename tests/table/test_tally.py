@@ -1,14 +1,16 @@
 """Columns counted some rows at a time come to what all rows at once come to."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
-from core.table.counting import TableCounts, count_columns, profile_counted, propose
-from core.table.infer import infer_schema
-from core.table.profile import profile
+from core.table.labels import to_labels
+from core.table.profile import Profile
+from core.table.proposing import Counts, profile_rows, propose
+from core.table.raw_cells import as_written, raw_frame
 from core.table.schema import Kind, Schema
 from core.table.tally import Tally, TallyBuilder, median, quantile
 
@@ -45,31 +47,39 @@ def tables(seeds: int = 8) -> Iterator[pd.DataFrame]:
         yield frame
 
 
-def parts(frame: pd.DataFrame, rows: int) -> list[pd.DataFrame]:
-    """The table in parts of so many rows."""
-    return [frame.iloc[first : first + rows] for first in range(0, len(frame), rows)]
+def in_parts(rows: pa.Table, most: int) -> list[pa.Table]:
+    """The table in parts of at most so many rows."""
+    return [rows.slice(first, most) for first in range(0, rows.num_rows, most)]
 
 
-def streamed(frame: pd.DataFrame, rows: int, most: int | None = None) -> tuple[Schema, object]:
+def text_of(frame: pd.DataFrame) -> pa.Table:
+    """The table as a text file has it."""
+    text = pd.DataFrame({name: to_labels(frame[name]).fillna("") for name in frame})
+    return as_written(pa.Table.from_pandas(text, preserve_index=False))
+
+
+def streamed(
+    rows: pa.Table, part: int = 10**6, columns: int | None = None
+) -> tuple[Schema, Profile]:
     """Schema and picture of a table that passes by in parts."""
-    counts = TableCounts(most)
-    for part in parts(frame, rows):
-        counts.add(part)
+    batches = in_parts(rows, part)
+    counts = Counts(columns)
+    for batch in batches:
+        counts.add(batch)
 
-    def reread(columns: object) -> list[pd.DataFrame]:
-        return [part[list(columns)] for part in parts(frame, rows)]  # type: ignore[call-overload]
+    def reread(names: Sequence[str]) -> list[pa.Table]:
+        return [batch.select(list(names)) for batch in batches]
 
-    schema = propose(counts.tallies(), reread)
-    return schema, profile_counted(counts, schema, reread)
+    schema, _ = propose(counts, reread)
+    return schema, profile_rows(counts, schema, reread)
 
 
 @pytest.mark.parametrize("rows", [1, 33, 1000])
 def test_schema_and_picture_are_those_of_the_whole_table(rows: int) -> None:
     for frame in tables(8 if rows > 1 else 2):
         frame = frame.head(60) if rows == 1 else frame
-        schema, picture = streamed(frame, rows)
-        assert schema == infer_schema(frame)
-        assert picture == profile(frame, schema)
+        for raw in (raw_frame(frame), text_of(frame)):
+            assert streamed(raw, rows) == streamed(raw)
 
 
 def test_numpy_agrees_on_quantiles() -> None:
@@ -85,6 +95,7 @@ def test_numpy_agrees_on_quantiles() -> None:
 # -- columns with more values than are kept ------------------------------------------------------
 
 N = 24_000
+WIDE = 2_000  # columns of a table so wide that 2,500 values of each are kept
 MOST = 2_500
 
 
@@ -110,10 +121,11 @@ def wide_columns(order: str) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("order", ["", "number", "spiked", "coded"])
-def test_what_must_be_exact_is_where_values_are_left_out(order: str) -> None:
-    frame = wide_columns(order)
-    whole, told = infer_schema(frame), profile(frame, infer_schema(frame))
-    schema, picture = streamed(frame, 2_000, MOST)
+@pytest.mark.parametrize("raw", [raw_frame, text_of])
+def test_what_must_be_exact_is_where_values_are_left_out(order: str, raw) -> None:  # type: ignore[no-untyped-def]
+    rows = raw(wide_columns(order))
+    whole, told = streamed(rows)
+    schema, picture = streamed(rows, 2_000, WIDE)
     for column in schema.columns:
         exact, name = whole[column.name], column.name
         assert (column.kind, column.low, column.high) == (exact.kind, exact.low, exact.high), name
@@ -123,7 +135,7 @@ def test_what_must_be_exact_is_where_values_are_left_out(order: str) -> None:
             exact.spikes,
         ), name
         assert (column.categories, column.codes) == (exact.categories, exact.codes), name
-        one, other = picture[name], told[name]  # type: ignore[index]
+        one, other = picture[name], told[name]
         for fact in ("missing", "low", "high", "edges", "misfit", "listed", "rare", "single"):
             assert getattr(one, fact) == getattr(other, fact), (name, fact)
         if one.edges is not None:
@@ -133,9 +145,16 @@ def test_what_must_be_exact_is_where_values_are_left_out(order: str) -> None:
         assert one.distinct == pytest.approx(other.distinct, rel=0.1), name
 
 
+def counted(rows: pa.Table, part: int) -> dict[str, Tally]:
+    counts = Counts(WIDE)
+    for batch in in_parts(rows, part):
+        counts.add(batch)
+    return counts.tallies()
+
+
 def test_few_values_are_held_and_all_rows_counted() -> None:
     frame = wide_columns("")
-    tallies = count_columns(parts(frame, 2_000), most=MOST)
+    tallies = counted(raw_frame(frame), 2_000)
     assert all(len(tally.rows) <= MOST for tally in tallies.values())
     assert not tallies["key"].exact and tallies["ward"].exact
     assert {tally.known + tally.absent for tally in tallies.values()} == {N}
@@ -149,7 +168,8 @@ def test_the_sample_of_values_does_not_depend_on_the_order_of_rows() -> None:
     frame = wide_columns("")
     kept = []
     for rows in (frame[["key"]], frame[["key"]].iloc[::-1]):
-        kept.append(set(count_columns(parts(rows, 900), most=MOST)["key"].values))
+        tally = counted(raw_frame(rows), 900)["key"]
+        kept.append(set(tally.values[~tally.sure]))
     assert kept[0] == kept[1]
 
 
@@ -157,14 +177,18 @@ def test_one_late_fraction_makes_a_column_of_numbers() -> None:
     """The step is that of all rows, not of those whose values are kept: one of 24,000 tells."""
     values = pd.Series(np.arange(N, dtype=np.float64) * 7)
     values.iloc[N - 2] = 0.25
-    schema, _ = streamed(values.to_frame("x"), 2_000, MOST)
-    assert schema["x"].kind is Kind.NUMBER and schema["x"].step == 0.01
+    text = values.astype("int64").astype("str")
+    text.iloc[N - 2] = "0.25"
+    for rows in (raw_frame(values.to_frame("x")), text_of(text.to_frame("x"))):
+        schema, _ = streamed(rows, 2_000, WIDE)
+        assert schema["x"].kind is Kind.NUMBER and schema["x"].step == 0.01
+        assert schema["x"].dtype == "float64"
 
 
 def test_a_batch_without_values_changes_no_type() -> None:
     gaps = pd.DataFrame({"x": pd.Series([None] * 50, dtype="Int64")})
     some = pd.DataFrame({"x": pd.Series([1, 2, None], dtype="Int64")})
-    tally = count_columns([gaps, some, gaps])["x"]
-    assert (tally.dtype, tally.absent, tally.known) == ("Int64", 101, 2)
+    tally = Counts.of(map(raw_frame, [gaps, some, gaps])).tallies()["x"]
+    assert (tally.dtype, tally.absent, tally.known) == ("int64", 101, 2)
     with pytest.raises(ValueError, match="no rows"):
         TallyBuilder().tally()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from core.privacy.buying.grids import PublicGrid, grid_of
 from core.privacy.buying.planning import BOUNDS, LISTS, Levels, complete
 from core.table.buying import known_labels
-from core.table.infer import scale_order
+from core.table.kinds import scale_order
 from core.table.rare import OTHER
 from core.table.raw_rows import Keys
 from core.table.rounding import round_bounds, rung, whole_years
