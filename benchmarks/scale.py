@@ -181,7 +181,7 @@ def _take_in(store: Any, file: Path, schema: Schema) -> Any:
 
     from core.services.imports import import_source
     from core.services.tables import confirm_schema
-    from core.table.io.parquet_parts import ParquetParts
+    from core.table.io.parquet import ParquetParts
 
     source = ParquetParts([str(file)], LocalFileSystem(), "generated")
     table = import_source(store, source, name="scale", people="scale")

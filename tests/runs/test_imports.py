@@ -23,7 +23,7 @@ from core.services.imports import import_source
 from core.table.form import FileForm
 from core.table.grid import grid_of
 from core.table.io.cells import TableReadError
-from core.table.io.parquet_parts import ParquetParts
+from core.table.io.parquet import ParquetParts
 from core.table.person import Person
 from core.table.rules import Determines
 from core.table.schema import Kind
@@ -251,7 +251,7 @@ def test_memory_follows_the_batch_and_not_the_rows(tmp_path: Path) -> None:
         "from core.runs.storage.store import RunStore\n"
         "from core.runs.storage.workspace import Workspace\n"
         "from core.services.imports import import_source\n"
-        "from core.table.io.parquet_parts import ParquetParts\n"
+        "from core.table.io.parquet import ParquetParts\n"
         "with RunStore(Workspace(Path(sys.argv[2]))) as store:\n"
         "    source = ParquetParts([sys.argv[1]], LocalFileSystem(), 'test')\n"
         "    assert import_source(store, source, name='t').n == int(sys.argv[3])\n"
