@@ -6,29 +6,37 @@ refused with a reason.
 
 from __future__ import annotations
 
+import bz2
+import errno
+import gzip
+import lzma
 import tempfile
-from collections.abc import Iterator, Mapping
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import fsspec
-import pyarrow as pa
 from fsspec.implementations.local import LocalFileSystem
 
 from core.table.form import FileForm
 from core.table.io.address import Address, Allowed
-from core.table.io.cells import ReadLimits, TableReadError
+from core.table.io.cells import ReadLimits, TableReadError, too_big
 from core.table.io.delimited import DelimitedFile
-from core.table.io.packed import EMPTY_ZIP, PACKED, ZIP, Copy, fetch, unpack, unreached, zipped
 from core.table.io.parquet import PARQUET_MAGIC, ParquetParts
-from core.table.io.sources import Source
+from core.table.io.sources import Later, Source
 from core.table.io.sql import EXTRAS, SqlQuery
 from core.table.io.workbook import Workbook
 
 __all__ = ["open_address", "open_path"]
 
+UNREACHED = (
+    "The object store could not be reached, or does not let this user in, or there is nothing at "
+    "this address. Nothing was read. Check the address, the user and the password."
+)
 ENDING = ".parquet"
 HIDDEN = ("_", ".")  # how names of files begin that are not parts of a table
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -46,12 +54,73 @@ REFUSED = {
 }
 LONGEST_MAGIC = 16  # bytes
 EXCEL_NAMES = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
-PACKED_NAMES = {  # endings, and how such files begin
-    ".gz": (b"\x1f\x8b",),
-    ".bz2": (b"BZh",),
-    ".xz": (b"\xfd7zXZ\x00",),
-    ".zip": (ZIP, EMPTY_ZIP),
+ZIPS = (b"PK\x03\x04", b"PK\x05\x06")
+PACKED: dict[bytes, tuple[str, Callable[[Path], Any]]] = {
+    b"\x1f\x8b": ("gzip", gzip.open),
+    b"BZh": ("bzip2", bz2.open),
+    b"\xfd7zXZ\x00": ("xz", lzma.open),
 }
+PACKED_NAMES = dict(zip((".gz", ".bz2", ".xz", ".zip"), (*PACKED, ZIPS), strict=True))
+WORKBOOK = ("[Content_Types].xml", "META-INF/manifest.xml")  # what a zip that is one holds
+LITTER = (".DS_Store", "Thumbs.db")
+CHUNK = 1 << 22
+DAMAGE = (  # all that is raised on damaged or unsupported archives
+    zipfile.BadZipFile,
+    EOFError,
+    OSError,
+    ValueError,
+    RuntimeError,
+    zlib.error,
+    lzma.LZMAError,
+)
+
+
+@dataclass
+class CopiedFile(Later):
+    """A `Source`: a file that is copied before it is read, from a store or out of its compression.
+
+    Attributes:
+      opened: gives its content.
+      refusal: what is said where that fails.
+      name: of the file; only its ending is used.
+      words: where it lies, for people.
+      limits: see `open_path`.
+      declared: how it is written; None to propose that.
+      unpacked: whether it comes out of its compression, which it may do once.
+    """
+
+    opened: Callable[[], Any] = field(repr=False)
+    refusal: str
+    name: str
+    words: str
+    limits: ReadLimits
+    declared: FileForm | None = None
+    unpacked: bool = False
+
+    def prepare(self, folder: Path) -> None:
+        """See `Source.prepare`."""
+        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+            try:
+                with self.opened() as stream:
+                    while chunk := stream.read(CHUNK):
+                        file.write(chunk)
+                        if self.unpacked and file.tell() > self.limits.max_bytes:  # maybe a bomb
+                            raise too_big(self.limits)
+            except TableReadError:  # a ValueError, which damage raises too
+                raise
+            except DAMAGE as error:
+                if getattr(error, "errno", None) in (errno.ENOSPC, errno.EFBIG):
+                    raise  # of this machine's disk: not the file's doing
+                raise TableReadError(self.refusal) from None
+        path = Path(file.name)
+        self.source = open_path(
+            path, self.name, words=self.words, limits=self.limits, declared=self.declared
+        )
+        if self.unpacked and isinstance(self.source, CopiedFile):
+            raise TableReadError(
+                "The compressed file holds another compressed file. Unpack it once and try again."
+            )
+        self.source.prepare(folder)
 
 
 def open_path(
@@ -87,12 +156,12 @@ def open_path(
             "Compress it again, or choose the plain file."
         )
     label = label.removesuffix(packed)
-    copy = _unpacking(path, label, begins, limits)
-    if copy is not None:
-        return CopiedFile(copy, label, words, limits, declared, unpacked=True)
+    content = _content(path, label, begins, limits)
+    if content is not None:
+        return CopiedFile(*content, words, limits, declared, unpacked=True)
     if begins.startswith(PARQUET_MAGIC):
         return ParquetParts([str(path)], LocalFileSystem(), words)
-    if begins.startswith((ZIP, OLE)):
+    if begins.startswith((*ZIPS, OLE)):
         return Workbook(path, words, limits)
     _refuse(begins, label)
     return DelimitedFile(path, words, declared, label.endswith((".tsv", ".tab")), limits)
@@ -112,21 +181,54 @@ def _beginning(path: Path) -> bytes:
         ) from None
 
 
-def _unpacking(path: Path, label: str, begins: bytes, limits: ReadLimits) -> Copy | None:
-    """What writes the content of a compressed file; None where it is not compressed.
+def _content(
+    path: Path, label: str, begins: bytes, limits: ReadLimits
+) -> tuple[Callable[[], Any], str, str] | None:
+    """The first attributes of a `CopiedFile`; None for what is not compressed.
 
     Args:
       path: of the file.
       label: its name in lower case.
       begins: its first bytes.
-      limits: bytes of the content.
+      limits: see `open_path`.
     """
-    for magic in PACKED:
+    for magic, (method, opened) in PACKED.items():
         if begins.startswith(magic):
-            return partial(unpack, path, magic, limits)
-    if begins.startswith((ZIP, EMPTY_ZIP)):
-        return zipped(path, limits, excel=label.endswith(EXCEL_NAMES))
-    return None
+            return partial(opened, path), _damaged(f"{method} file"), label
+    if not begins.startswith(ZIPS):
+        return None
+    try:
+        archive = zipfile.ZipFile(path)
+        entries = archive.infolist()
+    except DAMAGE:
+        if not label.endswith(EXCEL_NAMES):
+            raise TableReadError(_damaged("zip file")) from None
+        raise TableReadError(
+            "The Excel file is damaged. Open it in a spreadsheet and save it again."
+        ) from None
+    if any(entry.filename in WORKBOOK for entry in entries):
+        if sum(entry.file_size for entry in entries) > limits.max_bytes:
+            raise too_big(limits)
+        return None
+    entries = [entry for entry in entries if _is_file(entry)]
+    if len(entries) != 1:
+        raise TableReadError(
+            f"The zip holds {len(entries)} files. Put exactly one table in it, or choose one of "
+            "them."
+        )
+    if entries[0].flag_bits & 0x1:
+        raise TableReadError("The zip is protected by a password. Unpack it and try again.")
+    name = entries[0].filename.lower()
+    return partial(archive.open, entries[0]), _damaged("zip file"), name
+
+
+def _damaged(what: str) -> str:
+    return f"The {what} is damaged or cut short. Compress or download it again."
+
+
+def _is_file(entry: zipfile.ZipInfo) -> bool:
+    litter = entry.filename.startswith("__MACOSX/") or entry.filename.endswith(LITTER)
+    return not entry.is_dir() and not litter
 
 
 def _refuse(begins: bytes, label: str) -> None:
@@ -143,62 +245,6 @@ def _refuse(begins: bytes, label: str) -> None:
             f"The file is named {ending} but is not {kind} file, or it is damaged. "
             "Save it again in that format, or rename it if it is a CSV."
         )
-
-
-@dataclass
-class CopiedFile:
-    """A `Source`: a file that is copied before it is read.
-
-    Attributes:
-      copy: writes it to an open file.
-      name: of the file; only its ending is used.
-      words: where it lies, for people.
-      limits: see `open_path`.
-      declared: how it is written; None to propose that.
-      unpacked: whether it comes out of its compression, which it may do once.
-    """
-
-    copy: Copy = field(repr=False)
-    name: str
-    words: str
-    limits: ReadLimits
-    declared: FileForm | None = None
-    unpacked: bool = False
-
-    def __post_init__(self) -> None:
-        self._file: Source | None = None
-
-    @property
-    def form(self) -> FileForm:
-        """See `Source.form`."""
-        return FileForm() if self._file is None else self._file.form
-
-    @property
-    def doubts(self) -> tuple[str, ...]:
-        """See `Source.doubts`."""
-        return () if self._file is None else self._file.doubts
-
-    def prepare(self, folder: Path) -> None:
-        """See `Source.prepare`."""
-        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-            self.copy(file)
-        self._file = open_path(
-            Path(file.name),
-            self.name,
-            words=self.words,
-            limits=self.limits,
-            declared=self.declared,
-        )
-        if self.unpacked and isinstance(self._file, CopiedFile):
-            raise TableReadError(
-                "The compressed file holds another compressed file. Unpack it once and try again."
-            )
-        self._file.prepare(folder)
-
-    def batches(self) -> Iterator[pa.Table]:
-        """See `Source.batches`."""
-        assert self._file is not None, "prepare() comes first"
-        return self._file.batches()
 
 
 def open_address(
@@ -251,10 +297,11 @@ def _stored(address: Address, declared: FileForm | None, limits: ReadLimits) -> 
     try:
         found = sorted(system.find(where))
     except Exception:  # each store's library raises its own, and may quote what it was given
-        raise unreached() from None
+        raise TableReadError(UNREACHED) from None
     if found == [where] and not where.endswith(ENDING):
-        copy = partial(fetch, system, where)
-        return CopiedFile(copy, where.rpartition("/")[2], address.words, limits, declared)
+        name = where.rpartition("/")[2]
+        content = partial(system.open, where, "rb")
+        return CopiedFile(content, UNREACHED, name, address.words, limits, declared)
     parts = [one for one in found if one.endswith(ENDING) and not _hidden(one, where)]
     return _parts(parts, system, address.words, where)
 
@@ -269,7 +316,7 @@ def _file_system(store: str, options: Mapping[str, Any]) -> tuple[Any, str]:
             f"`{EXTRAS}`."
         ) from None
     except Exception:
-        raise unreached() from None
+        raise TableReadError(UNREACHED) from None
     return system, str(where)
 
 

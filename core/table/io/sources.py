@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from core.table.form import FileForm
 
-__all__ = ["Source"]
+__all__ = ["Later", "Source"]
 
 
 class Source(Protocol):
@@ -49,3 +49,24 @@ class Source(Protocol):
         Raises:
           TableReadError: one plain line that quotes no value.
         """
+
+
+class Later:
+    """The part of a `Source` that another source has, which `prepare` makes."""
+
+    source: Source | None = None
+
+    @property
+    def form(self) -> FileForm:
+        """See `Source.form`."""
+        return FileForm() if self.source is None else self.source.form
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """See `Source.doubts`."""
+        return () if self.source is None else self.source.doubts
+
+    def batches(self) -> Iterator[pa.Table]:
+        """See `Source.batches`."""
+        assert self.source is not None, "prepare() comes first"
+        return self.source.batches()

@@ -26,10 +26,10 @@ from sqlalchemy import URL, Connection, Engine, create_engine, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from core.table.form import FileForm
 from core.table.io.cells import ReadLimits, TableReadError
 from core.table.io.headers import unique_names
 from core.table.io.parquet import ParquetParts, check_kind
+from core.table.io.sources import Later
 from core.table.raw_cells import batch_rows
 
 __all__ = ["EXTRAS", "SqlQuery"]
@@ -48,7 +48,7 @@ _READING = (
 
 
 @dataclass
-class SqlQuery:
+class SqlQuery(Later):
     """A `Source`: the rows of one query.
 
     Attributes:
@@ -62,18 +62,12 @@ class SqlQuery:
     words: str
 
     def __post_init__(self) -> None:
-        self._parts: ParquetParts | None = None
         self._doubts: list[str] = []
-
-    @property
-    def form(self) -> FileForm:
-        """See `Source.form`."""
-        return FileForm()
 
     @property
     def doubts(self) -> tuple[str, ...]:
         """See `Source.doubts`."""
-        return (*self._doubts, *(self._parts.doubts if self._parts else ()))
+        return (*self._doubts, *super().doubts)
 
     def prepare(self, folder: Path) -> None:
         """See `Source.prepare`."""
@@ -81,12 +75,7 @@ class SqlQuery:
             written = _write_parts(folder, self._tables(names, batches))
         if not written:
             raise TableReadError("The query gives no rows. Nothing was kept. Change the query.")
-        self._parts = ParquetParts(written, LocalFileSystem(), self.words)
-
-    def batches(self) -> Iterator[pa.Table]:
-        """See `Source.batches`."""
-        assert self._parts is not None, "prepare() comes first"
-        return self._parts.batches()
+        self.source = ParquetParts(written, LocalFileSystem(), self.words)
 
     @contextmanager
     def _rows(self) -> Iterator[tuple[list[str], Iterator[Sequence[Any]]]]:
