@@ -194,7 +194,7 @@ def _content(
     """
     for magic, (method, opened) in PACKED.items():
         if begins.startswith(magic):
-            return partial(opened, path), _damaged(f"{method} file"), label
+            return partial(opened, path), _damaged(method), label
     if not begins.startswith(ZIPS):
         return None
     try:
@@ -202,7 +202,7 @@ def _content(
         entries = archive.infolist()
     except DAMAGE:
         if not label.endswith(EXCEL_NAMES):
-            raise TableReadError(_damaged("zip file")) from None
+            raise TableReadError(_damaged("zip")) from None
         raise TableReadError(
             "The Excel file is damaged. Open it in a spreadsheet and save it again."
         ) from None
@@ -219,11 +219,11 @@ def _content(
     if entries[0].flag_bits & 0x1:
         raise TableReadError("The zip is protected by a password. Unpack it and try again.")
     name = entries[0].filename.lower()
-    return partial(archive.open, entries[0]), _damaged("zip file"), name
+    return partial(archive.open, entries[0]), _damaged("zip"), name
 
 
-def _damaged(what: str) -> str:
-    return f"The {what} is damaged or cut short. Compress or download it again."
+def _damaged(method: str) -> str:
+    return f"The {method} file is damaged or cut short. Compress or download it again."
 
 
 def _is_file(entry: zipfile.ZipInfo) -> bool:

@@ -142,11 +142,17 @@ class ParquetParts:
         except (TableReadError, MemoryError):  # a ValueError and an ArrowException, like damage
             raise
         except DAMAGE:
-            which = f" {_base(part)}" if len(self.files) > 1 else ""
-            raise TableReadError(
-                f"The Parquet file{which} is damaged or cut short, or could not be read to its "
-                "end. Nothing was kept. Write or download it again."
-            ) from None
+            raise self._damaged(part) from None
+
+    def _damaged(self, part: str) -> TableReadError:
+        if len(self.files) == 1:
+            return TableReadError(
+                "The Parquet file is damaged or cut short. Write or download it again."
+            )
+        return TableReadError(
+            f"The Parquet file {_base(part)} is damaged or cut short, or could not be read to its "
+            "end. Nothing was kept. Write or download it again."
+        )
 
 
 def _columns(file: pq.ParquetFile) -> tuple[list[tuple[int, str, pa.DataType]], tuple[str, ...]]:
