@@ -60,7 +60,10 @@ PACKED: dict[bytes, tuple[str, Callable[[Path], Any]]] = {
     b"BZh": ("bzip2", bz2.open),
     b"\xfd7zXZ\x00": ("xz", lzma.open),
 }
-PACKED_NAMES = dict(zip((".gz", ".bz2", ".xz", ".zip"), (*PACKED, ZIPS), strict=True))
+PACKED_NAMES: dict[str, bytes | tuple[bytes, ...]] = {
+    **dict(zip((".gz", ".bz2", ".xz"), PACKED, strict=True)),
+    ".zip": ZIPS,
+}
 WORKBOOK = ("[Content_Types].xml", "META-INF/manifest.xml")  # what a zip that is one holds
 LITTER = (".DS_Store", "Thumbs.db")
 CHUNK = 1 << 22

@@ -257,7 +257,7 @@ def _letters(column: pa.Array) -> int:
         return 0
     lengths = np.asarray(pc.binary_length(column.dictionary).fill_null(0), dtype=np.int64)
     used = np.asarray(column.indices.drop_null())
-    return int(np.bincount(used, minlength=len(lengths)) @ lengths)
+    return int(lengths[used].sum())
 
 
 def _base(part: str) -> str:
