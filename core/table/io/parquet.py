@@ -57,7 +57,6 @@ class ParquetParts:
         kinds = {one.name: stored_type(one.type) for one in self._schema}
         kinds |= dict.fromkeys(listed, DICTIONARY)
         self._form = FileForm.of({name: Form(arrow=kind) for name, kind in kinds.items()})
-        self._doubts += tuple(said for one in self._schema for said in _type_doubts(one))
 
     @property
     def form(self) -> FileForm:
@@ -186,14 +185,6 @@ def check_kind(kind: pa.DataType, name: str) -> None:
             f"The column '{name}' holds lists, records or binary data ({kind}). "
             "Leave it out, or turn it into plain columns."
         )
-
-
-def _type_doubts(one: pa.Field) -> list[str]:
-    if pa.types.is_decimal(one.type):
-        return [f"'{one.name}' holds exact decimals; they are read as floating-point numbers."]
-    if pa.types.is_duration(one.type):
-        return [f"'{one.name}' holds durations; they are read as seconds."]
-    return []
 
 
 def _value_type(kind: pa.DataType) -> pa.DataType:

@@ -76,7 +76,8 @@ def read_table(
     if schema is None:
         schema, said = _proposed(rows, opened.form)
     frame = typed_rows(rows, schema.columns)
-    return ReadResult(frame, schema, opened.form, (*opened.doubts, *said))
+    form = opened.form.model_copy(update={"columns": schema.form.columns})
+    return ReadResult(frame, schema, form, (*opened.doubts, *said))
 
 
 def _spooled(stream: BinaryIO, folder: Path) -> Path:
@@ -108,7 +109,4 @@ def _proposed(rows: pa.Table, form: FileForm) -> tuple[Schema, tuple[str, ...]]:
         some = rows.select(list(names))
         return (some.slice(first, size) for first in range(0, some.num_rows, size))
 
-    counts = Counts(rows.num_columns)
-    for batch in reread(rows.column_names):
-        counts.add(batch)
-    return propose(counts, reread, form)
+    return propose(Counts.of(reread(rows.column_names)), reread, form)
