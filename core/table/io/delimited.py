@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,17 +23,11 @@ import pyarrow.csv as arrow_csv
 
 from core.table.form import DELIMITERS, Delimiter, FileForm
 from core.table.io.cells import ReadLimits, TableReadError
-from core.table.io.delimited_old import (
-    Delimited,
-    check_header,
-    frame_of_cells,
-    split_text,
-)  # until the reader of files changes
 from core.table.io.headers import header_doubts, unique_names
 from core.table.io.text_encoding import ADVICE, Utf8, encoding_of, refuse_binary
 from core.table.raw_cells import BATCH_CELLS, as_written, batch_rows
 
-__all__ = ["Delimited", "DelimitedFile", "check_header", "frame_of_cells", "split_text"]
+__all__ = ["DelimitedFile"]
 
 NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
 MARKUP = ("<!doctype", "<html", "<?xml", "{", "[{")
@@ -310,9 +305,14 @@ def _form_of(text: str, encoding: str, declared: FileForm, tabbed: bool) -> File
     else:
         refuse_binary(text)
         mark = own or _proposed_delimiter(text, tabbed)
-    spaced = declared.spaced if "spaced" in declared.model_fields_set else f'{mark} "' in text
+    spaced = declared.spaced if "spaced" in declared.model_fields_set else _is_spaced(text, mark)
     changes = {"delimiter": mark, "encoding": encoding, "spaced": spaced}
     return declared.model_copy(update=changes)
+
+
+def _is_spaced(text: str, mark: str) -> bool:
+    """Whether quotes open after a space somewhere; doubled ones stand for a letter of a value."""
+    return re.search(rf'[{mark}] +"(?:[^"]|"(?:[{mark}\r\n]|$))', text) is not None
 
 
 def _sep_line(text: str) -> tuple[Delimiter | None, str]:
