@@ -112,7 +112,7 @@ def _keep(store: RunStore, table: TableRecord, schema: Schema) -> TableRecord:
     counts: dict[str, int] = {}
     if settled:
         named = dict.fromkeys(name for rule in settled for name in rule.columns)
-        for batch in store.batches(table.id, columns=list(named)):
+        for batch in store.batches(table.id, schema=schema, columns=list(named)):
             for text, rows in count_violations(batch, domain).items():
                 counts[text] = counts.get(text, 0) + rows
     profile = {**table.profile, BROKEN: counts}

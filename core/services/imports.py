@@ -1,148 +1,217 @@
-"""Bringing in tables that may be larger than memory: rows pass by in batches and are counted.
+"""Bringing in tables: rows are kept as raw cells, with a schema and a picture that they propose.
 
-A table that turns out not to be large is brought in as any other, so that where it comes from
-changes nothing about it.
+Files and addresses are read in a process of its own, some rows at a time, whatever their size.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from typing import TypeAlias
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
 
 import pandas as pd
+import pyarrow as pa
 
 from core.runs.accounts.people import choose_account
 from core.runs.accounts.record_linkage import Compared
-from core.runs.storage.artefacts import ROWS, ArtefactStore
-from core.runs.storage.records import TableRecord, is_large
-from core.runs.storage.row_batches import table_batches
-from core.runs.storage.rows_writer import alike, write_rows
+from core.runs.storage.artefacts import ROWS
+from core.runs.storage.errors import NO_RECORDS, RunStoreError
+from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import people_key
-from core.services.tables import import_frame
-from core.table.counting import TableCounts, profile_counted, propose
-from core.table.io.sources import Source
-from core.table.record_stream import PassingRows
-from core.table.tally import VALUES
+from core.table.form import FileForm
+from core.table.io.address import Address, Allowed
+from core.table.io.apart import Request, read_apart
+from core.table.io.raw_table import Progress
+from core.table.proposing import Counts, profile_rows, propose
+from core.table.raw_cells import raw_frame
+from core.table.typed_cells import typed_rows
 
-__all__ = ["Progress", "import_source"]
-
-Progress: TypeAlias = Callable[[int], None]  # hears how many rows have passed
+__all__ = ["Progress", "import_address", "import_file", "import_frame"]
 
 
-def import_source(
+def import_file(
     store: RunStore,
-    source: Source,
+    content: Path | BinaryIO,
     *,
     name: str,
+    source: str,
+    form: FileForm | None = None,
     people: str | None = None,
     owner: str = "",
     progress: Progress = lambda rows: None,
 ) -> TableRecord:
-    """Keep a table with its proposed schema and its profile; see `import_frame`.
+    """Keep the table in a file; see `import_frame`.
 
     Args:
       store: where.
-      source: of the rows.
-      name: for people.
-      people: ledger account of the people in it; found by the rows when None.
-      owner: address of who brings it in, "" where nobody signs in.
-      progress: hears how many rows have passed.
+      content: the file's path, or its bytes from the stream's current position.
+      name: of the file, for people.
+      source: where it came from, in words.
+      form: how it is written, as far as somebody said so.
+      people: see `import_frame`.
+      owner: see `import_frame`.
+      progress: hears how many rows have passed; if it raises, nothing is kept.
 
     Raises:
       TableReadError, RunStoreError: one plain line; nothing was kept.
     """
-    table_id = secrets.token_hex(5)
-    with store.unfinished.begun(table_id) as (artefacts, scratch):
-        source.prepare(scratch)
-        counts, rows = TableCounts(VALUES), PassingRows(people_key(store.workspace))
-        passing = _watched(alike(source.batches()), counts, rows, progress)
-        write_rows(artefacts, passing)
-        if is_large(counts.n, len(counts.head.columns)):
-            return _keep(
-                store,
-                source,
-                artefacts,
-                counts,
-                rows,
-                name=name,
-                people=people,
-                owner=owner,
-                table_id=table_id,
-            )
-        del counts, rows, passing  # a wide table's values weigh more than its rows
-        with artefacts.readable(ROWS) as file:
-            frame = pd.read_parquet(file)
-        artefacts.clear()
-    return import_frame(
+    path = content if isinstance(content, Path) else None
+    return _import_apart(
         store,
-        frame,
+        Request(path=path, name=name, declared=form),
+        content=None if isinstance(content, Path) else content,
         name=name,
-        source=source.words,
+        source=source,
         people=people,
-        doubts=source.doubts,
-        form=source.form,
-        table_id=table_id,
         owner=owner,
+        progress=progress,
     )
 
 
-def _keep(
+def import_address(
     store: RunStore,
-    source: Source,
-    artefacts: ArtefactStore,
-    counts: TableCounts,
-    rows: PassingRows,
+    text: str,
     *,
-    name: str,
-    people: str | None,
-    owner: str,
-    table_id: str,
+    query: str = "",
+    password: str = "",
+    signed_in: bool = False,
+    form: FileForm | None = None,
+    people: str | None = None,
+    owner: str = "",
+    progress: Progress = lambda rows: None,
 ) -> TableRecord:
-    """The record of a table that is never read at once; see `import_source`.
+    """Keep the table at an address; the password is neither stored nor said; see `import_frame`.
 
     Args:
       store: where.
-      source: of the rows, which have passed by.
-      artefacts: hold them.
-      counts: of every column.
-      rows: what their people are recognised by.
-      name: for people.
-      people: ledger account, or None.
-      owner: of the table, or "".
-      table_id: of the table.
+      text: a path, or the address of a database or an object store.
+      query: of a database.
+      password: in place of one in the address.
+      signed_in: whether people sign in to this server, see `Allowed.here`.
+      form: see `import_file`.
+      people: see `import_frame`.
+      owner: see `import_frame`.
+      progress: see `import_file`.
+
+    Raises:
+      TableReadError, RunStoreError: one plain line; nothing was kept.
     """
-    reread = partial(table_batches, artefacts)
-    schema = propose(counts.tallies(), reread, source.form)
-    profile = profile_counted(counts, schema, reread, source.doubts)
+    address = Address.of(text, query=query, password=password)
+    allowed = Allowed.here(signed_in=signed_in, forbidden=store.workspace.home)
+    return _import_apart(
+        store,
+        Request(address=text, query=query, password=password, allowed=allowed, declared=form),
+        name=address.name,
+        source=address.words,
+        people=people,
+        owner=owner,
+        progress=progress,
+    )
+
+
+def import_frame(
+    store: RunStore,
+    frame: pd.DataFrame,
+    *,
+    name: str,
+    source: str,
+    people: str | None = None,
+    table_id: str | None = None,
+    owner: str = "",
+) -> TableRecord:
+    """Keep a table that is in memory, with its proposed schema and its profile.
+
+    Args:
+      store: where.
+      frame: the rows, n ≥ 1.
+      name: for people.
+      source: where the table came from, in words.
+      people: ledger account of the people in it; by default the one whose rows these are among
+        what the owner may see, see `core.runs.accounts.people`, or a fresh one.
+      table_id: 10 hex digits; None draws them.
+      owner: address of who brings it in, "" where nobody signs in.
+
+    Raises:
+      RunStoreError: one plain line; nothing was kept.
+    """
+    if not len(frame):
+        raise RunStoreError(NO_RECORDS)
+    raw, counts, table_id = raw_frame(frame), Counts(), table_id or secrets.token_hex(5)
+    counts.add(raw)
+
+    def reread(names: Sequence[str]) -> list[pa.Table]:
+        return [raw.select(names)]
+
+    schema, doubts = propose(counts, reread)
+    profile = profile_rows(counts, schema, reread, doubts)
     chosen = choose_account(
         store,
-        Compared.passing(rows),
+        typed_rows(raw, schema.columns),
         title=name,
         table_id=table_id,
         people=people,
         owner=owner,
     )
-    return store.add_written(
-        table_id,
+    return store.add_table(
+        raw,
         name=name,
         schema=schema,
         profile=profile.model_dump(mode="json"),
-        n=counts.n,
-        source=source.words,
+        source=source,
         people=chosen.people,
+        table_id=table_id,
         owner=owner,
     )
 
 
-def _watched(
-    batches: Iterable[pd.DataFrame], counts: TableCounts, rows: PassingRows, progress: Progress
-) -> Iterator[pd.DataFrame]:
-    """The batches as they are, taken note of as they pass."""
-    for batch in batches:
-        counts.add(batch)
-        rows.add(batch)
-        yield batch
-        progress(counts.n)
+def _import_apart(
+    store: RunStore,
+    request: Request,
+    *,
+    name: str,
+    source: str,
+    people: str | None,
+    owner: str,
+    progress: Progress,
+    content: BinaryIO | None = None,
+) -> TableRecord:
+    """Keep what another process reads.
+
+    Args:
+      store: where.
+      request: what is read.
+      name: see `import_frame`.
+      source: see `import_frame`.
+      people: see `import_frame`.
+      owner: see `import_frame`.
+      progress: see `import_file`.
+      content: of a file, where the request names none.
+    """
+    table_id = secrets.token_hex(5)
+    with store.unfinished.begun(table_id) as (artefacts, scratch):
+        raw = read_apart(request, scratch / ROWS, content=content, progress=progress)
+        assert raw.schema is not None and raw.profile is not None
+        key, part = people_key(store.workspace), raw.compared(raw.schema)
+        chosen = choose_account(
+            store,
+            Compared.of_part(part, raw.n, raw.names, raw.sums, key),
+            title=name,
+            table_id=table_id,
+            people=people,
+            owner=owner,
+        )
+        with artefacts.filling(ROWS) as place:
+            shutil.move(raw.path, place)
+        return store.add_written(
+            table_id,
+            name=name,
+            schema=raw.schema,
+            profile=raw.profile.model_dump(mode="json"),
+            n=raw.n,
+            source=source,
+            people=chosen.people,
+            owner=owner,
+        )

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import closing
+from typing import Any
 
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.table.grid import as_kind
+from core.table.profile import PREVIEW_ROWS, preview
 from core.table.proposing import Counts, Reread, bounded, ends_known, pictures
 from core.table.schema import Kind, Schema, SchemaColumn
 from core.table.tally import Tally
+from core.table.typed_cells import typed_rows
 
-__all__ = ["proposed_kind", "recounted", "tallies"]
+__all__ = ["proposed_kind", "recounted", "tallies", "whole_bounds"]
 
 
 def recounted(
@@ -35,8 +39,22 @@ def recounted(
     known = tallies(store, table, [column.name for column in changed])
     counted = pictures(known, changed, _reread(store, table))
     anew = {one.name: one.model_dump(mode="json") for one in counted}
-    shown = [anew.get(one["name"], one) for one in table.profile["columns"]]
-    return store.save_schema(table.id, schema, profile=table.profile | {"columns": shown})
+    shown = {
+        "columns": [anew.get(one["name"], one) for one in table.profile["columns"]],
+        "preview": _preview(store, table, changed),
+    }
+    return store.save_schema(table.id, schema, profile=table.profile | shown)
+
+
+def _preview(
+    store: RunStore, table: TableRecord, changed: Sequence[SchemaColumn]
+) -> list[dict[str, Any]]:
+    """The first rows, some of their columns read anew; in the order of the table."""
+    names = [column.name for column in changed]
+    with closing(store.raw_batches(table.id, columns=names, rows=PREVIEW_ROWS)) as batches:
+        anew = preview(typed_rows(next(batches), changed), PREVIEW_ROWS)
+    pairs = zip(table.profile["preview"], anew, strict=True)
+    return [{name: {**old, **new}[name] for name in table.columns} for old, new in pairs]
 
 
 def tallies(store: RunStore, table: TableRecord, names: Sequence[str]) -> dict[str, Tally]:
@@ -62,10 +80,24 @@ def proposed_kind(
       column: as it is declared now.
       kind: what it should become.
     """
-    proposed = as_kind(tally, column, kind)
-    if ends_known(tally, proposed):
-        return proposed
-    return bounded([proposed], _reread(store, table))[0]
+    return whole_bounds(store, table, tally, as_kind(tally, column, kind))
+
+
+def whole_bounds(
+    store: RunStore, table: TableRecord, tally: Tally, column: SchemaColumn
+) -> SchemaColumn:
+    """A column that was proposed, with the bounds of all rows.
+
+    Args:
+      store: where.
+      table: whose column.
+      tally: its raw cells, which it was proposed from.
+      column: the proposal; any other stays as it is.
+    """
+    proposed = column.proposal is not None and column.proposal == column.domain_digest
+    if not proposed or ends_known(tally, column):
+        return column
+    return bounded([column], _reread(store, table))[0]
 
 
 def _reread(store: RunStore, table: TableRecord) -> Reread:

@@ -1,4 +1,4 @@
-"""Tables: bring one in, and keep what a steward declares of it: kinds, bounds, categories, roles.
+"""Tables: keep what a steward declares of one: kinds, bounds, categories, roles.
 
 Rows are read here only where a change of kind needs a domain to propose, or where what a changed
 column holds has to be counted again.
@@ -6,28 +6,26 @@ column holds has to be counted again.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
 from pydantic import ValidationError
 
-from core.runs.accounts.people import choose_account
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
-from core.services.recounting import proposed_kind, recounted, tallies
+from core.services.recounting import proposed_kind, recounted, tallies, whole_bounds
 from core.table.categories import count_labels, merged_below
 from core.table.column import refusal
-from core.table.form import FileForm, Form
+from core.table.form import Form
 from core.table.grid import as_kind, schema_of, with_categories, with_list
-from core.table.infer import infer_schema
 from core.table.kinds import infer_tally
 from core.table.misfits import misfit_words
-from core.table.profile import ColumnProfile, profile
+from core.table.profile import ColumnProfile
 from core.table.rare import danger
 from core.table.schema import DomainSource, Kind, Provenance, Schema, SchemaColumn, SchemaError
 from core.table.surrogates import check_room
 from core.table.tally import Tally
+from core.table.typed_cells import typed_tally
 
 __all__ = [
     "change_categories",
@@ -40,58 +38,12 @@ __all__ = [
     "confirm_schema",
     "count_rare",
     "dangers",
-    "import_frame",
     "label_counts",
     "merge_rare",
     "misfit_doubts",
     "rare_words",
     "reading_doubts",
 ]
-
-
-def import_frame(
-    store: RunStore,
-    frame: pd.DataFrame,
-    *,
-    name: str,
-    source: str,
-    people: str | None = None,
-    doubts: Sequence[str] = (),
-    form: FileForm | None = None,
-    table_id: str | None = None,
-    owner: str = "",
-) -> TableRecord:
-    """Keep a table with its proposed schema and its profile.
-
-    Args:
-      store: where.
-      frame: the rows, n ≥ 1.
-      name: for people.
-      source: where the table came from, in words.
-      people: ledger account of the people in it; by default the one whose rows these are among
-        what the owner may see, see `core.runs.accounts.people`, or a fresh one.
-      doubts: what the reader decided in doubt, kept and shown beside the columns.
-      form: how the file is written, so that synthetic rows are written alike.
-      table_id: 10 hex digits; None draws them.
-      owner: address of who brings it in, "" where nobody signs in.
-    """
-    schema = infer_schema(frame, form)
-    table_id = table_id or secrets.token_hex(5)
-    if len(frame):  # the store refuses an empty one, before anything is kept of it
-        chosen = choose_account(
-            store, frame, title=name, table_id=table_id, people=people, owner=owner
-        )
-        people = chosen.people
-    return store.add_table(
-        frame,
-        name=name,
-        schema=schema,
-        profile=profile(frame, schema, doubts).model_dump(mode="json"),
-        source=source,
-        people=people or "",
-        table_id=table_id,
-        owner=owner,
-    )
 
 
 def confirm_schema(store: RunStore, table_id: str, schema: Schema) -> TableRecord:
@@ -103,13 +55,8 @@ def confirm_schema(store: RunStore, table_id: str, schema: Schema) -> TableRecor
       schema: with the table's columns.
     """
     table = store.table(table_id)
-    if table.large:
-        old = {one.name for one in _pictures(table) if one.misfit is None}
-        return recounted(store, table, schema, also=old)
-    counted = profile(store.load_frame(table_id), schema, reading_doubts(table)).model_dump(
-        mode="json"
-    )
-    return store.save_schema(table_id, schema, profile=counted)
+    uncounted = {one.name for one in _pictures(table) if one.misfit is None}
+    return recounted(store, table, schema, also=uncounted)
 
 
 def change_grid(
@@ -154,7 +101,8 @@ def change_grid(
     if coded:
         cells = tallies(store, table, coded)
         for name in coded:
-            schema = schema.replace(_recoded(cells[name], schema[name], table.schema[name]))
+            column = _recoded(cells[name], schema[name], table.schema[name])
+            schema = schema.replace(whole_bounds(store, table, cells[name], column))
         return confirm_schema(store, table.id, _with_roles(schema))
     scales = [c.scale for c in schema.columns] != [c.scale for c in table.schema.columns]
     if scales:  # pictures are drawn on the column's scale
@@ -173,11 +121,17 @@ def _as_before(before: SchemaColumn, now: SchemaColumn) -> SchemaColumn:
 
 
 def _recoded(tally: Tally, column: SchemaColumn, before: SchemaColumn) -> SchemaColumn:
-    """A column whose codes for "missing" changed; bounds that were proposed are proposed anew."""
+    """A column whose codes for "missing" changed; bounds that were proposed are proposed anew.
+
+    Args:
+      tally: of its raw cells.
+      column: with the codes.
+      before: without them.
+    """
     proposed = as_kind(tally, column, column.kind)  # refuses what does not read as a number
     if before.provenance is not Provenance.PROPOSED:
         return column
-    anew = infer_tally(tally, column.name, column.form)
+    anew = infer_tally(typed_tally(tally, column)[0], column.name, column.form)
     return anew if anew.kind is column.kind else proposed
 
 

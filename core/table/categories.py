@@ -38,7 +38,8 @@ def count_labels(
         labels = to_labels(batch[name]).rename("label")
         rows = rows.add(labels.value_counts(sort=False), fill_value=0)
         if people:  # a person by the hash of their key: eight bytes
-            who = pd.util.hash_pandas_object(batch[list(people)], index=False)
+            keys = pd.DataFrame({person: to_labels(batch[person]) for person in people})
+            who = pd.util.hash_pandas_object(keys, index=False)
             more = pd.DataFrame({"label": labels, "who": who.to_numpy()}).dropna()
             pairs = pd.concat([pairs, more]).drop_duplicates()
     counted = rows.astype("int64").rename("rows").to_frame()

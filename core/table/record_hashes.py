@@ -33,6 +33,7 @@ __all__ = [
     "same_rows",
     "sample_of_drawn",
     "sample_records",
+    "splitmix",
     "table_digest",
 ]
 
@@ -197,7 +198,7 @@ def _rows_in_any_order(table: HashedTable) -> Hashes:
     """Each row's hash by its values alone, wherever in the row they stand, uint64 [n]."""
     total = np.zeros(table.n, dtype=np.uint64)
     for column in table.columns:
-        total += _splitmix(column.distinct, 0)[column.codes]
+        total += splitmix(column.distinct, 0)[column.codes]
     return total
 
 
@@ -205,12 +206,16 @@ def row_hashes(columns: Sequence[HashedColumn], n: int) -> Hashes:
     """Each row's hash, uint64 [n]: the sum of its values' terms, which wraps around on purpose."""
     total = np.zeros(n, dtype=np.uint64)
     for place, column in enumerate(columns):
-        total += _splitmix(column.distinct, place)[column.codes]
+        total += splitmix(column.distinct, place)[column.codes]
     return total
 
 
-def _splitmix(hashes: Hashes, place: int) -> Hashes:
+def splitmix(hashes: Hashes, place: int) -> Hashes:
     """Hashes of values to terms of a row's hash: as random for each place in the row.
+
+    Args:
+      hashes: uint64 [n].
+      place: in the row, ≥ 0.
 
     Source: the finaliser of SplitMix64, Steele et al., "Fast splittable pseudorandom number
     generators", 2014.

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-
-import numpy as np
-import pandas as pd
 
 from core.privacy.ledger.filters import opening
 from core.privacy.ledger.ledger import (
@@ -22,7 +18,6 @@ from core.privacy.plan import LARGEST_EPSILON, Plan
 from core.runs.storage import operations_log
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
-from core.table.record_stream import row_digests
 from core.table.schema import Domain
 
 __all__ = [
@@ -34,7 +29,6 @@ __all__ = [
     "default_limit",
     "limited",
     "pay",
-    "people_of",
     "require_words",
     "set_limit",
     "table_account",
@@ -61,25 +55,6 @@ def default_limit(n: int) -> tuple[float, float]:
     ((10.0, 2e-05), (10.0, 5e-07))
     """
     return DEFAULT_LIMIT, min(MOST_DELTA, 1.0 / (2 * n))
-
-
-def people_of(batches: Iterable[pd.DataFrame]) -> str:
-    """The account name that older versions gave a table: of its exact rows and column names.
-
-    Kept to recognise their accounts; one renamed column gives another name, so nothing else may
-    rest on it.
-
-    Args:
-      batches: the rows as they were read, in one part or several; holds eight bytes a row.
-
-    Returns:
-      20 hex digits.
-    """
-    parts = [(tuple(map(str, batch.columns)), row_digests(batch)) for batch in batches]
-    hashes = np.sort(np.concatenate([hashes for _, hashes in parts]))  # uint64 [n]
-    digest = hashlib.sha256("\x1f".join(parts[0][0]).encode())
-    digest.update(hashes.astype("<u8").tobytes())
-    return digest.hexdigest()[:20]
 
 
 def pay(

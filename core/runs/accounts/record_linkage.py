@@ -13,27 +13,29 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Self
 
 import pandas as pd
 from sqlalchemy import Connection, insert, select, update
 
 from core.privacy.ledger.transaction import exclusive_transaction
-from core.runs.accounts.account import people_of
 from core.runs.storage.access import accesses
 from core.runs.storage.database import SketchRow, TableRow
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import people_key
+from core.table.raw_cells import raw_frame
 from core.table.record_hashes import (
     HashedTable,
     RecordSample,
     same_rows,
+    sample_of_drawn,
     sample_records,
     table_digest,
 )
 from core.table.record_overlap import Overlap, estimate_overlap
-from core.table.record_stream import COMPARED, PassingRows
+from core.table.record_stream import DrawnRows, most_compared
+from core.table.typed_cells import typed_rows
 
 __all__ = [
     "Compared",
@@ -78,27 +80,41 @@ class Compared:
     sample: RecordSample
 
     @classmethod
-    def of(cls, frame: pd.DataFrame, key: bytes) -> Compared:
-        """All rows of a table.
+    def of(cls, frame: pd.DataFrame, key: bytes) -> Self:
+        """A table that is in memory.
 
-        Of a large one a random part is enough to meet others, and equal ones are told by their
-        exact rows and names.
+        Args:
+          frame: all its rows, typed, n ≥ 1.
+          key: secret bytes of the workspace.
         """
-        if len(frame) <= COMPARED:
-            hashed = HashedTable.of(frame, key)
-            exact = table_digest(hashed, key)
-        else:
-            drawn = frame.sample(COMPARED, random_state=int.from_bytes(key[:4], "big"))
-            hashed = HashedTable.of(drawn, key)
-            told = people_of([frame]).encode()
-            exact = hashlib.blake2b(told, key=key, digest_size=32).hexdigest()
-        sample = sample_records(frame, key)
-        return cls(len(frame), hashed, exact, sample)
+        most = most_compared(frame.shape[1])
+        if len(frame) > most:
+            rows, seed = DrawnRows(), int.from_bytes(key[:4], "big")
+            rows.add(raw_frame(frame))
+            names = tuple(map(str, frame.columns))
+            part = frame.sample(most, random_state=seed)
+            return cls.of_part(part, len(frame), names, rows.sums(), key)
+        hashed = HashedTable.of(frame, key)
+        return cls(len(frame), hashed, table_digest(hashed, key), sample_records(frame, key))
 
     @classmethod
-    def passing(cls, rows: PassingRows) -> Compared:
-        """A table that is larger than memory, whose rows have all passed by."""
-        return cls(rows.n, rows.hashed(), rows.digest(), rows.sample())
+    def of_part(
+        cls, part: pd.DataFrame, n: int, names: tuple[str, ...], sums: str, key: bytes
+    ) -> Self:
+        """A table of which a part is enough to meet others; equal ones are told by all rows.
+
+        Args:
+          part: rows of it, typed, in random order; all of them, in any order, where there are few.
+          n: all its rows.
+          names: of its columns.
+          sums: of all rows, see `DrawnRows.sums`.
+          key: secret bytes of the workspace.
+        """
+        if len(part) == n:
+            return cls.of(part, key)
+        told = "\x1f".join((*names, str(n), sums)).encode()
+        exact = hashlib.blake2b(told, key=key, digest_size=32).hexdigest()
+        return cls(n, HashedTable.of(part, key), exact, sample_of_drawn(part, n, key))
 
     def sketch(
         self,
@@ -281,13 +297,11 @@ def _catch_up(store: RunStore, key: bytes) -> None:
 
 
 def _stored(store: RunStore, table: TableRecord, key: bytes) -> Compared:
-    """A stored table, read at once unless it is large."""
-    if not table.large:
-        return Compared.of(store.load_frame(table.id), key)
-    rows = PassingRows(key)
-    for batch in store.batches(table.id):
+    rows = DrawnRows()
+    for batch in store.raw_batches(table.id):
         rows.add(batch)
-    return Compared.passing(rows)
+    part = typed_rows(rows.rows(), table.schema.columns)
+    return Compared.of_part(part, table.n, table.columns, rows.sums(), key)
 
 
 def _read(store: RunStore, numbers: Sequence[int]) -> Iterator[SketchRow]:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from core.quality.comparison import TABLE_ROWS
@@ -18,11 +20,13 @@ from core.runs.storage.records import RunRecord
 from core.runs.storage.row_batches import row_batches, row_count
 from core.runs.storage.store import RunStore
 from core.table.holdout import held_out
+from core.table.typed_cells import typed_rows
 
 __all__ = ["Side", "most_rows", "real_sides", "synthetic_side"]
 
 MOST_CELLS = 2**25  # of a table that is compared: half a million rows of 64 columns
 FEWEST_ROWS = 20_000  # that are compared of the widest table
+Rows = TypeVar("Rows", pd.DataFrame, pa.Table)
 _KEY = 0xC0DE  # public: the same rows every time
 
 
@@ -55,7 +59,8 @@ def synthetic_side(artefacts: ArtefactStore, name: str) -> Side:
         n, columns = row_count(file)
         if n <= most_rows(columns):
             return Side(pd.read_parquet(file), n)
-        return Side(_taken(row_batches(file), _sample(n, most_rows(columns))), n)
+        parts = _taken(row_batches(file), _sample(n, most_rows(columns)))
+        return Side(pd.concat(parts, ignore_index=True), n)
 
 
 def real_sides(store: RunStore, run: RunRecord, columns: Sequence[str]) -> tuple[Side, Side]:
@@ -77,8 +82,8 @@ def real_sides(store: RunStore, run: RunRecord, columns: Sequence[str]) -> tuple
     places = [np.flatnonzero(~out), np.flatnonzero(out)]
     chosen = [place[_sample(len(place), most)] for place in places]
     both = np.union1d(*chosen)
-    rows = _taken(store.batches(run.table_id, columns=columns), both)
-    kept = out[both]
+    raw = pa.concat_tables(_taken(store.raw_batches(run.table_id, columns=columns), both))
+    rows, kept = typed_rows(raw, [schema[name] for name in columns]), out[both]
     return (
         Side(rows[~kept].reset_index(drop=True), len(places[0])),
         Side(rows[kept].reset_index(drop=True), len(places[1])),
@@ -92,11 +97,12 @@ def _sample(n: int, most: int) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng(_KEY).choice(n, most, replace=False))
 
 
-def _taken(batches: Iterable[pd.DataFrame], places: NDArray[np.int64]) -> pd.DataFrame:
+def _taken(batches: Iterable[Rows], places: NDArray[np.int64]) -> list[Rows]:
     """The rows at these places, ascending, of a table that comes some rows at a time."""
     parts, start = [], 0
     for batch in batches:
         first, last = np.searchsorted(places, [start, start + len(batch)])
-        parts.append(batch.iloc[places[first:last] - start])
+        here = places[first:last] - start
+        parts.append(batch.take(here))
         start += len(batch)
-    return pd.concat(parts, ignore_index=True)
+    return parts

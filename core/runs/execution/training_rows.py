@@ -18,13 +18,13 @@ import pandas as pd
 from core.models.events import Emitter, Observe
 from core.privacy.plan import Plan
 from core.runs.storage.errors import RunStoreError
-from core.runs.storage.row_batches import BATCH_ROWS
 from core.runs.storage.store import RunStore
 from core.table.codec import Codec, Codes
 from core.table.holdout import training_batches
 from core.table.layout.layout import Layout
 from core.table.person import Person
 from core.table.person_rows import PersonRows, encoded_records
+from core.table.raw_cells import BATCH_ROWS
 from core.table.schema import Schema
 from core.table.stored_codes import StoredCodes, bytes_needed, store_codes
 
@@ -51,7 +51,7 @@ class StoredRows:
     Attributes:
       store: where.
       table_id: which table.
-      schema: says who is kept out.
+      schema: of the run: reads the cells, and says who is kept out.
     """
 
     store: RunStore
@@ -64,7 +64,7 @@ class StoredRows:
 
     def batches(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
         """See `TrainingRows`."""
-        every = self.store.batches(self.table_id, columns=names)
+        every = self.store.batches(self.table_id, schema=self.schema, columns=names)
         return training_batches(every, self.store.table(self.table_id).n, self.schema.holdout)
 
 

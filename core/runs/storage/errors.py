@@ -7,7 +7,9 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from core.privacy.ledger.transaction import sqlstate
 
-__all__ = ["NotFoundError", "RunStoreError", "StorageError", "storage_trouble"]
+__all__ = ["NO_RECORDS", "NotFoundError", "RunStoreError", "StorageError", "storage_trouble"]
+
+NO_RECORDS = "The table holds no records. Nothing was kept."
 
 
 class RunStoreError(ValueError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -18,25 +19,14 @@ __all__ = [
     "RESUMABLE",
     "RunRecord",
     "TableRecord",
-    "is_large",
+    "people_counted",
     "people_of_profile",
 ]
 
 NEWEST = "ledger"  # of a profile: number of the ledger's newest entry when the table came in
-PEOPLE = "people"  # of a profile: how many people are trained on, and for which key and share
-MOST_ROWS, MOST_CELLS = 2_000_000, 50_000_000  # of a table that is read at once
+PEOPLE = "people"  # of a profile: how many people are trained on, and how they are told apart
 
 RESUMABLE = (State.PAUSED, State.LOST, State.FAILED)  # states that a run may go on from
-
-
-def is_large(rows: int, columns: int) -> bool:
-    """Whether a table is read in batches, never at once.
-
-    Args:
-      rows: ≥ 0.
-      columns: ≥ 1.
-    """
-    return rows > MOST_ROWS or rows * columns > MOST_CELLS
 
 
 def _utc(seconds: float | None) -> datetime | None:
@@ -95,11 +85,6 @@ class TableRecord:
         return training_count(self.n, self.schema.holdout) if people is None else people
 
     @property
-    def large(self) -> bool:
-        """Whether the rows are read in batches, never at once."""
-        return is_large(self.n, len(self.columns))
-
-    @property
     def records(self) -> str:
         """What a record is, in the plural: people or rows."""
         person = self.schema.person
@@ -108,11 +93,22 @@ class TableRecord:
 
 def people_of_profile(profile: dict[str, Any], schema: Schema) -> int | None:
     """How many people are trained on; None where rows are not put together, or nobody counted."""
-    counted, person = profile.get(PEOPLE), schema.person
-    if counted is None or person is None:
+    counted = profile.get(PEOPLE)
+    if counted is None or schema.person is None or counted["counted"] != people_counted(schema):
         return None
-    same = counted["columns"] == list(person.columns) and counted["holdout"] == schema.holdout
-    return int(counted["n"]) if same else None
+    return int(counted["n"])
+
+
+def people_counted(schema: Schema) -> str:
+    """What a number of people depends on beside the rows: a digest of whose they are, as declared.
+
+    Args:
+      schema: with a person.
+    """
+    assert schema.person is not None
+    told = [schema[name].model_dump_json() for name in schema.person.columns]
+    text = "\n".join((*told, str(schema.holdout)))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,8 @@ from dataclasses import replace
 from typing import Any, Self
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 from sqlalchemy import Engine, delete, select, update
 from sqlalchemy.orm import Session
 
@@ -21,17 +23,26 @@ from core.runs.storage import operations_log
 from core.runs.storage.artefacts import ROWS, ArtefactStore, Readable
 from core.runs.storage.database import AccessRow, RunRow, SketchRow, TableRow
 from core.runs.storage.engine import open_engine
-from core.runs.storage.errors import NotFoundError, RunStoreError
+from core.runs.storage.errors import NO_RECORDS, NotFoundError, RunStoreError
 from core.runs.storage.events import State, json_safe
 from core.runs.storage.migrations.current import bring_up_to_date
 from core.runs.storage.places import open_places
-from core.runs.storage.records import NEWEST, PEOPLE, TableRecord, people_of_profile
-from core.runs.storage.row_batches import BATCH_ROWS, row_batches, table_batches
+from core.runs.storage.records import (
+    NEWEST,
+    PEOPLE,
+    TableRecord,
+    people_counted,
+    people_of_profile,
+)
+from core.runs.storage.row_batches import table_batches
 from core.runs.storage.unfinished import UnfinishedTables
 from core.runs.storage.workspace import Workspace
 from core.runs.storage.workspace_secrets import WorkspaceLedgerFiles
 from core.table.holdout import people_trained_on, split_rows
-from core.table.schema import Schema
+from core.table.io.row_groups import raw_batches
+from core.table.raw_cells import batch_rows
+from core.table.schema import Schema, SchemaColumn
+from core.table.typed_cells import typed_rows
 
 __all__ = ["TableStore"]
 
@@ -79,7 +90,7 @@ class TableStore:
 
     def add_table(
         self,
-        frame: pd.DataFrame,
+        rows: pa.Table,
         *,
         name: str,
         schema: Schema,
@@ -92,7 +103,7 @@ class TableStore:
         """Keep a table: its rows as Parquet (mode 0600), the rest in the database.
 
         Args:
-          frame: the rows, n ≥ 1.
+          rows: raw cells, n ≥ 1; see `core.table.raw_cells`.
           name: for people.
           schema: proposed or confirmed.
           profile: `core.table.profile.Profile` as a dict.
@@ -102,23 +113,23 @@ class TableStore:
           owner: see `add_written`.
 
         Raises:
-          RunStoreError: no records, or the frame's columns are not the schema's.
+          RunStoreError: no records, or the columns are not the schema's.
         """
-        if len(frame) == 0:
-            raise RunStoreError("The table holds no records. Nothing was kept.")
-        if tuple(frame.columns) != schema.names:
+        if not rows.num_rows:
+            raise RunStoreError(NO_RECORDS)
+        if tuple(rows.column_names) != schema.names:
             raise RunStoreError("The schema's columns are not the table's. Nothing was kept.")
         table_id = table_id or secrets.token_hex(5)
-        profile = _with_people(profile, schema, lambda names: [frame[names]])
+        profile = _with_people(profile, schema, lambda names: [rows.select(names)])
         with self.unfinished.begun(table_id) as (artefacts, _):
             with artefacts.replacing(ROWS) as file:
-                frame.to_parquet(file, index=False)
+                pq.write_table(rows, file, row_group_size=batch_rows(rows.num_columns))
             return self.add_written(
                 table_id,
                 name=name,
                 schema=schema,
                 profile=profile,
-                n=len(frame),
+                n=len(rows),
                 source=source,
                 people=people,
                 owner=owner,
@@ -247,22 +258,43 @@ class TableStore:
         """
         return self.table_artefacts(table_id).readable(ROWS)
 
-    def load_frame(self, table_id: str) -> pd.DataFrame:
-        """All rows of a table, as they were imported."""
-        return self._read(table_id, None)
-
-    def batches(
-        self, table_id: str, *, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
-    ) -> Iterator[pd.DataFrame]:
-        """The rows of a table in file order, some at a time, in the dtypes of `load_frame`.
+    def raw_batches(
+        self, table_id: str, *, columns: Sequence[str] | None = None, rows: int | None = None
+    ) -> Iterator[pa.Table]:
+        """The rows of a table as raw cells in file order, some at a time.
 
         Args:
           table_id: which table.
           columns: only these, in this order; all by default.
-          rows: of a batch at most, ≥ 1.
+          rows: of a batch at most, ≥ 1; by default as many as memory holds easily.
         """
         with self.rows(table_id) as file:
-            yield from row_batches(file, columns=columns, rows=rows)
+            yield from raw_batches(file, columns, rows)
+
+    def batches(
+        self, table_id: str, *, schema: Schema | None = None, columns: Sequence[str] | None = None
+    ) -> Iterator[pd.DataFrame]:
+        """The rows of a table as a schema reads them, in file order, some at a time.
+
+        A column's dtype may differ from batch to batch; what its cells are does not.
+
+        Args:
+          table_id: which table.
+          schema: by default the table's own.
+          columns: only these; all by default.
+        """
+        schema = schema or self.table(table_id).schema
+        for batch in self.raw_batches(table_id, columns=columns):
+            yield typed_rows(batch, _declared(schema, batch.column_names))
+
+    def load_frame(
+        self, table_id: str, schema: Schema | None = None, columns: Sequence[str] | None = None
+    ) -> pd.DataFrame:
+        """All rows of a table in memory; see `batches`."""
+        schema = schema or self.table(table_id).schema
+        with self.rows(table_id) as file:
+            rows = pq.read_table(file, columns=None if columns is None else list(columns))
+        return typed_rows(rows, _declared(schema, columns or schema.names))
 
     def load_split(
         self, table_id: str, schema: Schema, columns: Sequence[str]
@@ -271,20 +303,17 @@ class TableStore:
 
         Args:
           table_id: which table.
-          schema: says how many records are kept out and whose rows stay together.
+          schema: reads the cells, and says how many records are kept out and whose rows stay
+            together.
           columns: only these.
         """
         holdout, person = schema.holdout, schema.person
         who = () if person is None or not holdout else person.columns
-        wanted = list(dict.fromkeys((*columns, *who)))
-        trained, kept = split_rows(self._read(table_id, wanted), holdout, person)
+        frame = self.load_frame(table_id, schema, list(dict.fromkeys((*columns, *who))))
+        trained, kept = split_rows(frame, holdout, person)
         return trained[list(columns)], kept[list(columns)]
 
-    def _read(self, table_id: str, columns: list[str] | None) -> pd.DataFrame:
-        with self.rows(table_id) as rows:
-            return pd.read_parquet(rows, columns=columns)
-
-    def _columns_of(self, table_id: str) -> Callable[[list[str]], Iterable[pd.DataFrame]]:
+    def _columns_of(self, table_id: str) -> Callable[[list[str]], Iterable[pa.Table]]:
         """Reads columns of a table's rows; whether the table is known is not looked up again."""
         return lambda columns: table_batches(self.places.table(table_id), columns)
 
@@ -343,24 +372,28 @@ class TableStore:
 def _with_people(
     profile: dict[str, Any],
     schema: Schema,
-    columns_of: Callable[[list[str]], Iterable[pd.DataFrame]],
+    columns_of: Callable[[list[str]], Iterable[pa.Table]],
 ) -> dict[str, Any]:
     """The profile with the number of people who are trained on, where rows are put together.
 
     Args:
       profile: as it is; a count that holds already is kept.
       schema: says who and how many are kept out.
-      columns_of: the table's columns of these names, in batches; asked only when somebody has to
-        count.
+      columns_of: raw cells of the table's columns of these names, in batches; asked only when
+        somebody has to count.
     """
     person, rest = schema.person, {k: v for k, v in profile.items() if k != PEOPLE}
     if person is None or not person.grouped:
         return rest
     if people_of_profile(profile, schema) is not None:
         return profile
-    who = list(person.columns)
-    n = people_trained_on(columns_of(who), schema.holdout)
-    return {**rest, PEOPLE: {"columns": who, "holdout": schema.holdout, "n": n}}
+    batches, declared = columns_of(list(person.columns)), _declared(schema, person.columns)
+    n = people_trained_on((typed_rows(rows, declared) for rows in batches), schema.holdout)
+    return {**rest, PEOPLE: {"counted": people_counted(schema), "n": n}}
+
+
+def _declared(schema: Schema, names: Sequence[str]) -> list[SchemaColumn]:
+    return [schema[name] for name in names]
 
 
 def _digest(schema: Schema) -> str:

@@ -1,33 +1,43 @@
-"""Read a file in a process of its own, with limits of memory and time: no file hurts the server.
+"""Read a table in a process of its own, with limits of memory and time: none hurts the server.
 
 A workbook of five kilobytes can ask for 500 gigabytes, in native code that no exception of ours can
-stop. So whoever serves others never calls `read_table` itself: the rows are read by
-`core.table.io.reading_process` and come back as an Arrow file, never as pickled objects.
+stop. So whoever serves others never calls `read_table` itself: `core.table.io.reading_process`
+reads, and leaves a Parquet file of raw cells, never pickled objects.
 """
 
 from __future__ import annotations
 
 import json
-import mmap
+import math
 import os
 import re
+import select
 import shutil
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Self
 
-import pyarrow as pa
-
 from core.table.form import FileForm
-from core.table.io.cells import DeclaredWords, TableReadError
-from core.table.io.read import ReadResult
+from core.table.io.address import Address, Allowed
+from core.table.io.cells import TableReadError
+from core.table.io.raw_table import Progress, RawTable
 
-__all__ = ["MEMORY", "SECONDS", "ReadBounds", "read_apart", "takes_too_much"]
+__all__ = [
+    "MEMORY",
+    "SECONDS",
+    "ReadBounds",
+    "Request",
+    "no_room",
+    "read_apart",
+    "takes_too_much",
+]
 
 ROOT = Path(__file__).resolve().parents[3]
 MEMORY, SECONDS = "FACSIMILE_READ_MB", "FACSIMILE_READ_SECONDS"
@@ -37,9 +47,53 @@ LEAST_MB = 256  # what the libraries need before a file is opened, and some
 READER = ("-m", "core.table.io.reading_process")
 READERS = 2  # processes at once; whoever comes later waits, so that many files together do no harm
 GRACE = 5.0  # seconds for starting up and for handing over, beside those for reading
+HEARTBEAT = 1.0  # seconds after which whoever waits is told of the rows again
 NAME_END = 40  # characters; only a name's endings are used
 WORDS_END = 4_000  # bytes of the process's last words that are looked at
 _turns = threading.BoundedSemaphore(READERS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is to be read: a file, or what lies at an address.
+
+    Attributes:
+      path: of a file; None where its content is handed over, or an address is given.
+      name: of the file, where that is not its path's.
+      address: a path, or the address of a database or an object store.
+      query: of a database.
+      password: in place of one in the address.
+      allowed: which addresses may be opened.
+      declared: how a text file is written; what is not set of it, or None, is proposed.
+      proposing: whether a schema and a picture are wanted.
+    """
+
+    path: Path | None = None
+    name: str = ""
+    address: str | None = field(default=None, repr=False)
+    query: str = field(default="", repr=False)
+    password: str = field(default="", repr=False)
+    allowed: Allowed | None = None
+    declared: FileForm | None = None
+    proposing: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        """As the process is asked."""
+        declared, allowed = self.declared, self.allowed
+        return {
+            "path": None if self.path is None else str(self.path.absolute()),
+            "name": (self.name or str(self.path or ""))[-NAME_END:],
+            "address": self.address,
+            "query": self.query,
+            "password": self.password,
+            "allowed": None
+            if allowed is None
+            else (allowed.entries, str(allowed.forbidden), allowed.storage),
+            "declared": None
+            if declared is None
+            else declared.model_dump(mode="json", exclude_unset=True),
+            "proposing": self.proposing,
+        }
 
 
 @dataclass(frozen=True)
@@ -76,79 +130,90 @@ def _whole(environment: Mapping[str, str], name: str, default: int, least: int) 
 
 
 def takes_too_much(memory_mb: int) -> TableReadError:
-    """The error for a file whose reading would take more memory than is allowed."""
+    """The error for a table whose reading would take more memory than is allowed."""
     return TableReadError(
-        f"Reading this file takes more than {memory_mb:,} MB of memory, so it was stopped. Nothing "
-        f"was kept. Keep the columns and rows you need, or set {MEMORY} higher."
+        f"Reading this table takes more than {memory_mb:,} MB of memory, so it was stopped. "
+        f"Nothing was kept. Keep the columns and rows you need, or set {MEMORY} higher."
     )
 
 
 def _takes_too_long(seconds: float) -> TableReadError:
     plural = "second" if seconds == 1 else "seconds"
     return TableReadError(
-        f"Reading this file takes longer than {seconds:,.0f} {plural}, so it was stopped. Nothing "
+        f"Reading this table takes longer than {seconds:,.0f} {plural}, so it was stopped. Nothing "
         f"was kept. Keep the columns and rows you need, or set {SECONDS} higher."
     )
 
 
+def no_room(error: OSError) -> TableReadError:
+    """The error for a disk that is full, or a file that is larger than is allowed."""
+    return TableReadError(
+        f"There is no room for the rows ({error.strerror}). Nothing was kept. Free some disk space "
+        "and try again."
+    )
+
+
 def read_apart(
-    source: Path | BinaryIO,
-    name: str | None = None,
+    request: Request,
+    rows: Path,
     *,
+    content: BinaryIO | None = None,
+    progress: Progress = lambda rows: None,
     bounds: ReadBounds | None = None,
-    declared: DeclaredWords | None = None,
-) -> ReadResult:
-    """Read one table like `read_table`, in another process.
+) -> RawTable:
+    """Read one table in another process; a file waits for its turn.
 
     Args:
-      source: a path, or a binary stream from its current position.
-      name: the file's name when the stream has none.
-      bounds: of memory and time; the environment's by default.
-      declared: see `DeclaredWords`; None where no schema exists yet.
+      request: what.
+      rows: Parquet file that its raw cells go to, in a private folder that is removed afterwards;
+        other files lie there too.
+      content: of the file, from its current position, where the request names none.
+      progress: hears how many rows have passed, and at least every second once there are any; if
+        it raises, the process ends.
+      bounds: of memory and time; the environment's by default. An address may take any time.
 
     Raises:
-      TableReadError: as `read_table`, or what reading would take is more than the bounds allow.
+      TableReadError: one plain line that quotes no value: what is wrong with the table, or that
+        reading it takes more than the bounds allow. No rows are kept.
     """
     bounds = bounds or ReadBounds.from_environment()
-    request: dict[str, Any] = {
-        "name": (name or str(getattr(source, "name", "") or source))[-NAME_END:],
-        "path": str(source.absolute()) if isinstance(source, Path) else None,
+    if content is not None:
+        request = replace(request, path=_copied(content, rows.parent / "content"))
+    outside = request.address is not None
+    asked = request.to_json() | {
+        "rows": str(rows.absolute()),
         "memory_mb": bounds.memory_mb,
-        "seconds": bounds.seconds,
-        "declared": None if declared is None else {c: list(w) for c, w in declared.items() if w},
+        "seconds": None if outside else bounds.seconds,
     }
-    # Files without a name: the system forgets them however this process ends.
-    with (
-        _turns,
-        tempfile.TemporaryFile() as rows,
-        tempfile.TemporaryFile() as said,
-        tempfile.TemporaryFile() as cried,
-    ):
-        request["rows"] = rows.fileno()
-        content = None if isinstance(source, Path) else source
-        _run(request, content, said=said, cried=cried)
-        said.seek(0)
-        try:
-            facts = json.loads(said.read())
-        except ValueError:  # it ended without an answer
-            raise _died(cried, bounds) from None
-        if "refused" in facts:
-            raise TableReadError(facts["refused"])
-        facts["warnings"] = tuple(facts["warnings"])
-        facts["form"] = FileForm.model_validate(facts["form"])
-        return ReadResult(frame=_frame(rows), **facts)
+    # A file without a name: the system forgets it however this process ends.
+    with nullcontext() if outside else _turns, tempfile.TemporaryFile() as cried:
+        answer = _answer(asked, _environment(request), cried, progress)
+        if "refused" in answer:
+            raise TableReadError(answer["refused"])
+        if "table" not in answer:
+            raise _died(cried, bounds)
+    return RawTable.from_json(answer["table"])
 
 
-def _run(
-    request: dict[str, Any], content: BinaryIO | None, *, said: IO[bytes], cried: IO[bytes]
-) -> None:
-    """Run the process to its end.
+def _copied(content: BinaryIO, place: Path) -> Path:
+    try:
+        with place.open("wb") as file:
+            shutil.copyfileobj(content, file, 1 << 20)
+    except OSError as error:
+        raise no_room(error) from None
+    return place
+
+
+def _answer(
+    asked: dict[str, Any], environment: Mapping[str, str], cried: IO[bytes], progress: Progress
+) -> dict[str, Any]:
+    """Run the process to its end; what it said last, or nothing.
 
     Args:
-      request: its first line of input.
-      content: what follows it, None where it opens a path itself.
-      said: takes its answer.
+      asked: its line of input.
+      environment: of the process.
       cried: takes its last words.
+      progress: hears how many rows have passed.
 
     Raises:
       TableReadError: it could not be started, or ran out of time.
@@ -157,50 +222,75 @@ def _run(
         child = subprocess.Popen(
             [sys.executable, *READER],
             stdin=subprocess.PIPE,
-            stdout=said,
+            stdout=subprocess.PIPE,
             stderr=cried,
-            pass_fds=(request["rows"],),
             cwd=ROOT,
-            env=_environment(),
+            env=environment,
         )
     except OSError as error:
         raise TableReadError(
             f"The file was not read, because no process could be started ({error.strerror}). "
             "Nothing was kept; try again."
         ) from None
-    # A thread of its own, since a process that dies half way leaves a full pipe behind.
-    feeder = threading.Thread(target=_feed, args=(child, request, content), daemon=True)
-    feeder.start()
+    answer: dict[str, Any] = {}
+    assert child.stdin is not None and child.stdout is not None
     try:
-        child.wait(timeout=request["seconds"] + GRACE)
-    except subprocess.TimeoutExpired:
-        raise _takes_too_long(request["seconds"]) from None
+        with suppress(BrokenPipeError), child.stdin:
+            child.stdin.write(json.dumps(asked).encode() + b"\n")
+        for line in _lines(child.stdout, asked["seconds"]):
+            with suppress(ValueError):  # no words of ours
+                answer |= json.loads(line)
+            if "read" in answer:
+                progress(answer["read"])
     finally:
         child.kill()
         child.wait()
-        feeder.join()
+        child.stdout.close()
+    return answer
 
 
-def _feed(
-    child: subprocess.Popen[bytes], request: dict[str, Any], content: BinaryIO | None
-) -> None:
-    pipe = child.stdin
-    assert pipe is not None
-    try:
-        with pipe:
-            pipe.write(json.dumps(request).encode() + b"\n")
-            if content is not None:
-                shutil.copyfileobj(content, pipe, 1 << 20)
-    except OSError:
-        return  # it has ended before it read all; its answer says why
+def _lines(pipe: IO[bytes], seconds: float | None) -> Iterator[bytes]:
+    """Lines as they come, an empty object where none comes for a while.
+
+    Args:
+      pipe: to read from, to its end.
+      seconds: until that at most; None for any time.
+
+    Raises:
+      TableReadError: time is up.
+    """
+    ends = math.inf if seconds is None else time.monotonic() + seconds + GRACE
+    poll, said = select.poll(), b""
+    poll.register(pipe, select.POLLIN)
+    while True:
+        left = min(HEARTBEAT, ends - time.monotonic())
+        if left <= 0.0:
+            assert seconds is not None
+            raise _takes_too_long(seconds)
+        if not poll.poll(1_000 * left):
+            yield b"{}"
+            continue
+        more = os.read(pipe.fileno(), 1 << 20)
+        *lines, said = (said + more).split(b"\n")
+        yield from lines
+        if not more:
+            return
 
 
-def _environment() -> dict[str, str]:
-    """One thread a library and one allocator, so that memory can be counted; no secrets."""
-    threads = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
+def _environment(request: Request) -> dict[str, str]:
+    """One allocator, so that memory can be counted, and secrets only where an address needs them.
+
+    Args:
+      request: a file of this machine may be made to take over whoever reads it.
+    """
     allocator = {"MALLOC_ARENA_MAX": "2", "ARROW_DEFAULT_MEMORY_POOL": "system"}
-    plain = {name: value for name, value in os.environ.items() if not SECRET.search(name)}
-    return {**plain, **threads, **allocator}
+    threads = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
+    away = (
+        request.address is not None
+        and Address.of(request.address, query=request.query, password=request.password).path is None
+    )
+    kept = {name: text for name, text in os.environ.items() if away or not SECRET.search(name)}
+    return {**kept, **threads, **allocator}
 
 
 def _died(cried: IO[bytes], bounds: ReadBounds) -> TableReadError:
@@ -215,9 +305,3 @@ def _died(cried: IO[bytes], bounds: ReadBounds) -> TableReadError:
         "The file could not be read: it is damaged, or takes more memory than this machine has. "
         "Nothing was kept. Open it where it was made and save it again, as CSV or Parquet."
     )
-
-
-def _frame(rows: IO[bytes]) -> Any:
-    """The rows that the process left, mapped: text needs no second copy."""
-    mapped = mmap.mmap(rows.fileno(), 0, access=mmap.ACCESS_READ)
-    return pa.ipc.open_file(pa.py_buffer(mapped)).read_all().to_pandas()

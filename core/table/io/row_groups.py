@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["arrow_batches", "columns_with_gaps"]
+from core.table.raw_cells import batch_rows
+
+__all__ = ["arrow_batches", "columns_with_gaps", "raw_batches"]
+
+
+def raw_batches(
+    file: Path | BinaryIO, columns: Sequence[str] | None = None, rows: int | None = None
+) -> Iterator[pa.Table]:
+    """A Parquet file's rows as they are, in file order.
+
+    Args:
+      file: its path, or a stream that can seek.
+      columns: only these, in this order; all by default.
+      rows: of a batch at most, ≥ 1; None takes `batch_rows` of all its columns.
+    """
+    with pq.ParquetFile(file) as parquet:
+        most = rows or batch_rows(len(parquet.schema_arrow.names))
+        for batch in arrow_batches(parquet, columns, most):
+            table = pa.Table.from_batches([batch])
+            yield table if columns is None else table.select(columns)
 
 
 def arrow_batches(

@@ -1,0 +1,165 @@
+"""A source kept as one Parquet file of raw cells, counted on its way, with what it proposes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Self, TypeAlias
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel
+
+from core.table.form import FileForm
+from core.table.io.cells import TableReadError
+from core.table.io.replacing import replacing
+from core.table.io.row_groups import raw_batches
+from core.table.io.sources import Source
+from core.table.profile import Profile
+from core.table.proposing import Counts, profile_rows, propose
+from core.table.record_stream import DrawnRows
+from core.table.schema import Schema
+from core.table.typed_cells import typed_rows
+
+__all__ = ["Progress", "RawTable", "keep_rows"]
+
+Progress: TypeAlias = Callable[[int], None]  # hears how many rows have passed
+DRAWN = "drawn.parquet"  # beside the rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class RawTable:
+    """A table whose raw cells were kept.
+
+    Attributes:
+      path: Parquet file of its rows.
+      n: how many, ≥ 1.
+      names: of its columns.
+      words: where it comes from, for people.
+      form: how it is written.
+      doubts: what was decided in doubt, a sentence each.
+      sums: of all rows' hashes, see `core.table.record_stream.DrawnRows`.
+      drawn: Parquet file of a random part of the rows in random order; None where all are few
+        enough to be compared with other tables.
+      schema: as proposed, where that was wanted.
+      profile: its picture, likewise.
+    """
+
+    path: Path
+    n: int
+    names: tuple[str, ...]
+    words: str
+    form: FileForm
+    doubts: tuple[str, ...] = ()
+    sums: str = ""
+    drawn: Path | None = None
+    schema: Schema | None = None
+    profile: Profile | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """For another process."""
+        dumped = {
+            name: value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+            for name, value in vars(self).items()
+        }
+        return dumped | {name: dumped[name] and str(dumped[name]) for name in ("path", "drawn")}
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Self:
+        """The inverse of `to_json`."""
+        models = {"form": FileForm, "schema": Schema, "profile": Profile}
+        read = {
+            name: told[name] and kind.model_validate(told[name]) for name, kind in models.items()
+        }
+        paths = {name: told[name] and Path(told[name]) for name in ("path", "drawn")}
+        lists = {name: tuple(told[name]) for name in ("names", "doubts")}
+        return cls(**{**told, **read, **paths, **lists})
+
+    def compared(self, schema: Schema) -> pd.DataFrame:
+        """The rows that are compared with other tables, typed under a schema."""
+        return typed_rows(pq.read_table(self.drawn or self.path), schema.columns)
+
+
+def keep_rows(
+    source: Source,
+    rows: Path,
+    *,
+    proposing: bool,
+    progress: Progress = lambda rows: None,
+) -> RawTable:
+    """Read a source once and keep its rows, whole or not at all.
+
+    Args:
+      source: where from.
+      rows: the file, in a private folder in which others may lie meanwhile.
+      proposing: whether a schema and a picture are wanted.
+      progress: hears how many rows have passed.
+
+    Raises:
+      TableReadError: one plain line that quotes no value; nothing was kept.
+    """
+    source.prepare(rows.parent)
+    counts, drawn = Counts(), DrawnRows()
+
+    def passing() -> Iterator[pa.Table]:
+        for batch in source.batches():
+            if proposing:
+                counts.add(batch)
+                drawn.add(batch)
+            yield batch
+
+    n, names = _write(rows, passing(), progress)
+    raw = RawTable(
+        path=rows, n=n, names=names, words=source.words, form=source.form, doubts=source.doubts
+    )
+    if not proposing:
+        return raw
+    part = None
+    if drawn.n > drawn.most:
+        part = rows.parent / DRAWN
+        pq.write_table(drawn.rows(), part)
+    reread = partial(raw_batches, rows)
+    schema, doubts = propose(counts, reread, source.form)
+    doubts = (*source.doubts, *doubts)
+    profile = profile_rows(counts, schema, reread, doubts)
+    more = {"doubts": doubts, "sums": drawn.sums(), "drawn": part, "schema": schema}
+    return RawTable(**{**vars(raw), **more, "profile": profile})
+
+
+def _write(
+    path: Path, batches: Iterable[pa.Table], progress: Progress
+) -> tuple[int, tuple[str, ...]]:
+    """Write rows, a group of rows a batch; how many there were, and their columns."""
+    n, writer = 0, None
+    with replacing(path) as file:
+        try:
+            for batch in batches:
+                if writer is None:
+                    writer = pq.ParquetWriter(file, batch.schema)
+                if not batch.schema.equals(writer.schema):
+                    raise _unlike(batch.schema, writer.schema)
+                n += batch.num_rows
+                writer.write_table(batch)
+                progress(n)
+        finally:
+            if writer is not None:
+                writer.close()
+        if writer is None or not n:
+            raise TableReadError("The table holds no records. Nothing was kept.")
+    return n, tuple(writer.schema.names)
+
+
+def _unlike(batch: pa.Schema, first: pa.Schema) -> TableReadError:
+    """The error for rows that are not like those at the top."""
+    if batch.names != first.names:
+        return TableReadError(
+            "Rows further down have other columns than the first ones. Nothing was kept."
+        )
+    odd = next(name for name in first.names if batch.field(name).type != first.field(name).type)
+    return TableReadError(
+        f"The column '{odd}' holds another type of values further down than at the top. Nothing "
+        "was kept. Give it one type where the table comes from."
+    )
