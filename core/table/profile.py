@@ -6,7 +6,7 @@ rows and belongs to the inside view: never export it.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,7 +21,7 @@ from core.table.schema import Column, Kind
 from core.table.tally import Tally, median
 from core.table.typed_cells import typed_tally
 
-__all__ = ["PREVIEW_ROWS", "ColumnProfile", "Profile", "Recount", "picture", "preview", "recount"]
+__all__ = ["PREVIEW_ROWS", "ColumnProfile", "Picture", "Profile", "preview"]
 
 Series: TypeAlias = "pd.Series[Any]"
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -119,105 +119,78 @@ def _json(value: Any) -> Json:
     return text if len(text) <= PREVIEW_TEXT else text[: PREVIEW_TEXT - 1] + "…"
 
 
-@dataclass
-class Recount:
-    """What is counted of every row once more, where a tally has not every value.
+class Picture:
+    """One column's picture, drawn as rows pass by.
 
-    Attributes:
+    Args:
+      tally: of all n raw cells; one that has every value is counted at once.
       column: its declaration.
-      range: least and greatest number; None where there is none.
-      absent: cells without a value.
-      misfit, unreadable: see `ColumnProfile`.
-      bars: rows by bin, int64 [b].
-      listed: rows by listed label.
+      ends: the least and the greatest number, where the tally may lack them.
     """
 
-    column: Column
-    range: tuple[float, float] | None
-    absent: int = 0
-    misfit: int = 0
-    unreadable: int = 0
-    bars: npt.NDArray[np.int64] = field(init=False)
-    listed: pd.Series[int] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.bars = np.zeros(max(0, len(self.edges) - 1), dtype=np.int64)
-        names = list(self.column.categories or ()) if self.column.kind.listed else []
-        self.listed = pd.Series(0, index=pd.Index(names, dtype="str"), dtype="int64")
-
-    @property
-    def edges(self) -> Floats:
-        """Of the histogram."""
-        return np.zeros(0) if self.range is None else _edges(*self.range, self.column)
+    def __init__(
+        self, tally: Tally, column: Column, ends: tuple[float, float] | None = None
+    ) -> None:
+        self.column = column
+        self._n, self._absent, self._misfit, self._unreadable = tally.n, 0, 0, 0
+        typed, unreadable = typed_tally(tally, column)
+        self._typed = _numbers(typed, column) if column.kind.numeric else typed
+        if column.kind.numeric and ends is None and len(self._typed.rows):
+            ends = float(self._typed.values.iloc[0]), float(self._typed.values.iloc[-1])
+        self._edges = _edges(*ends, column) if ends and ends[0] <= ends[1] else np.zeros(0)
+        self._ends, self._bars = ends, np.zeros(max(0, len(self._edges) - 1), dtype=np.int64)
+        names = list(column.categories or ()) if column.kind.listed else []
+        self._listed = pd.Series(0, index=pd.Index(names, dtype="str"), dtype="int64")
+        if tally.exact:
+            self._count(typed, unreadable)
 
     def add(self, tally: Tally) -> None:
         """Count more rows, of raw cells."""
-        typed, unreadable = typed_tally(tally, self.column)
-        self.unreadable += unreadable
-        self.misfit += misfits(typed, self.column, unreadable)
-        if self.column.kind.numeric:
+        self._count(*typed_tally(tally, self.column))
+
+    def _count(self, typed: Tally, unreadable: int) -> None:
+        self._unreadable += unreadable
+        self._misfit += misfits(typed, self.column, unreadable)
+        if len(self._bars):
             typed = _numbers(typed, self.column)
-            if self.range is not None:
-                self.bars += _bars(typed, self.edges)
-        elif len(self.listed):
-            self.listed += typed.labels().reindex(self.listed.index, fill_value=0)
-        self.absent += typed.absent
+            # numpy adds weights as floats, which are exact far beyond any number of rows
+            weights = typed.rows.astype(np.float64)
+            bars, _ = np.histogram(typed.values.to_numpy(float), bins=self._edges, weights=weights)
+            self._bars += np.rint(bars).astype(np.int64)
+        elif len(self._listed):
+            self._listed += typed.labels().reindex(self._listed.index, fill_value=0)
+        self._absent += typed.absent
 
+    def profile(self) -> ColumnProfile:
+        """What all rows come to."""
+        bare = ColumnProfile(
+            name=self.column.name,
+            kind=self.column.kind,
+            missing=self._absent / self._n if self._n else 0.0,
+            distinct=self._typed.distinct,
+            misfit=self._misfit,
+            unreadable=self._unreadable,
+            **asdict(rare_counts(self._listed, self.column)),
+        )
+        if self.column.kind.numeric:
+            return bare.model_copy(update=self._histogram())
+        labels = self._typed.labels()
+        if not self._typed.exact:  # those of the schema's list in full, others as far as known
+            exact = self._listed[self._listed > 0]
+            labels = pd.concat([exact, labels[~labels.index.isin(exact.index)]])
+        return _bars_of_labels(labels, self.column, bare)
 
-def recount(tally: Tally, column: Column, ends: tuple[float, float] | None = None) -> Recount:
-    """Nothing counted yet.
-
-    Args:
-      tally: of raw cells.
-      column: its declaration.
-      ends: the least and the greatest number, where the tally has not got them.
-    """
-    if ends is not None and ends[0] > ends[1]:
-        ends = None  # no number in any row
-    elif ends is None and column.kind.numeric:
-        numbers = _numbers(typed_tally(tally, column)[0], column)
-        ends = _range(numbers) if len(numbers.rows) else None
-    return Recount(column, ends)
-
-
-def picture(tally: Tally, column: Column, recount: Recount | None = None) -> ColumnProfile:
-    """One column's picture from its different cells.
-
-    Args:
-      tally: of n raw cells.
-      column: its declaration.
-      recount: of all rows, where the tally has not every value.
-    """
-    typed, unreadable = typed_tally(tally, column)
-    misfit = misfits(typed, column, unreadable)
-    absent, numbers, labels = typed.absent, None, None
-    if column.kind.numeric:
-        numbers = _numbers(typed, column)
-        absent = numbers.absent
-    else:
-        labels = typed.labels()
-    listed = labels
-    if recount is not None:
-        misfit, unreadable, absent = recount.misfit, recount.unreadable, recount.absent
-        listed = None if labels is None else recount.listed
-    rare = RareCounts(0, 0, 0) if listed is None else rare_counts(listed, column)
-    bare = ColumnProfile(
-        name=column.name,
-        kind=column.kind,
-        missing=absent / tally.n if tally.n else 0.0,
-        distinct=0,
-        misfit=misfit,
-        unreadable=unreadable,
-        **asdict(rare),
-    )
-    if numbers is not None:
-        return _numeric(numbers, column, bare, recount)
-    assert labels is not None
-    if recount is not None:  # labels of the schema's list in full, others as far as they are here
-        exact = recount.listed[recount.listed > 0]
-        labels = pd.concat([exact, labels[~labels.index.isin(exact.index)]])
-    distinct = len(labels) if typed.exact else typed.distinct
-    return _bars_of_labels(labels, column, bare.model_copy(update={"distinct": distinct}))
+    def _histogram(self) -> dict[str, object]:
+        if self._ends is None or not len(self._typed.rows):
+            return {}
+        low, high = self._ends
+        return {
+            "low": low,
+            "median": median(self._typed),
+            "high": high,
+            "edges": tuple(self._edges.tolist()),
+            "counts": tuple(self._bars.tolist()),
+        }
 
 
 def _bars_of_labels(counts: pd.Series[int], column: Column, bare: ColumnProfile) -> ColumnProfile:
@@ -245,45 +218,6 @@ def _bars_of_labels(counts: pd.Series[int], column: Column, bare: ColumnProfile)
 
 def _numbers(tally: Tally, column: Column) -> Tally:
     return tally.numbers(lambda values: to_numbers(values, column))
-
-
-def _range(numbers: Tally) -> tuple[float, float]:
-    return float(numbers.values.iloc[0]), float(numbers.values.iloc[-1])
-
-
-def _bars(numbers: Tally, edges: Floats) -> npt.NDArray[np.int64]:
-    """Rows by bin; numpy adds weights as floats, which are exact far beyond any number of rows."""
-    values = numbers.values.to_numpy(np.float64)
-    counts, _ = np.histogram(values, bins=edges, weights=numbers.rows.astype(np.float64))
-    return np.asarray(np.rint(counts), dtype=np.int64)
-
-
-def _numeric(
-    numbers: Tally, column: Column, bare: ColumnProfile, recount: Recount | None
-) -> ColumnProfile:
-    """Histogram and quantiles of a numeric column.
-
-    Args:
-      numbers: ascending.
-      column: its declaration.
-      bare: its picture so far.
-      recount: of all rows, where these are not all.
-    """
-    if not len(numbers.rows):
-        return bare
-    low, high = _range(numbers) if recount is None or recount.range is None else recount.range
-    edges = _edges(low, high, column) if recount is None else recount.edges
-    counts = _bars(numbers, edges) if recount is None else recount.bars
-    return bare.model_copy(
-        update={
-            "distinct": numbers.distinct,
-            "low": low,
-            "median": median(numbers),
-            "high": high,
-            "edges": tuple(float(edge) for edge in edges),
-            "counts": tuple(int(count) for count in counts),
-        }
-    )
 
 
 def _edges(low: float, high: float, column: Column) -> npt.NDArray[np.float64]:

@@ -20,7 +20,7 @@ from core.table.column import WHOLE_NUMBERS, Column, DomainSource, Kind, SchemaC
 from core.table.form import FileForm, Form
 from core.table.kinds import infer_tally
 from core.table.labels import to_numbers
-from core.table.profile import PREVIEW_ROWS, ColumnProfile, Profile, picture, preview, recount
+from core.table.profile import PREVIEW_ROWS, ColumnProfile, Picture, Profile, preview
 from core.table.proposed_form import native_column, unreadable_doubt, written_columns
 from core.table.raw_cells import is_written
 from core.table.resolution import date_step, finest, number_step
@@ -260,16 +260,15 @@ def pictures(
     """
     unsure = [column for column in columns if not ends_known(tallies[column.name], column)]
     ends = _extents(unsure, reread)
-    again = {
-        c.name: recount(tallies[c.name], c, ends[c.name][:2] if c.name in ends else None)
+    drawn = {
+        c.name: Picture(tallies[c.name], c, ends[c.name][:2] if c.name in ends else None)
         for c in columns
-        if not tallies[c.name].exact
     }
-    for batch in reread(list(again)) if again else ():
-        for name, counted in again.items():
-            cells = batch.column(name)
-            counted.add(count_cells(cells, written=is_written(batch.schema)))
-    return tuple(picture(tallies[c.name], c, again.get(c.name)) for c in columns)
+    again = [name for name in drawn if not tallies[name].exact]
+    for batch in reread(again) if again else ():
+        for name in again:
+            drawn[name].add(count_cells(batch.column(name), written=is_written(batch.schema)))
+    return tuple(one.profile() for one in drawn.values())
 
 
 def profile_rows(

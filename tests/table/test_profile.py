@@ -11,13 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.table.infer import infer_schema
-from core.table.profile import MAX_BINS, PREVIEW_ROWS, TOP_LABELS, Profile, profile
+from core.table.profile import MAX_BINS, PREVIEW_ROWS, TOP_LABELS, Profile
+from core.table.proposing import Counts, profile_rows
+from core.table.raw_cells import raw_frame
 from core.table.sample import sample_table
-from core.table.schema import Kind
+from core.table.schema import Kind, Schema
 
 
-def picture(frame: pd.DataFrame) -> Profile:
-    return profile(frame, infer_schema(frame))
+def picture(frame: pd.DataFrame, schema: Schema | None = None) -> Profile:
+    rows = raw_frame(frame)
+    schema = infer_schema(frame) if schema is None else schema
+    return profile_rows(Counts.of([rows]), schema, lambda names: [rows.select(list(names))])
 
 
 def test_the_sample_is_pictured_whole() -> None:
@@ -106,6 +110,6 @@ def test_every_number_falls_in_a_bin(values: list[float | None], scale: str, ste
     column = infer_schema(pd.DataFrame({"x": [0.5, 1.5, 2.5]}))["x"]
     schema = infer_schema(frame)
     column = column.model_copy(update={"scale": scale, "step": step})
-    found = profile(frame, schema.replace(column))["x"]
+    found = picture(frame, schema.replace(column))["x"]
     assert sum(found.counts) == frame["x"].notna().sum()
     assert len(found.counts) <= MAX_BINS

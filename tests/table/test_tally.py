@@ -76,7 +76,7 @@ def streamed(
 
 @pytest.mark.parametrize("rows", [1, 33, 1000])
 def test_schema_and_picture_are_those_of_the_whole_table(rows: int) -> None:
-    for frame in tables(8 if rows > 1 else 2):
+    for frame in tables(4 if rows > 1 else 2):
         frame = frame.head(60) if rows == 1 else frame
         for raw in (raw_frame(frame), text_of(frame)):
             assert streamed(raw, rows) == streamed(raw)
