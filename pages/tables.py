@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pandas as pd
 import streamlit as st
-from core.services.importing_process import import_apart
 from streamlit.elements.lib.mutable_status_container import StatusContainer
 
 from core.figures.column_profile import profile_figure
 from core.runs.storage.records import TableRecord
 from core.services import tables as table_service
+from core.services.importing_process import import_apart
 from core.table.holdout import SHARES
 from core.table.io.apart import read_apart
 from core.table.io.read import ReadResult

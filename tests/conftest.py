@@ -58,7 +58,7 @@ LEFT_OUT = {
     "runs/test_row_batches.py": "rows read in batches",
     "runs/test_source_secrets.py": "sources' passwords, searched for",
     "runs/test_full_card.py": "graphics cards that run out of memory",
-    "table/test_large_text.py": "text larger than memory",
+    "table/test_delimited.py": "delimited text, split",
     "table/test_tally.py": "columns counted in passing",
     "table/test_round_trip.py": "files of every form, written and read back",
     "table/test_apart.py": "reading in a process of its own",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,26 +23,23 @@ import pyarrow.csv as arrow_csv
 
 from core.table.form import DELIMITERS, Delimiter, FileForm
 from core.table.io.cells import ReadLimits, TableReadError
-from core.table.io.delimited_old import (
-    Delimited,
-    check_header,
-    frame_of_cells,
-    split_text,
-)  # until the reader of files changes
 from core.table.io.headers import header_doubts, unique_names
 from core.table.io.text_encoding import ADVICE, Utf8, encoding_of, refuse_binary
 from core.table.raw_cells import BATCH_CELLS, as_written, batch_rows
 
-__all__ = ["Delimited", "DelimitedFile", "check_header", "frame_of_cells", "split_text"]
+__all__ = ["DelimitedFile"]
 
 NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
 MARKUP = ("<!doctype", "<html", "<?xml", "{", "[{")
 TITLE_LINES = 9  # at most, that a title and its blank lines take above a header
 PREFIX_BYTES = 1 << 20  # from which a form is proposed
 SAMPLE_ROWS = 200  # records looked at to propose the delimiter
-BLOCK_BYTES = 1 << 22  # of text; arrow reads some thirty ahead, and refuses a longer record
+BLOCK_BYTES = 1 << 21  # of text; arrow reads some thirty ahead, and refuses a longer record
 SPACED_CELLS = 1 << 19  # of text that Python holds at once
-UNSPLIT = "The file could not be split into rows and columns. Save it again as CSV in UTF-8."
+UNSPLIT = (
+    f"The file could not be split into rows: one is longer than {BLOCK_BYTES // 2**20} MB. Leave "
+    "out the column with the longest values, or save the file as Parquet."
+)
 BATCH_BYTES = 8 * BATCH_CELLS  # as many as that many numbers take
 
 
@@ -52,7 +50,7 @@ class DelimitedFile:
     Attributes:
       path: of the file.
       words: where it lies, for people.
-      declared: how it is written; what is not set of it is proposed.
+      declared: how it is written; what is not set in it is proposed.
       tabbed: whether the file's name promises tabs; decides only where the text leaves a doubt.
       limits: columns allowed.
     """
@@ -82,9 +80,9 @@ class DelimitedFile:
         if self._replaced:
             doubts = [
                 *doubts,
-                f"{self._replaced:,} characters cannot be read in the encoding "
-                f"{self._form.encoding} and stand as \N{REPLACEMENT CHARACTER}. Where letters are "
-                "missing, import the file again with another encoding.",
+                f"Unreadable characters, shown as \N{REPLACEMENT CHARACTER}: {self._replaced:,} "
+                f"(encoding {self._form.encoding}). Where letters are missing, import the file "
+                "again with another encoding.",
             ]
         return tuple(doubts)
 
@@ -95,7 +93,9 @@ class DelimitedFile:
             whole = len(prefix) < PREFIX_BYTES
             if not whole and b"\n" not in prefix and b"\r" not in prefix:
                 _refuse_endless(stream)
-        encoding = encoding_of(prefix, self._declared("encoding"))
+        declared = self.declared or FileForm()
+        proposes = "encoding" not in declared.model_fields_set
+        encoding = encoding_of(prefix, None if proposes else declared.encoding)
         self._check_length(encoding)
         text = Utf8(encoding)(prefix).decode()
         if text.isspace() or not text:
@@ -104,8 +104,13 @@ class DelimitedFile:
             raise TableReadError(f"This is a web page, XML or JSON document, not a table. {ADVICE}")
         if not whole:
             text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
-        self._form = self._form_of(text, encoding)
+        self._form = _form_of(text, encoding, declared, self.tabbed)
         self._read_header()
+        if proposes and not encoding.startswith("utf"):
+            self._header_doubts.append(
+                f"The file is not in UTF-8; it is read as {encoding}. Check that accented letters "
+                "look right, or save it again in UTF-8."
+            )
 
     def _check_length(self, encoding: str) -> None:
         """Raise where a byte is lost in an encoding of several: all after it would be moved."""
@@ -114,25 +119,6 @@ class DelimitedFile:
             raise TableReadError(
                 f"The text could not be read as {encoding}. Save the file again as CSV in UTF-8."
             )
-
-    def _form_of(self, text: str, encoding: str) -> FileForm:
-        """How the file is written.
-
-        Args:
-          text: its beginning, in whole lines.
-          encoding: of it.
-        """
-        own, text = _sep_line(text)
-        mark, spaced = self._declared("delimiter"), self._declared("spaced")
-        if self._declared("encoding") is None:
-            refuse_binary(text)
-        if own is None:
-            own = (
-                _declared_delimiter(text, mark) if mark else _proposed_delimiter(text, self.tabbed)
-            )
-        spaced = f'{own} "' in text if spaced is None else spaced
-        changes = {"delimiter": own, "encoding": encoding, "spaced": spaced}
-        return self._form.model_copy(update=changes)
 
     def _opened(self, utf8: Callable[[pa.Buffer], bytes]) -> pa.NativeFile:
         return pa.TransformInputStream(pa.OSFile(str(self.path)), utf8)
@@ -146,11 +132,6 @@ class DelimitedFile:
     def _split(self, lines: Iterable[str]) -> csv._reader:  # type: ignore[name-defined]
         spaced, mark = self._form.spaced, self._form.delimiter
         return csv.reader(lines, delimiter=mark, skipinitialspace=spaced, strict=True)
-
-    def _declared(self, field: str) -> Any:
-        """What is declared of the file; None where it is left to the file to say."""
-        declared = self.declared
-        return getattr(declared, field) if declared and field in declared.model_fields_set else None
 
     def _read_header(self) -> None:
         """The column names, and how many lines stand before the first record.
@@ -173,11 +154,6 @@ class DelimitedFile:
         self._header_doubts = doubts + header_doubts(self._names)
         if not rows:
             raise TableReadError("The file has a header but no rows. Choose a file with rows.")
-        if self._declared("encoding") is None and not self._form.encoding.startswith("utf"):
-            self._header_doubts.append(
-                f"The file is not in UTF-8; it is read as {self._form.encoding}. Check that "
-                "accented letters look right, or save it again in UTF-8."
-            )
 
     def batches(self) -> Iterator[pa.Table]:
         """See `Source.batches`."""
@@ -312,6 +288,31 @@ def _refuse_endless(stream: BinaryIO) -> None:
             f"The file's first {BLOCK_BYTES // 2**20} MB are one line, so it is not a table with a "
             "row on each line. Choose a CSV file with line ends, or a Parquet file."
         )
+
+
+def _form_of(text: str, encoding: str, declared: FileForm, tabbed: bool) -> FileForm:
+    """How the file is written.
+
+    Args:
+      text: its beginning, in whole lines.
+      encoding: of it.
+      declared: of which the fields that are set are kept.
+      tabbed: whether its name promises tabs.
+    """
+    own, text = _sep_line(text)
+    if "delimiter" in declared.model_fields_set:
+        mark = own or _declared_delimiter(text, declared.delimiter)
+    else:
+        refuse_binary(text)
+        mark = own or _proposed_delimiter(text, tabbed)
+    spaced = declared.spaced if "spaced" in declared.model_fields_set else _is_spaced(text, mark)
+    changes = {"delimiter": mark, "encoding": encoding, "spaced": spaced}
+    return declared.model_copy(update=changes)
+
+
+def _is_spaced(text: str, mark: str) -> bool:
+    """Whether quotes open after a space somewhere; doubled ones stand for a letter of a value."""
+    return re.search(rf'[{mark}] +"(?:[^"]|"(?:[{mark}\r\n]|$))', text) is not None
 
 
 def _sep_line(text: str) -> tuple[Delimiter | None, str]:
