@@ -165,11 +165,11 @@ def _proposed(
         ordered = pd.Categorical(typed.values, categories=scale, ordered=True)
         typed = replace(typed, values=pd.Series(ordered))
     column = infer_tally(typed, reading.name, reading.form)
-    words = reading.kind is Kind.NUMBER and typed.dtype == "str"  # codes among the numbers
-    if words and not column.kind.numeric:  # these are labels, as they stand in the file
+    words = typed.dtype == "str" or unreadable  # codes or infinities among the numbers
+    if tally.written and reading.kind is Kind.NUMBER and words and not column.kind.numeric:
         gaps = (reading.form or Form()).model_dump(include={"absent", "codes"})
         change = {"kind": Kind.TEXT, "dtype": "str", "form": Form(**gaps)}
-        return _proposed(tally, reading.model_copy(update=change))
+        return _proposed(tally, reading.model_copy(update=change))  # labels as they are written
     if reading.categories and column.kind.surrogate:  # words such as NA that are values
         form = column.form or Form()
         form = form.model_copy(update={"codes": (*form.codes, *reading.categories)})
