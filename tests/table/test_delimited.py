@@ -144,3 +144,127 @@ def test_every_quote_means_what_it_means_to_the_csv_module(
         except TableReadError:
             got = None
     assert got == expected
+
+
+# -- what is refused, and what is said -------------------------------------------------------------
+
+FAR = "1,2\n" * 100_000
+REFUSED = {
+    "a value too many": ("a,b\n" + FAR + "1,2,3\n", "Line 100002 has 3 values"),
+    "a value too few": ("a,b\n" + FAR + '"x\ny",1\n2\n', "Line 100004 has 1 value "),
+    "an open quote": ("a,b\n" + FAR + '1,"2\n' + FAR, "Line 100002 opens a quote"),
+    "an open quote at the end": ("a,b\n" + FAR + '1,"2', "Line 100002 opens a quote"),
+    "text after a quote": ("a,b\n" + FAR + '1,"Zaphod"x\n' + FAR, "Line 100002 has text after"),
+    "a quote that swallows lines": (
+        "a,b\n" + FAR + '5" Zaphod,"x\n1,2\n3,"y"\n' + FAR, "Line 100002 has text after",
+    ),
+    "a quote that is closed late": ('a,b\n1,"Zaphod\n2,3\n3,"y\n', "Line 2 has text after"),
+    "after a space": ('a,b\n1, "x"\n' + FAR + '1, "2" Zaphod\n', "Line 100003 has text after"),
+    "ragged after a space": ('a,b\n1, "x"\n' + FAR + "Zaphod\n", "Line 100003 has 1 value "),
+    "after a header over lines": ('"a\nb",c\n' + FAR + "1\n", "Line 100003 has 1 value "),
+    "after a sep line": ("sep=;\na;b\n" + "1;2\n" * 20 + "1\n", "Line 23 has 1 value "),
+    "a title": ("Zaphod, report\n\na,b,c\n1,2,3\n", "Line 3 has 3 values where the first has 2"),
+    "a title with delimiters": ("Zaphod;;\na;b;c\n1;2;3\n", "names 1 of 3 columns"),
+    "no name": (",,\n1,2,3\n", "names 0 of 3 columns"),
+    "NUL in the header": ("a\0,b\n1,2\n3,4\n5,6\n", "header holds NUL"),
+    "a quote in the header": ('a,"b\n1,Zaphod\n', "Line 1 opens a quote"),
+    "nothing": ("", "empty"),
+    "blanks": ("\n \n\t\n", "empty"),
+    "a header": ("a,b\n\n", "no rows"),
+    "a page": ("\n <!DOCTYPE html>\n<p>a,b\n", "web page"),
+    "an object": ('[{"a": 1}]\n', "JSON"),
+    "one line": ("Zaphod," * 2_000_000, "first 2 MB are one line"),
+    "a long record": ("a,b,c\n" + ",".join(["x" * 2_000_000] * 3) + "\n", "longer than 2 MB"),
+    "a long value": ("a,b\n1," + "x" * 5_000_000 + "\n" + FAR, "Line 2 begins a value longer"),
+    "binary data": (bytes(range(256)) * 50, "binary data"),
+    "binary data in UTF-16": (("a,b\n1,x\0\n" * 20).encode("utf-16"), "binary data"),
+    "UTF-16 cut short": (b"\xff\xfea\0,\0b", "could not be read as utf-16"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals_name_the_line_and_quote_no_value(tmp_path: Path, name: str) -> None:
+    data, words = REFUSED[name]
+    with pytest.raises(TableReadError, match=words) as refused:
+        split_bytes(tmp_path, data)
+    said = str(refused.value)
+    assert "\n" not in said and "Zaphod" not in said and "." in said[:-1]
+    assert refused.value.__suppress_context__ or refused.value.__context__ is None
+
+
+def test_every_name_that_is_blank_or_taken_is_replaced_and_said(tmp_path: Path) -> None:
+    source, table = split_bytes(tmp_path, "a, a,,b,a,a (2)\n1,2,3,4,5,6\n")
+    assert table.column_names == ["a", "a (3)", "column 3", "b", "a (4)", "a (2)"]
+    assert len(source.doubts) == 1
+    assert all(f"'{name}'" in source.doubts[0] for name in ("a (3)", "column 3", "a (4)"))
+    file = tmp_path / "wide.csv"
+    file.write_text("a,b\n1,2\n")
+    with pytest.raises(TableReadError, match="2 columns; 1 is the most"):
+        DelimitedFile(file, "a file", limits=ReadLimits(max_columns=1)).prepare(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "delimiter"),
+    [
+        ("a;b,c\n1;2,3\n", ";"),  # as declared
+        ("a,b\n1;0,2;0\n", ","),  # the header has no declared delimiter
+        ("a\n1,2\n", ";"),  # nor any other
+        ("sep=|\na,b|c\n1|2\n", "|"),
+    ],
+)
+def test_the_header_alone_overrules_a_declared_delimiter(
+    tmp_path: Path, text: str, delimiter: str
+) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text(text)
+    source = DelimitedFile(file, "a file", FileForm(delimiter=";", encoding="utf-8", spaced=False))
+    source.prepare(tmp_path)
+    assert source.form.delimiter == delimiter
+
+
+def test_what_is_declared_in_part_is_proposed_in_the_rest(tmp_path: Path) -> None:
+    data = 'Ort;n;x\nZürich; "1";,\n'.encode("cp850")
+    source, table = split_bytes(tmp_path, data, FileForm(encoding="cp850"))
+    assert source.form == FileForm(delimiter=";", encoding="cp850", spaced=True)
+    assert cells(table) == [("Zürich", "1", ",")] and not source.doubts
+
+
+@pytest.mark.parametrize(
+    ("data", "encoding", "replaced"),
+    [
+        ("navn\nBjørn\nÅse\n".encode("latin-1"), "cp1252", 0),
+        ("имя,город\n".encode("cp1251") + "Пётр,Москва\n".encode("cp1251") * 9, "cp1251", 0),
+        (b"navn\n" + "Bjørn\n".encode() * 9 + b"B\xf8rn\n\xff\xff\n", "utf-8", 3),
+        ("navn\nBjørn\n".encode("utf-8-sig"), "utf-8-sig", 0),
+        ("navn\nBjørn\n".encode("utf-32"), "utf-32", 0),
+        ("navn\nBjørn\nÅse\n".encode("utf-16-be"), "utf-16-be", 0),
+    ],
+)
+def test_the_encoding_and_what_is_not_in_it_are_said(
+    tmp_path: Path, data: bytes, encoding: str, replaced: int
+) -> None:
+    source, table = split_bytes(tmp_path, data)
+    assert source.form.encoding == encoding
+    assert any("not in UTF-8" in said for said in source.doubts) is encoding.startswith("cp")
+    assert any(f": {replaced} (" in said for said in source.doubts) is bool(replaced)
+    assert not table.column_names[0].startswith("\ufeff")
+    list(source.batches())
+    assert sum("Unreadable" in said for said in source.doubts) == bool(replaced)
+
+
+def test_memory_does_not_follow_the_length_of_a_file(tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path\n"
+        "import core.table.raw_cells as raw; raw.BATCH_ROWS = 20_000\n"
+        "import core.table.io.delimited as text; text.BLOCK_BYTES = 2**18\n"
+        "source = text.DelimitedFile(Path(sys.argv[1]), 'test'); source.prepare(Path())\n"
+        "assert sum(map(len, source.batches())) == int(sys.argv[2]) * 50_000\n"
+    )
+    peaks = []
+    for times in (1, 5):
+        file = tmp_path / f"{times}.csv"
+        with file.open("w") as stream:
+            stream.write(",".join(f"x{i}" for i in range(30)) + "\n")
+            stream.writelines((",1234567890" * 30)[1:] + "\n" for _ in range(times * 50_000))
+        peaks.append(peak_mb(script, file, times))
+    assert peaks[1] - peaks[0] < 15, f"{peaks} MB; the rows more are 66 MB"

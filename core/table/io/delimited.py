@@ -35,6 +35,7 @@ TITLE_LINES = 9  # at most, that a title and its blank lines take above a header
 PREFIX_BYTES = 1 << 20  # from which a form is proposed
 SAMPLE_ROWS = 200  # records looked at to propose the delimiter
 BLOCK_BYTES = 1 << 21  # of text; arrow reads some thirty ahead, and refuses a longer record
+csv.field_size_limit(BLOCK_BYTES)  # else Python's reader refuses values that arrow takes
 SPACED_CELLS = 1 << 19  # of text that Python holds at once
 UNSPLIT = (
     f"The file could not be split into rows: one is longer than {BLOCK_BYTES // 2**20} MB. Leave "
@@ -173,17 +174,18 @@ class DelimitedFile:
             quotes.add(text)
             return text
 
+        unsplit = False
         try:
             with arrow_csv.open_csv(self._opened(seen), **self._arrow_options()) as reader:
                 for block in reader:
                     yield pa.Table.from_batches([block])
-        except pa.ArrowInvalid:  # its message quotes the row
-            for _ in self._records(utf8):
+        except pa.ArrowInvalid:
+            unsplit = True  # raising here would show its message, which quotes the row
+        if unsplit or not quotes.sound():
+            for _ in self._records(Utf8(self._form.encoding)):
                 pass
-            raise TableReadError(UNSPLIT) from None
-        if not quotes.sound():
-            for _ in self._records(utf8):
-                pass
+        if unsplit:
+            raise TableReadError(UNSPLIT)
 
     def _arrow_options(self) -> dict[str, Any]:
         read = arrow_csv.ReadOptions(
