@@ -226,6 +226,7 @@ def test_what_is_declared_in_part_is_proposed_in_the_rest(tmp_path: Path) -> Non
     data = 'Ort;n;x\nZürich; "1";,\n'.encode("cp850")
     source, table = split_bytes(tmp_path, data, FileForm(encoding="cp850"))
     assert source.form == FileForm(delimiter=";", encoding="cp850", spaced=True)
+    assert split_bytes(tmp_path, data, FileForm(encoding="ibm850"))[0].form == source.form
     assert cells(table) == [("Zürich", "1", ",")] and not source.doubts
 
 

@@ -47,12 +47,13 @@ def encoding_of(prefix: bytes, declared: str | None) -> str:
     if mark is not None:
         return MARKS[mark]
     if declared is not None:
-        if not _supported(declared):
+        known = _supported(declared)
+        if known is None:
             raise TableReadError(
                 f"The schema names the encoding '{declared}', which is not supported. Save the "
                 "file in UTF-8, and write utf-8 into the schema."
             )
-        return declared
+        return known
     wide = _wide_encoding(prefix)
     if wide is not None:
         return wide
@@ -94,11 +95,13 @@ class Utf8:
         return text.encode()
 
 
-def _supported(encoding: str) -> bool:
+def _supported(encoding: str) -> str | None:
+    """The name in `ENCODINGS` of an encoding, which may have others; None for any that is not."""
     try:
-        return codecs.lookup(encoding).name in {codecs.lookup(name).name for name in ENCODINGS}
+        own = codecs.lookup(encoding)
     except LookupError:
-        return False
+        return None
+    return next((name for name in ENCODINGS if codecs.lookup(name).name == own.name), None)
 
 
 def _is_utf8(line: bytes) -> bool:
