@@ -21,11 +21,12 @@ import pyarrow.compute as pc
 
 from core.table.column import Kind, SchemaColumn
 from core.table.form import MOST_CODES, UNIT, Form
-from core.table.io.cells import MISSING_MARKERS, cells_counted
+from core.table.io.cells import cells_counted
 from core.table.magnitudes import LARGEST
 from core.table.rare import FEW_ROWS
 from core.table.resolution import TICKS
 from core.table.tally import Tally
+from core.table.typed_cells import MISSING_MARKERS
 
 __all__ = ["native_column", "unreadable_doubt", "written_columns"]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
@@ -17,7 +18,7 @@ from core.table.codec import Codec
 from core.table.form import MOST_CODES, FileForm, Form
 from core.table.grid import as_kind, grid_of, schema_of
 from core.table.infer import infer_schema
-from core.table.io.apart import read_apart
+from core.table.io.apart import Request, read_apart
 from core.table.io.write import as_written, write_csv_parts
 from core.table.kinds import infer_tally
 from core.table.labels import to_numbers
@@ -27,6 +28,7 @@ from core.table.rules import parse_rule
 from core.table.schema import Column, Domain, Kind, Provenance, Schema, SchemaColumn, SchemaError
 from core.table.surrogates import shape_of
 from core.table.tally import Tally
+from core.table.typed_cells import typed_rows
 from tests.table.files import read
 from tests.table.vectors import collapse
 
@@ -94,9 +96,10 @@ def test_numbers_are_read_with_their_form(cells, values, form) -> None:
 def test_the_form_survives_the_process_that_reads_files(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(rows("1.234,50 €", "7,00 €", "?"), encoding="utf-8")
-    result = read_apart(path)
+    raw = read_apart(Request(path=path), tmp_path / "rows.parquet")
     expected = Form(decimal=",", thousands=".", suffix=" €", places=2, absent="?")
-    assert result.form == FileForm(delimiter=";", columns={"a": expected})
+    assert raw.schema is not None
+    assert raw.schema.form == FileForm(delimiter=";", columns={"a": expected})
 
 
 def test_a_second_marker_counts_from_ten_rows(tmp_path: Path) -> None:
@@ -113,10 +116,11 @@ def test_no_more_spellings_become_codes_than_a_form_holds(tmp_path: Path) -> Non
     words = ["".join(word) for word in product(*((c, c.upper()) for c in "null"))] + ["na", "nA"]
     file = tmp_path / "rows.csv"
     file.write_text("a\n" + "".join(f"{word}\n" * 10 for word in words) + "?\n" * 20 + "5\n")
-    result = read_apart(file)
-    form = result.form.columns["a"]
+    raw = read_apart(Request(path=file), tmp_path / "rows.parquet")
+    assert raw.schema is not None and raw.schema["a"].form is not None
+    form, cells = raw.schema["a"].form, typed_rows(pq.read_table(raw.path), raw.schema.columns)
     assert (form.absent, len(form.codes)) == ("?", MOST_CODES)
-    assert int(result.frame["a"].isna().sum()) == 20 + 10 * (len(words) - MOST_CODES)
+    assert int(cells["a"].isna().sum()) == 20 + 10 * (len(words) - MOST_CODES)
 
 
 def test_codes_are_states_of_their_own_and_come_back() -> None:
