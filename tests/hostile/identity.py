@@ -10,7 +10,6 @@ import pandas as pd
 
 from core.table.codec import Codec
 from core.table.form import Form
-from core.table.infer import infer_schema
 from core.table.io.cells import MISSING_MARKERS
 from core.table.io.read import ReadResult
 from core.table.labels import to_labels, to_numbers
@@ -34,10 +33,15 @@ def changed_cells(series: pd.Series, column: Column) -> int:
     return int(np.where(absent, ~back.isna().to_numpy(), ~same).sum())
 
 
-def codec_faults(frame: pd.DataFrame) -> list[str]:
-    """Columns in which the codec changes more or fewer cells than are counted and shown."""
+def codec_faults(frame: pd.DataFrame, schema: Schema) -> list[str]:
+    """Columns in which the codec changes more or fewer cells than are counted and shown.
+
+    Args:
+      frame: rows, typed by the schema.
+      schema: as proposed.
+    """
     faults = []
-    for column in infer_schema(frame).columns:
+    for column in schema.columns:
         if column.source is DomainSource.DROP or column.kind.surrogate:
             if not column.note:
                 faults.append(f"{column.name}: left out or made up without a word")

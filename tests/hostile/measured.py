@@ -7,13 +7,21 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import time
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
+from core.table.io.apart import Request
+from core.table.io.raw_table import RawTable
+from core.table.io.read import ReadResult
 from core.table.io.reading_process import read_or_refuse, restrict
+from core.table.typed_cells import typed_rows
 from tests.hostile.identity import codec_faults, reading_faults
 
 RESET = Path("/proc/self/clear_refs")
+MOST_ROWS = 100_000  # of a table whose cells are looked at one by one
 
 
 def peak_mb() -> float:
@@ -32,20 +40,37 @@ def measure(path: Path, memory_mb: int) -> dict[str, object]:
     """Read one file; what became of it."""
     forget_peak()
     began = time.perf_counter()
-    result = read_or_refuse(path, path.name, memory_mb)
-    facts: dict[str, object] = {
-        "name": path.name,
-        "seconds": time.perf_counter() - began,
-        "peak_mb": peak_mb(),
-    }
-    if isinstance(result, str):
-        return {**facts, "refused": result}
-    faults = codec_faults(result.frame)
-    if result.encoding == "utf-8" and not path.name.endswith(("gz", "bz2", "xz", "zip")):
-        faults += reading_faults(result, path.read_bytes().decode())
-    rows, columns = result.frame.shape
-    shape = {"rows": rows, "columns": columns}
-    return {**facts, **shape, "doubts": list(result.warnings), "faults": faults[:5]}
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        rows = Path(folder) / "rows.parquet"
+        asked = Request(path=path).to_json() | {"rows": str(rows), "memory_mb": memory_mb}
+        result = read_or_refuse(asked)
+        facts: dict[str, object] = {
+            "name": path.name,
+            "seconds": time.perf_counter() - began,
+            "peak_mb": peak_mb(),
+        }
+        if isinstance(result, str):
+            return {**facts, "refused": result}
+        faults = changes(result, path) if result.n <= MOST_ROWS else []
+    shape = {"rows": result.n, "columns": len(result.names)}
+    return {**facts, **shape, "doubts": list(result.doubts), "faults": faults[:5]}
+
+
+def changes(result: RawTable, path: Path) -> list[str]:
+    """Cells that are not what they were, under the proposed schema.
+
+    Args:
+      result: the table.
+      path: of its file.
+    """
+    schema = result.schema
+    assert schema is not None
+    frame = typed_rows(pq.read_table(result.path), schema.columns)
+    faults = codec_faults(frame, schema)
+    if schema.encoding == "utf-8" and path.suffix == ".csv":
+        read = ReadResult(frame, schema, schema.form, result.doubts)
+        faults += reading_faults(read, path.read_bytes().decode(errors="replace"))
+    return faults
 
 
 def main() -> None:

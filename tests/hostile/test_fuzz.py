@@ -61,7 +61,7 @@ def test_every_cell_of_a_delimited_file_is_what_it_was(
     result = read_table(io.BytesIO(text.encode()), "t.csv")
     assert result.form.delimiter == delimiter and len(result.frame) == len(rows)
     assert reading_faults(result, text) == []
-    assert codec_faults(result.frame) == []
+    assert codec_faults(result.frame, result.schema) == []
 
 
 @given(data=st.binary(max_size=300))
