@@ -264,7 +264,7 @@ def test_long_text_comes_in_batches_that_fit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A few bytes of a dictionary stand for many; a long text that is none is as long in memory."""
-    monkeypatch.setattr("core.table.io.parquet.BATCH_BYTES", 100_000)
+    monkeypatch.setattr("core.table.io.row_groups.BATCH_BYTES", 100_000)
     rng = np.random.default_rng(0)
     texts = {
         "few": ["x" * 2_000 + str(i % 3) for i in range(1_000)],

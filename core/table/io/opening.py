@@ -106,9 +106,9 @@ class CopiedFile(Later):
             try:
                 with self.opened() as stream:
                     while chunk := stream.read(CHUNK):
+                        if self.unpacked and file.tell() + len(chunk) > self.limits.max_bytes:
+                            raise too_big(self.limits)  # maybe a bomb
                         file.write(chunk)
-                        if self.unpacked and file.tell() > self.limits.max_bytes:  # maybe a bomb
-                            raise too_big(self.limits)
             except TableReadError:  # a ValueError, which damage raises too
                 raise
             except DAMAGE as error:

@@ -2,9 +2,6 @@
 
 The files' footers say what their columns are, so types are settled before any row is read: whole
 numbers in one part and fractions in another are numbers, anything else that differs is refused.
-
-A few bytes can stand for gigabytes here, by run lengths and dictionaries. So a batch has fewer rows
-where cells are long, and text that repeats itself is measured before it is spread out.
 """
 
 from __future__ import annotations
@@ -15,9 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from fsspec.implementations.local import LocalFileSystem
 
@@ -25,16 +20,12 @@ from core.table.form import FileForm, Form
 from core.table.io.arrow_types import DICTIONARY, is_text, stored_type
 from core.table.io.cells import ReadLimits, TableReadError
 from core.table.io.headers import unique_names
-from core.table.io.row_groups import arrow_batches
-from core.table.raw_cells import BATCH_CELLS, batch_rows
+from core.table.io.row_groups import arrow_batches, parquet_file, plain_type
 
 __all__ = ["PARQUET_MAGIC", "ParquetParts", "check_kind"]
 
 PARQUET_MAGIC = b"PAR1"
 DAMAGE = (pa.ArrowException, OSError, ValueError, OverflowError)  # what arrow raises on bad bytes
-BATCH_BYTES = 8 * BATCH_CELLS  # of a batch: what the most cells take where all are numbers
-REPETITIVE = 16  # bytes a cell in the file: text that takes less repeats itself
-BUFFER = 1 << 16  # bytes of each column; else arrow holds a whole group of rows
 
 
 @dataclass
@@ -76,9 +67,8 @@ class ParquetParts:
         for part in self.files:
             with self._opened(part) as file:
                 places = {name: place for place, name, _ in _columns(file)[0]}
-                for batch in arrow_batches(file, None, _fitting(file)):
-                    for piece in _pieces(batch):
-                        yield self._plain(piece, places)
+                for batch in arrow_batches(file):
+                    yield self._plain(batch, places)
 
     def _plain(self, batch: pa.RecordBatch, places: dict[str, int]) -> pa.Table:
         """The batch in the settled types.
@@ -91,7 +81,7 @@ class ParquetParts:
         for one in self._schema:
             cells = batch.column(places[one.name])
             try:
-                columns.append(cells.cast(_value_type(cells.type)).cast(one.type))
+                columns.append(cells.cast(plain_type(cells.type)).cast(one.type))
             except pa.ArrowInvalid:
                 raise _differs(one.name) from None
         return pa.Table.from_arrays(columns, schema=self._schema)
@@ -103,7 +93,7 @@ class ParquetParts:
             with self._opened(part) as file:
                 columns, doubts = _columns(file)
                 rows += file.metadata.num_rows
-            schema = pa.schema([(name, _value_type(kind)) for _, name, kind in columns])
+            schema = pa.schema([(name, plain_type(kind)) for _, name, kind in columns])
             dictionaries = {name for _, name, kind in columns if pa.types.is_dictionary(kind)}
             if not settled.names:
                 settled, listed, self._doubts = schema, dictionaries, doubts
@@ -126,18 +116,10 @@ class ParquetParts:
 
     @contextmanager
     def _opened(self, part: str) -> Iterator[pq.ParquetFile]:
-        buffer = BUFFER if isinstance(self.system, LocalFileSystem) else 0  # stores read far ahead
+        local = isinstance(self.system, LocalFileSystem)
         try:
-            with self.system.open(part, "rb") as stream:
-                footer = pq.read_metadata(stream)
-                with pq.ParquetFile(
-                    stream,
-                    metadata=footer,
-                    read_dictionary=_repetitive(footer),
-                    pre_buffer=False,
-                    buffer_size=buffer,
-                ) as file:
-                    yield file
+            with self.system.open(part, "rb") as stream, parquet_file(stream, local=local) as file:
+                yield file
         except (TableReadError, MemoryError):  # a ValueError and an ArrowException, like damage
             raise
         except DAMAGE:
@@ -187,12 +169,6 @@ def check_kind(kind: pa.DataType, name: str) -> None:
         )
 
 
-def _value_type(kind: pa.DataType) -> pa.DataType:
-    """A column's type in a batch: dictionaries are what they stand for, text is of one type."""
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return pa.string() if is_text(kind) else kind
-
-
 def _unified(settled: pa.Schema, schema: pa.Schema) -> pa.Schema:
     fields = []
     for one in settled:
@@ -209,46 +185,6 @@ def _differs(name: str) -> TableReadError:
         f"The column '{name}' holds values of different types in different parts. Nothing was "
         "kept. Write all parts with one type for it."
     )
-
-
-def _groups(footer: pq.FileMetaData) -> list[pq.RowGroupMetaData]:
-    return [footer.row_group(group) for group in range(footer.num_row_groups)]
-
-
-def _fitting(file: pq.ParquetFile) -> int:
-    """Rows of a batch, fewer where cells are long in the file."""
-    unpacked = sum(group.total_byte_size for group in _groups(file.metadata))
-    fitting = BATCH_BYTES * file.metadata.num_rows // max(1, unpacked)
-    return max(1, min(batch_rows(file.metadata.num_columns), fitting))
-
-
-def _repetitive(footer: pq.FileMetaData) -> list[int]:
-    """Columns of text that are read as dictionaries: quick where values repeat, slow elsewhere."""
-    groups, places = _groups(footer), []
-    for place in range(footer.num_columns):
-        if footer.schema.column(place).logical_type.type == "STRING":
-            size = sum(group.column(place).total_uncompressed_size for group in groups)
-            places += [place] * (size < REPETITIVE * footer.num_rows)
-    return places
-
-
-def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The batch, halved until its text fits once it is spread over the rows."""
-    if batch.num_rows > 1 and sum(map(_letters, batch.columns)) > BATCH_BYTES:
-        half = batch.num_rows // 2
-        yield from _pieces(batch.slice(0, half))
-        yield from _pieces(batch.slice(half))
-    elif batch.num_rows:
-        yield batch
-
-
-def _letters(column: pa.Array) -> int:
-    """Bytes of a dictionary column's text once it is spread over the rows; 0 for others."""
-    if not pa.types.is_dictionary(column.type) or not is_text(column.type.value_type):
-        return 0
-    lengths = np.asarray(pc.binary_length(column.dictionary).fill_null(0), dtype=np.int64)
-    used = np.asarray(column.indices.drop_null())
-    return int(lengths[used].sum())
 
 
 def _base(part: str) -> str:
