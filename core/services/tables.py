@@ -6,6 +6,7 @@ column holds has to be counted again.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
@@ -19,7 +20,7 @@ from core.table.column import refusal
 from core.table.form import Form
 from core.table.grid import as_kind, schema_of, with_categories, with_list
 from core.table.kinds import infer_tally
-from core.table.misfits import misfit_words
+from core.table.misfits import fates, misfit_words
 from core.table.profile import ColumnProfile
 from core.table.rare import danger
 from core.table.schema import DomainSource, Kind, Provenance, Schema, SchemaColumn, SchemaError
@@ -41,8 +42,10 @@ __all__ = [
     "label_counts",
     "merge_rare",
     "misfit_doubts",
+    "misfit_fates",
     "rare_words",
     "reading_doubts",
+    "rows_without_key",
 ]
 
 
@@ -244,11 +247,28 @@ def rare_words(table: TableRecord) -> dict[str, str]:
 def misfit_doubts(table: TableRecord) -> dict[str, str]:
     """By column, how many cells do not fit the declaration, and what becomes of them; inside."""
     words = {
-        one.name: misfit_words(table.schema[one.name], one.misfit or 0)
+        one.name: misfit_words(table.schema[one.name], one.misfit or 0, one.unreadable)
         for one in _pictures(table)
         if table.schema[one.name].modelled
     }
     return {name: text for name, text in words.items() if text}
+
+
+def misfit_fates(table: TableRecord) -> dict[str, int]:
+    """How many cells of all columns do not fit, by what becomes of them; inside only."""
+    total: Counter[str] = Counter()
+    for one in _pictures(table):
+        if table.schema[one.name].modelled:
+            total.update(fates(table.schema[one.name], one.misfit or 0, one.unreadable))
+    return dict(total)
+
+
+def rows_without_key(table: TableRecord) -> dict[str, int]:
+    """By column that says who a row is of, how many rows have nothing there; inside only."""
+    person = table.schema.person
+    missing = {one.name: round(one.missing * table.n) for one in _pictures(table)}
+    names = () if person is None else person.columns
+    return {name: missing[name] for name in names if missing.get(name)}
 
 
 def reading_doubts(table: TableRecord) -> tuple[str, ...]:

@@ -13,8 +13,9 @@ from core.table.labels import code_places, to_labels, to_numbers
 from core.table.schema import Column, Kind
 from core.table.tally import Tally
 
-__all__ = ["misfit_words", "misfits"]
+__all__ = ["INSIDE", "MISSING", "OTHER", "fates", "misfit_words", "misfits"]
 
+INSIDE, MISSING, OTHER = "inside", "missing", "other"  # what becomes of a cell: a value, or none
 GRID_SHARE = 1e-6  # of a step; nearer to the grid than this is on it
 
 
@@ -45,6 +46,24 @@ def misfits(tally: Tally, column: Column, unreadable: int = 0) -> int:
     return int(tally.rows[~fits].sum()) + gone
 
 
+def fates(column: Column, cells: int, unreadable: int) -> dict[str, int]:
+    """What becomes of cells that do not fit, and of how many.
+
+    Args:
+      column: the declaration.
+      cells: how many do not fit, see `misfits`.
+      unreadable: how many of them do not read as declared.
+    """
+    missing = column.missing or bool(column.codes)
+    if column.kind.numeric:
+        place, unread = INSIDE, MISSING if missing else INSIDE
+    else:
+        place = unread = OTHER if column.other else MISSING if column.missing else INSIDE
+    found = {place: cells - unreadable}
+    found[unread] = found.get(unread, 0) + unreadable
+    return {fate: count for fate, count in found.items() if count}
+
+
 def misfit_words(column: Column, cells: int, unreadable: int = 0) -> str:
     """What would happen to cells that do not fit, in a sentence or two; empty where there are none.
 
@@ -53,22 +72,23 @@ def misfit_words(column: Column, cells: int, unreadable: int = 0) -> str:
       cells: how many do not fit, see `misfits`.
       unreadable: how many of them do not read as declared.
     """
-    if column.kind.listed:
-        place = f"become {column.other}" if column.other else "become another of its values"
-    else:
-        place = "move to the nearest value inside"
-    if column.missing and column.kind.listed and not column.other:
-        place = "become missing"
     sentences = []
     if unreadable:
-        count = "1 cell does" if unreadable == 1 else f"{unreadable:,} cells do"
-        fate = "become missing" if column.missing else "be replaced by a value inside"
+        (fate,) = fates(column, unreadable, unreadable)
         kind = "a date" if column.kind is Kind.DATETIME else "a number"
-        sentences.append(f"{count} not read as {kind} in the declared form and would {fate}.")
+        place = "become missing" if fate == MISSING else "become the lowest value"
+        sentences.append(f"{_counted(unreadable)} not read as {kind} and would {place}.")
     if cells > unreadable:
-        count = "1 cell does" if cells - unreadable == 1 else f"{cells - unreadable:,} cells do"
+        (fate,) = fates(column, cells - unreadable, 0)
+        nearest = "move to the nearest value inside"
+        inside = nearest if column.kind.numeric else "become another of its values"
+        place = {OTHER: f"become {column.other}", MISSING: "become missing"}.get(fate, inside)
         sentences.append(
-            f"{count} not fit what is declared here and would {place}. Widen the declaration to "
-            "keep them as they are."
+            f"{_counted(cells - unreadable)} not fit what is declared here and would {place}. "
+            "Widen the declaration to keep them as they are."
         )
     return " ".join(sentences)
+
+
+def _counted(cells: int) -> str:
+    return "1 cell does" if cells == 1 else f"{cells:,} cells do"
