@@ -12,25 +12,21 @@ Each does what the command does, with the same refusals (exceptions of one plain
 from __future__ import annotations
 
 import argparse
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
-from core.cli.common import (
-    out_path,
-    read_file,
-    read_schema,
-    with_rules,
-    with_schema,
-    with_target,
-)
+from core.cli.common import CommandError, out_path, read_schema, with_rules, with_target
 from core.cli.files import OUT_ENDINGS, mark_without_privacy, require_flag, write_table
 from core.cli.main import command_line
 from core.cli.making import check_amounts, check_options, foreseen, make
 from core.cli.places import place
+from core.cli.reading import read_file, say_misfits, typed_frame, with_schema
 from core.cli.saved_runs import trained_model
 from core.models.card import Card
 from core.models.events import FitEvent, Wish
@@ -41,9 +37,12 @@ from core.quality.report.types import Report
 from core.runs.execution.threads import limit_threads
 from core.services.recipe import option_words
 from core.services.shaping import certificate_of
+from core.table.column import Column
 from core.table.form import FileForm
 from core.table.infer import infer_schema
+from core.table.raw_cells import raw_frame
 from core.table.schema import Schema
+from core.table.typed_cells import typed_rows
 
 __all__ = [
     "Drawn",
@@ -58,7 +57,9 @@ __all__ = [
 ]
 
 
-FORM = "facsimile_form"  # of a frame's `attrs`: how its file is written, public
+READ = "facsimile_read"  # of a frame's `attrs`: how its cells were read, public
+# of a column: what a cell's meaning depends on
+TYPING = ("kind", "dtype", "form", "date_format", "categories", "other")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,20 +123,22 @@ def read_table(
 ) -> pd.DataFrame:
     """The rows of a table, as every command reads them, in memory.
 
-    How the file is written goes along in `attrs`, so that what is made of the rows is written
-    alike.
+    How they were read goes along in `attrs`, so that what is made of the rows is written alike.
 
     Args:
       path: a CSV, TSV, Parquet or Excel file, a folder of Parquet files, or the address of a
         database or an object store.
       query: of a database, one SELECT.
-      schema: that exists already, or its file: it says which words, such as NA, are values and
-        which are missing. Otherwise that is told from all rows together.
+      schema: that exists already, or its file: each cell is read as its column declares it. Without
+        one, what columns are is proposed from all rows together.
     """
     declared = read_schema(Path(schema)) if isinstance(schema, str | Path) else schema
-    result = read_file(place(str(path)), query=query, schema=declared)
-    result.frame.attrs[FORM] = result.form.model_dump(mode="json")
-    return result.frame
+    rows, known = read_file(place(str(path)), query=query, schema=declared)
+    frame = typed_frame(rows, known)
+    if declared is not None:
+        say_misfits(rows, declared)
+    _mark(frame, known, declared=declared is not None)
+    return frame
 
 
 def models() -> tuple[Card, ...]:
@@ -152,7 +155,9 @@ def schema(frame: pd.DataFrame, *, target: str | None = None, rule: Sequence[str
       rule: what holds in every row, see `--rule`.
     """
     options = argparse.Namespace(target=target, rule=rule)
-    return with_rules(options, with_target(options, infer_schema(frame, _form(frame))), frame)
+    rows, proposed = _rows(frame, None)
+    typed = rows if isinstance(rows, pd.DataFrame) else typed_frame(rows, proposed)
+    return with_rules(options, with_target(options, proposed), typed)
 
 
 def plan(
@@ -177,7 +182,7 @@ def plan(
     """
     parsed = _options("plan", {"epsilon": epsilon, "model": model, **options}, schema)
     check_amounts(parsed)
-    return foreseen(parsed, *with_schema(parsed, frame, _form(frame)))[2]
+    return foreseen(parsed, *_typed(parsed, frame))[2]
 
 
 def synthesize(
@@ -203,7 +208,7 @@ def synthesize(
     """
     parsed = _options("synth", {"epsilon": epsilon, "model": model, **options}, schema)
     check_options(parsed)
-    synthesis = make(parsed, *with_schema(parsed, frame, _form(frame)), observe=_go_on)
+    synthesis = make(parsed, *_typed(parsed, frame), observe=_go_on)
     outcome = synthesis.outcome
     return Synthetic(
         table=outcome.tables.synthetic,
@@ -273,14 +278,61 @@ def review(
     from core.quality.report.build_report import build_report  # scikit-learn, POT
 
     limit_threads()
-    declared = infer_schema(real, _form(real)) if schema is None else schema
+    declared = _rows(real, None)[1] if schema is None else schema
     return build_report(real, synthetic, declared, test=holdout)
 
 
-def _form(frame: pd.DataFrame) -> FileForm | None:
-    """How the file of rows that `read_table` gave is written; None for other rows."""
-    stored = frame.attrs.get(FORM)
-    return None if stored is None else FileForm.model_validate(stored)
+def _mark(frame: pd.DataFrame, schema: Schema, *, declared: bool) -> None:
+    """Keep with rows how their cells were read.
+
+    Args:
+      frame: typed by the schema.
+      schema: declared, or proposed from the rows.
+      declared: which of the two.
+    """
+    typed = {column.name: _typing(column) for column in schema.columns}
+    form = schema.form.model_dump(mode="json")
+    frame.attrs[READ] = {"form": form, "typed": typed if declared else None}
+
+
+def _typing(column: Column) -> str:
+    """A digest of what a cell of the column means, 16 hex digits."""
+    stated = column.model_dump_json(include={*TYPING})
+    return hashlib.sha256(stated.encode()).hexdigest()[:16]
+
+
+def _typed(options: argparse.Namespace, frame: pd.DataFrame) -> tuple[pd.DataFrame, Schema]:
+    """Typed rows and their schema, as a command has them."""
+    schema = options.schema
+    if isinstance(schema, Path):
+        schema = read_schema(schema)
+    return with_schema(options, *_rows(frame, schema))
+
+
+def _rows(frame: pd.DataFrame, schema: Schema | None) -> tuple[pa.Table | pd.DataFrame, Schema]:
+    """Rows as `with_schema` takes them and their schema: as declared, or proposed from them.
+
+    Raises:
+      CommandError: their cells were read otherwise than the schema declares.
+    """
+    read = frame.attrs.get(READ)
+    if read is None:
+        return raw_frame(frame), schema or infer_schema(frame)
+    if schema is None:
+        return frame, infer_schema(frame, FileForm.model_validate(read["form"]))
+    typed = read["typed"] or {}
+    there = [column for column in schema.columns if column.name in frame.columns]
+    added = [column for column in there if column.name not in typed]
+    if not typed or any(typed[c.name] != _typing(c) for c in there if c.name in typed):
+        raise CommandError(
+            "these rows were not read by this schema, so one cell may have changed how others "
+            "were read. Read it with read_table(path, schema=...)"
+        )
+    if not added:
+        return frame, schema
+    # columns that were made of those in the file
+    names = [column.name for column in added]
+    return frame.assign(**typed_rows(raw_frame(frame[names]), added)), schema
 
 
 def _go_on(event: FitEvent) -> Wish:

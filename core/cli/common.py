@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import sys
 from collections.abc import Sequence
 from itertools import chain
@@ -16,17 +15,9 @@ import pandas as pd
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from core.cli.places import PASSWORD, Url
 from core.privacy.plan import Guarantee
 from core.services.limits import HIDDEN
-from core.services.sources import is_large_parquet, read_address
-from core.table.as_declared import as_declared, declared_words
-from core.table.form import FileForm
-from core.table.infer import infer_schema
-from core.table.io.apart import read_apart
-from core.table.io.read import ReadResult
 from core.table.layout.violations import count_violations, declared_from_batches
-from core.table.misfits import misfit_words, misfits
 from core.table.person import MOST_ROWS, Person
 from core.table.rare import danger, rare_counts
 from core.table.rules import parse_rule
@@ -46,14 +37,13 @@ __all__ = [
     "lmdp_words",
     "out_path",
     "print_json",
-    "read_file",
     "read_schema",
-    "read_with_schema",
     "require_declaration",
     "say_dangers",
     "say_violations",
+    "with_person",
     "with_rules",
-    "with_schema",
+    "with_tags",
     "with_target",
 ]
 
@@ -88,52 +78,6 @@ def say_dangers(frame: pd.DataFrame, schema: Schema) -> None:
             counts = rare_counts(Tally.of(frame[column.name]).labels(), column)
             if words := danger(column.name, counts):
                 print(f"danger: {words}", file=sys.stderr)
-
-
-def read_with_schema(options: argparse.Namespace) -> tuple[pd.DataFrame, Schema]:
-    """The rows and their schema, with what the command line says of it."""
-    schema = options.schema
-    if isinstance(schema, Path):
-        schema = read_schema(schema)
-    result = read_file(options.table, query=options.query, schema=schema)
-    return with_schema(options, result.frame, result.form)
-
-
-def with_schema(
-    options: argparse.Namespace, frame: pd.DataFrame, form: FileForm | None = None
-) -> tuple[pd.DataFrame, Schema]:
-    """Rows and their schema, with the target, the rules and the person that were asked for.
-
-    Args:
-      options: of the command; `schema` is a file, a `Schema` or None.
-      frame: all rows.
-      form: how their file is written, if that is known.
-
-    Returns:
-      The rows with their cells as the schema declares them, whatever types the file gave them.
-
-    Raises:
-      CommandError: the schema or an option does not fit the rows.
-    """
-    schema: Schema = options.schema
-    if not isinstance(schema, Schema):
-        schema = infer_schema(frame, form) if schema is None else read_schema(schema)
-    missing = sorted(set(schema.names) - set(frame.columns))
-    if missing:
-        raise CommandError(f"the schema names columns the table lacks: {', '.join(missing)}")
-    schema = keep_out(options, _with_person(options, with_target(options, schema)))
-    may_declare = options.schema is None and options.declare_public
-    schema = with_rules(options, schema, frame if may_declare else None)
-    if options.sensitive:
-        schema = _tagged(schema, options.sensitive)
-    asked = (options.alpha, options.shift, options.certificate)
-    if not schema.sensitive and any(value is not None for value in asked):
-        raise CommandError("--alpha, --shift and --certificate need tagged columns: --sensitive")
-    if options.schema is not None:
-        frame = as_declared(frame, schema, form)
-    _say_misfits(frame, schema)
-    say_violations(frame, schema)
-    return frame, schema
 
 
 def with_rules(options: argparse.Namespace, schema: Schema, frame: pd.DataFrame | None) -> Schema:
@@ -180,14 +124,6 @@ def say_violations(frame: pd.DataFrame, schema: Schema) -> None:
             print(f"note: rule '{text}': {rows:,} of {len(frame):,} {moved}", file=sys.stderr)
 
 
-def _say_misfits(frame: pd.DataFrame, schema: Schema) -> None:
-    """Count on stderr the cells that the declaration cannot hold."""
-    for column in schema.columns:
-        words = misfit_words(column, misfits(Tally.of(frame[column.name]), column))
-        if words:
-            print(f"note: '{column.name}': {words}", file=sys.stderr)
-
-
 def with_target(options: argparse.Namespace, schema: Schema) -> Schema:
     """The schema with the target that `--target` names."""
     if options.target is None:
@@ -197,7 +133,7 @@ def with_target(options: argparse.Namespace, schema: Schema) -> Schema:
     return schema.model_copy(update={"target": options.target})
 
 
-def _with_person(options: argparse.Namespace, schema: Schema) -> Schema:
+def with_person(options: argparse.Namespace, schema: Schema) -> Schema:
     """The schema with the person that `--person` and `--rows-per-person` name.
 
     A single column that says who is an identifier unless a schema was given that says otherwise.
@@ -238,7 +174,7 @@ def keep_out(options: argparse.Namespace, schema: Schema) -> Schema:
     return schema.model_copy(update={"holdout": share})
 
 
-def _tagged(schema: Schema, groups: Sequence[str]) -> Schema:
+def with_tags(schema: Schema, groups: Sequence[str]) -> Schema:
     """The schema with one sensitive group an option, columns separated by commas."""
     columns = [tuple(name.strip() for name in group.split(",") if name.strip()) for group in groups]
     for name in chain.from_iterable(columns):
@@ -273,27 +209,6 @@ def lmdp_words(lmdp: dict[str, Any] | None) -> list[str]:
         columns = ", ".join(result["columns"])
         lines.append(f"α-LMDP {granted} for {columns} ({result['kind']}: {evidence})")
     return lines
-
-
-def read_file(path: Path | Url, *, query: str = "", schema: Schema | None = None) -> ReadResult:
-    """The rows of a table and how it is written; what was decided in doubt goes to stderr.
-
-    Args:
-      path: a file, a folder of Parquet files, or an address.
-      query: of a database.
-      schema: that exists already, by which words such as NA are values or missing.
-    """
-    declared = None if schema is None else declared_words(schema)
-    if isinstance(path, Path) and not path.exists():
-        raise CommandError(f"there is no file {path}")
-    if isinstance(path, Path) and path.is_file() and not query and not is_large_parquet(path):
-        result = read_apart(path, declared=declared)
-    else:
-        password = os.environ.get(PASSWORD, "")
-        result = read_address(str(path), query=query, password=password, declared=declared)
-    for warning in result.warnings:
-        print(f"note: {warning}", file=sys.stderr)
-    return result
 
 
 def read_schema(path: Path) -> Schema:

@@ -155,6 +155,16 @@ def command_line() -> argparse.ArgumentParser:
 
 def _schema_options(command: argparse.ArgumentParser) -> None:
     table_options(command, optional=True)
+    command.add_argument(
+        "--delimiter",
+        choices=("comma", "semicolon", "tab", "bar"),
+        help="what stands between a text file's cells, where it does not suggest the right one",
+    )
+    command.add_argument(
+        "--encoding",
+        metavar="NAME",
+        help="of a text file, such as utf-8 or cp1252, where it does not suggest the right one",
+    )
     command.add_argument("--target", help="the column that others should predict")
     _rule(command)
     command.add_argument(

@@ -6,29 +6,23 @@ import argparse
 import sys
 from pathlib import Path
 
-import pandas as pd
-
 from core.cli.common import (
     CommandError,
     keep_out,
     out_path,
     print_json,
-    read_file,
     read_schema,
     require_declaration,
     with_target,
 )
+from core.cli.reading import read_file, typed_frame
 from core.export.page_html import page
 from core.quality.report.build_report import build_report
 from core.quality.report.outside import outside_report
 from core.quality.report.types import Score
 from core.runs.execution.threads import limit_threads
-from core.table.as_declared import as_declared
-from core.table.form import FileForm
 from core.table.holdout import split_rows
-from core.table.infer import infer_schema
 from core.table.io.replacing import replacing
-from core.table.schema import Schema
 
 __all__ = ["review"]
 
@@ -48,10 +42,14 @@ def review(options: argparse.Namespace) -> int:
     out = _out(options)
     limit_threads()
     declared = None if options.schema is None else read_schema(options.schema)
-    real, form = _rows(options.real, declared)
-    synthetic, _ = _rows(options.synthetic, declared)
-    test = None if options.holdout is None else _rows(options.holdout, declared)[0]
-    schema = with_target(options, infer_schema(real, form) if declared is None else declared)
+    rows, schema = read_file(options.real, schema=declared)
+    schema = with_target(options, schema)
+    real = typed_frame(rows, schema)
+    # the synthetic file need not be in the real one's encoding
+    synthetic = typed_frame(read_file(options.synthetic)[0], schema)
+    test = None
+    if options.holdout is not None:
+        test = typed_frame(read_file(options.holdout, schema=schema)[0], schema)
     lacking = [name for name in schema.names if name not in real.columns]
     if lacking or not set(schema.names) & set(synthetic.columns):
         raise CommandError("the two tables have no columns in common that the schema names")
@@ -77,22 +75,6 @@ def review(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"out": str(out), "report": report.model_dump(mode="json")})
     return 0
-
-
-def _rows(path: Path, declared: Schema | None) -> tuple[pd.DataFrame, FileForm]:
-    """A file's rows, read as runs read them under the schema, and how they are written.
-
-    Which records were held out follows from their cells, so another reading would take some that
-    were trained on for unseen.
-
-    Args:
-      path: of the file.
-      declared: by which both tables were made; None where the rows decide.
-    """
-    read = read_file(path, schema=declared)
-    if declared is None:
-        return read.frame, read.form
-    return as_declared(read.frame, declared, read.form), read.form
 
 
 def _out(options: argparse.Namespace) -> Path:

@@ -7,11 +7,12 @@ import json
 import sys
 from dataclasses import asdict
 
+from pydantic import ValidationError
+
 from core.cli.common import (
     CommandError,
     out_path,
     print_json,
-    read_file,
     read_schema,
     say_dangers,
     say_violations,
@@ -19,7 +20,8 @@ from core.cli.common import (
     with_target,
 )
 from core.cli.places import files
-from core.table.infer import infer_schema
+from core.cli.reading import read_file, say_misfits, typed_frame
+from core.table.form import DELIMITERS, FileForm
 from core.table.io.replacing import replacing
 from core.table.schema import Schema
 from core.table.schema_matching import adopted, compare
@@ -37,8 +39,7 @@ def schema(options: argparse.Namespace) -> int:
     if options.out is None:
         raise CommandError("say with --out FILE.json where the schema goes")
     out = out_path(options.out, endings=(".json",), inputs=files(options.table))
-    result = read_file(options.table, query=options.query)
-    frame, proposed = result.frame, infer_schema(result.frame, result.form)
+    rows, proposed = read_file(options.table, query=options.query, form=_form(options))
     comparison = None
     if options.like is not None:
         saved = read_schema(options.like)
@@ -49,10 +50,12 @@ def schema(options: argparse.Namespace) -> int:
                 f"note: `{name}`: as last time, not as proposed: {', '.join(what)}", file=sys.stderr
             )
         proposed = adopted(proposed, saved)
+    frame = typed_frame(rows, proposed)
     proposed = with_rules(options, with_target(options, proposed), frame)
     with replacing(out) as file:
         file.write(proposed.model_dump_json(indent=1).encode())
     say_dangers(frame, proposed)
+    say_misfits(rows, proposed)
     say_violations(frame, proposed)
     for rule in suggest_rules(proposed):
         print(f"suggestion: --rule '{rule.text}'", file=sys.stderr)
@@ -67,6 +70,16 @@ def schema(options: argparse.Namespace) -> int:
         told = {"out": str(out), "columns": len(proposed.columns)}
         print_json(told | {"like": None if comparison is None else asdict(comparison)})
     return 0
+
+
+def _form(options: argparse.Namespace) -> FileForm:
+    """How the file is written, as far as the command says it."""
+    marks = dict(zip(("comma", "semicolon", "tab", "bar"), DELIMITERS, strict=True))
+    asked = {"delimiter": marks.get(options.delimiter), "encoding": options.encoding}
+    try:
+        return FileForm.model_validate({name: text for name, text in asked.items() if text})
+    except ValidationError:
+        raise CommandError("--encoding takes a name such as utf-8 or cp1252") from None
 
 
 def _json_schema(options: argparse.Namespace) -> int:

@@ -18,13 +18,13 @@ from core.cli.common import (
     lmdp_words,
     out_path,
     print_json,
-    read_with_schema,
     say_dangers,
 )
 from core.cli.files import OUT_ENDINGS, mark_without_privacy, write_table
 from core.cli.making import check_amounts, check_options, foreseen, make
 from core.cli.people import foresee
 from core.cli.places import files
+from core.cli.reading import read_with_schema
 from core.models.events import FitEvent, Wish
 from core.privacy.plan import Plan
 from core.quality.metrics.noisy import NoisyScore

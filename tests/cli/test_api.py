@@ -12,8 +12,10 @@ import pytest
 from core import api
 from core.cli.main import main
 from core.runs.storage.workspace import PROJECT_ROOT
+from core.table.layout.layout import Layout
+from core.table.person_rows import encoded_records
 from core.table.sample import SAMPLE_TARGET, sample_table
-from core.table.schema import DomainSource
+from core.table.schema import DomainSource, Kind, Schema
 from tests.cli.test_cli import FEW, last_line
 
 SETTINGS = {"steps": 40, "frequencies": 200, "batch": 64, "hidden": 16}
@@ -112,6 +114,55 @@ def test_a_table_without_privacy_is_marked_when_it_is_written(tmp_path: Path) ->
     result.write(tmp_path / "t.parquet")
     assert len(pd.read_parquet(tmp_path / "t.parquet")) == 5
     assert (tmp_path / "t.parquet.not-private.json").exists()
+
+
+def test_rows_read_by_a_proposal_are_refused_under_a_schema(tmp_path: Path, home: Path) -> None:
+    """One cell of theirs may have changed how others were read."""
+    file = tmp_path / "t.csv"
+    sample_table(200).to_csv(file, index=False)
+    frame = api.read_table(file)
+    schema = api.schema(frame)
+    for refused in (frame, frame[frame["age"] > 30], frame.assign(more=1)):
+        with pytest.raises(ValueError, match=r"read_table\(path, schema=") as refusal:
+            api.synthesize(refused, epsilon=1, schema=schema)
+        assert "\n" not in str(refusal.value) and not home.exists()
+    read = api.read_table(file, schema=schema)
+    assert api.plan(read[read["age"] > 30], epsilon=1, schema=schema).n < 200
+    wider = schema.replace(schema["age"].model_copy(update={"high": 130.0}))
+    assert api.plan(read, epsilon=1, schema=wider).n == 200  # its cells mean the same
+    text = schema.replace(schema["age"].model_copy(update={"kind": Kind.TEXT, "dtype": "str"}))
+    with pytest.raises(ValueError, match="were not read by this schema"):
+        api.plan(read, epsilon=1, schema=text)
+
+
+def test_a_column_made_of_others_is_read_as_declared(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    pd.DataFrame({"cents": range(300), "n": range(300)}).to_csv(file, index=False)
+    schema = api.schema(api.read_table(file))
+    euros = pd.DataFrame({"euros": [i / 100 for i in range(300)]})
+    made = Schema(columns=(*schema.columns, *api.schema(euros).columns))
+    odd = euros["euros"].astype(object)
+    odd[7] = "unknown"
+    read = api.read_table(file, schema=schema).assign(euros=odd)
+    frame, _ = api._typed(api._options("plan", {"epsilon": 1, "model": "pearl"}, made), read)
+    assert frame["euros"].drop(7).tolist() == euros["euros"].drop(7).tolist()
+    assert frame["euros"].isna()[7]
+
+
+def test_one_odd_cell_of_a_frame_moves_no_other(tmp_path: Path) -> None:
+    """A word among floats makes the whole column objects; the others are read as before."""
+    frame = pd.DataFrame({"bmi": [-99.0] * 30 + [20 + i / 10 for i in range(170)], "n": range(200)})
+    schema = api.schema(frame)
+    assert schema["bmi"].codes == ("-99",)
+    odd = frame.astype({"bmi": object})
+    odd.loc[40, "bmi"] = "unknown"
+    options = api._options("plan", {"epsilon": 1, "model": "pearl"}, schema)
+    codes = [
+        encoded_records(api._typed(options, one)[0], Layout(schema.domain()), None)[0]
+        for one in (frame, odd)
+    ]
+    moved = (codes[0].states != codes[1].states) | (codes[0].values != codes[1].values)
+    assert moved.any(axis=1).nonzero()[0].tolist() == [40]
 
 
 REFUSED = {

@@ -196,11 +196,10 @@ def test_an_error_is_one_line_and_leaves_nothing(
 def test_a_schema_from_a_file_is_used_and_named(
     table: Path, tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from core.table.infer import infer_schema
     from core.table.io.read import read_table
 
     schema = tmp_path / "mine.json"
-    schema.write_text(infer_schema(read_table(table).frame).model_dump_json())
+    schema.write_text(read_table(table).schema.model_dump_json())
     command = ["plan", str(table), "--model", "pearl", "--epsilon", "1", "--schema", str(schema)]
     assert main([*command, "--json"]) == 0
     domain = str(last_line(capsys.readouterr().out)["domain"])
@@ -286,7 +285,7 @@ def test_an_unexpected_problem_names_no_value(
     def broken(*_: object) -> None:
         raise ValueError("secret 42")
 
-    monkeypatch.setattr("core.cli.common.infer_schema", broken)
+    monkeypatch.setattr("core.cli.reading.typed_rows", broken)
     command = ["plan", str(table), "--model", "pearl", "--epsilon", "1"]
     assert main(command) == 2
     assert "secret" not in capsys.readouterr().err

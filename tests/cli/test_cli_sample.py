@@ -16,7 +16,7 @@ from core.cli.main import main
 from core.runs.storage import notes
 from core.runs.storage.artefacts import INSIDE_REPORT
 from core.runs.storage.events import State
-from core.services import planning, runs, tables
+from core.services import imports, planning, runs
 from core.table.sample import SAMPLE_TARGET, sample_table
 from tests.cli.test_cli import FEW, last_line
 
@@ -146,7 +146,7 @@ def test_a_run_of_the_workspace_waits_for_what_download_waits_for(
 ) -> None:
     out = tmp_path / "x.csv"
     with runs.open_store() as store:
-        table = tables.import_frame(store, sample_table(300), name="t", source="test")
+        table = imports.import_frame(store, sample_table(300), name="t", source="test")
         request = planning.PlanRequest(model="pearl", epsilon=5.0)
         plan = planning.make_plan(table.schema, table.training_n, request)
         run = store.create_run(

@@ -9,7 +9,7 @@ import pytest
 
 from core.cli.main import main
 from core.runs.storage.inside_views import record_view
-from core.services import runs, tables
+from core.services import imports, runs
 from core.table.infer import infer_schema
 from core.table.sample import SAMPLE_TARGET, sample_table
 
@@ -66,7 +66,7 @@ def test_looks_at_runs_of_these_people_are_a_condition_here_too(synth, home, cap
     assert "Chosen among" not in capsys.readouterr().out
     with runs.open_store(home) as store:
         (account,) = store.ledger.accounts()
-        table = tables.import_frame(
+        table = imports.import_frame(
             store, sample_table(ROWS), name="v", source="test", people=account.people
         )
         for run_id in ("aaaaaa", "bbbbbb"):  # since deleted
