@@ -37,7 +37,7 @@ sys.path.insert(0, str(ROOT))
 
 from core.runs.execution.local_launcher import LocalLauncher  # noqa: E402
 from core.runs.storage.access import set_access  # noqa: E402
-from core.services import planning, runs, tables  # noqa: E402
+from core.services import imports, planning, runs  # noqa: E402
 from core.table.sample import sample_table  # noqa: E402
 
 PORT = 8599
@@ -69,7 +69,7 @@ def prepare(home: Path, people: int, count: int) -> tuple[list[str], list[str]]:
         table_ids, run_ids = [], []
         for number in range(people):
             frame = everybody.iloc[number * ROWS : (number + 1) * ROWS].reset_index(drop=True)
-            table = tables.import_frame(
+            table = imports.import_frame(
                 store, frame, name=name_of(number), source="built in", people=name_of(number)
             )
             store.attest(table.id)

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from core.runs.execution.local_launcher import LocalLauncher  # noqa: E402
 from core.runs.storage.events import State  # noqa: E402
 from core.runs.storage.store import RunStore  # noqa: E402
-from core.services import planning, runs, tables  # noqa: E402
+from core.services import imports, planning, runs, tables  # noqa: E402
 from core.table.io.read import read_table  # noqa: E402
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, sample_table  # noqa: E402
 from tests.browser.app import open_browser, open_page, server, settled  # noqa: E402
@@ -41,7 +41,7 @@ def bring_in(store: RunStore, table: str, target: str | None) -> str:
         frame, name, target = sample_table(), SAMPLE_NAME, SAMPLE_TARGET
     else:
         frame, name = read_table(Path(table)).frame, Path(table).name
-    record = tables.import_frame(store, frame, name=name, source="benchmark")
+    record = imports.import_frame(store, frame, name=name, source="benchmark")
     if target is not None:
         record = tables.change_target(store, record, target)
     record = tables.change_holdout(store, record, 0.1)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import TypeAlias
 
 import pandas as pd
 import streamlit as st
 from streamlit.elements.lib.mutable_status_container import StatusContainer
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from core.figures.column_profile import profile_figure
 from core.runs.storage.records import TableRecord
+from core.services import imports
 from core.services import tables as table_service
-from core.services.importing_process import import_apart
+from core.table.form import FileForm
 from core.table.holdout import SHARES
-from core.table.io.apart import read_apart
-from core.table.io.read import ReadResult
 from core.table.profile import ColumnProfile
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, fetch_adult, sample_table
 from pages.parts import (
@@ -32,6 +33,7 @@ from pages.parts import (
     uploads,
     visible,
     whose_rows,
+    written_form,
 )
 from pages.parts.language import said, say, to_say
 from pages.parts.plain import plain
@@ -46,6 +48,7 @@ TABS = {
 BUILT_IN, UPLOAD = to_say("built-in sample"), "upload of "  # where tables come from, as stored
 # where any of these is set, rows or what is counted of them lie on other machines too
 ELSEWHERE = ("FACSIMILE_STORAGE", "FACSIMILE_DATABASE", "FACSIMILE_LAUNCHER")
+Take: TypeAlias = Callable[[imports.Progress], TableRecord]
 ENOUGH_TO_SPARE = 2_000  # rows from which a tenth is kept out unless the steward says otherwise
 
 
@@ -79,7 +82,7 @@ def _choose() -> None:
             icon=":material/play_arrow:",
             width="stretch",
         ):
-            _bring_in(SAMPLE_NAME, BUILT_IN, _sample, SAMPLE_TARGET)
+            _bring_in_made(SAMPLE_NAME, BUILT_IN, sample_table, SAMPLE_TARGET)
         if st.button(
             say("UCI Adult from OpenML"),
             icon=":material/cloud_download:",
@@ -88,79 +91,86 @@ def _choose() -> None:
                 "A census extract of 48,842 rows, downloaded from openml.org. Needs a network."
             ),
         ):
-            _bring_in("UCI Adult", "OpenML", _adult, "income")
+            _bring_in_made("UCI Adult", "OpenML", fetch_adult, "income")
     with right:
         st.subheader(say("Upload your own"), anchor=False)
         place = st.empty()
         label = say("CSV, TSV, Parquet or Excel; also as .gz, or .zip with one file inside")
         file = place.file_uploader(label, key=uploads.upload_key())
+        form = written_form.choose()
         if file is not None:
-            _bring_in(
-                file.name.rsplit("/", 1)[-1],
-                f"{UPLOAD}{file.name}",
-                lambda: read_apart(file, file.name),
-                None,
-            )
+            _bring_in_file(file, form)
             # It was refused, and its bytes are freed: the next file is heard only under the key
             # that the next run of this script asks for.
             place.file_uploader(label, key=uploads.upload_key())
         asked = open_address.render()
         if asked is not None:
-            _bring_in_address(asked)
+            _bring_in_address(asked, form)
     _stored()
 
 
-def _sample() -> ReadResult:
-    return ReadResult(sample_table())
+def _bring_in(label: str, take: Take, target: str | None = None) -> None:
+    """Keep a table and show it. A refusal leaves the page as it was.
 
-
-def _adult() -> ReadResult:
-    return ReadResult(fetch_adult())
-
-
-def _bring_in(name: str, source: str, read: Callable[[], ReadResult], target: str | None) -> None:
-    """Read, infer, keep; then show the table. A refusal leaves the page as it was."""
-    label = say("Bringing in {name} …", name=plain(name))
+    Args:
+      label: of what goes on meanwhile.
+      take: keeps the table; what it is given hears how many rows were read.
+      target: the column that others should predict.
+    """
     with shared.plain_errors(), st.status(label) as status:
-        status.write(say("Reading the file"))
+        line = status.empty()
         try:
-            result = read()
+            record = take(lambda rows: line.write(say("{n:,} rows read", n=rows)))
         finally:
             uploads.free_uploads()
-        frame = result.frame
-        status.write(
-            say(
-                "{n:,} rows, {columns} columns. Looking at each column",
-                n=len(frame),
-                columns=frame.shape[1],
-            )
-        )
-        record = table_service.import_frame(
-            shared.store(),
-            frame,
-            name=name,
-            source=source,
-            doubts=result.warnings,
-            form=result.form,
-            owner=guard.address(),
-        )
         _welcome(record, target, status)
 
 
-def _bring_in_address(asked: open_address.Asked) -> None:
-    """Read from an address, in a process of its own; then show the table."""
-    with shared.plain_errors(), st.status(say("Opening the address …")) as status:
-        line = status.empty()
-        record = import_apart(
+def _bring_in_made(name: str, source: str, make: Callable[[], pd.DataFrame], target: str) -> None:
+    """Keep a table that is made or fetched here."""
+
+    def take(progress: imports.Progress) -> TableRecord:
+        frame = make()
+        progress(len(frame))
+        return imports.import_frame(
+            shared.store(), frame, name=name, source=source, owner=guard.address()
+        )
+
+    _bring_in(say("Bringing in {name} …", name=plain(name)), take, target)
+
+
+def _bring_in_file(file: UploadedFile, form: FileForm) -> None:
+    """Keep what was uploaded, read in a process of its own."""
+    name = file.name.rsplit("/", 1)[-1]
+    _bring_in(
+        say("Bringing in {name} …", name=plain(name)),
+        lambda progress: imports.import_file(
+            shared.store(),
+            file,
+            name=name,
+            source=f"{UPLOAD}{file.name}",
+            form=form,
+            owner=guard.address(),
+            progress=progress,
+        ),
+    )
+
+
+def _bring_in_address(asked: open_address.Asked, form: FileForm) -> None:
+    """Keep what an address holds, read in a process of its own."""
+    _bring_in(
+        say("Opening the address …"),
+        lambda progress: imports.import_address(
             shared.store(),
             asked.address,
             query=asked.query,
             password=asked.password,
             signed_in=guard.configured(),
+            form=form,
             owner=guard.address(),
-            progress=lambda rows: line.write(say("{n:,} rows read", n=rows)),
-        )
-        _welcome(record, None, status)
+            progress=progress,
+        ),
+    )
 
 
 def _welcome(record: TableRecord, target: str | None, status: StatusContainer) -> None:
@@ -243,6 +253,7 @@ def _confirm(table: TableRecord) -> None:
                 ),
             )
             st.caption(f":material/receipt_long: {shared.spent_words(table.people)}")
+            written_form.show(table)
         if st.button(say("All tables"), icon=":material/arrow_back:"):
             st.query_params.clear()
             st.rerun()

@@ -29,7 +29,9 @@ from core.table.proposing import Counts, profile_rows, propose
 from core.table.raw_cells import raw_frame
 from core.table.typed_cells import typed_rows
 
-__all__ = ["Progress", "import_address", "import_file", "import_frame"]
+__all__ = ["FORM", "Progress", "import_address", "import_file", "import_frame"]
+
+FORM = "form"  # of a table's profile: how its file was read, see `FileForm`
 
 
 def import_file(
@@ -194,6 +196,7 @@ def _import_apart(
     with store.unfinished.begun(table_id) as (artefacts, scratch):
         raw = read_apart(request, scratch / ROWS, content=content, progress=progress)
         assert raw.schema is not None and raw.profile is not None
+        form = raw.form.model_dump(mode="json", exclude_unset=True)
         key, part = people_key(store.workspace), raw.compared(raw.schema)
         chosen = choose_account(
             store,
@@ -209,7 +212,7 @@ def _import_apart(
             table_id,
             name=name,
             schema=raw.schema,
-            profile=raw.profile.model_dump(mode="json"),
+            profile=raw.profile.model_dump(mode="json") | {FORM: form},
             n=raw.n,
             source=source,
             people=chosen.people,

@@ -8,8 +8,9 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.privacy.plan import Plan
 from core.runs.storage.records import TableRecord
-from core.services import purchases
+from core.services import purchases, tables
 from core.table.buying import unbought
+from core.table.misfits import INSIDE, MISSING, OTHER
 from core.table.schema import Schema, SchemaError
 from pages.parts import account_view, grid_refusals, routes, schema_editor, shared, whose_rows
 from pages.parts.language import said, say, say_n, to_say
@@ -28,6 +29,7 @@ EXPLAINED = to_say(
 def render(table: TableRecord, bar: DeltaGenerator) -> None:
     """The choice, and the way to the plan in the bar of the page's main button."""
     with st.container(border=True), shared.plain_errors():
+        _misfits(table)
         if grid_refusals.standing(table):
             st.caption(
                 say("An edit above was refused. Correct it, or leave it as it was, to go on.")
@@ -62,6 +64,43 @@ def render(table: TableRecord, bar: DeltaGenerator) -> None:
             _buy(table, schema, bar)
         else:
             _declare(table, bar)
+
+
+def _misfits(table: TableRecord) -> None:
+    """How many cells do not read as declared, and what becomes of them."""
+    fates = tables.misfit_fates(table)
+    parts = [
+        say(
+            {
+                INSIDE: to_say("{n:,} are replaced by a value inside"),
+                OTHER: to_say("{n:,} become the label for all others"),
+                MISSING: to_say("{n:,} become missing"),
+            }[fate],
+            n=cells,
+        )
+        for fate, cells in fates.items()
+    ]
+    if parts:
+        n = sum(fates.values())
+        changed = say_n(
+            n,
+            "**{n:,} cell does not fit what is declared.** In training: {changes}. The tab Columns "
+            "says where.",
+            "**{n:,} cells do not fit what is declared.** In training: {changes}. The tab Columns "
+            "says where.",
+            changes=", ".join(parts),
+        )
+        st.markdown(f":material/rule: {changed}")
+    for name, rows in tables.rows_without_key(table).items():
+        st.markdown(
+            say_n(
+                rows,
+                ":material/person_off: **{n:,} row has no {column}.**",
+                ":material/person_off: **{n:,} rows have no {column}.** They count together as one "
+                "person.",
+                column=plain(name),
+            )
+        )
 
 
 def _settled(table: TableRecord, schema: Schema, bar: DeltaGenerator) -> None:

@@ -13,7 +13,7 @@ from joserfc.jwk import OctKey
 
 from core.runs.storage.access import set_access
 from core.runs.storage.records import RunRecord
-from core.services import planning, runs, tables
+from core.services import imports, planning, runs
 from core.table.sample import sample_table
 from tests.browser.app import free_port
 from tests.browser.provider import CLIENT, PASSWORD, Provider
@@ -57,7 +57,7 @@ server_metadata_url = "{self.provider.url}/.well-known/openid-configuration"
         )
 
     def _finished(self, name: str) -> RunRecord:
-        table = tables.import_frame(
+        table = imports.import_frame(
             self.store, sample_table(60), name=name, source="test", people=name
         )
         self.store.attest(table.id)

@@ -18,7 +18,7 @@ from core.runs.storage import notes
 from core.runs.storage.notes import Decision
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
-from core.services import planning, runs, tables
+from core.services import imports, planning, runs, tables
 from core.table.infer import infer_schema
 from tests.browser.app import Server, open_page, server, settled
 from tests.pages.screen import finish
@@ -57,7 +57,7 @@ def run(home: Path) -> RunRecord:
     """A finished run where everybody who could write something wrote hostile text."""
     store = runs.open_store(home)
     frame = table()
-    record = tables.import_frame(
+    record = imports.import_frame(
         store, frame, name=hostile("table"), source=f"upload of {hostile('file')}"
     )
     record = tables.change_target(store, record, "target")

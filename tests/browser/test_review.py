@@ -13,7 +13,7 @@ from core.quality.report.outside import outside_report
 from core.runs.storage import notes
 from core.runs.storage.events import State
 from core.runs.storage.notes import Decision, Rule
-from core.services import planning, runs, tables
+from core.services import imports, planning, runs, tables
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, sample_table
 from tests.browser.app import PATIENCE, Server, open_page, server, settled
 
@@ -28,7 +28,7 @@ def home(tmp_path_factory) -> Path:
     store = runs.open_store(folder)
     everyone = sample_table(800)
     real, made = everyone[:450].reset_index(drop=True), everyone[450:].reset_index(drop=True)
-    table = tables.import_frame(store, real, name=SAMPLE_NAME, source="test")
+    table = imports.import_frame(store, real, name=SAMPLE_NAME, source="test")
     table = tables.change_target(store, table, SAMPLE_TARGET)
     table = tables.change_holdout(store, table, 0.2)
     store.attest(table.id)

@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 from core.privacy.plan import Plan
 from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
-from core.services import planning, runs, tables
+from core.services import imports, planning, runs, tables
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, sample_table
 from pages.parts import routes, shared
 
@@ -67,7 +67,7 @@ def home_with_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace that holds the sample table, declared and with its target; to be copied."""
     home = tmp_path_factory.mktemp("template") / "home"
     with runs.open_store(home) as store:
-        record = tables.import_frame(store, sample_table(400), name=SAMPLE_NAME, source="test")
+        record = imports.import_frame(store, sample_table(400), name=SAMPLE_NAME, source="test")
         tables.change_target(store, record, SAMPLE_TARGET)
         store.attest(record.id)
     return home

@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.models.registry import cards
 from core.runs.storage.events import State
-from core.services import tables
+from core.services import imports
 from pages.parts import language
 from pages.parts.plain import JOINER
 from tests.pages.screen import each_tab, finish, small_report, whole, words
@@ -104,7 +104,7 @@ def test_plans_of_all_models_speak_german(store, table, show, model):
 def test_what_people_wrote_is_not_translated(store, show):
     """Names that are texts of ours elsewhere: „Zielspalte“ for Target, „Zahl“ for Number."""
     frame = pd.DataFrame({"Target": ["Failed", "Number"] * 40, "Number": range(80)})
-    record = tables.import_frame(store, frame, name="Waiting", source="test")
+    record = imports.import_frame(store, frame, name="Waiting", source="test")
     store.attest(record.id)
     at = whole(show("plan", table=record.id, lang="de"))
     assert "Waiting:" in words(at)

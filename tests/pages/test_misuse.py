@@ -14,7 +14,7 @@ from core.runs.storage import notes
 from core.runs.storage.access import set_access
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.records import TableRecord
-from core.services import declarations, planning, purchases, tables
+from core.services import declarations, imports, planning, purchases, tables
 from core.services import runs as run_service
 from core.table.person import Person
 from core.table.sample import sample_table
@@ -162,7 +162,7 @@ def test_a_schema_that_changes_while_it_is_planned_starts_nothing(store, table):
 
 
 def other_table(store, *, tagged: bool = False) -> TableRecord:
-    other = tables.import_frame(
+    other = imports.import_frame(
         store, sample_table(300), name="other", source="test", people="other"
     )
     if tagged:

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from core.runs.storage.access import set_access
-from core.services import tables
+from core.services import imports
 from core.table.sample import sample_table
 from pages.parts import guard
 from tests.pages.screen import buttons, press, whole, words
@@ -32,7 +32,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
 
 def bring(store, rows: slice, name: str, owner: str):
     frame = sample_table(400)[rows]
-    record = tables.import_frame(store, frame, name=name, source="test", owner=owner)
+    record = imports.import_frame(store, frame, name=name, source="test", owner=owner)
     store.attest(record.id)
     return record
 

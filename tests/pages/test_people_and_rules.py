@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from core.services import declarations, tables
+from core.services import declarations, imports
 from core.table.person import Person
 from core.table.rules import AtMost, Determines, parse_rule
 from core.table.schema import DomainSource, Provenance, SchemaError
@@ -30,7 +30,7 @@ def stays(store):
             "ward_name": [("general", "surgery", "icu")[i % 3] for i in count],
         }
     )
-    return tables.import_frame(store, frame, name="stays", source="upload of stays.csv")
+    return imports.import_frame(store, frame, name="stays", source="upload of stays.csv")
 
 
 def unit(at, answer):
@@ -183,7 +183,7 @@ def test_names_in_a_rule_are_text_and_no_markdown(store, show):
     number = pd.Series(range(40)) % 7 / 2
     frame = pd.DataFrame({odd: number, "c": number + 1, "*w*_code": ["A", "B"] * 20})
     frame["*w*_name"] = frame["*w*_code"].map({"A": "general", "B": "surgery"})
-    table = tables.import_frame(store, frame, name="odd", source="upload of odd.csv")
+    table = imports.import_frame(store, frame, name="odd", source="upload of odd.csv")
     declarations.change_rules(store, table, [AtMost(low=odd, high="c")])
     at = whole(show("tables", table=table.id))
     rule = next(one.value for one in at.markdown if one.value.startswith("`a"))

@@ -10,7 +10,7 @@ import pytest
 from core.models.registry import cards
 from core.runs.accounts.account import DEFAULT_LIMIT, set_limit, table_account
 from core.runs.storage.events import State
-from core.services import planning, tables
+from core.services import imports, planning
 from core.table.sample import sample_table
 from core.table.schema import DomainSource
 from core.table.stated import stated
@@ -101,7 +101,7 @@ def test_the_way_back_leads_to_the_table(store, table, show, gone):
 
 
 def test_the_newest_table_is_offered_without_an_address(store, table, show):
-    other = tables.import_frame(store, sample_table(60), name="other", source="test")
+    other = imports.import_frame(store, sample_table(60), name="other", source="test")
     store.attest(other.id)
     at = whole(show("plan"))
     assert at.selectbox[0].options == ["other", table.name]
@@ -150,7 +150,7 @@ def test_earlier_runs_say_how_long_it_takes(store, table, start, show):
 
 
 def test_two_tables_of_one_name_can_be_told_apart(store, table, show):
-    other = tables.import_frame(store, sample_table(60), name=table.name, source="test")
+    other = imports.import_frame(store, sample_table(60), name=table.name, source="test")
     at = show("plan")
     at = whole(at.selectbox[0].select_index(1).run())
     assert f"{table.n:,} rows" in words(at) and f"{other.n:,} rows" not in words(at)

@@ -18,7 +18,7 @@ from core.runs.execution.launcher import SampleRequest
 from core.runs.storage import notes
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
-from core.services import runs, shaping, tables
+from core.services import imports, runs, shaping
 from core.table.sample import sample_table
 from pages.parts import account_view, guard, shared
 from tests.pages.screen import buttons, each_tab, finish, in_tab, press, small_report, whole, words
@@ -369,7 +369,7 @@ def test_times_are_the_readers_own(monkeypatch):
 
 
 def test_limits_of_several_tables_stand_side_by_side(store, table, show):
-    other = tables.import_frame(store, sample_table(60), name="other", source="test")
+    other = imports.import_frame(store, sample_table(60), name="other", source="test")
     at = whole(show("ledger"))
     at.number_input(key=f"epsilon_{other.id}").set_value(5.0).run()
     whole(at.button(key=f"limit_{other.id}").click().run())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.services import schemas, tables
+from core.services import imports, schemas
 from core.table.sample import sample_table
 from core.table.schema import Schema, SchemaError
 from tests.pages.screen import buttons, press, whole, words
@@ -17,7 +17,7 @@ def later(store, table):
     store.save_schema(table.id, table.schema.replace(changed))
     store.attest(table.id)
     frame = sample_table(500).tail(100).drop(columns="smoker").assign(shift="day")
-    return tables.import_frame(store, frame, name="august", source="test")
+    return imports.import_frame(store, frame, name="august", source="test")
 
 
 def test_a_table_like_an_earlier_one_is_declared_as_last_time(store, table, later, show):
@@ -32,7 +32,7 @@ def test_a_table_like_an_earlier_one_is_declared_as_last_time(store, table, late
 
 
 def test_nothing_is_offered_where_nothing_is_declared_or_alike(store, table, later, show):
-    other = tables.import_frame(store, sample_table(50)[["age"]], name="ages", source="test")
+    other = imports.import_frame(store, sample_table(50)[["age"]], name="ages", source="test")
     for shown in (table, other):
         assert "Declare as last time" not in buttons(whole(show("tables", table=shown.id)))
     changed = store.table(table.id).schema["age"].model_copy(update={"high": 121.0})

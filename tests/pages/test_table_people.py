@@ -10,7 +10,7 @@ import pytest
 from core.runs.accounts import people
 from core.runs.accounts.account import DEFAULT_LIMIT, pay, set_limit
 from core.runs.storage.records import TableRecord
-from core.services import planning, purchases, tables
+from core.services import imports, planning, purchases, tables
 from core.table.person import Person, Unit
 from core.table.sample import sample_table
 from tests.pages.screen import button, buttons, press, whole, words
@@ -19,7 +19,7 @@ ASKED = "Whose people are these?"
 
 
 def bring(store, frame: pd.DataFrame, name: str) -> TableRecord:
-    record = tables.import_frame(store, frame, name=name, source="test")
+    record = imports.import_frame(store, frame, name=name, source="test")
     store.attest(record.id)
     return record
 
@@ -142,7 +142,7 @@ def test_the_default_limit_is_explained(store, table, show):
 
 def test_tables_about_the_same_people_share_one_card_on_the_ledger(store, table, show) -> None:
     frame = store.load_frame(table.id)
-    tables.import_frame(store, frame.iloc[1:], name="next month", source="test")
+    imports.import_frame(store, frame.iloc[1:], name="next month", source="test")
     page = show("ledger")
     heads = [element.value for element in page.markdown if "rows)" in element.value]
     assert len(heads) == 1 and table.name in heads[0] and "next month" in heads[0]

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.services import tables
+from core.services import imports
 from core.table.sample import sample_table
 from core.table.schema import DomainSource, Kind
 from pages.parts import visible
@@ -173,7 +173,7 @@ def deleted(at, table):
 
 
 def test_a_second_click_deletes_no_other_table(store, table, show, monkeypatch):
-    other = tables.import_frame(store, sample_table(60), name="other", source="test")
+    other = imports.import_frame(store, sample_table(60), name="other", source="test")
     after = deleted(show("tables"), other)
     assert not buttons(after) and not after.error
     assert [t.id for t in store.tables()] == [table.id]
@@ -188,7 +188,7 @@ def test_a_second_click_deletes_no_other_table(store, table, show, monkeypatch):
 
 
 def test_tables_are_opened_and_deleted(store, table, show):
-    other = tables.import_frame(store, sample_table(60), name="other", source="test")
+    other = imports.import_frame(store, sample_table(60), name="other", source="test")
     at = whole(show("tables"))
     assert buttons(at).count("Open") == 2
     at = at.button(key=f"open_{other.id}").click().run()
@@ -251,7 +251,7 @@ def test_long_lists_are_searched_merged_and_ticked(store, show):
         f"once {i}" for i in range(20)
     ]
     frame = pd.DataFrame({"d": pd.Series(labels, dtype="str"), "n": range(len(labels))})
-    table = tables.import_frame(store, frame, name="long", source="test")
+    table = imports.import_frame(store, frame, name="long", source="test")
     at = show("tables", table=table.id)
     assert "20 labels of 20 rows become OTHER. 20 labels are held by one person" in words(at)
     assert "20 of 40 labels would become OTHER: 20 rows (3.2%)" in words(at)
@@ -279,7 +279,7 @@ def test_long_lists_are_searched_merged_and_ticked(store, show):
 
 def test_codes_for_missing_are_edited_in_the_grid(store, show):
     frame = pd.DataFrame({"age": [*range(18, 90), *[999] * 12] * 2, "n": range(168)})
-    table = tables.import_frame(store, frame, name="codes", source="test")
+    table = imports.import_frame(store, frame, name="codes", source="test")
     edit(show("tables", table=table.id), table, "age", codes="999", absent="?")
     column = store.table(table.id).schema["age"]
     assert (column.codes, column.form.absent, column.high) == (("999",), "?", 100.0)

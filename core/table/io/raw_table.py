@@ -39,7 +39,7 @@ class RawTable:
       n: how many, ≥ 1.
       names: of its columns.
       words: where it comes from, for people.
-      form: how it is written.
+      form: how it is written; its delimiter is set of text files alone.
       doubts: what was decided in doubt, a sentence each.
       sums: of all rows' hashes, see `core.table.record_stream.DrawnRows`.
       drawn: Parquet file of a random part of the rows in random order; None where all are few
@@ -62,7 +62,9 @@ class RawTable:
     def to_json(self) -> dict[str, Any]:
         """For another process."""
         dumped = {
-            name: value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+            name: value.model_dump(mode="json", exclude_unset=isinstance(value, FileForm))
+            if isinstance(value, BaseModel)
+            else value
             for name, value in vars(self).items()
         }
         return dumped | {name: dumped[name] and str(dumped[name]) for name in ("path", "drawn")}
@@ -72,7 +74,8 @@ class RawTable:
         """The inverse of `to_json`."""
         models = {"form": FileForm, "schema": Schema, "profile": Profile}
         read = {
-            name: told[name] and kind.model_validate(told[name]) for name, kind in models.items()
+            name: None if told[name] is None else kind.model_validate(told[name])
+            for name, kind in models.items()
         }
         paths = {name: told[name] and Path(told[name]) for name in ("path", "drawn")}
         lists = {name: tuple(told[name]) for name in ("names", "doubts")}
