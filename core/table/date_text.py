@@ -8,26 +8,52 @@ import pandas as pd
 
 from core.table.form import Form
 
-__all__ = ["FIRST_DAY", "LAST_DAY", "date_text", "offset_seconds", "parse_dates"]
+__all__ = ["FIRST_DAY", "LAST_DAY", "date_text", "offset_seconds", "parse_dates", "stamps_as"]
 
 Series: TypeAlias = "pd.Series[Any]"
 
 FIRST_DAY = pd.Timestamp("0001-01-01").as_unit("us")
 LAST_DAY = pd.Timestamp("9999-12-31 23:59:59.999999").as_unit("us")
+DAY = pd.Timedelta(days=1)
 FRACTION = 6  # digits of a second's fraction that are kept
 _FINER = rf"(\d\d[.,]\d{{{FRACTION}}})\d+"  # a fraction of more digits
 
 
 def parse_dates(labels: Series, date_format: str | None) -> Series:
-    """Text as naive UTC datetime64[us]; NaT where it does not follow the format (None: ISO).
+    """Text as naive UTC datetime64[us] of the years 1 to 9999; NaT for others (format None: ISO).
 
     Finer fractions are cut off before: one in nanoseconds would have pandas count all others in
     them too, and there are none before 1677 and after 2262.
     """
     if date_format is None or "%f" in date_format:
         labels = labels.str.replace(_FINER, r"\1", regex=True)
+    labels = labels.where(labels.str.contains("[0-9]"))  # pandas reads "today" as the day it is
     stamps = pd.to_datetime(labels, format=date_format or "ISO8601", errors="coerce", utc=True)
-    return stamps.dt.tz_localize(None).astype("datetime64[us]")
+    naive = stamps.dt.tz_localize(None).astype("datetime64[us]")
+    return naive.where(naive.between(FIRST_DAY, LAST_DAY))  # an offset may lead further
+
+
+def stamps_as(stamps: Series, dtype: str) -> Series:
+    """Moments in a declared dtype of dates, with its time zone and unit.
+
+    Moments within a day of the ends of the years 1 and 9999 are absent where there is a time zone,
+    in which they may lie beyond. Where a dtype in nanoseconds does not reach, they stay in
+    microseconds: what is written and computed of them is the same.
+
+    Args:
+      stamps: dates of any unit and time zone; those without one are in UTC.
+      dtype: begins with datetime64.
+    """
+    if getattr(stamps.dtype, "tz", None) is not None:
+        stamps = stamps.dt.tz_convert("UTC").dt.tz_localize(None)
+    stamps, target = stamps.astype("datetime64[us]"), pd.api.types.pandas_dtype(dtype)
+    zone = getattr(target, "tz", None)
+    if zone is not None:
+        near = stamps.between(FIRST_DAY + DAY, LAST_DAY - DAY)
+        stamps = stamps.where(near).dt.tz_localize("UTC").dt.tz_convert(zone)
+    naive = stamps.dt.tz_localize(None)
+    far = naive.notna() & ~naive.between(pd.Timestamp.min, pd.Timestamp.max)
+    return stamps if "[ns" in dtype and far.any() else stamps.astype(target)
 
 
 def offset_seconds(offset: str) -> int:

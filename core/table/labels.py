@@ -16,12 +16,15 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from pandas.api.types import pandas_dtype
 
 from core.table.column import WHOLE_NUMBERS, Column, Kind
 from core.table.date_text import date_text, parse_dates
 from core.table.form import Form
 from core.table.magnitudes import LARGEST
+from core.table.number_text import number_values, plain_numbers
 
 __all__ = [
     "code_places",
@@ -122,7 +125,7 @@ def _as_numbers(series: Series, column: Column) -> Numbers:
     if isinstance(series.dtype, pd.CategoricalDtype) or not pd.api.types.is_numeric_dtype(
         series.dtype
     ):
-        series = pd.to_numeric(to_labels(series).replace({"True": "1", "False": "0"}), "coerce")
+        return _label_numbers(series)[0]
     out = series.to_numpy(dtype=np.float64, na_value=np.nan)
     return np.where(np.abs(out) <= LARGEST, out, np.nan)
 
@@ -137,15 +140,29 @@ def code_places(series: Series, column: Column) -> npt.NDArray[np.int64]:
     places = np.full(len(series), -1, dtype=np.int64)
     if not column.codes:
         return places
-    if pd.api.types.is_numeric_dtype(series.dtype):  # -99 and -99.0 are one code
+    if pd.api.types.is_numeric_dtype(series.dtype):
         numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
-        for i, code in enumerate(column.codes):
-            number = pd.to_numeric(code, errors="coerce")
-            places[numbers == number] = i
-        return places
+    else:
+        numbers, codes, distinct = _label_numbers(series)
+        known = pd.Index(column.codes).get_indexer(pd.Index(distinct))
+        places = np.append(known, -1)[codes].astype(np.int64)
+    for i, number in enumerate(_label_numbers(pd.Series(column.codes, dtype="str"))[0]):
+        places[numbers == number] = i  # -99 and -99.0 are one code
+    return places
+
+
+def _label_numbers(
+    series: Series,
+) -> tuple[Numbers, npt.NDArray[np.intp], npt.NDArray[np.object_]]:
+    """Labels as numbers, NaN for none or one beyond ±1e150; their places, -1 absent; and labels.
+
+    Args:
+      series: [n]; each label is read for itself, and once.
+    """
     codes, distinct = pd.factorize(to_labels(series))
-    known = pd.Index(column.codes).get_indexer(pd.Index(distinct))
-    return np.append(known, -1)[codes].astype(np.int64)
+    text = pc.utf8_trim_whitespace(pa.array(distinct, pa.large_string()))
+    numbers = number_values(plain_numbers(text, Form()))
+    return np.append(numbers, np.nan)[codes], codes, distinct
 
 
 def is_absent(cells: Series, column: Column) -> npt.NDArray[np.bool_]:
