@@ -39,13 +39,11 @@ BROKEN = {
     "header-only": (b"name,n\n", "no rows"),
     "value-too-many": (b"a,b\n1,2\n1,2,3\n", "Line 3"),
     "value-too-few": (b"a,b\n1,2\n1\n", "Line 3"),
-    "same-header": (b"a,a\n1,2\n", "more than once"),
-    "blank-header": (b"a,,c\n1,2,3\n", "no name"),
     "open-quote": (b'a,b\n1,"2\n3,4\n', "quote"),
     "late-quote": (b'a,b\n1,"x"y\n', "quote"),
     "open-header": (b'"a,b\n1,2\n', "quote"),
-    "nul": (b"a,b\n1,\x00\n", "NUL"),
-    "nul-utf-16": ("a,b\n1,x\0\n" * 20).encode("utf-16"),
+    "nul": (b"a,b\n1,\x00\n", "binary"),
+    "nul-utf-16": (("a,b\n1,x\0\n" * 20).encode("utf-16"), "binary"),
     "controls": (b"a,b\n\x01\x02\x03,\x04\x05\n", "binary"),
     "half-utf-16": (b"\xff\xfea\x00,", ""),
     "png": (b"\x89PNG\r\n\x1a\n" + bytes(100), "a picture"),
@@ -57,7 +55,7 @@ BROKEN = {
     "zstd": (b"\x28\xb5\x2f\xfd" + bytes(100), "Zstandard"),
     "wide": (",".join(f"c{i}" for i in range(3000)) + "\n" + "," * 2999 + "\n", "columns"),
     "one-line": (b"a" * (17 << 20), "one line"),
-    "delimiters-only": (b",,,\n,,,\n", "no name"),
+    "delimiters-only": (b",,,\n,,,\n", "names 0 of 4 columns"),
     "endless-value": (b'a,b\n1,"' + b"x\n" * 200_000, "quote"),
 }  # fmt: skip
 
@@ -77,8 +75,7 @@ def files() -> Iterator[HostileFile]:
         yield HostileFile(f"among-words-{word}.csv", words.encode(), TABLE)
         numbers = "\n".join(["k,v", *(f"{i},{i * 7 % 50}" for i in range(40)), f"5,{cell}"])
         yield HostileFile(f"among-numbers-{word}.csv", numbers.encode(), TABLE)
-    for word, made in BROKEN.items():
-        data, says = made if isinstance(made, tuple) else (made, "NUL")
+    for word, (data, says) in BROKEN.items():
         data = data.encode() if isinstance(data, str) else data
         yield HostileFile(f"broken-{word}.csv", data, REFUSED, says=says)
     yield HostileFile("plain.csv", PLAIN, TABLE)
@@ -100,4 +97,9 @@ def _told() -> Iterator[HostileFile]:
     }
     for word, (text, says) in rows.items():
         yield HostileFile(f"told-{word}.csv", text.encode(), TABLE, says=says)
+    lines = b"a,b\n" + b"1,x\n" * 9
+    stray, double = lines + "é,ü\n".encode() * 9 + b"2,\xff\n", "a,a,,b\n" + "1,2,3,4\n" * 9
+    yield HostileFile("told-stray-byte.csv", stray, TABLE, says="Unreadable characters")
+    yield HostileFile("told-nul.csv", lines + b"2,\0x\n", TABLE)
+    yield HostileFile("told-same-header.csv", double.encode(), TABLE, says="'a (2)', 'column 3'")
     yield HostileFile("half-a-row.csv", b"a,b\n" + b"1,2\n" * 50_000 + b"1", EITHER)
