@@ -31,7 +31,6 @@ READER = ("core.table.io.reading_process",)  # alone, since it counts its memory
 PROGRAMS = (
     "core.runs.execution.sampling_process",
     "core.runs.execution.worker",
-    "core.services.importing_process",
     "tests.runs.debtors",
     "tests.runs.toy",
     "tests.script",

@@ -66,7 +66,8 @@ def reading_faults(result: ReadResult, text: str) -> list[str]:
         told = any(f"'{name}'" in doubt for doubt in result.warnings)
         for row, value in zip(rows, result.frame[name], strict=True):
             form = result.form.columns.get(str(name), Form())
-            if not told and not _same(row[place].strip(), value, form):
+            cell = row[place].strip().replace("\0", "\ufffd")
+            if not told and not _same(cell, value, form):
                 faults.append(f"{name}: {row[place][:40]!r} is {value!r}"[:120])
     return faults
 

@@ -100,6 +100,6 @@ def _told() -> Iterator[HostileFile]:
     lines = b"a,b\n" + b"1,x\n" * 9
     stray, double = lines + "é,ü\n".encode() * 9 + b"2,\xff\n", "a,a,,b\n" + "1,2,3,4\n" * 9
     yield HostileFile("told-stray-byte.csv", stray, TABLE, says="Unreadable characters")
-    yield HostileFile("told-nul.csv", lines + b"2,\0x\n", TABLE)
+    yield HostileFile("told-nul.csv", lines + b"2,\0x\n", TABLE, says="Unreadable characters")
     yield HostileFile("told-same-header.csv", double.encode(), TABLE, says="'a (2)', 'column 3'")
     yield HostileFile("half-a-row.csv", b"a,b\n" + b"1,2\n" * 50_000 + b"1", EITHER)

@@ -81,7 +81,7 @@ class Utf8:
     """Blocks of a file as UTF-8, where "\ufffd" stands for what is not in the encoding.
 
     Attributes:
-      replaced: how many characters are "\ufffd" so far.
+      replaced: how many characters so far are "\ufffd", or NUL, which is shown as that.
     """
 
     def __init__(self, encoding: str) -> None:
@@ -91,7 +91,7 @@ class Utf8:
     def __call__(self, block: bytes) -> bytes:
         """The next block, without a byte order mark; an empty one is the end."""
         text = self._decoder.decode(block, not block)
-        self.replaced += text.count("\ufffd")
+        self.replaced += text.count("\ufffd") + text.count("\0")
         return text.encode()
 
 
