@@ -67,6 +67,7 @@ PACKED_NAMES: dict[str, bytes | tuple[bytes, ...]] = {
 WORKBOOK = ("[Content_Types].xml", "META-INF/manifest.xml")  # what a zip that is one holds
 LITTER = (".DS_Store", "Thumbs.db")
 CHUNK = 1 << 22
+ADVICE = "Choose a CSV, TSV, Parquet or Excel file."
 DAMAGE = (  # all that is raised on damaged or unsupported archives
     zipfile.BadZipFile,
     EOFError,
@@ -213,16 +214,14 @@ def _content(
         if sum(entry.file_size for entry in entries) > limits.max_bytes:
             raise too_big(limits)
         return None
-    entries = [entry for entry in entries if _is_file(entry)]
-    if len(entries) != 1:
+    files = [entry for entry in entries if _is_file(entry)]
+    if len(files) != 1:
         raise TableReadError(
-            f"The zip holds {len(entries)} files. Put exactly one table in it, or choose one of "
-            "them."
+            f"The zip holds {len(files)} files. Put exactly one table in it, or choose one of them."
         )
-    if entries[0].flag_bits & 0x1:
+    if files[0].flag_bits & 0x1:
         raise TableReadError("The zip is protected by a password. Unpack it and try again.")
-    name = entries[0].filename.lower()
-    return partial(archive.open, entries[0]), _damaged("zip"), name
+    return partial(archive.open, files[0]), _damaged("zip"), files[0].filename.lower()
 
 
 def _damaged(method: str) -> str:
@@ -238,9 +237,7 @@ def _refuse(begins: bytes, label: str) -> None:
     """Raise for content that is no text table, naming it where it is known."""
     for magic, what in REFUSED.items():
         if begins.startswith(magic):
-            raise TableReadError(
-                f"This is {what}, not a table. Choose a CSV, TSV, Parquet or Excel file."
-            )
+            raise TableReadError(f"This is {what}, not a table. {ADVICE}")
     ending = next((end for end in (*EXCEL_NAMES, ENDING) if label.endswith(end)), None)
     if ending is not None:
         kind = "a Parquet" if ending == ENDING else "an Excel or OpenDocument"

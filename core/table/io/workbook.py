@@ -93,8 +93,8 @@ class Workbook:
         width = max(i + 1 for i, name in enumerate(header) if name or filled[i])
         names, doubts = unique_names(header[:width], self.limits)
         self._doubts += doubts
-        if left_out := sheet.height - 1 - cells.num_rows:
-            self._doubts.append(f"{left_out:,} empty rows are left out.")
+        if cells.num_rows < sheet.height - 1:
+            self._doubts.append(f"{sheet.height - 1 - cells.num_rows:,} empty rows are left out.")
         self._cells = as_written(cells.select(range(width)).rename_columns(names))
 
     def batches(self) -> Iterator[pa.Table]:
