@@ -260,6 +260,17 @@ def test_types_of_parquet_columns_stay(tmp_path: Path) -> None:
     assert source.doubts == ("The row index stored beside the table is left out.",)
 
 
+def test_text_that_is_not_utf_8_moves_no_other_cell(tmp_path: Path) -> None:
+    offsets, letters = pa.py_buffer(np.array([0, 2, 4, 6], np.int32)), pa.py_buffer(b"ab\xff\xfecd")
+    text = pa.Array.from_buffers(pa.string(), 3, [None, offsets, letters])
+    pq.write_table(
+        pa.table({"a": text, "b": text.slice(2, 1).take([0] * 3)}), tmp_path / "a.parquet"
+    )
+    source = prepared(tmp_path, str(tmp_path / "a.parquet"))
+    assert [values(batch, "a") for batch in source.batches()] == [["ab", "\ufffd\ufffd", "cd"]]
+    assert len(source.doubts) == 1 and "'a' holds text that is not in UTF-8" in source.doubts[0]
+
+
 def test_long_text_comes_in_batches_that_fit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,6 +44,7 @@ class ParquetParts:
 
     def __post_init__(self) -> None:
         self._doubts: tuple[str, ...] = ()
+        self._garbled: dict[str, None] = {}
         self._schema, listed = self._settle()
         kinds = {one.name: stored_type(one.type) for one in self._schema}
         kinds |= dict.fromkeys(listed, DICTIONARY)
@@ -57,7 +58,12 @@ class ParquetParts:
     @property
     def doubts(self) -> tuple[str, ...]:
         """See `Source.doubts`."""
-        return self._doubts
+        garbled = tuple(
+            f"'{name}' holds text that is not in UTF-8; what cannot be read stands as "
+            "\N{REPLACEMENT CHARACTER}."
+            for name in self._garbled
+        )
+        return self._doubts + garbled
 
     def prepare(self, folder: Path) -> None:
         """See `Source.prepare`: files can be read again."""
@@ -81,10 +87,22 @@ class ParquetParts:
         for one in self._schema:
             cells = batch.column(places[one.name])
             try:
-                columns.append(cells.cast(plain_type(cells.type)).cast(one.type))
+                cells = cells.cast(plain_type(cells.type)).cast(one.type)
             except pa.ArrowInvalid:
                 raise _differs(one.name) from None
+            columns.append(self._decoded(cells, one.name) if is_text(one.type) else cells)
         return pa.Table.from_arrays(columns, schema=self._schema)
+
+    def _decoded(self, text: pa.Array, name: str) -> pa.Array:
+        """The text, cells that are not UTF-8 with U+FFFD for what cannot be read."""
+        try:
+            text.validate(full=True)
+        except pa.ArrowInvalid:
+            self._garbled[name] = None
+            cells = text.cast(pa.binary()).to_pylist()
+            spelled = [None if cell is None else cell.decode("utf-8", "replace") for cell in cells]
+            return pa.array(spelled, pa.string())
+        return text
 
     def _settle(self) -> tuple[pa.Schema, set[str]]:
         """The columns of all parts, and which are dictionaries in all of them."""
