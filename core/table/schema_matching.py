@@ -1,26 +1,24 @@
 """Schema matching: next month's file gets last month's declarations, by the columns' names.
 
-What was declared is public and stands, codes that say "missing" with it; how a column is written
-(its dtype, and with it the spelling of labels that are numbers, its date format and form), the
-delimiter and the doubts are the new file's. A domain that was accepted as it was proposed from
-earlier rows stays marked so, and one that was bought has to be bought by the people who are in the
-new file.
+A column is declared as it was, and how its cells are written with it: the new file's cells are read
+by that. Delimiter, encoding and doubts are the new file's. A domain that was accepted as it was
+proposed from earlier rows stays marked so, and one that was bought has to be bought by the people
+who are in the new file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import ValidationError
 
-from core.table.as_declared import respelled
 from core.table.column import NOTHING_PROPOSED, DomainSource, Provenance, SchemaColumn, refusal
 from core.table.form import Form
 from core.table.person import Person
-from core.table.rules import Combinations, Determines, Rule
 from core.table.schema import Schema
+from core.table.tally import with_room
 
 __all__ = ["Comparison", "adopted", "best_match", "compare"]
 
@@ -29,6 +27,7 @@ NAMED = 4  # columns that a sentence names
 SEEN = (
     "kind", "low", "high", "step", "scale", "categories", "other", "missing", "codes", "source",
 )  # fmt: skip
+MARKS = ("absent", "decimal", "thousands", "prefix", "suffix")  # of a form, that cells are read by
 Key = TypeVar("Key")
 
 
@@ -42,7 +41,8 @@ class Comparison:
 
     Attributes:
       same: names in both, declared alike.
-      changed: names in both that are declared otherwise, and what of each.
+      changed: names in both that are declared otherwise, and what of each: fields of the column, or
+        "spelling" for its type, its date format and the marks of its numbers.
       new: names that only the table has.
       gone: names that only the saved schema has.
     """
@@ -131,11 +131,6 @@ def adopted(proposed: Schema, saved: Schema) -> Schema:
         _adopted(column, earlier[column.name]) if column.name in earlier else column
         for column in proposed.columns
     )
-    spelled = {
-        column.name: _spelled(column, earlier[column.name])
-        for column in proposed.columns
-        if column.name in earlier
-    }
     groups = {
         group: tuple(name for name in tagged if name in names)
         for group, tagged in saved.sensitive.items()
@@ -145,12 +140,12 @@ def adopted(proposed: Schema, saved: Schema) -> Schema:
             columns=columns,
             target=saved.target if saved.target in names else proposed.target,
             person=_person(saved.person, names),
-            rules=tuple(
-                _same_rule(rule, spelled) for rule in saved.rules if names.issuperset(rule.columns)
-            ),
+            rules=tuple(rule for rule in saved.rules if names.issuperset(rule.columns)),
             sensitive={group: tagged for group, tagged in groups.items() if tagged},
             holdout=saved.holdout,
             delimiter=proposed.delimiter,
+            encoding=proposed.encoding,
+            spaced=proposed.spaced,
         )
     except ValidationError as error:
         raise refusal(error) from None
@@ -158,57 +153,14 @@ def adopted(proposed: Schema, saved: Schema) -> Schema:
 
 def _adopted(column: SchemaColumn, earlier: SchemaColumn) -> SchemaColumn:
     """A new column as it was declared earlier, with where that came from."""
-    codes = () if earlier.form is None else earlier.form.codes
-    absent = "" if column.form is None else column.form.absent
-    others = tuple(code for code in codes if code != absent)
-    form = (column.form or Form()).model_copy(update={"codes": others})
-    written: dict[str, Any] = {
-        "dtype": column.dtype,
-        "date_format": column.date_format,
-        "form": None if form == Form() else form,
-        # one of several codes may be how the new file says it
-        "missing": earlier.missing or absent in codes,
-        "note": column.note,
-    }
-    if earlier.categories is not None:
-        spelled = _spelled(column, earlier)
-        written["categories"] = tuple(spelled[label] for label in earlier.categories)
-        written["other"] = None if earlier.other is None else spelled[earlier.other]
     origin = earlier.provenance
-    taken = earlier.model_copy(update={**written, "purchase": None})
+    taken = earlier.model_copy(update={"note": column.note, "purchase": None})
     if origin is Provenance.PROPOSED:
         return taken.as_proposed()
     if origin is Provenance.BOUGHT:  # by the people of the earlier table
         return taken.model_copy(update={"source": DomainSource.BOUGHT}).as_proposed()
     stated = origin is Provenance.STEWARD
     return taken.model_copy(update={"proposal": NOTHING_PROPOSED if stated else None})
-
-
-def _spelled(column: SchemaColumn, earlier: SchemaColumn) -> dict[str, str]:
-    """A column's labels as the new file's type spells them, by the earlier ones."""
-    labels = earlier.categories or ()
-    return dict(zip(labels, respelled(labels, earlier.dtype, column.dtype), strict=True))
-
-
-def _same_rule(rule: Rule, spelled: Mapping[str, Mapping[str, str]]) -> Rule:
-    """A rule with its labels as the new file spells them.
-
-    Args:
-      rule: of the earlier schema.
-      spelled: of each column `_spelled`.
-    """
-
-    def label(name: str, earlier: str) -> str:
-        return spelled.get(name, {}).get(earlier, earlier)
-
-    if isinstance(rule, Determines) and rule.mapping is not None:
-        pairs = rule.mapping.items()
-        mapping = {label(rule.source, a): label(rule.result, b) for a, b in pairs}
-        return rule.model_copy(update={"mapping": mapping})
-    if isinstance(rule, Combinations) and rule.allowed is not None:
-        allowed = tuple(tuple(map(label, rule.names, labels)) for labels in rule.allowed)
-        return rule.model_copy(update={"allowed": allowed})
-    return rule
 
 
 def _person(person: Person | None, names: set[str]) -> Person | None:
@@ -221,8 +173,14 @@ def _person(person: Person | None, names: set[str]) -> Person | None:
 
 
 def _changes(column: SchemaColumn, earlier: SchemaColumn) -> tuple[str, ...]:
-    """What is declared otherwise, by the names of the declared fields."""
-    return tuple(name for name in SEEN if getattr(column, name) != getattr(earlier, name))
+    """What is declared otherwise, see `Comparison.changed`."""
+    fields = [name for name in SEEN if getattr(column, name) != getattr(earlier, name)]
+    return (*fields, "spelling") if _spelling(column) != _spelling(earlier) else tuple(fields)
+
+
+def _spelling(column: SchemaColumn) -> tuple[str | None, ...]:
+    form = column.form or Form()
+    return (with_room(column.dtype), column.date_format, *(getattr(form, m) for m in MARKS))
 
 
 def _listed(names: tuple[str, ...], say: Callable[..., str]) -> str:

@@ -11,13 +11,12 @@ import pandas as pd
 import pytest
 
 from core.cli import review
-from core.cli.common import CommandError, read_file, read_with_schema
+from core.cli.common import CommandError
 from core.cli.main import command_line
-from core.table.as_declared import as_declared, declared_words
+from core.cli.reading import read_with_schema
 from core.table.codec import Codec, Codes
 from core.table.holdout import split_rows
-from core.table.infer import infer_schema
-from core.table.io.read import ReadResult, read_table
+from core.table.io.read import read_table
 from core.table.layout.layout import Layout
 from core.table.person import Person
 from core.table.person_rows import encoded_records
@@ -61,8 +60,7 @@ def read(tmp_path: Path) -> Callable[[pd.DataFrame, Schema], tuple[pd.DataFrame,
 
 def declared(rows: pd.DataFrame, folder: Path, *, together: bool) -> Schema:
     rows.to_csv(folder / "first.csv", index=False)
-    result = read_table(folder / "first.csv")
-    schema = infer_schema(result.frame, result.form)
+    schema = read_table(folder / "first.csv").schema
     columns = tuple(
         column.model_copy(update={"kind": Kind.IDENTIFIER} if column.name == "who" else {})
         for column in schema.columns
@@ -184,24 +182,21 @@ def test_whether_a_word_means_missing_follows_from_the_schema_alone(
 ) -> None:
     """A longer name among codes of two letters had made every Namibian's country missing."""
     rows = words_for_missing()
+    file = tmp_path / f"rows{ending}"
 
-    def read(table: pd.DataFrame, *, schema: Schema | None = None) -> ReadResult:
-        file = tmp_path / f"rows{ending}"
+    def written(table: pd.DataFrame) -> Path:
         table.to_csv(file, index=False) if ending == ".csv" else table.to_excel(file, index=False)
-        return read_file(file, schema=schema)
+        return file
 
-    first = read(rows)
-    schema = infer_schema(first.frame, first.form)
+    schema = read_table(written(rows)).schema
     assert "NA" in (schema["country"].categories or ())
     assert schema["visits"].codes == ("N/A",) and "Null" in (schema["name"].categories or ())
-    assert declared_words(schema) == {"country": ("NA",), "visits": ("N/A",), "name": ("Null",)}
     odd = rows.copy()
     odd.loc[ONE] = ["Germany", "four", "Smith 2", "?"]
     layout = Layout(schema.domain())
 
     def cells(table: pd.DataFrame) -> Codes:
-        result = read(table, schema=schema)
-        frame = as_declared(result.frame, schema, result.form)
+        frame = read_table(written(table), schema=schema).frame
         return encoded_records(frame, layout, None)[0]
 
     before, after, gone = cells(rows), cells(odd), cells(rows.drop(index=ONE))
@@ -210,7 +205,7 @@ def test_whether_a_word_means_missing_follows_from_the_schema_alone(
     for one, other in zip(without(after, ONE), (gone.states, gone.values), strict=True):
         assert np.array_equal(one, other)
     assert len({tuple(row) for row in before.states}) > 9  # Namibia and N/A are states of their own
-    beside = read(odd).frame["country"]  # without a schema the odd one changes what others mean
+    beside = read_table(written(odd)).frame["country"]  # a proposal looks at all cells
     assert beside.isna().sum() == (rows["country"].drop(index=ONE) == "NA").sum()
 
 

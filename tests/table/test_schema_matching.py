@@ -13,13 +13,14 @@ import pytest
 from core.table.column import DomainSource, Kind, Provenance, Purchase
 from core.table.form import Form
 from core.table.infer import infer_schema
-from core.table.misfits import misfits
+from core.table.labels import to_labels
 from core.table.person import Person
-from core.table.rules import Combinations, Determines, parse_rule
+from core.table.raw_cells import raw_frame
+from core.table.rules import parse_rule
 from core.table.sample import sample_table
 from core.table.schema import Schema, SchemaColumn, SchemaError
 from core.table.schema_matching import adopted, best_match, compare
-from core.table.tally import Tally
+from core.table.typed_cells import typed_rows
 from tests.table.layouts import PERSON, schema
 
 JULY = infer_schema(sample_table(300))
@@ -67,7 +68,7 @@ def test_declarations_come_along_as_far_as_their_columns_are_there() -> None:
     taken = adopted(proposed, declared())
     assert taken.names == proposed.names
     assert (taken["age"].low, taken["age"].high) == (0.0, 120.0)
-    assert taken["age"].dtype == proposed["age"].dtype != JULY["age"].dtype
+    assert taken["age"].dtype == JULY["age"].dtype != proposed["age"].dtype
     assert taken["beds"] == proposed["beds"] and taken["shift"] == proposed["shift"]
     assert (taken.target, taken.person, taken.holdout) == (
         "readmitted", Person(columns=("visit_id",), rows=3), 0.2,
@@ -77,51 +78,37 @@ def test_declarations_come_along_as_far_as_their_columns_are_there() -> None:
     assert adopted(taken, declared()) == taken  # twice is once
 
 
-def test_a_new_file_is_written_as_it_is_and_says_missing_as_declared() -> None:
-    """Else July's commas, or codes that only some of August's rows have, would be in August."""
+def test_a_new_file_is_read_as_the_earlier_one_was() -> None:
+    """Only its delimiter and encoding are its own; that it is written otherwise is said."""
     pay = SchemaColumn(
         name="pay", kind=Kind.NUMBER, low=0, high=9e4, dtype="float64",
         form=Form(decimal=",", suffix=" €", codes=("-99", "k. A.")),
     )  # fmt: skip
     plain = SchemaColumn(name="n", kind=Kind.INTEGER, low=0, high=9, dtype="int64")
     july = Schema(columns=(pay, plain), delimiter=";")
-    dollars = Form(prefix="$", absent="k. A.", codes=("-9",))
-    august = Schema(
-        columns=(pay.model_copy(update={"form": dollars, "missing": True}), plain), delimiter="\t"
-    )
-    assert compare(august, july).changed == {"pay": ("missing", "codes")}
+    other = {"form": Form(prefix="$", absent="k. A.", codes=("-9",)), "missing": True}
+    gaps = plain.model_copy(update={"dtype": "Int64"})  # no other spelling of a number
+    august = Schema(columns=(pay.model_copy(update=other), gaps), delimiter="\t", encoding="cp1252")
+    assert compare(august, july).changed == {"pay": ("missing", "codes", "spelling")}
     taken = adopted(august, july)
-    assert taken.delimiter == "\t" and taken["n"] == plain
-    assert taken["pay"].form == Form(prefix="$", absent="k. A.", codes=("-99",))
-    assert taken["pay"].missing  # what was a code is an empty cell now
+    assert (taken.delimiter, taken.encoding) == ("\t", "cp1252")
+    assert taken.columns == july.columns
     again = adopted(Schema.model_validate_json(taken.model_dump_json()), july)
     assert again == taken  # so it is not offered again
 
 
 @pytest.mark.parametrize("gap_first", [False, True])
-def test_labels_that_are_numbers_are_spelled_as_the_new_file_has_them(gap_first: bool) -> None:
-    """A gap makes whole numbers fractions in a Parquet file: no row was of a declared label."""
+def test_whole_numbers_with_gaps_are_the_labels_of_last_time(gap_first: bool) -> None:
+    """A gap makes a frame's whole numbers fractions: no row was of a declared label."""
     grade = np.resize([1.0, 2.0, 3.0], 300)
     gaps = np.where(np.arange(300) < 3, np.nan, grade)
-    word = np.resize(["low", "mid", "top"], 300)
-    frames = [pd.DataFrame({"grade": g, "word": word}) for g in (grade.astype("int64"), gaps)]
+    frames = [pd.DataFrame({"grade": g}) for g in (grade.astype("int64"), gaps)]
     first, second = reversed(frames) if gap_first else frames
     saved = infer_schema(first)
-    labels = saved["grade"].categories or ()
-    words = dict(zip(labels, ("low", "mid", "top"), strict=True))
-    rules = (
-        Determines(source="grade", result="word", mapping=words),
-        Combinations(names=("word", "grade"), allowed=tuple((b, a) for a, b in words.items())),
-    )
-    saved = saved.model_copy(update={"rules": rules})
-    schema = adopted(infer_schema(second), saved)
-    spelled = schema["grade"].categories or ()
-    assert spelled == (("1", "2", "3") if gap_first else ("1.0", "2.0", "3.0")) != labels
-    assert misfits(Tally.of(second["grade"].dropna()), schema["grade"]) == 0
-    assert misfits(Tally.of(second["grade"].dropna()), saved["grade"]) > 0
-    mapped, combined = schema.rules
-    assert mapped.mapping == dict(zip(spelled, words.values(), strict=True))
-    assert combined.allowed == tuple(zip(words.values(), spelled, strict=True))
+    column = adopted(infer_schema(second), saved)["grade"]
+    assert column.categories == (("1.0", "2.0", "3.0") if gap_first else ("1", "2", "3"))
+    cells = typed_rows(raw_frame(second), [column])["grade"]
+    assert set(to_labels(cells).dropna()) == set(column.categories)
 
 
 def test_nobody_is_said_to_have_set_what_was_read_from_earlier_rows() -> None:
