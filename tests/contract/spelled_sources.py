@@ -31,6 +31,7 @@ __all__ = ["SOURCES", "Frames", "Parquet", "Queries", "Record", "Spelled", "Text
 
 Record = dict[str, object]  # cells by column: text or bytes as written, or values of any type
 NAMES = [column.name for column in COLUMNS]
+LONE_QUOTES = ('5" pipe', "12'3\"", 'a"b"c', 'x""')  # that begin no cell, so they close none
 LONGEST_CELL = 32_767  # of a workbook
 
 
@@ -100,10 +101,13 @@ class Text(Spelled):
         return {column.name: column.text(column.cell(random)) for column in COLUMNS}
 
     def odd(self, random: Random) -> object:
-        """Text, in one of ten with bytes that are none in this encoding."""
-        text = self._quoted(spelling(random, self._cells(random)), random)
-        if random.random() < 0.9:
-            return text
+        """Text, now and then with bytes that are none in this encoding, or a quote by itself."""
+        text, shape = spelling(random, self._cells(random)), random.random()
+        if shape < 0.02:
+            return self._encoded(random.choice(LONE_QUOTES))
+        if shape < 0.9:
+            return self._quoted(text, random)
+        text = self._quoted(text.replace('"', ""), random)  # which a stray byte would part
         wide = self.encoding.startswith("utf-16")
         stray = random.choice(STRAY_PAIRS if wide else STRAY_BYTES)
         encoded = self._encoded(text)
@@ -117,8 +121,7 @@ class Text(Spelled):
 
     def _quoted(self, text: str, random: Random | None = None) -> str:
         special = any(mark in text for mark in (self.delimiter, '"', "\n", "\r"))
-        spaced = text != text.strip()
-        if special or spaced or (random is not None and random.random() < 0.1):
+        if special or (random is not None and random.random() < 0.1):
             return '"' + text.replace('"', '""') + '"'
         return text
 
@@ -245,7 +248,7 @@ SOURCES: tuple[Spelled, ...] = (
     Text("text with a byte order mark", encoding="utf-8-sig", end="\r\n"),
     Text("text in UTF-16", encoding="utf-16", delimiter="\t", end="\r\n"),
     Text("text in gzip", packed=True),
-    Text("text below a title", before="Visits of 2024\n\n", delimiter=";"),
+    Text("text below blank lines", before="\n\n", delimiter=";"),
     Text("text that says its delimiter", before="sep=;\r\n", delimiter=";", end="\r\n"),
     Parquet("Parquet"),
     Workbook("a workbook"),
