@@ -119,7 +119,9 @@ def _column(cells: Sequence[Any], name: str) -> pa.Array:
 
     A decimal has no type of its own here: how many digits a batch needs is one record's doing.
     """
-    plain = [float(cell) if isinstance(cell, Decimal) else cell for cell in cells]
+    fractions = any(isinstance(cell, float | Decimal) for cell in cells)
+    numbers = (int, Decimal) if fractions else ()  # whole ones too may have more digits than floats
+    plain = [float(cell) if isinstance(cell, numbers) else cell for cell in cells]
     try:
         column = pa.array(plain)
     except (pa.ArrowException, OverflowError, ValueError, TypeError):
