@@ -7,7 +7,6 @@ import gzip
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from random import Random
 
@@ -24,14 +23,15 @@ from core.table.io.cells import ReadLimits
 from core.table.io.sources import Source
 from core.table.raw_cells import raw_frame
 from core.table.schema import Schema
-from tests.contract.spelled_columns import COLUMNS
+from tests.contract.spelled_columns import COLUMNS, SpelledColumn
 from tests.contract.spellings import STRAY_BYTES, STRAY_PAIRS, spelling, value
 
-__all__ = ["SOURCES", "Frames", "Parquet", "Queries", "Record", "Spelled", "Text", "Workbook"]
+__all__ = ["SOURCES", "Record", "Spelled", "Text"]
 
 Record = dict[str, object]  # cells by column: text or bytes as written, or values of any type
 NAMES = [column.name for column in COLUMNS]
 LONE_QUOTES = ('5" pipe', "12'3\"", 'a"b"c', 'x""')  # that begin no cell, so they close none
+TYPES = (bool, (int, float), str, dt.datetime)
 LONGEST_CELL = 32_767  # of a workbook
 
 
@@ -49,9 +49,9 @@ class Spelled:
         """A row as most are."""
         return {column.name: column.cell(random) for column in COLUMNS}
 
-    def odd(self, random: Random) -> object:
-        """One odd cell."""
-        return value(random)
+    def odd(self, random: Random, column: SpelledColumn) -> object:
+        """One odd cell of a column."""
+        return value(random, [column.cell(random) for _ in range(3)])
 
     def source(self, rows: Sequence[Record], folder: Path, declared: FileForm | None) -> Source:
         """The rows, written and opened.
@@ -100,9 +100,10 @@ class Text(Spelled):
         """See `Spelled.ordinary`."""
         return {column.name: column.text(column.cell(random)) for column in COLUMNS}
 
-    def odd(self, random: Random) -> object:
+    def odd(self, random: Random, column: SpelledColumn) -> object:
         """Text, now and then with bytes that are none in this encoding, or a quote by itself."""
-        text, shape = spelling(random, self._cells(random)), random.random()
+        cells = [column.text(column.cell(random)) for _ in range(3)]
+        text, shape = spelling(random, cells), random.random()
         if shape < 0.02:
             return self._encoded(random.choice(LONE_QUOTES))
         if shape < 0.9:
@@ -115,9 +116,6 @@ class Text(Spelled):
         first = width if text.startswith('"') else 0
         at = random.randrange(first, max(first + 1, len(encoded) - first + 1), width)
         return encoded[:at] + stray + encoded[at:]
-
-    def _cells(self, random: Random) -> list[str]:
-        return [str(cell) for cell in self.ordinary(random).values()]
 
     def _quoted(self, text: str, random: Random | None = None) -> str:
         special = any(mark in text for mark in (self.delimiter, '"', "\n", "\r"))
@@ -186,8 +184,21 @@ class Workbook(Spelled):
 
 
 @dataclass(frozen=True)
-class Parquet(Spelled):
-    """A Parquet file: a column is of one type, and text where its cells are of several."""
+class Typed(Spelled):
+    """A source whose columns have one type each, which others' cells cannot be of."""
+
+    def odd(self, random: Random, column: SpelledColumn) -> object:
+        """See `Spelled.odd`; whole numbers and fractions are of one type."""
+        kind = next(kind for kind in TYPES if isinstance(column.cell(random), kind))
+        while True:
+            cell = super().odd(random, column)
+            if cell is None or (isinstance(cell, kind) and getattr(cell, "tzinfo", None) is None):
+                return cell
+
+
+@dataclass(frozen=True)
+class Parquet(Typed):
+    """A Parquet file."""
 
     def source(self, rows: Sequence[Record], folder: Path, declared: FileForm | None) -> Source:
         """See `Spelled.source`."""
@@ -198,18 +209,15 @@ class Parquet(Spelled):
 
     @staticmethod
     def _column(cells: Sequence[object]) -> pa.Array:
-        texts = {type(cell) for cell in cells if cell is not None} - {int, float}
-        if len(texts) < 2:
-            try:
-                return pa.array(cells, from_pandas=True)
-            except (pa.ArrowException, OverflowError):
-                pass
-        return pa.array([None if cell is None else str(cell) for cell in cells], pa.string())
+        try:
+            return pa.array(cells, from_pandas=True)
+        except (pa.ArrowException, OverflowError):  # whole numbers beyond 2⁵³ beside fractions
+            return pa.array([None if cell is None else float(cell) for cell in cells])
 
 
 @dataclass(frozen=True)
-class Queries(Spelled):
-    """A query of an SQLite database, whose columns hold cells of any type."""
+class Queries(Typed):
+    """A query of an SQLite database; where a column holds numbers and text it is refused."""
 
     def source(self, rows: Sequence[Record], folder: Path, declared: FileForm | None) -> Source:
         """See `Spelled.source`."""
@@ -226,8 +234,8 @@ class Queries(Spelled):
     @staticmethod
     def _cell(cell: object) -> object:
         if isinstance(cell, int) and not abs(cell) < 2**63:
-            return str(cell)
-        return str(cell) if isinstance(cell, dt.date | Decimal) else cell
+            return float(cell)
+        return str(cell) if isinstance(cell, dt.date) else cell
 
 
 @dataclass(frozen=True)
