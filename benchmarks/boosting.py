@@ -47,7 +47,6 @@ from core.quality.metrics import estimators  # noqa: E402
 from core.quality.metrics.marginals import pair_mean, two_way  # noqa: E402
 from core.quality.metrics.train_synthetic_test_real import Task, evaluate  # noqa: E402
 from core.table.codec import Codec  # noqa: E402
-from core.table.infer import infer_schema  # noqa: E402
 from core.table.io.read import read_table  # noqa: E402
 from core.table.schema import Schema  # noqa: E402
 
@@ -65,16 +64,17 @@ class Trial:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
-        frame = read_table(options.table).frame
-        schema = infer_schema(frame).model_copy(update={"target": options.target})
+        read = read_table(options.table)
+        schema = read.schema.model_copy(update={"target": options.target})
         kept = [column for column in schema.columns if column.modelled]
         self.schema = Schema(columns=tuple(kept), target=options.target)
         names = [column.name for column in kept]
         self.codec = Codec(self.schema.domain())
-        self.frame = self._as_written(frame[names])
+        self.frame = self._as_written(read.frame[names])
         self.test = None
         if options.test:
-            self.test = self._as_written(read_table(options.test).frame[names])
+            test = read_table(options.test, schema=schema).frame
+            self.test = self._as_written(test[names])
 
     def _as_written(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Rows as any model would write them, so that no label differs by its type alone."""

@@ -26,7 +26,6 @@ from core.runs.execution.local_launcher import LocalLauncher  # noqa: E402
 from core.runs.storage.events import State  # noqa: E402
 from core.runs.storage.store import RunStore  # noqa: E402
 from core.services import imports, planning, runs, tables  # noqa: E402
-from core.table.io.read import read_table  # noqa: E402
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, sample_table  # noqa: E402
 from tests.browser.app import open_browser, open_page, server, settled  # noqa: E402
 
@@ -38,10 +37,11 @@ Times = tuple[float, float]  # s until the title shows, and until the page is wh
 def bring_in(store: RunStore, table: str, target: str | None) -> str:
     """A table with its bounds declared public; its id."""
     if table == SAMPLE:
-        frame, name, target = sample_table(), SAMPLE_NAME, SAMPLE_TARGET
+        target, frame = SAMPLE_TARGET, sample_table()
+        record = imports.import_frame(store, frame, name=SAMPLE_NAME, source="benchmark")
     else:
-        frame, name = read_table(Path(table)).frame, Path(table).name
-    record = imports.import_frame(store, frame, name=name, source="benchmark")
+        file = Path(table)
+        record = imports.import_file(store, file, name=file.name, source="benchmark")
     if target is not None:
         record = tables.change_target(store, record, target)
     record = tables.change_holdout(store, record, 0.1)

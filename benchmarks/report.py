@@ -86,7 +86,8 @@ def main() -> int:
         return 0
     from core.table.io.read import read_table
 
-    train, test = (read_table(path).frame for path in (options.train, options.test))
+    read = read_table(options.train)
+    train, test = read.frame, read_table(options.test, schema=read.schema).frame
     found = []
     for rows in options.rows or [None]:
         with tempfile.TemporaryDirectory() as name:

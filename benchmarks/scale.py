@@ -177,14 +177,10 @@ class _Watch:
 
 def _take_in(store: Any, file: Path, schema: Schema) -> Any:
     """The file as a table of the workspace, as a steward brings it in and confirms it."""
-    from fsspec.implementations.local import LocalFileSystem
-
-    from core.services.imports import import_source
+    from core.services.imports import import_address
     from core.services.tables import confirm_schema
-    from core.table.io.parquet import ParquetParts
 
-    source = ParquetParts([str(file)], LocalFileSystem(), "generated")
-    table = import_source(store, source, name="scale", people="scale")
+    table = import_address(store, str(file), people="scale")
     table = confirm_schema(store, table.id, schema)
     store.attest(table.id)
     return table
