@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 
+from core.table import typed_cells
 from core.table.form import DELIMITERS, FileForm
 from core.table.io import opening
 from core.table.io.address import Address, Allowed
@@ -23,6 +24,7 @@ from core.table.io.cells import ReadLimits
 from core.table.io.sources import Source
 from core.table.raw_cells import raw_frame
 from core.table.schema import Schema
+from core.table.typed_frames import typed_frame
 from tests.contract.spelled_columns import COLUMNS, SpelledColumn
 from tests.contract.spellings import STRAY_BYTES, STRAY_PAIRS, spelling, value
 
@@ -76,6 +78,21 @@ class Spelled:
         source = self.source(rows, folder, None if schema is None else schema.form)
         source.prepare(folder)
         return list(source.batches())
+
+    def typed(
+        self, rows: Sequence[Record], folder: Path, schema: Schema, *, in_batches: bool
+    ) -> list[pd.DataFrame]:
+        """The rows as declared, read at once or some at a time.
+
+        Args:
+          rows: in order.
+          folder: for files.
+          schema: declared beforehand.
+          in_batches: whether each batch is typed on its own, as runs do.
+        """
+        batches = self.batches(rows, folder, schema)
+        batches = batches if in_batches else [pa.concat_tables(batches)]
+        return [typed_cells.typed_rows(batch, schema.columns) for batch in batches]
 
 
 @dataclass(frozen=True)
@@ -246,8 +263,19 @@ class Frames(Spelled):
         self, rows: Sequence[Record], folder: Path, schema: Schema | None
     ) -> list[pa.Table]:
         """See `Spelled.batches`."""
-        columns = {name: pd.Series([row[name] for row in rows]) for name in NAMES}
-        return [raw_frame(pd.DataFrame(columns))]
+        return [raw_frame(self._frame(rows))]
+
+    def typed(
+        self, rows: Sequence[Record], folder: Path, schema: Schema, *, in_batches: bool
+    ) -> list[pd.DataFrame]:
+        """See `Spelled.typed`."""
+        size = 16 if in_batches else len(rows)
+        parts = [rows[first : first + size] for first in range(0, len(rows), size)]
+        return [typed_frame(self._frame(part), schema.columns) for part in parts]
+
+    @staticmethod
+    def _frame(rows: Sequence[Record]) -> pd.DataFrame:
+        return pd.DataFrame({name: pd.Series([row[name] for row in rows]) for name in NAMES})
 
 
 SOURCES: tuple[Spelled, ...] = (

@@ -103,10 +103,7 @@ class Trial:
           in_batches: whether each batch is typed on its own, as runs do.
         """
         rows = [self.records[place] for place in places]
-        batches = self.kind.batches(rows, self.folder, self.schema)
-        if not in_batches:
-            batches = [pa.concat_tables(batches)]
-        frames = [typed_cells.typed_rows(batch, self.schema.columns) for batch in batches]
+        frames = self.kind.typed(rows, self.folder, self.schema, in_batches=in_batches)
         assert sum(map(len, frames)) == len(places), "a record was lost or came twice"
         return frames
 

@@ -1,0 +1,84 @@
+"""A frame's cells under a declaration, where a column of objects may hold several types."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from core.table.column import Column
+from core.table.labels import from_labels, to_labels
+from core.table.raw_cells import raw_frame
+from core.table.typed_cells import typed_column, typed_rows
+
+__all__ = ["typed_frame"]
+
+Series: TypeAlias = "pd.Series[Any]"
+
+
+def typed_frame(frame: pd.DataFrame, columns: Iterable[Column]) -> pd.DataFrame:
+    """A frame's rows as their columns are declared, each cell read by the type that it has.
+
+    Raw cells have one type for a column (`raw_frame`), so that numbers beside a word become text
+    there: 0.5 is then no number of a column with decimal commas, nor a date one of 31.12.2020.
+
+    Args:
+      frame: n rows, unique string names.
+      columns: declarations; those of columns that the frame lacks are passed over.
+
+    Returns:
+      n rows, in the order of the declarations.
+    """
+    typed = {
+        column.name: _typed(frame[column.name].reset_index(drop=True), column)
+        for column in columns
+        if column.name in frame.columns
+    }
+    return pd.DataFrame(typed, index=pd.RangeIndex(len(frame)), copy=False)
+
+
+def _typed(series: Series, column: Column) -> Series:
+    if not pd.api.types.is_object_dtype(series.dtype):
+        return typed_rows(raw_frame(series.to_frame()), [column])[column.name]
+    there = series.dropna()
+    labels = pd.Series(None, index=series.index, dtype="str")
+    for kind, cells in there.groupby(there.map(_arrow_type), sort=False):
+        labels[cells.index] = to_labels(_of_one_type(cells, kind, column)).to_numpy()
+    return from_labels(labels, column)
+
+
+def _of_one_type(cells: Series, kind: str, column: Column) -> Series:
+    """Cells of the type that they have themselves, as declared.
+
+    Args:
+      cells: of one `_arrow_type`.
+      kind: that type.
+      column: its declaration.
+    """
+    if kind == "text":
+        raw = pa.array(to_labels(cells), pa.large_string())
+    elif kind.startswith("timestamp"):
+        raw = pa.array(pd.Series([pd.Timestamp(cell).as_unit("us") for cell in cells]))
+    else:
+        plain = cells.map(float) if kind == "float64" else cells
+        raw = pa.array(list(plain), pa.type_for_alias(kind))
+    return typed_column(raw, column, written=False)
+
+
+def _arrow_type(cell: object) -> str:
+    """The type of one cell alone; with the time zone's name behind that of a moment."""
+    if isinstance(cell, bool | np.bool_):
+        return "bool"
+    if isinstance(cell, Integral):
+        return "int64" if -(2**63) <= cell < 2**63 else "text"
+    if isinstance(cell, Real | Decimal):
+        return "float64"
+    if isinstance(cell, dt.datetime):
+        return "timestamp" if cell.tzinfo is None else f"timestamp {cell.tzinfo}"
+    return "date32" if isinstance(cell, dt.date) else "text"
