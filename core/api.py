@@ -26,7 +26,7 @@ from core.cli.files import OUT_ENDINGS, mark_without_privacy, require_flag, writ
 from core.cli.main import command_line
 from core.cli.making import check_amounts, check_options, foreseen, make
 from core.cli.places import place
-from core.cli.reading import read_file, say_misfits, typed_frame, with_schema
+from core.cli.reading import all_columns, read_file, say_misfits, typed_frame, with_schema
 from core.cli.saved_runs import trained_model
 from core.models.card import Card
 from core.models.events import FitEvent, Wish
@@ -42,7 +42,7 @@ from core.table.form import FileForm
 from core.table.infer import infer_schema
 from core.table.raw_cells import raw_frame
 from core.table.schema import Schema
-from core.table.typed_cells import typed_rows
+from core.table.typed_frames import frame_as_declared
 
 __all__ = [
     "Drawn",
@@ -317,7 +317,9 @@ def _rows(frame: pd.DataFrame, schema: Schema | None) -> tuple[pa.Table | pd.Dat
     """
     read = frame.attrs.get(READ)
     if read is None:
-        return raw_frame(frame), schema or infer_schema(frame)
+        if schema is None:
+            return raw_frame(frame), infer_schema(frame)
+        return frame_as_declared(frame, all_columns(frame.columns, schema)), schema
     if schema is None:
         return frame, infer_schema(frame, FileForm.model_validate(read["form"]))
     typed = read["typed"] or {}
@@ -332,7 +334,7 @@ def _rows(frame: pd.DataFrame, schema: Schema | None) -> tuple[pa.Table | pd.Dat
         return frame, schema
     # columns that were made of those in the file
     names = [column.name for column in added]
-    return frame.assign(**typed_rows(raw_frame(frame[names]), added)), schema
+    return frame.assign(**frame_as_declared(frame[names], added)), schema
 
 
 def _go_on(event: FitEvent) -> Wish:

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -33,8 +34,16 @@ from core.table.raw_cells import is_written
 from core.table.schema import Kind, Schema
 from core.table.tally import Tally, count_cells
 from core.table.typed_cells import typed_rows, typed_tally
+from core.table.typed_frames import UNREAD
 
-__all__ = ["read_file", "read_with_schema", "say_misfits", "typed_frame", "with_schema"]
+__all__ = [
+    "all_columns",
+    "read_file",
+    "read_with_schema",
+    "say_misfits",
+    "typed_frame",
+    "with_schema",
+]
 
 
 def read_with_schema(options: argparse.Namespace) -> tuple[pd.DataFrame, Schema]:
@@ -119,25 +128,31 @@ def _request(path: Path | Url, query: str, schema: Schema | None, form: FileForm
     )
 
 
-def typed_frame(rows: pa.Table, schema: Schema) -> pd.DataFrame:
-    """All columns of some rows in their own order; those that the schema does not name as text.
+def all_columns(names: Iterable[str], schema: Schema) -> list[Column]:
+    """Columns of those names in their order; those that the schema does not name are text.
 
     These say, like all others, whose people the rows are about.
+    """
+    known = {column.name: column for column in schema.columns}
+    return [known.get(name, Column(name=name, kind=Kind.TEXT)) for name in names]
+
+
+def typed_frame(rows: pa.Table, schema: Schema) -> pd.DataFrame:
+    """All columns of some rows in their own order.
 
     Args:
       rows: raw cells.
       schema: declared, or proposed.
     """
-    known = {column.name: column for column in schema.columns}
-    columns = [known.get(name, Column(name=name, kind=Kind.TEXT)) for name in rows.column_names]
-    return typed_rows(rows, columns)
+    return typed_rows(rows, all_columns(rows.column_names, schema))
 
 
 def say_misfits(rows: pa.Table | pd.DataFrame, schema: Schema) -> None:
     """Count on stderr the cells that the declaration cannot hold, those that do not read too."""
     for column in schema.columns:
         if isinstance(rows, pd.DataFrame):
-            typed, unreadable = Tally.of(rows[column.name]), 0
+            typed = Tally.of(rows[column.name])
+            unreadable = rows.attrs.get(UNREAD, {}).get(column.name, 0)
         else:
             cells = count_cells(rows[column.name], written=is_written(rows.schema))
             typed, unreadable = typed_tally(cells, column)

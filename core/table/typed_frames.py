@@ -13,16 +13,17 @@ import pandas as pd
 import pyarrow as pa
 
 from core.table.column import Column
-from core.table.labels import from_labels, to_labels
+from core.table.labels import code_places, from_labels, to_labels, to_numbers
 from core.table.raw_cells import raw_frame
 from core.table.typed_cells import typed_column, typed_rows
 
-__all__ = ["typed_frame"]
+__all__ = ["UNREAD", "frame_as_declared"]
 
 Series: TypeAlias = "pd.Series[Any]"
+UNREAD = "facsimile.unread"  # in `attrs`: by column, how many cells do not read as declared
 
 
-def typed_frame(frame: pd.DataFrame, columns: Iterable[Column]) -> pd.DataFrame:
+def frame_as_declared(frame: pd.DataFrame, columns: Iterable[Column]) -> pd.DataFrame:
     """A frame's rows as their columns are declared, each cell read by the type that it has.
 
     Raw cells have one type for a column (`raw_frame`), so that numbers beside a word become text
@@ -33,14 +34,28 @@ def typed_frame(frame: pd.DataFrame, columns: Iterable[Column]) -> pd.DataFrame:
       columns: declarations; those of columns that the frame lacks are passed over.
 
     Returns:
-      n rows, in the order of the declarations.
+      n rows, in the order of the declarations; see `UNREAD`.
     """
-    typed = {
-        column.name: _typed(frame[column.name].reset_index(drop=True), column)
-        for column in columns
-        if column.name in frame.columns
-    }
-    return pd.DataFrame(typed, index=pd.RangeIndex(len(frame)), copy=False)
+    there = [column for column in columns if column.name in frame.columns]
+    frame = frame.reset_index(drop=True)
+    typed = {column.name: _typed(frame[column.name], column) for column in there}
+    rows = pd.DataFrame(typed, index=frame.index, copy=False)
+    rows.attrs[UNREAD] = {c.name: _unread(frame[c.name], rows[c.name], c) for c in there}
+    return rows
+
+
+def _unread(cells: Series, typed: Series, column: Column) -> int:
+    """How many cells say something that is no number or date where one is declared.
+
+    Args:
+      cells: of the frame.
+      typed: the same, as declared.
+      column: a declaration of any kind.
+    """
+    if not column.kind.numeric:
+        return 0
+    silent = np.isnan(to_numbers(typed, column)) & (code_places(typed, column) < 0)
+    return int((silent & cells.notna().to_numpy()).sum())
 
 
 def _typed(series: Series, column: Column) -> Series:

@@ -24,7 +24,7 @@ from core.table.io.cells import ReadLimits
 from core.table.io.sources import Source
 from core.table.raw_cells import raw_frame
 from core.table.schema import Schema
-from core.table.typed_frames import typed_frame
+from core.table.typed_frames import frame_as_declared
 from tests.contract.spelled_columns import COLUMNS, SpelledColumn
 from tests.contract.spellings import STRAY_BYTES, STRAY_PAIRS, spelling, value
 
@@ -271,7 +271,7 @@ class Frames(Spelled):
         """See `Spelled.typed`."""
         size = 16 if in_batches else len(rows)
         parts = [rows[first : first + size] for first in range(0, len(rows), size)]
-        return [typed_frame(self._frame(part), schema.columns) for part in parts]
+        return [frame_as_declared(self._frame(part), schema.columns) for part in parts]
 
     @staticmethod
     def _frame(rows: Sequence[Record]) -> pd.DataFrame:
