@@ -220,7 +220,8 @@ def as_kind(tally: Tally, column: Column, kind: Kind) -> SchemaColumn:
         raise SchemaError(f"'{column.name}' has no value to take bounds from. Nothing was changed.")
     least, greatest = float(present.min()), float(present.max())
     if kind is Kind.DATETIME:
-        step = date_step(present) if typed.step is None else typed.step
+        known = typed.step if plain.dtype.startswith("datetime64") else None
+        step = date_step(present) if known is None else known
         low, high = whole_years(least, greatest, step=step, dtype=plain.dtype)
     else:
         step = 1.0 if kind is Kind.INTEGER else 0.0

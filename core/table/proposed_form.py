@@ -21,12 +21,11 @@ import pyarrow.compute as pc
 
 from core.table.column import Kind, SchemaColumn
 from core.table.form import MOST_CODES, UNIT, Form
-from core.table.io.cells import cells_counted
+from core.table.io.cells import MISSING_MARKERS, cells_counted
 from core.table.magnitudes import LARGEST
 from core.table.rare import FEW_ROWS
 from core.table.resolution import TICKS
 from core.table.tally import Tally
-from core.table.typed_cells import MISSING_MARKERS
 
 __all__ = ["native_column", "unreadable_doubt", "written_columns"]
 
@@ -189,7 +188,6 @@ def _without_units(text: _Text) -> tuple[_Text, Form]:
 
 
 def _without_groups(text: _Text, form: Form) -> tuple[_Text, Form]:
-    # text needs no second look
     if not len(text.values) or not DIGITS.fullmatch(text.values[0].as_py()):
         return text, form
     for mark in (*SURE_MARKS, ",", "."):
@@ -265,9 +263,7 @@ def _decimal_mark(columns: Mapping[str, _Text]) -> tuple[str, list[str]]:
     A comma counts as decimal mark when some column is made of such numbers and at least one of them
     cannot be thousands (`0,5` or `12,75`, not `1,234`).
     """
-    clear: list[str] = []
-    unclear: list[str] = []
-    doubts: list[str] = []
+    clear, unclear, doubts = list[str](), list[str](), list[str]()
     for name, text in columns.items():
         if not text.any(","):
             continue
@@ -359,35 +355,30 @@ def native_column(name: str, tally: Tally, form: Form | None) -> tuple[SchemaCol
       form: as the source says.
     """
     cells = pa.array(tally.values)
-    kind, doubts = cells.type, []
+    kind, doubt = cells.type, ""
     dtype, means = "str", Kind.TEXT
     if pa.types.is_boolean(kind):
         dtype, means = "bool", Kind.BOOLEAN
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
         dtype, means = np.dtype(kind.to_pandas_dtype()).name, Kind.NUMBER
-    elif pa.types.is_decimal(kind) or pa.types.is_duration(kind):
+    elif pa.types.is_decimal(kind):
         dtype, means = "float64", Kind.NUMBER
-        exact = pa.types.is_decimal(kind)
-        doubts.append(
-            f"'{name}' holds exact decimals; they are read as floating-point numbers."
-            if exact
-            else f"'{name}' holds durations; they are read as seconds."
-        )
+        doubt = "holds exact decimals; they are read as floating-point numbers."
+    elif pa.types.is_duration(kind):
+        dtype, means, doubt = "float64", Kind.NUMBER, "holds durations; they are read as seconds."
     elif pa.types.is_date(kind):
         dtype, means = "datetime64[us]", Kind.DATETIME
     elif pa.types.is_timestamp(kind):
-        means, unit = Kind.DATETIME, kind.unit
-        finer = np.zeros(0, dtype=np.bool_)
-        if unit == "ns":
-            finer = np.asarray(cells.cast(pa.int64())) % (TICKS["ns"] // TICKS["us"]) != 0
-        if finer.any():
-            unit = "us"
-            doubts.append(
-                f"'{name}' has times finer than a microsecond; they are cut to whole microseconds "
-                f"({cells_counted(int(tally.rows[finer].sum()))})."
-            )
+        ticks = cells.cast(pa.int64()).to_numpy(zero_copy_only=False)
+        finer = int(tally.rows[ticks % max(1, TICKS[kind.unit] // TICKS["us"]) != 0].sum())
+        if finer:
+            doubt = "has times finer than a microsecond; they are cut to whole microseconds "
+            doubt += f"({cells_counted(finer)})."
+        unit = "us" if finer else kind.unit
         dtype = f"datetime64[{unit}, {kind.tz}]" if kind.tz else f"datetime64[{unit}]"
-    return SchemaColumn(name=name, kind=means, dtype=dtype, form=form), doubts
+        means = Kind.DATETIME
+    column = SchemaColumn(name=name, kind=means, dtype=dtype, form=form)
+    return column, [f"'{name}' {doubt}"] if doubt else []
 
 
 def unreadable_doubt(name: str, tally: Tally, cells: int) -> list[str]:

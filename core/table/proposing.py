@@ -205,17 +205,18 @@ def bounded(columns: Sequence[SchemaColumn], reread: Reread) -> list[SchemaColum
     return [_within(column, *found[column.name]) for column in columns]
 
 
-Extent: TypeAlias = "tuple[float, float, float, bool]"  # least, greatest, step, some cells absent
-
-
-def _extents(columns: Sequence[Column], reread: Reread) -> dict[str, Extent]:
-    """What all rows of each column span; inf, -inf, 0 for none."""
+def _extents(
+    columns: Sequence[Column], reread: Reread
+) -> dict[str, tuple[float, float, float, bool]]:
+    """Least, greatest and step of all rows, inf, -inf, 0 for none; whether some are absent."""
     names = [column.name for column in columns]
-    extents = dict.fromkeys(names, (np.inf, -np.inf, None, False))
+    nothing: tuple[float, float, float | None, bool] = (np.inf, -np.inf, None, False)
+    extents = dict.fromkeys(names, nothing)
     for batch in reread(names) if names else ():
         for column in columns:
             whole = column.dtype.lower().startswith(WHOLE_NUMBERS)
-            exact = column.model_copy(update={"dtype": "float64"}) if whole else column
+            rounds = whole and column.kind is not Kind.DATETIME
+            exact = column.model_copy(update={"dtype": "float64"}) if rounds else column
             cells = typed_column(batch.column(column.name), exact, written=is_written(batch.schema))
             numbers = to_numbers(cells, exact)
             least, greatest, step, gaps = extents[column.name]

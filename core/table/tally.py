@@ -256,7 +256,7 @@ class TallyBuilder:
         assert self._values is not None
         kept = self._values.filter(pa.array(self._sure))
         chosen = (_hashes(values) < self._below) | _outstanding(values, rows, known)
-        return chosen | np.asarray(pc.is_in(values, value_set=kept))
+        return np.asarray(chosen | np.asarray(pc.is_in(values, value_set=kept)))
 
     def _prune(self, seen: pa.Array) -> None:
         """Leave out values where there are too many.
@@ -264,6 +264,7 @@ class TallyBuilder:
         Args:
           seen: all different values of the last batch.
         """
+        assert self._values is not None
         if not self._written:
             new = cells_step(self._values if self._below == _EVERY else seen)
             self._step = finest(self._step, new)

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from core.table.io.cells import MISSING_MARKERS
 from core.table.schema import Kind
-from core.table.typed_cells import MISSING_MARKERS
 from tests.table.files import XLSX, ods, parquet, read, xlsx, zipped
 
 

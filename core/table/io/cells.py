@@ -1,16 +1,27 @@
-"""What can be wrong with a table that is read, and what is too big."""
+"""What can be wrong with a table that is read, what is too big, and which words are no values."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
-__all__ = ["ReadLimits", "TableReadError", "cells_counted", "too_big", "too_many_rows"]
+__all__ = [
+    "MISSING_MARKERS",
+    "ReadLimits",
+    "TableReadError",
+    "cells_counted",
+    "too_big",
+    "too_many_rows",
+]
 
-DeclaredWords: TypeAlias = Mapping[str, Collection[str]]
-
-MISSING_MARKERS = ("", "na", "n/a", "nan", "null", "none", "?")  # compared stripped, in lower case
+MISSING_MARKERS = (
+    "",
+    "na",
+    "n/a",
+    "nan",
+    "null",
+    "none",
+    "?",
+)  # of text, compared trimmed and in lower case
 
 
 class TableReadError(ValueError):
