@@ -142,20 +142,20 @@ class RecordSample:
         return cls(n, HashedTable(drawn, columns))
 
 
-def sample_records(frame: pd.DataFrame, key: bytes) -> RecordSample:
-    """Draw rows and hash them.
+def sample_records(frame: pd.DataFrame, hashed: HashedTable, key: bytes) -> RecordSample:
+    """Draw rows of a table.
 
     Args:
       frame: n ≥ 1 rows; all of them, also those that will be kept out of training.
+      hashed: the same rows.
       key: secret bytes of the workspace; they also fix which rows are drawn.
     """
-    n = len(frame)
-    most = _most(frame.shape[1])
-    drawn = frame
-    if n > most:
-        seed = int.from_bytes(hashlib.sha256(key + b"rows").digest()[:8], "big")
-        drawn = frame.iloc[np.random.default_rng(seed).choice(n, most, replace=False)]
-    return sample_of_drawn(drawn, n, key)
+    n, most = len(frame), _most(frame.shape[1])
+    if n <= most:
+        return RecordSample(n, hashed)
+    seed = int.from_bytes(hashlib.sha256(key + b"rows").digest()[:8], "big")
+    drawn = np.random.default_rng(seed).choice(n, most, replace=False)
+    return sample_of_drawn(frame.iloc[drawn], n, key)
 
 
 def sample_of_drawn(drawn: pd.DataFrame, n: int, key: bytes) -> RecordSample:

@@ -95,7 +95,8 @@ class Compared:
             part = frame.sample(most, random_state=seed)
             return cls.of_part(part, len(frame), names, rows.sums(), key)
         hashed = HashedTable.of(frame, key)
-        return cls(len(frame), hashed, table_digest(hashed, key), sample_records(frame, key))
+        exact, sample = table_digest(hashed, key), sample_records(frame, hashed, key)
+        return cls(len(frame), hashed, exact, sample)
 
     @classmethod
     def of_part(
