@@ -18,6 +18,7 @@ from core.runs.storage.events import State
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.services import runs
+from core.table.raw_cells import raw_frame
 from core.table.schema import Schema
 from tests.cluster import toy_node
 from tests.cluster.conftest import Nodes, all_said, launcher_of
@@ -151,7 +152,7 @@ def test_a_worker_shares_its_statistic_with_tasks(
     rows = 4 * CHUNK_ROWS
     frame = pd.DataFrame({"age": np.arange(rows) % 100, "sex": np.resize(["f", "m"], rows)})
     big = store.add_table(
-        frame, name="big", schema=schema, profile={"n": rows}, source="test", people="p1"
+        raw_frame(frame), name="big", schema=schema, profile={"n": rows}, source="test", people="p1"
     )
     store.attest(big.id)
     marks = tmp_path / "marks"

@@ -38,7 +38,7 @@ from core.runs.execution.reporter import Pace
 from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
-from core.services import export, planning, recipe, reviews, tables
+from core.services import export, imports, planning, recipe, reviews, tables
 from core.services.shaping import DrawnTable
 from core.table.codec import Codec, Codes
 from core.table.schema import Column, Domain, Kind, Schema
@@ -153,7 +153,7 @@ def leaving(
     patch.setattr(training_loop, "time", SimpleNamespace(monotonic=itertools.count().__next__))
     patch.setattr(Meter, "forfeit", lambda *_: None)  # the claims of a real run are wanted
     with RunStore(Workspace(home)) as store:
-        table = tables.import_frame(store, rows, name="people.csv", source="t", people="p1")
+        table = imports.import_frame(store, rows, name="people.csv", source="t", people="p1")
         inside = {c.name: {"note": c.note, "proposal": c.proposal} for c in table.schema.columns}
         columns = [{**column.model_dump(), **inside[column.name]} for column in DECLARED]
         schema = Schema.model_validate({"columns": columns, "target": "ill"})

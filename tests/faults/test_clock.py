@@ -16,7 +16,7 @@ from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
-from core.services import runs, tables
+from core.services import imports, runs, tables
 from core.table.sample import sample_table
 from tests.faults.ledger import paid_for
 from tests.runs.workers import queued, toy_plan, work
@@ -112,7 +112,7 @@ def test_a_table_does_not_leave_its_account_because_the_clock_was_set_back(
 def test_what_was_released_before_a_table_came_in_keeps_it_nowhere(store, table, set_clock):
     work(store, queued(store, table, toy_plan(table)).id)
     set_clock(-DAY)  # by the clock the release is a day after the next table
-    other = tables.import_frame(
+    other = imports.import_frame(
         store, sample_table(50).iloc[:, :5], name="other", source="test", people=table.people
     )
     assert people.change_account(store, other.id, people.NEW, "others").people != table.people

@@ -19,7 +19,7 @@ from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import PROJECT_ROOT, Workspace
-from core.services import planning, reviews, runs, tables
+from core.services import imports, planning, reviews, runs, tables
 from core.table.sample import sample_table
 from tests.contract.test_contract import QUICK
 from tests.faults.ledger import cost, metered, paid_for
@@ -50,7 +50,7 @@ def zygote() -> Iterator[subprocess.Popen[str]]:
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunStore]:
     with RunStore(Workspace(tmp_path_factory.mktemp("kills") / "home")) as opened:
-        table = tables.import_frame(opened, sample_table(N), name="t", source="test")
+        table = imports.import_frame(opened, sample_table(N), name="t", source="test")
         opened.attest(table.id)
         set_limit(opened, table.id, epsilon=100.0, delta=1e-3)
         yield opened
@@ -176,7 +176,7 @@ PROTECTED = {
 def tagged(tmp_path: Path) -> Iterator[RunStore]:
     """A table with a tagged column and groups enough for a certificate."""
     with RunStore(Workspace(tmp_path / "home")) as opened:
-        table = tables.import_frame(opened, sample_table(1200), name="t", source="test")
+        table = imports.import_frame(opened, sample_table(1200), name="t", source="test")
         tables.change_groups(opened, table, {table.columns[2]: "tagged"})
         opened.attest(table.id)
         yield opened

@@ -29,7 +29,7 @@ from core.runs.storage.objects.bucket import AWAY, Bucket
 from core.runs.storage.places import open_places
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
-from core.services import tables
+from core.services import imports
 from core.table.sample import sample_table
 from tests.runs import toy
 from tests.runs.workers import queued, releases, toy_plan, work
@@ -47,10 +47,10 @@ def kept_of_people(store: RunStore) -> int:
 
 def test_an_import_keeps_nothing(store, bucket, s3_server):
     with s3_server.away(), pytest.raises(StorageError, match="does not answer"):
-        tables.import_frame(store, sample_table(50), name="t", source="test")
+        imports.import_frame(store, sample_table(50), name="t", source="test")
     assert store.tables() == [] and kept_of_people(store) == 0
     assert s3_server.keys(bucket) == []
-    tables.import_frame(store, sample_table(50), name="t", source="test")
+    imports.import_frame(store, sample_table(50), name="t", source="test")
     assert len(store.tables()) == 1
 
 
@@ -65,7 +65,7 @@ def test_an_import_that_loses_the_store_when_rows_are_sent_keeps_nothing(
 
     monkeypatch.setattr(Bucket, "upload", lost)
     with pytest.raises(StorageError, match="does not answer.*Nothing was kept of the table"):
-        tables.import_frame(store, sample_table(50), name="t", source="test")
+        imports.import_frame(store, sample_table(50), name="t", source="test")
     assert store.tables() == [] and kept_of_people(store) == 0
     assert [key for key in s3_server.keys(bucket) if "secrets" not in key] == []
 

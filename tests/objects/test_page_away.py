@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.runs.storage.events import State
 from core.runs.storage.workspace import PROJECT_ROOT
-from core.services import planning, runs, tables
+from core.services import imports, planning, runs
 from core.table.sample import sample_table
 from pages.parts import shared
 from tests.pages.conftest import IdleLauncher, main_module  # noqa: F401
@@ -39,7 +39,7 @@ def assert_one_line(**address: str) -> None:
 
 
 def test_pages_say_that_the_storage_does_not_answer(store, s3_server):
-    table = tables.import_frame(store, sample_table(60), name="t", source="test")
+    table = imports.import_frame(store, sample_table(60), name="t", source="test")
     store.attest(table.id)
     request = planning.PlanRequest(model="pearl", epsilon=1.0)
     plan = planning.make_plan(table.schema, table.n, request)

@@ -22,7 +22,7 @@ from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.runs.storage.workspace_secrets import people_key, shift_key
-from core.services import export, planning, reviews, runs, tables
+from core.services import export, imports, planning, reviews, runs
 from core.table.sample import SAMPLE_NAME, sample_table
 
 ROWS = 300
@@ -80,8 +80,8 @@ def test_a_killed_run_goes_on_elsewhere_with_one_debit(homes, bucket, s3_server)
 def begun_and_killed(home: Path, s3_server, bucket: str) -> str:
     """A run whose worker is killed in the middle of its fit; leaves nothing but scratch."""
     with RunStore(Workspace(home)) as store:
-        table = tables.import_frame(store, sample_table(ROWS), name=SAMPLE_NAME, source="built in")
-        parts = list(store.batches(table.id, rows=100))
+        table = imports.import_frame(store, sample_table(ROWS), name=SAMPLE_NAME, source="built in")
+        parts = list(store.batches(table.id))
         pd.testing.assert_frame_equal(pd.concat(parts, ignore_index=True), sample_table(ROWS))
         store.attest(table.id)
         assert store.attested(table.id)

@@ -20,7 +20,7 @@ from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.storage import operations_log
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
-from core.services import planning, runs, tables
+from core.services import imports, planning, runs, tables
 from core.table.io.read import read_table
 from pages.parts import downloads, faults
 from tests.runs import toy
@@ -41,7 +41,7 @@ def main(folder: Path) -> None:
     columns = {CANARIES["column"]: [CANARIES["cell"], "b"] * 100, "age": list(range(200))}
     pd.DataFrame(columns).to_csv(file, index=False)
     frame = read_table(file).frame
-    table = tables.import_frame(store, frame, name=CANARIES["table"], source=f"upload of {file}")
+    table = imports.import_frame(store, frame, name=CANARIES["table"], source=f"upload of {file}")
     table = tables.change_groups(store, table, {CANARIES["column"]: CANARIES["group"]})
     store.attest(table.id)
     request = planning.PlanRequest(model="pearl", epsilon=1.0, settings=dict(SETTINGS))

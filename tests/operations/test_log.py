@@ -21,7 +21,7 @@ from core.runs.storage.events import State
 from core.runs.storage.operations_log import FIELDS, JsonLines
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import PROJECT_ROOT, Workspace
-from core.services import tables
+from core.services import imports
 from pages.parts import downloads
 from tests.operations.main_line import CANARIES
 
@@ -108,7 +108,7 @@ def test_a_persons_rows_are_not_counted(lines: io.StringIO, tmp_path: Path) -> N
         for rows in (3, 4):
             lines.truncate(lines.seek(0))
             frame = pd.DataFrame({"who": ["ann", "bob", *["eve"] * (rows - 2)], "age": 40})
-            table = tables.import_frame(store, frame, name="t", source="s").id
+            table = imports.import_frame(store, frame, name="t", source="s").id
             downloads._made(lambda text="x" * rows: text, "", table, lambda: True)
             told.append(re.sub(rf'{table}|"time": "[^"]*"', "", lines.getvalue()))
     assert '"import"' in told[0] and '"download"' in told[0] and told[0] == told[1]

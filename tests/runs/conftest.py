@@ -12,6 +12,7 @@ from core.runs.storage.events import State
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
+from core.table.raw_cells import raw_frame
 from core.table.schema import Column, Kind, Schema
 from tests.runs import toy
 from tests.runs.workers import until
@@ -43,7 +44,12 @@ def frame() -> pd.DataFrame:
 @pytest.fixture
 def table(store: RunStore, schema: Schema, frame: pd.DataFrame) -> TableRecord:
     made = store.add_table(
-        frame, name="people", schema=schema, profile={"n": ROWS}, source="test", people="p1"
+        raw_frame(frame),
+        name="people",
+        schema=schema,
+        profile={"n": ROWS},
+        source="test",
+        people="p1",
     )
     store.attest(made.id)
     return made

@@ -8,7 +8,7 @@ import pytest
 from core.runs.execution.privacy_certificate import conditions
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
-from core.services import tables
+from core.services import imports, tables
 from core.table.grid import grid_of
 from core.table.person import Person
 from core.table.rules import parse_rule
@@ -18,7 +18,7 @@ from core.table.schema import DomainSource, Kind, Provenance, SchemaError
 
 @pytest.fixture
 def table(store: RunStore) -> TableRecord:
-    record = tables.import_frame(store, sample_table(200), name="visits", source="test")
+    record = imports.import_frame(store, sample_table(200), name="visits", source="test")
     return tables.change_target(store, record, "readmitted")
 
 

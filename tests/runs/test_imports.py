@@ -17,7 +17,7 @@ from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.unfinished import NOTHING_KEPT
 from core.runs.storage.workspace import PROJECT_ROOT
-from core.services import declarations, runs
+from core.services import declarations, imports, runs
 from core.services import tables as table_service
 from core.services.imports import import_source
 from core.table.form import FileForm
@@ -92,7 +92,7 @@ def left(store: RunStore) -> list[Path]:
 def test_in_batches_a_table_is_what_it_is_at_once(
     store: RunStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at_once = table_service.import_frame(
+    at_once = imports.import_frame(
         store, rows(), name="visits", source="test", doubts=Batches.doubts, people="a"
     )
     assert not import_source(store, Batches(rows()), name="visits", people="b").large

@@ -19,6 +19,7 @@ from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
 from core.services import declarations, export, planning, reviews
 from core.table.layout.layout import Layout
+from core.table.raw_cells import raw_frame
 from core.table.schema import Schema, SchemaError
 from tests.contract.fits import QUICK
 from tests.runs.workers import queued, work
@@ -35,7 +36,12 @@ def test_a_run_keeps_rules_and_counts_what_was_bought(store: RunStore) -> None:
     domain = SCHEMA.domain()
     frame = made(domain, 240)
     table = store.add_table(
-        frame, name="stays", schema=SCHEMA, profile={"n": 240}, source="test", people="p1"
+        raw_frame(frame),
+        name="stays",
+        schema=SCHEMA,
+        profile={"n": 240},
+        source="test",
+        people="p1",
     )
     table = declarations.change_rules(store, table, SCHEMA.rules)
     assert set(declarations.broken_rules(table).values()) == {0}

@@ -10,12 +10,12 @@ from core.runs.accounts import people
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
-from core.services import tables
+from core.services import imports
 from core.table.sample import sample_table
 
 
 def bring(store: RunStore, frame: pd.DataFrame, name: str) -> TableRecord:
-    return tables.import_frame(store, frame, name=name, source="test")
+    return imports.import_frame(store, frame, name=name, source="test")
 
 
 @pytest.fixture(scope="module")

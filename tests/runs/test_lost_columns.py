@@ -9,7 +9,7 @@ import pytest
 from core.cli.main import main
 from core.runs.execution.privacy_certificate import conditions
 from core.runs.storage.events import State
-from core.services import declarations, purchases, reviews, tables
+from core.services import declarations, imports, purchases, reviews, tables
 from core.services.planning import PlanRequest, make_plan
 from core.table.buying import as_bought, at_stake, stand_in, unbought
 from core.table.grid import grid_of
@@ -37,7 +37,7 @@ def visits() -> pd.DataFrame:
 
 @pytest.fixture
 def table(store):
-    imported = tables.import_frame(store, visits(), name="visits", source="test")
+    imported = imports.import_frame(store, visits(), name="visits", source="test")
     imported = tables.change_target(store, imported, "code")
     rules = [parse_rule("name <- code"), parse_rule("missing together code, sex")]
     return declarations.change_rules(store, imported, rules)
@@ -136,7 +136,7 @@ def test_what_the_steward_leaves_out_is_no_loss(store, table):
 
 def test_columns_that_say_whose_a_row_is_are_not_bought(store):
     frame = visits().assign(patient=np.arange(ROWS) // 2)
-    imported = tables.import_frame(store, frame, name="visits", source="test")
+    imported = imports.import_frame(store, frame, name="visits", source="test")
     person = Person(columns=("patient",), rows=2, constant=("sex",), order="age")
     kept = declarations.change_person(store, imported, person)
     schema = purchases.to_buy(store, kept)

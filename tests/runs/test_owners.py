@@ -16,7 +16,7 @@ from core.runs.storage.database import SketchRow
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
-from core.services import reviews, tables
+from core.services import imports, reviews
 from core.table.sample import sample_table
 from tests.runs.workers import HereLauncher, start, toy_plan
 
@@ -27,7 +27,7 @@ FEW = 20  # guesses of each kind
 def bring(
     store: RunStore, frame: pd.DataFrame, name: str = "visits.csv", owner: str = ""
 ) -> TableRecord:
-    return tables.import_frame(store, frame, name=name, source="test", owner=owner)
+    return imports.import_frame(store, frame, name=name, source="test", owner=owner)
 
 
 @pytest.fixture(scope="module")

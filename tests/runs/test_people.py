@@ -31,7 +31,7 @@ from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.runs.storage.workspace_secrets import people_key
-from core.services import planning, runs, tables
+from core.services import imports, planning, runs, tables
 from core.table.sample import sample_table
 from tests.privacy import toys
 
@@ -46,7 +46,7 @@ class Idle:
 
 
 def bring(store: RunStore, frame: pd.DataFrame, name: str = "visits.csv") -> TableRecord:
-    return tables.import_frame(store, frame, name=name, source="test")
+    return imports.import_frame(store, frame, name=name, source="test")
 
 
 @pytest.fixture(scope="module")

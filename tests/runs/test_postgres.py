@@ -18,7 +18,7 @@ from core.runs.storage.engine import open_engine
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.workspace import PROJECT_ROOT
-from core.services import planning, reviews, runs, tables
+from core.services import imports, planning, reviews, runs, tables
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, sample_table
 from tests.postgres_server import PASSWORD
 from tests.runs.workers import queued, toy_plan
@@ -46,7 +46,7 @@ def command_lines() -> str:
 @pytest.mark.databases("postgresql")
 @pytest.mark.usefixtures("fresh")  # a worker that was forked has the command line of another
 def test_the_whole_line_on_a_server(store):
-    table = tables.import_frame(store, sample_table(300), name=SAMPLE_NAME, source="built in")
+    table = imports.import_frame(store, sample_table(300), name=SAMPLE_NAME, source="built in")
     schema = table.schema.model_copy(update={"target": SAMPLE_TARGET})
     table = tables.confirm_schema(store, table.id, schema)
     request = planning.PlanRequest(model="pearl", epsilon=1.0, settings=dict(SETTINGS))

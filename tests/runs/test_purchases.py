@@ -25,8 +25,8 @@ from core.runs.execution.job import Job
 from core.runs.execution.pipeline import _set_since, execute
 from core.runs.storage.artefacts import LocalArtefacts
 from core.runs.storage.errors import RunStoreError
+from core.services import imports
 from core.services import purchases as buying
-from core.services import tables
 from core.services.planning import PlanRequest, make_plan
 from core.table.buying import as_bought, unbought
 from core.table.grid import grid_of, schema_of
@@ -41,7 +41,7 @@ EPSILON = 4.0
 
 def imported(store, *, people=None, rows=ROWS, marked=True):
     frame = sample_table(rows)
-    table = tables.import_frame(store, frame, name="t", source="test", people=people)
+    table = imports.import_frame(store, frame, name="t", source="test", people=people)
     return store.save_schema(table.id, as_bought(table.schema)) if marked else table
 
 

@@ -12,7 +12,7 @@ from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
-from core.services import planning, reviews, runs, shaping, tables
+from core.services import imports, planning, reviews, runs, shaping, tables
 from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, sample_table
 from core.table.schema import DomainSource
 from tests.forked import new_interpreters
@@ -21,7 +21,7 @@ SETTINGS = {"steps": 40, "frequencies": 200, "batch": 64, "hidden": 16}
 
 
 def test_sample_table_to_more_rows(store: RunStore) -> None:
-    table = tables.import_frame(store, sample_table(300), name=SAMPLE_NAME, source="built in")
+    table = imports.import_frame(store, sample_table(300), name=SAMPLE_NAME, source="built in")
     assert table.profile["n"] == 300
     schema = table.schema.model_copy(update={"target": SAMPLE_TARGET})
     table = tables.confirm_schema(store, table.id, schema)
@@ -83,7 +83,7 @@ def test_sample_table_to_more_rows(store: RunStore) -> None:
 
 
 def test_a_domain_to_be_bought_is_refused(store: RunStore) -> None:
-    table = tables.import_frame(store, sample_table(50), name="t", source="built in")
+    table = imports.import_frame(store, sample_table(50), name="t", source="built in")
     column = table.schema["age"].model_copy(update={"source": DomainSource.BOUGHT})
     schema = table.schema.replace(column)
     with pytest.raises(ValueError, match="Nobody has bought .* age"):

@@ -27,6 +27,7 @@ from core.runs.storage.notes import Decision
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.services import reviews
+from core.table.raw_cells import raw_frame
 from tests.runs import toy
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -160,7 +161,7 @@ def test_other_tables_of_the_same_people_count_and_those_of_others_do_not(
     see(store, one)
     for people, expected in (("others", ""), ("p1", UNPAID.format(2))):
         copy = store.add_table(
-            frame, name="x", schema=schema, profile={}, source="test", people=people
+            raw_frame(frame), name="x", schema=schema, profile={}, source="test", people=people
         )
         run = queued(store, copy, schema)
         record_view(store, table_id=copy.id, run_id=run.id, author="Ada")

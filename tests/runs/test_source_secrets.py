@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from core.services.importing_process import import_apart
+from core.services.sources import import_address, read_address
 from sqlalchemy import create_engine
 
 from core.cli.main import main
 from core.runs.storage.access import accesses
 from core.runs.storage.store import RunStore
-from core.services.importing_process import import_apart
-from core.services.sources import import_address, read_address
 from core.table.io.address import SOURCES
 from core.table.io.cells import TableReadError
 from tests.postgres_server import PASSWORD

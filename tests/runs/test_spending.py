@@ -20,7 +20,7 @@ from core.runs.accounts.spending import (
     share_used,
 )
 from core.runs.storage.events import State
-from core.services import export, purchases, reviews, runs, tables
+from core.services import export, imports, purchases, reviews, runs
 from core.services.planning import PlanRequest, make_plan
 from core.table.sample import sample_table
 from tests.runs.workers import queued, toy_plan, work
@@ -37,7 +37,7 @@ CHARGED = "The ledger was charged ε "
 
 @pytest.fixture
 def table(store):
-    return tables.import_frame(store, sample_table(600), name="t", source="test")
+    return imports.import_frame(store, sample_table(600), name="t", source="test")
 
 
 def debit(store, table, run, *, open_ended=False):

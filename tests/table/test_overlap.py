@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core.runs.accounts.account import people_of
 from core.table.io.read import read_table
+from core.table.raw_cells import raw_frame
 from core.table.record_hashes import (
     ROWS,
     HashedTable,
@@ -21,6 +21,7 @@ from core.table.record_hashes import (
     table_digest,
 )
 from core.table.record_overlap import Overlap, estimate_overlap
+from core.table.record_stream import DrawnRows
 from core.table.sample import sample_table
 
 KEY = b"k" * 32
@@ -58,7 +59,7 @@ VARIANTS: dict[str, Change] = {
 
 
 def overlap(new: pd.DataFrame, old: pd.DataFrame) -> Overlap | None:
-    sample = RecordSample.from_bytes(sample_records(old, KEY).to_bytes())
+    sample = RecordSample.from_bytes(sample_records(old, HashedTable.of(old, KEY), KEY).to_bytes())
     return estimate_overlap(HashedTable.of(new, KEY), sample)
 
 
@@ -158,13 +159,48 @@ def test_equal_tables_have_one_digest_in_any_order() -> None:
 def test_a_sample_is_bounded_and_useless_without_its_key() -> None:
     n = 2 * ROWS
     frame = pd.DataFrame({"a": np.arange(n) * 7919 % 10**6, "b": np.arange(n) % 97})
-    sample = sample_records(frame, KEY)
+    sample = sample_records(frame, HashedTable.of(frame, KEY), KEY)
     assert (sample.n, sample.sample.n) == (n, ROWS)
     assert estimate_overlap(HashedTable.of(frame, KEY), sample).same_people  # type: ignore[union-attr]
     other_key = estimate_overlap(HashedTable.of(frame, b"j" * 32), sample)
     assert other_key is None or not other_key.same_people
     plain = np.concatenate([c.distinct for c in sample.sample.columns])
     assert not np.isin(np.arange(1, 97).astype(np.uint64), plain).any()
+
+
+def passed(frame: pd.DataFrame, size: int = 10_000) -> DrawnRows:
+    """Rows that passed by in batches."""
+    rows = DrawnRows()
+    for first in range(0, len(frame), size):
+        rows.add(raw_frame(frame.iloc[first : first + size]))
+    return rows
+
+
+def test_rows_that_pass_by_have_one_sum_in_any_order(visits: pd.DataFrame) -> None:
+    frame = visits.assign(
+        flag=pd.array(np.resize([True, None, False], len(visits)), dtype="boolean"),
+        day=pd.to_datetime(visits["visit_date"]).dt.date,
+        wait=pd.to_timedelta(np.arange(len(visits)), unit="min"),
+        rank=pd.array(np.resize([None, 3, 4], len(visits)), dtype="Int64"),
+    )
+    sums = passed(frame).sums()
+    assert passed(frame.sample(frac=1.0, random_state=1), size=70).sums() == sums
+    for name in frame.columns:
+        changed = frame.copy()
+        others = frame[name].dropna().unique()
+        changed.loc[7, name] = next(one for one in others if str(one) != str(frame[name][7]))
+        assert passed(changed).sums() != sums, name
+
+
+def test_few_of_many_rows_are_drawn_whatever_their_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.table.record_stream.COMPARED", 500)
+    narrow = pd.DataFrame({"x": np.arange(20_000)})
+    rows = passed(narrow, size=300)
+    drawn = rows.rows()["x"].to_numpy()
+    assert (rows.n, len(drawn), len(set(drawn))) == (20_000, 500, 500)
+    assert 8_000 < drawn.mean() < 12_000 and np.abs(np.diff(drawn)).mean() > 5_000
+    monkeypatch.setattr("core.table.record_stream._BYTES", 8 * 300)
+    assert 100 < len(passed(narrow, size=300).rows()) < 500
 
 
 def test_names_alone_prove_nothing(visits: pd.DataFrame) -> None:
@@ -181,7 +217,8 @@ def test_names_alone_prove_nothing(visits: pd.DataFrame) -> None:
 )
 def test_an_account_named_after_exact_rows_is_caught(visits: pd.DataFrame, name: str) -> None:
     changed = VARIANTS[name](visits)
-    assert people_of([changed]) != people_of([visits])  # the mutant opens another account …
+    before, after = ((list(one), passed(one).sums()) for one in (visits, changed))
+    assert before != after  # the mutant opens another account …
     assert same_people(changed, visits)  # … where these tests demand the old one
 
 
