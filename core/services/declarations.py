@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
+from core.services.recounting import BROKEN
 from core.table.column import refusal
 from core.table.layout.layout import Layout
 from core.table.layout.violations import count_violations, declared_from_batches
@@ -29,8 +30,6 @@ __all__ = [
     "suggestions",
     "unsettled",
 ]
-
-BROKEN = "broken rules"  # of a table's profile: rows that break each rule, by its text
 
 
 def change_person(store: RunStore, table: TableRecord, person: Person | None) -> TableRecord:

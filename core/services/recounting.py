@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from contextlib import closing
-from typing import Any
+from collections.abc import Sequence
 
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
@@ -15,46 +13,43 @@ from core.table.schema import Kind, Schema, SchemaColumn
 from core.table.tally import Tally
 from core.table.typed_cells import typed_rows
 
-__all__ = ["proposed_kind", "recounted", "tallies", "whole_bounds"]
+__all__ = ["BROKEN", "proposed_kind", "recounted", "tallies", "whole_bounds"]
+
+BROKEN = "broken rules"  # of a table's profile: rows that break each rule, by its text
 
 
-def recounted(
-    store: RunStore, table: TableRecord, schema: Schema, *, also: Collection[str] = ()
-) -> TableRecord:
+def recounted(store: RunStore, table: TableRecord, schema: Schema) -> TableRecord:
     """Keep a schema, and count anew what the changed columns hold; reads those columns alone.
 
     Args:
       store: where.
       table: whose schema.
       schema: the new one.
-      also: columns that are counted though they did not change.
     """
+    known = {one["name"]: one for one in table.profile.get("columns", ())}
     changed = [
         new
         for new, old in zip(schema.columns, table.schema.columns, strict=True)
-        if new != old or new.name in also
+        if new != old or new.name not in known
     ]
     if not changed:
         return store.save_schema(table.id, schema)
-    known = tallies(store, table, [column.name for column in changed])
-    counted = pictures(known, changed, _reread(store, table))
-    anew = {one.name: one.model_dump(mode="json") for one in counted}
+    reread = _reread(store, table)
+    counts = Counts.of(reread([column.name for column in changed]))
+    for one in pictures(counts.tallies(), changed, reread):
+        known[one.name] = one.model_dump(mode="json")
+    anew = preview(typed_rows(counts.head, changed), PREVIEW_ROWS)
+    before = table.profile.get("preview") or [{} for _ in anew]
+    rows = [{**old, **new} for old, new in zip(before, anew, strict=True)]
+    names, gone = table.columns, {column.name for column in changed}
     shown = {
-        "columns": [anew.get(one["name"], one) for one in table.profile["columns"]],
-        "preview": _preview(store, table, changed),
+        "columns": [known[name] for name in names],
+        "preview": [{name: row[name] for name in names} for row in rows],
     }
+    if broken := table.profile.get(BROKEN):
+        stale = {rule.text for rule in schema.rules if not gone.isdisjoint(rule.columns)}
+        shown[BROKEN] = {text: n for text, n in broken.items() if text not in stale}
     return store.save_schema(table.id, schema, profile=table.profile | shown)
-
-
-def _preview(
-    store: RunStore, table: TableRecord, changed: Sequence[SchemaColumn]
-) -> list[dict[str, Any]]:
-    """The first rows, some of their columns read anew; in the order of the table."""
-    names = [column.name for column in changed]
-    with closing(store.raw_batches(table.id, columns=names, rows=PREVIEW_ROWS)) as batches:
-        anew = preview(typed_rows(next(batches), changed), PREVIEW_ROWS)
-    pairs = zip(table.profile["preview"], anew, strict=True)
-    return [{name: {**old, **new}[name] for name in table.columns} for old, new in pairs]
 
 
 def tallies(store: RunStore, table: TableRecord, names: Sequence[str]) -> dict[str, Tally]:

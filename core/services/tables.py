@@ -37,7 +37,6 @@ __all__ = [
     "change_pattern",
     "change_target",
     "confirm_schema",
-    "count_rare",
     "dangers",
     "label_counts",
     "merge_rare",
@@ -57,9 +56,7 @@ def confirm_schema(store: RunStore, table_id: str, schema: Schema) -> TableRecor
       table_id: which table.
       schema: with the table's columns.
     """
-    table = store.table(table_id)
-    uncounted = {one.name for one in _pictures(table) if one.misfit is None}
-    return recounted(store, table, schema, also=uncounted)
+    return recounted(store, store.table(table_id), schema)
 
 
 def change_grid(
@@ -217,17 +214,6 @@ def change_pattern(store: RunStore, table: TableRecord, name: str, pattern: str)
         raise refusal(error) from None
     check_room([column], table.n)
     return store.save_schema(table.id, table.schema.replace(column))
-
-
-def count_rare(store: RunStore, table: TableRecord) -> TableRecord:
-    """The table with rare values and misfits counted; itself unless its profile is an older one."""
-    listed = {column.name for column in table.schema.columns if column.kind.listed}
-    old = [
-        one
-        for one in _pictures(table)
-        if (one.name in listed and one.rare is None) or one.misfit is None
-    ]
-    return confirm_schema(store, table.id, table.schema) if old else table
 
 
 def rare_words(table: TableRecord) -> dict[str, str]:

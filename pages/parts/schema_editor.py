@@ -121,8 +121,6 @@ def render(table: TableRecord) -> None:
         with shared.change():
             tables.change_target(shared.store(), table, target)
     _holdout(table)
-    with shared.plain_errors():
-        table = tables.count_rare(shared.store(), table)
     grid = grid_of(table.schema, tables.rare_words(table))
     for name in ("values", "rare", "origin"):
         grid[name] = [said(words) for words in grid[name]]

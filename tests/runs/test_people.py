@@ -87,7 +87,7 @@ def test_of_a_large_table_a_part_is_compared(
     store: RunStore, visits: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = bring(store, visits)
-    monkeypatch.setattr("core.runs.accounts.record_linkage.COMPARED", 150)
+    monkeypatch.setattr("core.table.record_stream.COMPARED", 150)
     assert bring(store, changed(visits)).people == first.people
     assert bring(store, visits.sample(frac=1.0, random_state=3)).people == first.people
     assert bring(store, sample_table(300)).people != first.people
