@@ -128,9 +128,9 @@ def _recoded(tally: Tally, column: SchemaColumn, before: SchemaColumn) -> Schema
       column: with the codes.
       before: without them.
     """
-    proposed = as_kind(tally, column, column.kind)  # refuses what does not read as a number
-    if before.provenance is not Provenance.PROPOSED:
-        return column
+    proposed = as_kind(tally, column, column.kind)
+    if before.provenance is not Provenance.PROPOSED:  # what was a code may read as nothing now
+        return column.model_copy(update={"missing": proposed.missing})
     anew = infer_tally(typed_tally(tally, column)[0], column.name, column.form)
     return anew if anew.kind is column.kind else proposed
 

@@ -22,7 +22,7 @@ from core.table.form import Form
 from core.table.kinds import EXACT
 from core.table.labels import to_numbers
 from core.table.magnitudes import FIRST_SECOND, LAST_SECOND
-from core.table.proposing import propose_column
+from core.table.proposing import propose_column, with_digits
 from core.table.rare import MERGED_NOTE, OTHER, common_labels
 from core.table.resolution import date_step
 from core.table.rounding import round_bounds, whole_years
@@ -186,8 +186,11 @@ def as_kind(tally: Tally, column: Column, kind: Kind) -> SchemaColumn:
       column: as it is declared now.
       kind: what it should become.
 
+    Returns:
+      The column; it may be missing where some cells do not read as that kind.
+
     Raises:
-      SchemaError: the cells do not fit that kind; nothing was changed.
+      SchemaError: most cells do not read as that kind, or it has no domain; nothing was changed.
     """
     bare: dict[str, object] = {
         "kind": kind, "low": None, "high": None, "step": 0.0, "scale": "linear", "spikes": (),
@@ -196,17 +199,11 @@ def as_kind(tally: Tally, column: Column, kind: Kind) -> SchemaColumn:
     plain = SchemaColumn(**column.fields()).model_copy(update=bare)
     if kind.surrogate:
         return _changed(plain, {}).as_proposed()
-    typed, unreadable = typed_tally(tally, plain)
     if kind.listed:
-        return _changed(plain, _list_of(typed, column.name, kind)).as_proposed()
-    if unreadable and tally.written:  # in the form that the cells themselves propose, perhaps
-        again = propose_column(tally, column.name)
-        if again.kind.numeric and (again.kind is Kind.DATETIME) is (kind is Kind.DATETIME):
-            form = {name: getattr(again, name) for name in ("dtype", "form", "date_format")}
-            plain = plain.model_copy(update=form)
-            typed, unreadable = typed_tally(tally, plain)
-    if unreadable:
-        raise _misfit(column, kind)
+        return _changed(
+            plain, _list_of(typed_tally(tally, plain)[0], column.name, kind)
+        ).as_proposed()
+    plain, typed = _as_numbers(tally, plain)
     numbers = to_numbers(typed.present(), plain)
     present = numbers[~np.isnan(numbers)]
     if plain.dtype.lower().startswith(WHOLE_NUMBERS) and len(present):
@@ -227,6 +224,31 @@ def as_kind(tally: Tally, column: Column, kind: Kind) -> SchemaColumn:
         step = 1.0 if kind is Kind.INTEGER else 0.0
         low, high = round_bounds(least, greatest, step=step, dtype=plain.dtype)
     return _changed(plain, {"low": low, "high": high, "step": step}).as_proposed()
+
+
+def _as_numbers(tally: Tally, column: SchemaColumn) -> tuple[SchemaColumn, Tally]:
+    """A column of numbers or dates in the form in which most of its cells read, and these.
+
+    Args:
+      tally: of its raw cells.
+      column: as it should become, without a domain.
+    """
+    typed, unreadable = typed_tally(tally, column)
+    if unreadable and tally.written:  # in the form that the cells themselves propose, perhaps
+        again = propose_column(tally, column.name)
+        if not again.kind.numeric:  # or those alone that hold digits
+            again = propose_column(with_digits(tally), column.name)
+        dates = column.kind is Kind.DATETIME
+        if again.kind.numeric and (again.kind is Kind.DATETIME) is dates:
+            form = {name: getattr(again, name) for name in ("dtype", "form", "date_format")}
+            column = column.model_copy(update=form)
+            typed, unreadable = typed_tally(tally, column)
+    if 2 * unreadable > tally.known:
+        raise SchemaError(
+            f"Most values of '{column.name}' do not read as {column.kind.value}. Nothing was "
+            "changed."
+        )
+    return column.model_copy(update={"missing": column.missing or bool(unreadable)}), typed
 
 
 def _list_of(tally: Tally, name: str, kind: Kind) -> dict[str, object]:
@@ -251,12 +273,6 @@ def _list_of(tally: Tally, name: str, kind: Kind) -> dict[str, object]:
             f"{most}. Nothing was changed."
         )
     return {"categories": _sorted(labels)}
-
-
-def _misfit(column: Column, kind: Kind) -> SchemaError:
-    return SchemaError(
-        f"Not every value of '{column.name}' reads as {kind.value}. Nothing was changed."
-    )
 
 
 def _sorted(labels: list[str]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from core.table.column import WHOLE_NUMBERS, Column, DomainSource, Kind, SchemaColumn
 from core.table.form import FileForm, Form
@@ -38,6 +39,7 @@ __all__ = [
     "profile_rows",
     "propose",
     "propose_column",
+    "with_digits",
 ]
 
 Reread: TypeAlias = "Callable[[Sequence[str]], Iterable[pa.Table]]"  # raw batches of some columns
@@ -121,6 +123,7 @@ def propose(
     columns = {}
     for name, tally in tallies.items():
         columns[name], unreadable = _proposed(tally, reading[name], counts.scales.get(name))
+        columns[name] = _with_hint(tally, columns[name])
         doubts += unreadable_doubt(name, tally, unreadable)
     unsure = [column for name, column in columns.items() if not ends_known(tallies[name], column)]
     columns |= {column.name: column for column in bounded(unsure, reread)}
@@ -177,6 +180,30 @@ def _proposed(
     elif reading.categories and typed_tally(tally, column)[0].absent:
         column = column.model_copy(update={"missing": True}).as_proposed()
     return column, unreadable
+
+
+def _with_hint(tally: Tally, column: SchemaColumn) -> SchemaColumn:
+    """The column with a note where words alone keep it from being one of numbers or dates."""
+    if column.kind.numeric or not tally.written:
+        return column
+    digits = with_digits(tally)
+    if not tally.known > digits.known > tally.known / 2:
+        return column
+    again = propose_column(digits, column.name)
+    if not again.kind.numeric:
+        return column
+    what = "dates" if again.kind is Kind.DATETIME else "numbers"
+    note = (
+        f"Most values read as {what}, some do not. Choose {again.kind.value} as its kind to have "
+        "it learnt; those that do not read then become missing."
+    )
+    said = "" if column.kind.surrogate else f" {column.note}"
+    return column.model_copy(update={"note": note + said.rstrip()})
+
+
+def with_digits(tally: Tally) -> Tally:
+    """The raw cells of text that hold a digit; all others are absent."""
+    return tally.where(np.asarray(pc.match_substring_regex(pa.array(tally.values), r"\d")))
 
 
 def _no_values(empty: Sequence[str]) -> list[str]:

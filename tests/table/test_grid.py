@@ -6,13 +6,16 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from core.table.grid import as_kind, grid_of, schema_of, with_categories
 from core.table.infer import infer_schema
+from core.table.misfits import misfits
 from core.table.sample import sample_table
 from core.table.schema import Column, DomainSource, Kind, SchemaError
-from core.table.tally import Tally
+from core.table.tally import Tally, count_cells
+from core.table.typed_cells import typed_tally
 
 FRAME = sample_table(300)
 SCHEMA = infer_schema(FRAME)
@@ -156,13 +159,32 @@ def test_other_stays_when_more_is_merged():
     assert merged.categories == ("a", "OTHER") and merged.other == "OTHER"
 
 
+def cells_of(*cells: str) -> Tally:
+    return count_cells(pa.array(cells), written=True)
+
+
 @pytest.mark.parametrize(
-    ("cells", "kind"), [(["1", "2", "x"], Kind.NUMBER), (["2024-01-01", "soon"], Kind.DATETIME)]
+    ("cells", "kind"),
+    [
+        (["1,5", "2,5", "k. A."], Kind.NUMBER),
+        (["1.234,50 €", "2.234,50 €", "unbekannt"], Kind.NUMBER),
+        (["31.01.2024", "28.02.2024", "bald"], Kind.DATETIME),
+    ],
 )
-def test_one_value_that_does_not_read_is_a_refusal_not_a_missing_value(cells, kind):
-    column = Column(name="x", kind=Kind.CATEGORY, categories=tuple(cells))
-    with pytest.raises(SchemaError, match=f"Not every value of 'x' reads as {kind.value}"):
-        as_kind(Tally.of(pd.Series(cells, dtype="str")), column, kind)
+def test_cells_that_do_not_read_as_the_new_kind_are_missing(cells, kind):
+    tally, text = cells_of(*cells), Column(name="x", kind=Kind.TEXT)
+    column, complete = as_kind(tally, text, kind), as_kind(cells_of(*cells[:2]), text, kind)
+    assert column == complete.model_copy(update={"missing": True}).as_proposed()
+    typed, unreadable = typed_tally(tally, column)
+    assert unreadable == 1 == misfits(typed, column, unreadable)
+
+
+def test_a_kind_that_most_cells_do_not_read_as_is_refused():
+    for kind in (Kind.NUMBER, Kind.DATETIME):
+        with pytest.raises(SchemaError, match=f"Most values of 'x' do not read as {kind.value}"):
+            as_kind(
+                cells_of("12", "2024-01-01", "x", "y", "z"), Column(name="x", kind=Kind.TEXT), kind
+            )
 
 
 def test_an_empty_column_has_no_bounds_to_propose():
