@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TypeAlias
 
 import pandas as pd
 import streamlit as st
@@ -48,7 +47,7 @@ TABS = {
 BUILT_IN, UPLOAD = to_say("built-in sample"), "upload of "  # where tables come from, as stored
 # where any of these is set, rows or what is counted of them lie on other machines too
 ELSEWHERE = ("FACSIMILE_STORAGE", "FACSIMILE_DATABASE", "FACSIMILE_LAUNCHER")
-Take: TypeAlias = Callable[[imports.Progress], TableRecord]
+Take = Callable[[imports.Progress], TableRecord]
 ENOUGH_TO_SPARE = 2_000  # rows from which a tenth is kept out unless the steward says otherwise
 
 

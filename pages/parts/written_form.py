@@ -6,17 +6,18 @@ import streamlit as st
 
 from core.runs.storage.records import TableRecord
 from core.services.imports import FORM
-from core.table.form import DELIMITERS, FileForm
+from core.table.form import FileForm
 from core.table.schema import Kind, Schema
 from pages.parts.language import said, say, to_say
 from pages.parts.plain import plain
 
 SUGGESTED = to_say("as the file suggests")
-# in the order of `DELIMITERS`
-CHOICES = (to_say("comma"), to_say("semicolon"), to_say("tab"), to_say("vertical bar"))
-SEPARATORS = (
-    to_say("commas"), to_say("semicolons"), to_say("tabs"), to_say("vertical bars"),
-)  # fmt: skip
+SEPARATED = {
+    ",": to_say("by commas"),
+    ";": to_say("by semicolons"),
+    "\t": to_say("by tabs"),
+    "|": to_say("by vertical bars"),
+}
 ENCODING_NAMES = {
     "utf-8": "UTF-8",
     "cp1252": to_say("Windows-1252 (Western European)"),
@@ -36,21 +37,20 @@ def choose() -> FileForm:
     with st.expander(say("How the file is written"), icon=":material/description:"):
         st.caption(
             say(
-                "For text files such as CSV. It is read from the first lines of the file and shown "
-                "with the table. Choose here, before you upload, if that went wrong."
+                "For text files such as CSV. Both are usually clear from the first lines of the "
+                "file, and the table’s page says how it was read. If that was wrong, choose here "
+                "and upload the file again."
             )
         )
         left, right = st.columns(2)
         delimiter = left.selectbox(
-            say("Between two cells stands a"),
-            [None, *DELIMITERS],
-            format_func=lambda mark: said(
-                dict(zip(DELIMITERS, CHOICES, strict=True)).get(mark, SUGGESTED)
-            ),
+            say("Cells are separated"),
+            [None, *SEPARATED],
+            format_func=lambda mark: said(SEPARATED.get(mark, SUGGESTED)),
             key="upload_delimiter",
         )
         encoding = right.selectbox(
-            say("Encoding of letters"),
+            say("Text encoding"),
             [None, *ENCODING_NAMES],
             format_func=lambda name: said(ENCODING_NAMES.get(name, SUGGESTED)),
             key="upload_encoding",
@@ -65,8 +65,8 @@ def show(table: TableRecord) -> None:
     if "delimiter" not in form.model_fields_set:
         return
     encoding = said(ENCODING_NAMES.get(form.encoding.removesuffix("-sig"), form.encoding.upper()))
-    mark = said(dict(zip(DELIMITERS, SEPARATORS, strict=True))[form.delimiter])
-    parts = [encoding, say("cells separated by {mark}", mark=mark), *_decimals(table.schema)]
+    separated = say("cells separated {by}", by=said(SEPARATED[form.delimiter]))
+    parts = [encoding, separated, *_decimals(table.schema)]
     line = say("Read as a text file: {how}.", how=", ".join(parts))
     st.caption(f":material/description: {line}")
 
