@@ -75,6 +75,10 @@ def test_parquet_is_measured_unpacked() -> None:
     with pytest.raises(TableReadError, match="larger than"):
         read(data, "t.parquet", max_bytes=len(data) - 1)
     assert len(read(data, "t.parquet").frame) == 100_000
+    for bomb in ({"n": np.zeros(10**6)}, {"a": pd.Categorical(["x" * 1_000] * 10_000)}):
+        few = parquet(pd.DataFrame(bomb))  # by run lengths, and by a dictionary
+        with pytest.raises(TableReadError, match="larger than"):
+            read(few, "t.parquet", max_bytes=10**6 + len(few))
 
 
 @pytest.mark.parametrize("kind", ["csv", "utf-16", "gzip", "zip", "parquet", "xlsx", "ods"])
