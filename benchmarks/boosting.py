@@ -47,8 +47,8 @@ from core.quality.metrics import estimators  # noqa: E402
 from core.quality.metrics.marginals import pair_mean, two_way  # noqa: E402
 from core.quality.metrics.train_synthetic_test_real import Task, evaluate  # noqa: E402
 from core.table.codec import Codec  # noqa: E402
-from core.table.io.read import read_table  # noqa: E402
 from core.table.schema import Schema  # noqa: E402
+from tests.table.files import read_table  # noqa: E402
 
 MODELS = {
     "logit": estimators.logistic,

@@ -84,7 +84,7 @@ def main() -> int:
     if options.folder is not None:
         print(json.dumps(measure(options.folder, options.target)))
         return 0
-    from core.table.io.read import read_table
+    from tests.table.files import read_table
 
     read = read_table(options.train)
     train, test = read.frame, read_table(options.test, schema=read.schema).frame

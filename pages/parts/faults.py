@@ -12,7 +12,7 @@ from streamlit.runtime.scriptrunner import RerunException, StopException
 
 from core.privacy.ledger.ledger import LedgerError
 from core.runs.storage.errors import RunStoreError, storage_trouble
-from core.table.io.read import TableReadError
+from core.table.io.cells import TableReadError
 from core.table.schema import SchemaError
 from pages.parts.language import said, say, to_say
 from pages.parts.plain import plain

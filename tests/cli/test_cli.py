@@ -196,7 +196,7 @@ def test_an_error_is_one_line_and_leaves_nothing(
 def test_a_schema_from_a_file_is_used_and_named(
     table: Path, tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from core.table.io.read import read_table
+    from tests.table.files import read_table
 
     schema = tmp_path / "mine.json"
     schema.write_text(read_table(table).schema.model_dump_json())

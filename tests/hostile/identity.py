@@ -11,11 +11,11 @@ import pandas as pd
 from core.table.codec import Codec
 from core.table.form import Form
 from core.table.io.cells import MISSING_MARKERS
-from core.table.io.read import ReadResult
 from core.table.labels import to_labels, to_numbers
 from core.table.misfits import misfits
 from core.table.schema import Column, DomainSource, Schema
 from core.table.tally import Tally
+from tests.table.files import ReadResult
 
 
 def changed_cells(series: pd.Series, column: Column) -> int:

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.table.io.cells import TableReadError
-from core.table.io.read import read_table
 from core.table.kinds import infer_tally
 from core.table.labels import from_numbers, to_numbers
 from core.table.misfits import misfits
 from core.table.schema import Kind
 from core.table.tally import Tally
 from tests.hostile.identity import changed_cells, codec_faults, reading_faults
+from tests.table.files import read_table
 
 WORDS = st.text(
     st.characters(codec="utf-8", exclude_characters="\0", exclude_categories=("Cs", "Cc")),

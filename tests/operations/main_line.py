@@ -21,10 +21,10 @@ from core.runs.storage import operations_log
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.services import imports, planning, runs, tables
-from core.table.io.read import read_table
 from pages.parts import downloads, faults
 from tests.runs import toy
 from tests.runs.workers import toy_plan
+from tests.table.files import read_table
 
 CANARIES = {
     place: f"kestrel{place}7"

@@ -3,13 +3,62 @@
 from __future__ import annotations
 
 import io
+import tempfile
 import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
 
 import pandas as pd
+import pyarrow.parquet as pq
 
-from core.table.io.read import ReadLimits, ReadResult, read_table
+from core.table.form import FileForm
+from core.table.io.cells import ReadLimits
+from core.table.io.opening import open_path
+from core.table.io.raw_table import keep_rows
+from core.table.schema import Schema
+from core.table.typed_cells import typed_rows
 
 SECRET = "Zaphod"  # a cell value no message may quote
+
+
+@dataclass(frozen=True)
+class ReadResult:
+    """A table's rows typed by a schema, declared or proposed, and how it was read."""
+
+    frame: pd.DataFrame
+    schema: Schema
+    form: FileForm
+    warnings: tuple[str, ...] = ()
+
+
+def read_table(
+    source: Path | BinaryIO,
+    name: str = "",
+    *,
+    limits: ReadLimits | None = None,
+    schema: Schema | None = None,
+) -> ReadResult:
+    """A file read as the product's own process reads it, in this one.
+
+    Args:
+      source: a path, or a stream.
+      name: of the file.
+      limits: what is too big.
+      schema: declares the cells; proposed when None.
+    """
+    declared = None if schema is None else schema.form
+    with tempfile.TemporaryDirectory() as folder:
+        path = source if isinstance(source, Path) else Path(folder) / "content"
+        if not isinstance(source, Path):
+            path.write_bytes(source.read())
+        opened = open_path(path, name or path.name, limits=limits, declared=declared)
+        raw = keep_rows(opened, Path(folder) / "rows.parquet", proposing=schema is None)
+        rows = pq.read_table(raw.path)
+    known = schema or raw.schema
+    assert known is not None
+    form = raw.form.model_copy(update={"columns": known.form.columns})
+    return ReadResult(typed_rows(rows, known.columns), known, form, raw.doubts)
 
 
 def read(data: bytes, name: str = "table.csv", **limits: int) -> ReadResult:

@@ -12,8 +12,8 @@ import pytest
 
 from core.table.io import apart
 from core.table.io.apart import ReadBounds, read_apart
-from core.table.io.read import TableReadError, read_table
-from tests.table.files import SECRET, parquet
+from core.table.io.cells import TableReadError
+from tests.table.files import SECRET, parquet, read_table
 
 SMALL = ReadBounds(memory_mb=512, seconds=60.0)
 

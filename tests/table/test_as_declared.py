@@ -16,11 +16,11 @@ from core.cli.main import command_line
 from core.cli.reading import read_with_schema
 from core.table.codec import Codec, Codes
 from core.table.holdout import split_rows
-from core.table.io.read import read_table
 from core.table.layout.layout import Layout
 from core.table.person import Person
 from core.table.person_rows import encoded_records
 from core.table.schema import Domain, DomainColumn, Kind, Schema
+from tests.table.files import read_table
 
 ROWS, ONE = 120, 17
 ODD = ("3.5", "n.a.", "1e5", "1,5", "€", "12 %", "2020", "")

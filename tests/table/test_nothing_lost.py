@@ -13,7 +13,7 @@ import pytest
 from core.table.form import Form
 from core.table.grid import grid_of
 from core.table.infer import infer_schema
-from core.table.io.read import ReadResult, TableReadError
+from core.table.io.cells import TableReadError
 from core.table.kinds import infer_tally
 from core.table.labels import from_numbers, to_numbers
 from core.table.misfits import misfit_words, misfits
@@ -23,7 +23,7 @@ from core.table.tally import Tally
 from core.table.writable import check_writable
 from tests.hostile.identity import changed_cells
 from tests.hostile.workbook_files import GOOD, HEAD, book, cell
-from tests.table.files import read
+from tests.table.files import ReadResult, read
 
 
 def doubts(result: ReadResult) -> str:

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core.table.io.read import read_table
 from core.table.raw_cells import raw_frame
 from core.table.record_hashes import (
     ROWS,
@@ -23,6 +22,7 @@ from core.table.record_hashes import (
 from core.table.record_overlap import Overlap, estimate_overlap
 from core.table.record_stream import DrawnRows
 from core.table.sample import sample_table
+from tests.table.files import read_table
 
 KEY = b"k" * 32
 REAL = Path(os.environ.get("FACSIMILE_DATA", "nowhere"))

@@ -12,10 +12,11 @@ import pandas as pd
 import pytest
 
 from core.table.infer import infer_schema
-from core.table.io.read import TableReadError, read_table
+from core.table.io.cells import TableReadError
 from core.table.io.write import write_csv_parts
 from core.table.sample import SAMPLE_TARGET, fetch_adult, sample_table
 from core.table.schema import Kind
+from tests.table.files import read_table
 
 
 def test_it_is_the_same_every_time_and_made_at_once() -> None:

@@ -13,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.table.form import DELIMITERS
-from core.table.io.read import read_table
 from core.table.io.write import NUMBER, write_csv_parts, write_parquet_parts
 from core.table.magnitudes import LARGEST
-from tests.table.files import read
+from tests.table.files import read, read_table
 
 NAMES = st.text("abcæ_ ,\"'", min_size=1, max_size=6).map(lambda s: "c" + s.strip())
 WORDS = st.text("ab ,;|\t\n\"'ø=-1", max_size=8).map(lambda s: f"w{s}".strip())
