@@ -10,7 +10,7 @@ import pandas as pd
 from core.table.date_text import FIRST_DAY, LAST_DAY, date_text, parse_dates
 from core.table.form import Form
 
-__all__ = ["DateGuess", "guess_date_format"]
+__all__ = ["DateGuess", "guess_date_format", "is_iso"]
 
 Series: TypeAlias = "pd.Series[Any]"
 
@@ -28,6 +28,7 @@ ZONED = (
     "%Y-%m-%d %H:%M:%S.%f%z",
 )
 MONTHS = ("%Y-%m", "%Y/%m", "%b %Y", "%m/%Y")
+MOMENT = r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?"
 FIRST_LOOK = 50  # distinct values tried before a format is tried on all of them
 FINER = r"\.\d{6}0*[1-9]"  # a fraction of a second that a microsecond does not end
 NEARLY = 0.9  # share of dates above which the rest is worth a note
@@ -64,6 +65,20 @@ def guess_date_format(labels: Series) -> DateGuess | None:
     if nearly:
         return DateGuess(None, "Nearly all values are dates, but some are not; kept as it is.")
     return None
+
+
+def is_iso(labels: Series) -> bool:
+    """Whether values are dates in ISO's order that no one format fits.
+
+    Some have a time and some have none, as in a workbook at midnight, or some have a fraction.
+
+    Args:
+      labels: distinct present text values, k ≥ 1.
+    """
+    times, fractions = labels.str.contains(":"), labels.str.contains(".", regex=False)
+    if times.nunique() + fractions.nunique() == 2 or not labels.str.fullmatch(MOMENT).all():
+        return False
+    return bool(parse_dates(labels, None).notna().all())
 
 
 def date_form(labels: Series, date_format: str) -> Form | None:

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from core.table.column import Kind, SchemaColumn
+from core.table.dates import is_iso
 from core.table.form import MOST_CODES, UNIT, Form
 from core.table.io.cells import MISSING_MARKERS, cells_counted
 from core.table.magnitudes import LARGEST
@@ -120,8 +121,8 @@ def written_columns(tallies: Mapping[str, Tally]) -> tuple[dict[str, SchemaColum
       tallies: of written cells, by column.
 
     Returns:
-      Columns of kind number, boolean, category (where words such as NA are values) or text, without
-      a domain.
+      Columns of kind number, boolean, date, category (where words such as NA are values) or text,
+      without a domain.
     """
     texts = {name: _Text.of(tally) for name, tally in tallies.items()}
     plain = {name: _without_groups(*_without_units(text)) for name, text in texts.items()}
@@ -153,7 +154,8 @@ def _written_column(
         plain, form = text, Form()
     number = dtype in ("int64", "float64")
     form = _number_form(plain, form, own, fractions=dtype == "float64") if number else Form()
-    kind = {"str": Kind.TEXT, "bool": Kind.BOOLEAN}.get(dtype, Kind.NUMBER)
+    kinds = {"str": Kind.TEXT, "bool": Kind.BOOLEAN, "datetime64[us]": Kind.DATETIME}
+    kind = kinds.get(dtype, Kind.NUMBER)
     form = _with_gaps(form, text.gaps)
     said = None if form == Form() else form
     column = SchemaColumn(name=name, kind=kind, dtype=dtype, form=said)
@@ -288,7 +290,7 @@ def _decimal_mark(columns: Mapping[str, _Text]) -> tuple[str, list[str]]:
 
 
 def _dtype(text: _Text, name: str, decimal: str) -> tuple[str, list[str]]:
-    """What the values are, "int64", "float64", "bool" or "str", and doubts.
+    """What the values are, "int64", "float64", "bool", "datetime64[us]" or "str", and doubts.
 
     Args:
       text: values without units and groups of digits.
@@ -308,7 +310,9 @@ def _dtype(text: _Text, name: str, decimal: str) -> tuple[str, list[str]]:
         return "int64", []
     if text.all(f"{FLOAT}|{INFINITE}"):
         return _number_dtype(text, name)
-    return ("bool" if text.all("^(True|False)$") else "str"), []
+    if text.all("^(True|False)$"):
+        return "bool", []
+    return ("datetime64[us]" if is_iso(text.values.to_pandas()) else "str"), []
 
 
 def _number_dtype(text: _Text, name: str) -> tuple[str, list[str]]:

@@ -14,6 +14,8 @@ from openpyxl import Workbook as Book
 from core.table.io.cells import ReadLimits, TableReadError
 from core.table.io.workbook import Workbook
 from core.table.raw_cells import is_written
+from core.table.schema import Kind
+from tests.table.files import read_table
 
 CELLS = (
     (1, "1"),
@@ -93,3 +95,10 @@ def test_a_workbook_without_a_table_is_refused(tmp_path: Path) -> None:
     for rows, words in (([], "empty"), ([["a"]], "no rows"), ([[""], [""]], "empty|no rows")):
         with pytest.raises(TableReadError, match=words):
             read(saved(tmp_path, rows))
+
+
+def test_moments_some_of_which_are_midnight_are_dates(tmp_path: Path) -> None:
+    moments = [dt.datetime(2024, 1, 1) + dt.timedelta(hours=6 * i) for i in range(40)]
+    result = read_table(saved(tmp_path, [["at"], *([moment] for moment in moments)]))
+    assert result.schema["at"].kind is Kind.DATETIME
+    assert result.frame["at"].tolist() == moments

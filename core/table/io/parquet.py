@@ -86,8 +86,9 @@ class ParquetParts:
         columns = []
         for one in self._schema:
             cells = batch.column(places[one.name])
+            rounded = pa.types.is_floating(one.type)  # whole numbers may have more digits
             try:
-                cells = cells.cast(plain_type(cells.type)).cast(one.type)
+                cells = cells.cast(plain_type(cells.type)).cast(one.type, safe=not rounded)
             except pa.ArrowInvalid:
                 raise _differs(one.name) from None
             columns.append(self._decoded(cells, one.name) if is_text(one.type) else cells)
