@@ -42,7 +42,7 @@ def recounted(store: RunStore, table: TableRecord, schema: Schema) -> TableRecor
     before = table.profile.get("preview") or [{} for _ in anew]
     rows = [{**old, **new} for old, new in zip(before, anew, strict=True)]
     names, gone = table.columns, {column.name for column in changed}
-    shown = {
+    shown: dict[str, Any] = {
         "columns": [known[name] for name in names],
         "preview": [{name: row[name] for name in names} for row in rows],
     }

@@ -201,11 +201,12 @@ class TallyBuilder:
         self._most, self._written, self._below = most, written, _EVERY
         self._values: pa.Array | None = None
         self._rows, self._sure = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.bool_)
-        self._known = self._absent = 0
+        self._known, self._absent, self._half = 0, 0, False
         self._step: float | None = None
 
     def add(self, cells: Cells) -> None:
         """Count more rows; the Arrow type is that of the first."""
+        self._half = pa.types.is_float16(cells.type)
         counted = pc.value_counts(_countable(cells))
         rows = np.asarray(counted.field(1), dtype=np.int64)
         there = np.asarray(counted.field(0).is_valid())
@@ -231,11 +232,12 @@ class TallyBuilder:
         if self._values is None:
             raise ValueError("There are no rows to count.")
         exact = self._below == _EVERY
+        values = self._values.cast(pa.float16()) if self._half else self._values
         return Tally(
-            values=_series(self._values),
+            values=_series(values),
             rows=self._rows,
             absent=self._absent,
-            dtype=str(self._values.type),
+            dtype=str(values.type),
             known=self._known,
             sure=np.ones(len(self._rows), dtype=np.bool_) if exact else self._sure,
             share=self._below / _EVERY,
