@@ -146,7 +146,7 @@ class DelimitedFile:
             lines = lines if above else chain([first], lines)
             reader = self._split(lines)
             try:
-                header = next((row for row in reader if row), [])
+                header: list[str] = next((row for row in reader if row), [])
             except csv.Error as error:
                 raise _quote_error(above + 1, error) from None
             self._lines = above + reader.line_num
