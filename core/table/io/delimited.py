@@ -77,15 +77,14 @@ class DelimitedFile:
     @property
     def doubts(self) -> tuple[str, ...]:
         """See `Source.doubts`."""
-        doubts = self._header_doubts
-        if self._replaced:
-            doubts = [
-                *doubts,
-                f"Unreadable characters, shown as \N{REPLACEMENT CHARACTER}: {self._replaced:,} "
-                f"(encoding {self._form.encoding}). Where letters are missing, import the file "
-                "again with another encoding.",
-            ]
-        return tuple(doubts)
+        characters, encoding = self._replaced, self._form.encoding
+        if not characters:
+            return tuple(self._header_doubts)
+        return (
+            *self._header_doubts,
+            f"Unreadable characters, shown as \N{REPLACEMENT CHARACTER}: {characters:,} (encoding "
+            f"{encoding}). Where letters are missing, import the file again with another encoding.",
+        )
 
     def prepare(self, folder: Path) -> None:
         """See `Source.prepare`: its form and header are told from its beginning."""
