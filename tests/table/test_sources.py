@@ -312,7 +312,7 @@ def test_a_full_disk_is_not_blamed_on_where_rows_come_from(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     fsspec.filesystem("memory").pipe("/bucket/visits/rows.csv", b"age\n1\n2\n")
-    monkeypatch.setattr("core.table.io.sql._write_parts", full)
+    monkeypatch.setattr("core.table.io.sql.pq.write_table", full)
     monkeypatch.setattr(
         "core.table.io.opening.tempfile.NamedTemporaryFile",
         lambda **_: open("/dev/full", "wb", buffering=0),  # noqa: SIM115

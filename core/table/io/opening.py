@@ -13,7 +13,7 @@ import lzma
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -55,28 +55,19 @@ REFUSED = {
 LONGEST_MAGIC = 16  # bytes
 EXCEL_NAMES = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 ZIPS = (b"PK\x03\x04", b"PK\x05\x06")
-PACKED: dict[bytes, tuple[str, Callable[[Path], Any]]] = {
-    b"\x1f\x8b": ("gzip", gzip.open),
-    b"BZh": ("bzip2", bz2.open),
-    b"\xfd7zXZ\x00": ("xz", lzma.open),
-}
-PACKED_NAMES: dict[str, bytes | tuple[bytes, ...]] = {
-    **dict(zip((".gz", ".bz2", ".xz"), PACKED, strict=True)),
-    ".zip": ZIPS,
+PACKED: dict[str, tuple[str, tuple[bytes, ...], Any]] = {  # by ending: method, magic, opener
+    ".gz": ("gzip", (b"\x1f\x8b",), gzip.open),
+    ".bz2": ("bzip2", (b"BZh",), bz2.open),
+    ".xz": ("xz", (b"\xfd7zXZ\x00",), lzma.open),
+    ".zip": ("zip", ZIPS, None),
 }
 WORKBOOK = ("[Content_Types].xml", "META-INF/manifest.xml")  # what a zip that is one holds
 LITTER = (".DS_Store", "Thumbs.db")
 CHUNK = 1 << 22
 ADVICE = "Choose a CSV, TSV, Parquet or Excel file."
 DAMAGE = (  # all that is raised on damaged or unsupported archives
-    zipfile.BadZipFile,
-    EOFError,
-    OSError,
-    ValueError,
-    RuntimeError,
-    zlib.error,
-    lzma.LZMAError,
-)
+    zipfile.BadZipFile, EOFError, OSError, ValueError, RuntimeError, zlib.error, lzma.LZMAError,
+)  # fmt: skip
 
 
 @dataclass
@@ -153,8 +144,8 @@ def open_path(
     begins = _beginning(path)
     if not begins:
         raise TableReadError("The file is empty. Choose a file with a header and rows.")
-    packed = next((end for end in PACKED_NAMES if label.endswith(end)), "")
-    if packed and not begins.startswith(PACKED_NAMES[packed]):
+    packed = next((end for end in PACKED if label.endswith(end)), "")
+    if packed and not begins.startswith(PACKED[packed][1]):
         raise TableReadError(
             f"The file is named {packed} but is not compressed that way, or it is damaged. "
             "Compress it again, or choose the plain file."
@@ -196,8 +187,8 @@ def _content(
       begins: its first bytes.
       limits: see `open_path`.
     """
-    for magic, (method, opened) in PACKED.items():
-        if begins.startswith(magic):
+    for method, magic, opened in PACKED.values():
+        if opened and begins.startswith(magic):
             return partial(opened, path), _damaged(method), label
     if not begins.startswith(ZIPS):
         return None
@@ -214,7 +205,13 @@ def _content(
         if sum(entry.file_size for entry in entries) > limits.max_bytes:
             raise too_big(limits)
         return None
-    files = [entry for entry in entries if _is_file(entry)]
+    files = [
+        one
+        for one in entries
+        if not one.is_dir()
+        and not one.filename.startswith("__MACOSX/")
+        and not one.filename.endswith(LITTER)
+    ]
     if len(files) != 1:
         raise TableReadError(
             f"The zip holds {len(files)} files. Put exactly one table in it, or choose one of them."
@@ -226,11 +223,6 @@ def _content(
 
 def _damaged(method: str) -> str:
     return f"The {method} file is damaged or cut short. Compress or download it again."
-
-
-def _is_file(entry: zipfile.ZipInfo) -> bool:
-    litter = entry.filename.startswith("__MACOSX/") or entry.filename.endswith(LITTER)
-    return not entry.is_dir() and not litter
 
 
 def _refuse(begins: bytes, label: str) -> None:
@@ -276,7 +268,8 @@ def open_address(
     assert address.path is not None
     path = address.path
     if path.is_dir():
-        parts = sorted(str(part) for part in path.rglob(f"*{ENDING}") if _is_part(part, path))
+        found = sorted(str(part) for part in path.rglob(f"*{ENDING}") if part.is_file())
+        parts = [part for part in found if not _hidden(part, str(path))]
         if any(not Allowed.holds(path, Path(part)) for part in parts):
             raise TableReadError("A part of this folder is a link out of it. Nothing was read.")
         for part in parts:  # the folder may be one above the product's own
@@ -293,9 +286,16 @@ def _stored(address: Address, declared: FileForm | None, limits: ReadLimits) -> 
       declared: how a text file there is written.
       limits: see `open_path`.
     """
-    system, where = _file_system(address.store, address.options)
-    try:
+    try:  # the file system is not kept, since it knows the password
+        system, where = fsspec.core.url_to_fs(
+            address.store, skip_instance_cache=True, **address.options
+        )
         found = sorted(system.find(where))
+    except ImportError:
+        raise TableReadError(
+            f"This kind of object store needs its driver. Nothing was read. Install it with "
+            f"`{EXTRAS}`."
+        ) from None
     except Exception:  # each store's library raises its own, and may quote what it was given
         raise TableReadError(UNREACHED) from None
     if found == [where] and not where.endswith(ENDING):
@@ -304,20 +304,6 @@ def _stored(address: Address, declared: FileForm | None, limits: ReadLimits) -> 
         return CopiedFile(content, UNREACHED, name, address.words, limits, declared)
     parts = [one for one in found if one.endswith(ENDING) and not _hidden(one, where)]
     return _parts(parts, system, address.words, where)
-
-
-def _file_system(store: str, options: Mapping[str, Any]) -> tuple[Any, str]:
-    """The store's file system and the place in it; it is not kept, since it knows the password."""
-    try:
-        system, where = fsspec.core.url_to_fs(store, skip_instance_cache=True, **options)
-    except ImportError:
-        raise TableReadError(
-            f"This kind of object store needs its driver. Nothing was read. Install it with "
-            f"`{EXTRAS}`."
-        ) from None
-    except Exception:
-        raise TableReadError(UNREACHED) from None
-    return system, str(where)
 
 
 def _parts(parts: list[str], system: Any, words: str, where: str) -> ParquetParts:
@@ -329,10 +315,6 @@ def _parts(parts: list[str], system: Any, words: str, where: str) -> ParquetPart
             "files. Nothing was read. Write the parts with all their columns."
         )
     return ParquetParts(parts, system, words)
-
-
-def _is_part(part: Path, folder: Path) -> bool:
-    return part.is_file() and not _hidden(str(part), str(folder))
 
 
 def _hidden(part: str, where: str) -> bool:

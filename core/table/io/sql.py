@@ -71,11 +71,22 @@ class SqlQuery(Later):
 
     def prepare(self, folder: Path) -> None:
         """See `Source.prepare`."""
+        files: list[str] = []
+        exact: set[str] = set()
         with self._rows() as (names, batches):
-            written = _write_parts(folder, self._tables(names, batches))
-        if not written:
+            for rows in batches:
+                columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+                exact |= {name for name, cells in columns.items() if _any(cells, Decimal)}
+                files.append(str(folder / f"part-{len(files):05d}.parquet"))
+                table = pa.table({name: _column(cells, name) for name, cells in columns.items()})
+                pq.write_table(table, files[-1])
+        if not files:
             raise TableReadError("The query gives no rows. Nothing was kept. Change the query.")
-        self.source = ParquetParts(written, LocalFileSystem(), self.words)
+        self._doubts += [
+            f"'{name}' holds exact decimals; they are read as floating-point numbers."
+            for name in sorted(exact)
+        ]
+        self.source = ParquetParts(files, LocalFileSystem(), self.words)
 
     @contextmanager
     def _rows(self) -> Iterator[tuple[list[str], Iterator[Sequence[Any]]]]:
@@ -99,19 +110,9 @@ class SqlQuery(Later):
                     "was kept. Try the query in the database's own program first."
                 ) from None
 
-    def _tables(self, names: Sequence[str], batches: Iterator[Sequence[Any]]) -> Iterator[pa.Table]:
-        exact: set[str] = set()
-        for rows in batches:
-            columns = {}
-            for name, cells in zip(names, zip(*rows, strict=True), strict=True):
-                if any(isinstance(cell, Decimal) for cell in cells):
-                    exact.add(name)
-                columns[name] = _column(cells, name)
-            yield pa.table(columns)
-        self._doubts += [
-            f"'{name}' holds exact decimals; they are read as floating-point numbers."
-            for name in sorted(exact)
-        ]
+
+def _any(cells: Sequence[Any], kinds: Any) -> bool:
+    return any(isinstance(cell, kinds) for cell in cells)
 
 
 def _column(cells: Sequence[Any], name: str) -> pa.Array:
@@ -119,15 +120,16 @@ def _column(cells: Sequence[Any], name: str) -> pa.Array:
 
     A decimal has no type of its own here: how many digits a batch needs is one record's doing.
     """
-    fractions = any(isinstance(cell, float | Decimal) for cell in cells)
-    numbers = (int, Decimal) if fractions else ()  # whole ones too may have more digits than floats
+    numbers = (
+        (int, Decimal) if _any(cells, float | Decimal) else ()
+    )  # whole ones too may have more digits than floats
     plain = [float(cell) if isinstance(cell, numbers) else cell for cell in cells]
     try:
         column = pa.array(plain)
     except (pa.ArrowException, OverflowError, ValueError, TypeError):
         column = None
     if column is None or isinstance(column.type, pa.BaseExtensionType):  # keys, addresses, ranges
-        if any(isinstance(cell, int | float | str | bytes) for cell in plain):
+        if _any(plain, int | float | str | bytes):
             raise TableReadError(
                 f"The column '{name}' holds values of different types. Nothing was kept. Turn them "
                 "into one type in the query, with CAST."
@@ -135,15 +137,6 @@ def _column(cells: Sequence[Any], name: str) -> pa.Array:
         column = pa.array([None if cell is None else str(cell) for cell in cells], pa.string())
     check_kind(column.type, name)
     return column
-
-
-def _write_parts(folder: Path, tables: Iterator[pa.Table]) -> list[str]:
-    """Write each table to a file of its own; the files."""
-    files: list[str] = []
-    for table in tables:
-        files.append(str(folder / f"part-{len(files):05d}.parquet"))
-        pq.write_table(table, files[-1])
-    return files
 
 
 @contextmanager
