@@ -8,7 +8,6 @@ rows are written, so that whatever reads the original reads the synthetic file a
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Literal, Self, TypeAlias, get_args
 
@@ -155,14 +154,3 @@ class FileForm(BaseModel):
     encoding: str = Field(default="utf-8", pattern="^[a-z0-9_-]{1,32}$")
     spaced: bool = False
     columns: dict[str, Form] = Field(default_factory=dict)
-
-    @classmethod
-    def of(cls, forms: Mapping[str, Form], delimiter: str = ",") -> Self:
-        """The form of a file; columns with nothing to say are left out.
-
-        Args:
-          forms: by column.
-          delimiter: of cells, in text.
-        """
-        said = {name: form for name, form in forms.items() if form != Form()}
-        return cls.model_validate({"delimiter": delimiter, "columns": said})

@@ -10,7 +10,7 @@ import numpy as np
 
 from core.table.codec import Line
 from core.table.labels import code_places, to_labels, to_numbers
-from core.table.schema import Column, Kind
+from core.table.schema import Column
 from core.table.tally import Tally
 
 __all__ = ["INSIDE", "MISSING", "OTHER", "fates", "misfit_words", "misfits"]
@@ -74,18 +74,21 @@ def misfit_words(column: Column, cells: int, unreadable: int = 0) -> str:
     """
     sentences = []
     if unreadable:
-        (fate,) = fates(column, unreadable, unreadable)
-        kind = "a date" if column.kind is Kind.DATETIME else "a number"
-        place = "become missing" if fate == MISSING else "become the lowest value"
-        sentences.append(f"{_counted(unreadable)} not read as {kind} and would {place}.")
+        count, (fate,) = _counted(unreadable), fates(column, unreadable, unreadable)
+        sentences.append(
+            f"{count} not read as declared and would become missing."
+            if fate == MISSING
+            else f"{count} not read as declared and would become the lowest value. Tick that the "
+            "column may be missing to have them missing instead."
+        )
     if cells > unreadable:
-        (fate,) = fates(column, cells - unreadable, 0)
+        count, (fate,) = _counted(cells - unreadable), fates(column, cells - unreadable, 0)
         nearest = "move to the nearest value inside"
         inside = nearest if column.kind.numeric else "become another of its values"
         place = {OTHER: f"become {column.other}", MISSING: "become missing"}.get(fate, inside)
         sentences.append(
-            f"{_counted(cells - unreadable)} not fit what is declared here and would {place}. "
-            "Widen the declaration to keep them as they are."
+            f"{count} not fit what is declared here and would {place}. Widen the declaration to "
+            "keep them as they are."
         )
     return " ".join(sentences)
 

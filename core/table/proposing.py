@@ -192,10 +192,9 @@ def _with_hint(tally: Tally, column: SchemaColumn) -> SchemaColumn:
     again = propose_column(digits, column.name)
     if not again.kind.numeric:
         return column
-    what = "dates" if again.kind is Kind.DATETIME else "numbers"
     note = (
-        f"Most values read as {what}, some do not. Choose {again.kind.value} as its kind to have "
-        "it learnt; those that do not read then become missing."
+        f"Most values fit the kind {again.kind.value}, some do not. Choose it to have the column "
+        "learnt; the others then become missing."
     )
     said = "" if column.kind.surrogate else f" {column.note}"
     return column.model_copy(update={"note": note + said.rstrip()})

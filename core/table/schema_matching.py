@@ -154,7 +154,8 @@ def adopted(proposed: Schema, saved: Schema) -> Schema:
 def _adopted(column: SchemaColumn, earlier: SchemaColumn) -> SchemaColumn:
     """A new column as it was declared earlier, with where that came from."""
     origin = earlier.provenance
-    taken = earlier.model_copy(update={"note": column.note, "purchase": None})
+    note = column.note if column.kind is earlier.kind else ""
+    taken = earlier.model_copy(update={"note": note, "purchase": None})
     if origin is Provenance.PROPOSED:
         return taken.as_proposed()
     if origin is Provenance.BOUGHT:  # by the people of the earlier table

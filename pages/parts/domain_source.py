@@ -10,7 +10,7 @@ from core.privacy.plan import Plan
 from core.runs.storage.records import TableRecord
 from core.services import purchases, tables
 from core.table.buying import unbought
-from core.table.misfits import INSIDE, MISSING, OTHER
+from core.table.misfits import MISSING, OTHER
 from core.table.schema import Schema, SchemaError
 from pages.parts import account_view, grid_refusals, routes, schema_editor, shared, whose_rows
 from pages.parts.language import said, say, say_n, to_say
@@ -69,25 +69,14 @@ def render(table: TableRecord, bar: DeltaGenerator) -> None:
 def _misfits(table: TableRecord) -> None:
     """How many cells do not read as declared, and what becomes of them."""
     fates = tables.misfit_fates(table)
-    parts = [
-        say(
-            {
-                INSIDE: to_say("{n:,} are replaced by a value inside"),
-                OTHER: to_say("{n:,} become the label for all others"),
-                MISSING: to_say("{n:,} become missing"),
-            }[fate],
-            n=cells,
-        )
-        for fate, cells in fates.items()
-    ]
+    parts = [_fate(fate, cells) for fate, cells in fates.items()]
     if parts:
-        n = sum(fates.values())
         changed = say_n(
-            n,
-            "**{n:,} cell does not fit what is declared.** In training: {changes}. The tab Columns "
-            "says where.",
-            "**{n:,} cells do not fit what is declared.** In training: {changes}. The tab Columns "
-            "says where.",
+            sum(fates.values()),
+            "**{n:,} cell does not fit what is declared.** For training, {changes}. The tab "
+            "Columns says where.",
+            "**{n:,} cells do not fit what is declared.** For training, {changes}. The tab "
+            "Columns says where.",
             changes=", ".join(parts),
         )
         st.markdown(f":material/rule: {changed}")
@@ -101,6 +90,15 @@ def _misfits(table: TableRecord) -> None:
                 column=plain(name),
             )
         )
+
+
+def _fate(fate: str, n: int) -> str:
+    """What becomes of n cells."""
+    if fate == OTHER:
+        return say_n(n, "{n:,} becomes OTHER", "{n:,} become OTHER")
+    if fate == MISSING:
+        return say_n(n, "{n:,} becomes missing", "{n:,} become missing")
+    return say_n(n, "{n:,} moves to a declared value", "{n:,} move to a declared value")
 
 
 def _settled(table: TableRecord, schema: Schema, bar: DeltaGenerator) -> None:

@@ -179,10 +179,10 @@ def _holdout(table: TableRecord) -> None:
 
 def _doubts(table: TableRecord) -> None:
     declared_domains.dangers(table)
+    about = [*tables.misfit_doubts(table).items()]
+    about += [(c.name, c.note) for c in table.schema.columns if c.note]
     lines = [f"- {plain(said(sentence))}" for sentence in tables.reading_doubts(table)]
-    doubts = [(c.name, c.note) for c in table.schema.columns if c.note]
-    doubts += tables.misfit_doubts(table).items()
-    lines += [f"- **{plain(name)}**: {plain(said(note))}" for name, note in doubts]
+    lines += [f"- **{plain(name)}**: {plain(said(note))}" for name, note in about]
     if lines:
         text = "\n".join([say("Worth a look:"), *lines])
         st.info(text, icon=":material/help:")

@@ -48,7 +48,9 @@ class ParquetParts:
         self._schema, listed = self._settle()
         kinds = {one.name: stored_type(one.type) for one in self._schema}
         kinds |= dict.fromkeys(listed, DICTIONARY)
-        self._form = FileForm.of({name: Form(arrow=kind) for name, kind in kinds.items()})
+        self._form = FileForm(
+            columns={name: Form(arrow=kind) for name, kind in kinds.items() if kind}
+        )
 
     @property
     def form(self) -> FileForm:
