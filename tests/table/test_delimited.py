@@ -256,16 +256,16 @@ def test_the_encoding_and_what_is_not_in_it_are_said(
 def test_memory_does_not_follow_the_length_of_a_file(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path\n"
-        "import core.table.raw_cells as raw; raw.BATCH_ROWS = 20_000\n"
-        "import core.table.io.delimited as text; text.BLOCK_BYTES = 2**18\n"
+        "import core.table.raw_cells as raw; raw.BATCH_ROWS = 5_000\n"
+        "import core.table.io.delimited as text; text.BLOCK_BYTES = 2**16\n"
         "source = text.DelimitedFile(Path(sys.argv[1]), 'test'); source.prepare(Path())\n"
         "assert sum(map(len, source.batches())) == int(sys.argv[2]) * 50_000\n"
     )
     peaks = []
-    for times in (1, 5):
+    for times in (1, 4):
         file = tmp_path / f"{times}.csv"
         with file.open("w") as stream:
             stream.write(",".join(f"x{i}" for i in range(30)) + "\n")
             stream.writelines((",1234567890" * 30)[1:] + "\n" for _ in range(times * 50_000))
         peaks.append(peak_mb(script, file, times))
-    assert peaks[1] - peaks[0] < 15, f"{peaks} MB; the rows more are 66 MB"
+    assert peaks[1] - peaks[0] < 10, f"{peaks} MB; the rows more are 50 MB"
