@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore

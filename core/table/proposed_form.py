@@ -157,8 +157,7 @@ def _written_column(
     kinds = {"str": Kind.TEXT, "bool": Kind.BOOLEAN, "datetime64[us]": Kind.DATETIME}
     kind = kinds.get(dtype, Kind.NUMBER)
     form = _with_gaps(form, text.gaps)
-    said = None if form == Form() else form
-    column = SchemaColumn(name=name, kind=kind, dtype=dtype, form=said)
+    column = SchemaColumn(name=name, kind=kind, dtype=dtype, form=form if form != Form() else None)
     if text.kept:  # declared as values, they are no gaps
         column = column.model_copy(update={"kind": Kind.CATEGORY, "categories": text.kept})
     return column, doubts
@@ -243,16 +242,13 @@ def _number_form(plain: _Text, form: Form, decimal: str, *, fractions: bool) -> 
 
 def _marker_doubts(gaps: Mapping[str, Mapping[str, int]]) -> list[str]:
     """One sentence on the words that are read as missing, none where there are none."""
-    named = {
-        name: {word: rows for word, rows in said.items() if word} for name, said in gaps.items()
-    }
-    named = {name: said for name, said in named.items() if said}
-    if not named:
+    found = [(name, word, n) for name, said in gaps.items() for word, n in said.items() if word]
+    if not found:
         return []
-    words = sorted({word.lower() for said in named.values() for word in said})
-    cells = sum(sum(said.values()) for said in named.values())
+    words = sorted({word.lower() for _, word, _ in found})
+    cells = sum(n for *_, n in found)
     verb = "is" if cells == 1 else "are"
-    quoted = ", ".join(f"'{name}'" for name in named)
+    quoted = ", ".join(f"'{name}'" for name in dict.fromkeys(name for name, *_ in found))
     return [
         f"{cells_counted(cells)} saying {' or '.join(words)} {verb} read as missing, in {quoted}. "
         "Where that is a value, spell it differently in the file."

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from core.table.column import WHOLE_NUMBERS, Column, DomainSource, Kind, SchemaColumn
 from core.table.form import FileForm, Form
 from core.table.kinds import infer_tally
-from core.table.labels import to_numbers
+from core.table.labels import code_places, to_numbers
 from core.table.profile import PREVIEW_ROWS, ColumnProfile, Picture, Profile, preview
 from core.table.proposed_form import native_column, unreadable_doubt, written_columns
 from core.table.raw_cells import is_written
@@ -246,12 +246,13 @@ def _extents(
             cells = typed_column(batch.column(column.name), exact, written=is_written(batch.schema))
             numbers = to_numbers(cells, exact)
             least, greatest, step, gaps = extents[column.name]
+            gaps = gaps or bool((np.isnan(numbers) & (code_places(cells, exact) < 0)).any())
             distinct = np.unique(numbers[~np.isnan(numbers)])
             if len(distinct):
                 of = date_step if column.kind is Kind.DATETIME else number_step
                 least, greatest = min(least, distinct[0]), max(greatest, distinct[-1])
                 step = finest(step, of(distinct))
-            extents[column.name] = least, greatest, step, gaps or bool(cells.isna().any())
+            extents[column.name] = least, greatest, step, gaps
     return {
         name: (float(low), float(high), step or 0.0, gaps)
         for name, (low, high, step, gaps) in extents.items()

@@ -54,7 +54,7 @@ def test_a_proposal_reads_the_cells_that_it_is_made_of(one, other, data) -> None
         said = " ".join(doubts)
         known = f"'{column.name}' has infinite" in said or f"'{column.name}' has numbers" in said
         assert found.unreadable == 0 or known
-        assert found.misfit == found.unreadable, column
+        assert column.other or found.misfit == found.unreadable, column
         if column.kind.listed:
             labels = set(to_labels(frame[column.name]).dropna())
             assert labels <= set(column.categories or ()) or column.other
@@ -108,3 +108,16 @@ def test_what_one_row_of_a_large_table_holds_is_counted(late: str) -> None:
     assert schema["x"].step == (1.0 if word else 0.1)
     assert picture["x"].unreadable == picture["x"].misfit == int(word)
     assert sum(picture["x"].counts) == 30_000 - int(word)
+
+
+def test_a_late_cell_that_is_no_date_makes_room_for_absent_ones() -> None:
+    days = pd.Series(np.datetime64("1900-01-01") + np.arange(30_000)).dt.strftime("%d.%m.%Y")
+    days[[8, 9]] = "31.02.1950", "15.05.1950 early"
+    batches = [as_written(pa.table({"x": days[i : i + 2_000]})) for i in range(0, 30_000, 2_000)]
+    counts = Counts(2_000)
+    for batch in batches:
+        counts.add(batch)
+    assert not set(days[[8, 9]]) & set(counts.tallies()["x"].values)
+    schema, _ = propose(counts, lambda names: batches)
+    assert (schema["x"].kind, schema["x"].missing) == (Kind.DATETIME, True)
+    assert profile_rows(counts, schema, lambda names: batches)["x"].unreadable == 2
