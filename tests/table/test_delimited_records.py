@@ -73,6 +73,14 @@ def test_an_odd_record_moves_no_other(
         assert 1 <= rows.count(odd) <= 2
 
 
+def test_a_letter_cut_short_at_the_end_is_one_of_its_cell(tmp_path: Path) -> None:
+    for encoding, end in (("utf-8", b"\xc3"), ("shift_jis", b"\x81"), ("gb18030", b"\x81\x30")):
+        declared = FileForm(delimiter=",", encoding=encoding, spaced=False)
+        source, table = split_bytes(tmp_path, b"a,b\n1,x\n2,y" + end, declared)
+        assert cells(table)[0] == ("1", "x") and cells(table)[1][1].startswith("y\ufffd")
+        assert "Unreadable" in source.doubts[0]
+
+
 def trimmed(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Spaces around a cell say nothing; where quotes may follow one, some are skipped."""
     return [tuple(cell.strip(" ") for cell in row) for row in rows]

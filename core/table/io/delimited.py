@@ -261,17 +261,16 @@ class QuoteCheck:
 def _filled(blocks: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
     """The same rows in tables of so many rows, or fewer where they hold many bytes."""
     held: list[pa.Table] = []
+    count = size = 0
     for block in blocks:
         held.append(block)
-        if sum(map(len, held)) >= rows or sum(table.nbytes for table in held) >= BATCH_BYTES:
+        count, size = count + len(block), size + block.nbytes
+        if count >= rows or size >= BATCH_BYTES:
             table = pa.concat_tables(held)
-            while len(table) >= rows:
+            while len(table) >= rows or (len(table) and size >= BATCH_BYTES):
                 yield table.slice(0, rows)
                 table = table.slice(rows)
-            if table.nbytes >= BATCH_BYTES:
-                yield table
-                table = table.slice(len(table))
-            held = [table]
+            held, count, size = [table], len(table), table.nbytes
     last = pa.concat_tables(held)
     if len(last):
         yield last
