@@ -1,33 +1,35 @@
-"""Tables larger than memory: brought in, changed and recognised without holding their rows."""
+"""Tables brought in, changed and recognised without holding their rows; faults leave nothing."""
 
+import io
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
-from fsspec.implementations.local import LocalFileSystem
 
 from core.runs.accounts.people import account_choice
-from core.runs.storage.errors import RunStoreError, StorageError
+from core.runs.storage.errors import StorageError
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.unfinished import NOTHING_KEPT
 from core.runs.storage.workspace import PROJECT_ROOT
 from core.services import declarations, imports, runs
 from core.services import tables as table_service
-from core.services.imports import import_source
 from core.table.form import FileForm
 from core.table.grid import grid_of
+from core.table.io.apart import Request
 from core.table.io.cells import TableReadError
-from core.table.io.parquet import ParquetParts
+from core.table.io.raw_table import RawTable
+from core.table.io.reading_process import read_or_refuse
 from core.table.person import Person
 from core.table.rules import Determines
 from core.table.schema import Kind
-from core.table.tally import VALUES
 from tests.peak_memory import peak_mb
 
 N = 3_000
@@ -49,37 +51,37 @@ def rows(n: int = N, seed: int = 0) -> pd.DataFrame:
     ).astype({"name": "str", "who": "str"})
 
 
-class Batches:
-    """A source in this process, which may break."""
+def parquet(frame: pd.DataFrame) -> BinaryIO:
+    """A file that was just opened."""
+    return io.BytesIO(frame.to_parquet(index=False, row_group_size=500))
 
-    words, form, doubts = "test", FileForm(), ("Read in doubt.",)
 
-    def __init__(self, frame: pd.DataFrame, *, size: int = 500, breaks_at: int | None = None):
-        self.frame, self.size, self.breaks_at = frame, size, breaks_at
-
-    def prepare(self, folder: Path) -> None:
-        (folder / "fetched").write_text("rows")
-
-    def batches(self) -> Iterator[pd.DataFrame]:
-        for first in range(0, len(self.frame), self.size):
-            if self.breaks_at is not None and first >= self.breaks_at:
-                raise TableReadError("The line broke. Nothing was kept.")
-            yield self.frame.iloc[first : first + self.size]
+def bring(store: RunStore, frame: pd.DataFrame, name: str = "visits", **more: Any) -> TableRecord:
+    return imports.import_file(store, parquet(frame), name=name, source="test", **more)
 
 
 @pytest.fixture
-def small_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables of a thousand rows are large, and reading one at once is a fault."""
-    monkeypatch.setattr("core.runs.storage.records.MOST_ROWS", 1_000)
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are read in this process, five hundred rows at a time."""
+
+    def read(
+        request: Request, place: Path, *, content: BinaryIO, progress: imports.Progress
+    ) -> RawTable:
+        (place.parent / "content").write_bytes(content.read())
+        asked = request.to_json() | {"path": str(place.parent / "content")}
+        raw = read_or_refuse(asked | {"rows": str(place), "memory_mb": 1024}, progress)
+        if isinstance(raw, str):
+            raise TableReadError(raw)
+        return raw
+
+    monkeypatch.setattr("core.table.raw_cells.BATCH_ROWS", 500)
+    monkeypatch.setattr("core.services.imports.read_apart", read)
+
+
+@pytest.fixture
+def never_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading all rows of a stored table at once is a fault."""
     monkeypatch.setattr(RunStore, "load_frame", lambda *_: pytest.fail("all rows were read"))
-    monkeypatch.setattr(RunStore, "load_split", lambda *_, **__: pytest.fail("rows were read"))
-
-
-@pytest.fixture
-def large(store: RunStore, small_memory: None) -> TableRecord:
-    table = import_source(store, Batches(rows()), name="visits")
-    assert table.large
-    return table
 
 
 def left(store: RunStore) -> list[Path]:
@@ -89,61 +91,81 @@ def left(store: RunStore) -> list[Path]:
     return [file for file in files if file.is_file() and not file.name.startswith(own)]
 
 
-def test_in_batches_a_table_is_what_it_is_at_once(
-    store: RunStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    at_once = imports.import_frame(
-        store, rows(), name="visits", source="test", doubts=Batches.doubts, people="a"
-    )
-    assert not import_source(store, Batches(rows()), name="visits", people="b").large
-    monkeypatch.setattr("core.runs.storage.records.MOST_ROWS", 1_000)
-    told: list[int] = []
-    batched = import_source(store, Batches(rows()), name="visits", people="c", progress=told.append)
-    assert batched.large and told == [*range(500, N + 1, 500)]
-    for table in store.tables():
-        assert (table.schema, table.profile, table.n) == (at_once.schema, at_once.profile, N)
-        pd.testing.assert_frame_equal(store.load_frame(table.id), rows())
+def test_a_table_is_the_same_however_it_comes_in(store: RunStore, tmp_path: Path) -> None:
+    frame, told = rows(), list[int]()
+    file = tmp_path / "visits.parquet"
+    file.write_bytes(parquet(frame).read())
+    text = frame.to_csv(index=False).encode()
+    made = [
+        imports.import_frame(store, frame, name="visits", source="test", people="a"),
+        bring(store, frame, people="b", progress=told.append),
+        imports.import_address(store, str(file), people="c"),
+        imports.import_file(store, io.BytesIO(text), name="v.csv", source="test", people="d"),
+    ]
+    assert told[-1] == N
+    first = made[0]
+    for table in made[:3]:
+        kinds = [{**column.fields(), "form": None} for column in table.schema.columns]
+        assert kinds == [{**column.fields(), "form": None} for column in first.schema.columns]
+        table.profile.pop(imports.FORM, None)
+        assert table.profile == first.profile and table.n == N
+        pd.testing.assert_frame_equal(store.load_frame(table.id), frame)
+    assert [c.kind for c in made[3].schema.columns] == [c.kind for c in first.schema.columns]
+    read = store.load_frame(made[3].id)
+    pd.testing.assert_frame_equal(read.drop(columns="day"), frame.drop(columns="day"))
 
 
-@pytest.mark.parametrize("breaks_at", [0, 1_500])
-def test_a_source_that_breaks_leaves_nothing(store: RunStore, breaks_at: int) -> None:
-    with pytest.raises((TableReadError, RunStoreError), match="Nothing was kept"):
-        import_source(store, Batches(rows(), breaks_at=breaks_at), name="visits")
+@pytest.mark.parametrize("line", [2, N])
+def test_a_file_that_cannot_be_read_leaves_nothing(store: RunStore, line: int) -> None:
+    lines = rows().to_csv(index=False).splitlines()
+    lines[line] += ",more"
+    content = io.BytesIO("\n".join(lines).encode())
+    with pytest.raises(TableReadError, match=f"Line {line + 1} has 7 values"):
+        imports.import_file(store, content, name="visits.csv", source="test")
     assert store.tables() == [] and left(store) == []
     assert not any(store.workspace.home.glob("importing/*"))
 
 
+def test_how_a_file_is_written_may_be_said_beforehand(store: RunStore) -> None:
+    content = io.BytesIO("street;town;size,rest\nx;Zürich;1,2\n".encode("latin-1"))
+    form = FileForm(delimiter=",", encoding="cp437")
+    table = imports.import_file(store, content, name="t.csv", source="test", form=form)
+    assert table.columns == ("street;town;size", "rest") and table.schema.encoding == "cp437"
+    assert store.load_frame(table.id).iloc[0, 0] == "x;Zⁿrich;1"
+
+
 KILLED = """
-import os, secrets, signal, sys
+import io, os, secrets, signal, sys
 from pathlib import Path
+import core.services.imports as imports
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
-from core.services.imports import import_source
-from tests.runs.test_imports import Batches, rows
+from tests.runs.test_imports import parquet, rows
 secrets.token_hex = lambda length: "0123456789"
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
-import core.services.imports as imports
+if sys.argv[2] == "read":
+    imports.choose_account = die
 if sys.argv[2] == "written":
-    imports.propose = die
+    RunStore.add_written = die
 if sys.argv[2] == "recorded":
     written = RunStore.add_written
     RunStore.add_written = lambda *a, **k: (written(*a, **k), die())
 progress = die if sys.argv[2] == "first batch" else lambda rows: None
 with RunStore(Workspace(Path(sys.argv[1]))) as store:
-    imports.is_large = lambda *_: True
-    import_source(store, Batches(rows()), name="visits", progress=progress)
+    imports.import_file(store, parquet(rows()), name="visits", source="test", progress=progress)
 """
 
 
-@pytest.mark.parametrize("killed", ["first batch", "written", "recorded"])
+@pytest.mark.parametrize("killed", ["first batch", "read", "written", "recorded"])
 def test_what_a_killed_import_left_goes_when_the_workspace_is_opened(
     store: RunStore, killed: str
 ) -> None:
     home = store.workspace.home
     command = [sys.executable, "-m", "tests.script", KILLED, str(home), killed]
     assert subprocess.run(command, cwd=PROJECT_ROOT, check=False).returncode == -signal.SIGKILL
-    assert any(home.glob("importing/*/*/fetched")) and any(home.glob("tables/*/*"))
+    assert any(home.glob("importing/*/*/content"))
+    assert any(home.glob("tables/*/*")) is (killed in ("written", "recorded"))
     with runs.open_store(home) as again:
         assert [table.n for table in again.tables()] == ([N] if killed == "recorded" else [])
     kept = ["rows.parquet"] if killed == "recorded" else []
@@ -151,76 +173,81 @@ def test_what_a_killed_import_left_goes_when_the_workspace_is_opened(
     assert list(home.glob("importing/*")) == []
 
 
-def test_a_fault_after_the_rows_were_written_leaves_nothing(
-    store: RunStore, small_memory: None, monkeypatch: pytest.MonkeyPatch
+def test_a_fault_after_the_rows_were_read_leaves_nothing(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("core.services.imports.propose", broken)
+    monkeypatch.setattr("core.services.imports.choose_account", broken)
     with pytest.raises(MemoryError):
-        import_source(store, Batches(rows()), name="visits")
+        bring(store, rows())
     assert store.tables() == [] and left(store) == []
 
 
-@pytest.mark.parametrize("most_rows", [1_000, 10 * N], ids=["large", "small"])
+@pytest.mark.parametrize(
+    "take",
+    [bring, lambda store, frame: imports.import_frame(store, frame, name="t", source="test")],
+    ids=["file", "frame"],
+)
 def test_a_store_that_goes_away_is_said_once(
-    store: RunStore, monkeypatch: pytest.MonkeyPatch, most_rows: int
+    store: RunStore,
+    monkeypatch: pytest.MonkeyPatch,
+    take: Callable[[RunStore, pd.DataFrame], TableRecord],
 ) -> None:
     def away(*_: object, **__: object) -> None:
         raise StorageError("The store is away.")
 
-    monkeypatch.setattr("core.runs.storage.records.MOST_ROWS", most_rows)
     monkeypatch.setattr(RunStore, "add_written", away)
     with pytest.raises(StorageError) as refused:
-        import_source(store, Batches(rows()), name="visits")
+        take(store, rows())
     assert str(refused.value) == f"The store is away. {NOTHING_KEPT}"
     assert store.tables() == [] and left(store) == []
 
 
-def test_batches_that_differ_are_refused(store: RunStore) -> None:
-    class Odd(Batches):
-        def batches(self) -> Iterator[pd.DataFrame]:
-            yield self.frame.iloc[:10]
-            yield self.changed
-
-    for changed, words in (
-        (rows().astype({"cost": "str"}), "'cost' holds another type"),
-        (rows().drop(columns="cost"), "other columns"),
-    ):
-        source = Odd(rows())
-        source.changed = changed  # type: ignore[attr-defined]
-        with pytest.raises(RunStoreError, match=words):
-            import_source(store, source, name="visits")
-    with pytest.raises(RunStoreError, match="no records"):
-        import_source(store, Batches(rows()[:0]), name="visits")
-    assert left(store) == []
-
-
-def test_the_same_people_are_recognised(store: RunStore, large: TableRecord) -> None:
+@pytest.mark.usefixtures("in_process", "never_whole")
+@pytest.mark.parametrize("most", [1_000, N])
+def test_the_same_people_are_recognised(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
     """Equal rows in another order, and a part of them; strangers are not."""
+    monkeypatch.setattr("core.table.record_stream.COMPARED", most)
+    first = bring(store, rows())
     mixed = rows().sample(frac=1.0, random_state=3).reset_index(drop=True)
-    again = import_source(store, Batches(mixed, size=700), name="again")
-    part = import_source(store, Batches(mixed.iloc[:1_400].reset_index(drop=True)), name="part")
-    assert again.people == part.people == large.people
+    again, part = bring(store, mixed, "again"), bring(store, mixed.iloc[:1_400], "part")
+    assert again.people == part.people == first.people
     assert "All rows" in account_choice(store, again.id).linked[0].evidence
-    assert import_source(store, Batches(rows(seed=9)), name="other").people != large.people
+    assert bring(store, rows(seed=9), "other").people != first.people
 
 
+def test_people_are_recognised_in_a_file_of_another_kind(store: RunStore) -> None:
+    """Decimal commas, units and words for missing are read before rows are compared."""
+    frame = rows(400)
+    first = bring(store, frame)
+    written = frame.assign(
+        cost=[f"{cost:,.2f} €".translate(str.maketrans(",.", ".,")) for cost in frame["cost"]],
+        age=frame["age"].astype("str").fillna("n/a"),
+    )[["cost", "age", "who", "name"]]
+    content = io.BytesIO(written.to_csv(index=False, sep=";").encode())
+    again = imports.import_file(store, content, name="visits.csv", source="test")
+    assert again.people == first.people
+
+
+@pytest.mark.usefixtures("never_whole")
 def test_schema_changes_read_needed_columns_only(
-    store: RunStore, large: TableRecord, monkeypatch: pytest.MonkeyPatch
+    store: RunStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[list[str]] = []
-    plain = RunStore.batches
+    plain, table = RunStore.raw_batches, bring(store, rows())
 
-    def noted(self: RunStore, table_id: str, **options: object) -> Iterator[pd.DataFrame]:
-        asked.append(options["columns"])  # type: ignore[arg-type]
-        return plain(self, table_id, **options)  # type: ignore[arg-type]
+    def noted(self: RunStore, table_id: str, **options: Any) -> Iterator[pa.Table]:
+        asked.append(options["columns"])
+        return plain(self, table_id, **options)
 
-    monkeypatch.setattr(RunStore, "batches", noted)
-    grid = grid_of(large.schema)
-    grid.loc[large.schema.names.index("age"), "kind"] = Kind.CATEGORY.value
-    table = table_service.change_grid(store, large, grid)
+    monkeypatch.setattr(RunStore, "raw_batches", noted)
+    grid = grid_of(table.schema)
+    grid.loc[table.schema.names.index("age"), "kind"] = Kind.CATEGORY.value
+    table = table_service.change_grid(store, table, grid)
     assert table.schema["age"].kind is Kind.CATEGORY
     table = declarations.change_person(store, table, Person(columns=("who",), rows=5))
     assert table.training_n == rows()["who"].nunique()
@@ -235,47 +262,58 @@ def test_schema_changes_read_needed_columns_only(
     )
     assert declarations.broken_rules(table) == {table.schema.rules[0].text: 0}
     table = table_service.change_list(store, table, "name", ["north", "south"])
+    assert declarations.broken_rules(table) == {}, "counted for other labels"
     counted = {one["name"]: one for one in table.profile["columns"]}
     assert counted["name"]["misfit"] == int((~rows()["name"].isin(["north", "south"])).sum())
     assert counted["age"]["missing"] == pytest.approx(rows()["age"].isna().mean())
     assert asked and all(names is not None and len(names) <= 2 for names in asked)
 
 
+def test_people_are_counted_anew_where_their_key_is_read_otherwise(store: RunStore) -> None:
+    """As numbers 7 and 7.0 are one person, as labels they are two."""
+    content = b"who,x\n" + b"7,1\n7.0,2\n8.5,3\n" * 10
+    table = imports.import_file(store, io.BytesIO(content), name="t.csv", source="test")
+    table = declarations.change_person(store, table, Person(columns=("who",), rows=20))
+    people = {}
+    for dtype in ("float64", "str"):
+        key = table.schema["who"].model_copy(update={"kind": Kind.IDENTIFIER, "dtype": dtype})
+        table = table_service.confirm_schema(store, table.id, table.schema.replace(key))
+        people[dtype] = table.training_n
+    assert people == {"float64": 2, "str": 3}
+
+
 def test_memory_follows_the_batch_and_not_the_rows(tmp_path: Path) -> None:
-    """A process of its own brings in three times the rows; its largest size hardly grows."""
+    """A process of its own reads five times the rows; its largest size hardly grows."""
     script = (
         "import sys; from pathlib import Path\n"
-        "import core.runs.storage.records as records; records.MOST_ROWS = 1_000\n"
-        "import core.table.io.sources as sources; sources.BATCH_ROWS = 20_000\n"
-        "from fsspec.implementations.local import LocalFileSystem\n"
-        "from core.runs.storage.store import RunStore\n"
-        "from core.runs.storage.workspace import Workspace\n"
-        "from core.services.imports import import_source\n"
-        "from core.table.io.parquet import ParquetParts\n"
-        "with RunStore(Workspace(Path(sys.argv[2]))) as store:\n"
-        "    source = ParquetParts([sys.argv[1]], LocalFileSystem(), 'test')\n"
-        "    assert import_source(store, source, name='t').n == int(sys.argv[3])\n"
+        "import core.table.raw_cells as cells; cells.BATCH_ROWS = 20_000\n"
+        "from core.table.io.opening import open_path\n"
+        "from core.table.io.raw_table import keep_rows\n"
+        "source = open_path(Path(sys.argv[1]))\n"
+        "raw = keep_rows(source, Path(sys.argv[2]), proposing=True)\n"
+        "assert raw.n == int(sys.argv[3])\n"
     )
-    peaks = []
-    for n in (300_000, 1_700_000):
-        file = tmp_path / f"{n}.parquet"
-        rng = np.random.default_rng(0)
-        frame = pd.DataFrame({f"x{i}": rng.normal(size=n) for i in range(6)})
-        frame.to_parquet(file, index=False, row_group_size=50_000)
-        peaks.append(peak_mb(script, file, tmp_path / f"w{n}", n))
-    assert peaks[1] - peaks[0] < 60, f"{peaks} MB; the rows more are 64 MB, once"
+    for ending in ("parquet", "csv"):
+        peaks = []
+        for n in (300_000, 1_500_000):
+            file = tmp_path / f"{n}.{ending}"
+            rng = np.random.default_rng(0)
+            frame = pd.DataFrame({f"x{i}": rng.normal(size=n).round(4) for i in range(4)})
+            if ending == "csv":
+                frame.to_csv(file, index=False)
+            else:
+                frame.to_parquet(file, index=False, row_group_size=50_000)
+            peaks.append(peak_mb(script, file, tmp_path / f"rows{n}", n))
+        assert peaks[1] - peaks[0] < 60, f"{ending}: {peaks} MB"
 
 
-def test_a_parquet_file_with_more_values_than_are_kept(
-    store: RunStore, small_memory: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("in_process", "never_whole")
+def test_a_file_with_more_values_than_are_kept(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert VALUES >= 10_000  # of a list that may be declared
-    monkeypatch.setattr("core.table.io.sources.BATCH_ROWS", 400)
-    monkeypatch.setattr("core.services.imports.VALUES", 1_500)
+    monkeypatch.setattr("core.table.proposing.VALUES", 1_500)
     frame = rows()
-    frame.to_parquet(tmp_path / "a.parquet", index=False)
-    source = ParquetParts([str(tmp_path / "a.parquet")], LocalFileSystem(), "test")
-    table = import_source(store, source, name="t")
+    table = bring(store, frame)
     column, picture = table.schema["cost"], table.profile["columns"][4]
     assert (picture["low"], picture["high"]) == (frame["cost"].min(), frame["cost"].max())
     assert column.step == 0.01 and sum(picture["counts"]) == N and picture["misfit"] == 0
