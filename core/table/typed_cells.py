@@ -234,9 +234,10 @@ def _from_values(values: Series, column: Column) -> Series:
         return values
     labels = to_labels(values)
     if not numbers and pd.api.types.is_float_dtype(values.dtype):
-        # a gap makes a frame's whole numbers fractions: 1.0 is the 1 that is declared
+        # a gap makes a frame's whole numbers fractions: 1.0 is the 1 that is declared, and whoever
+        # is 101 elsewhere
         known, whole = column.categories or (), labels.str.removesuffix(".0")
-        meant = whole.isin(known) & ~labels.isin(known) | (column.kind is Kind.DATETIME)
+        meant = whole.isin(known) & ~labels.isin(known) | (not column.kind.listed)
         labels = labels.mask(meant, whole)
     return _from_labels(labels, column)
 

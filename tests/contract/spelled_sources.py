@@ -210,7 +210,7 @@ class Typed(Spelled):
         while True:
             cell = super().odd(random, column)
             if cell is None or (isinstance(cell, kind) and getattr(cell, "tzinfo", None) is None):
-                return cell
+                return int(cell) if isinstance(cell, bool) and kind is not bool else cell
 
 
 @dataclass(frozen=True)

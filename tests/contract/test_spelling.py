@@ -214,9 +214,9 @@ def check_people(found: Trial, random: Random) -> None:
         after = found.people(random.sample([*ordinary, *company], len(ordinary) + len(company)))
         theirs = {owners[one] for one in company}
         others = before.keys() - theirs
-        assert after.keys() == before.keys() | theirs
-        wrong = [who for who in others if after[who] != before[who]]
-        assert not wrong, f"{found.kind.name}: {[found.records[one] for one in company]!r}"
+        told = f"{found.kind.name}: {[found.records[one] for one in company]!r}"
+        assert after.keys() == before.keys() | theirs, told
+        assert not [who for who in others if after[who] != before[who]], told
 
 
 def run(kind: Spelled, seeds: range, folder: Path, odd: int = ODD) -> int:
