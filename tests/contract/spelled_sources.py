@@ -16,13 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 
-from core.table import typed_cells
+from core.table import raw_cells, typed_cells
 from core.table.form import DELIMITERS, FileForm
 from core.table.io import opening
 from core.table.io.address import Address, Allowed
 from core.table.io.cells import ReadLimits
 from core.table.io.sources import Source
-from core.table.raw_cells import raw_frame
 from core.table.schema import Schema
 from core.table.typed_frames import frame_as_declared
 from tests.contract.spelled_columns import COLUMNS, SpelledColumn
@@ -263,13 +262,13 @@ class Frames(Spelled):
         self, rows: Sequence[Record], folder: Path, schema: Schema | None
     ) -> list[pa.Table]:
         """See `Spelled.batches`."""
-        return [raw_frame(self._frame(rows))]
+        return [raw_cells.raw_frame(self._frame(rows))]
 
     def typed(
         self, rows: Sequence[Record], folder: Path, schema: Schema, *, in_batches: bool
     ) -> list[pd.DataFrame]:
         """See `Spelled.typed`."""
-        size = 16 if in_batches else len(rows)
+        size = raw_cells.BATCH_ROWS if in_batches else len(rows)
         parts = [rows[first : first + size] for first in range(0, len(rows), size)]
         return [frame_as_declared(self._frame(part), schema.columns) for part in parts]
 

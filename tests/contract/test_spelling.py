@@ -42,8 +42,11 @@ says_nothing, is_written = typed_cells.says_nothing, raw_cells.is_written
 
 
 def proposed(kind: Spelled, random: Random, folder: Path) -> Schema:
-    """What an earlier file of ordinary records proposes."""
+    """What an earlier file proposes, in which every record is ordinary or one of them is not."""
     rows = [kind.ordinary(random) for _ in range(EARLIER)]
+    if random.random() < 0.5:
+        odd = {column.name: kind.odd(random, column) for column in COLUMNS}
+        rows[random.randrange(EARLIER)].update(odd)
     if isinstance(kind, Text):  # as the file says it, so that its form is proposed as well
         source = kind.source(rows, folder, None)
         source.prepare(folder)
