@@ -115,7 +115,7 @@ def to_numbers(series: Series, column: Column) -> Numbers:
       since 1970-01-01, in UTC when they carry a time zone; exact to the microsecond from 1834 to
       2105 and to the second always.
     """
-    numbers = _as_numbers(series, column)
+    numbers = _as_numbers(series, column) + 0.0  # which makes -0.0 a 0.0, as its label is
     return np.where(code_places(series, column) < 0, numbers, np.nan) if column.codes else numbers
 
 

@@ -65,7 +65,8 @@ def _typed(series: Series, column: Column) -> Series:
     labels = pd.Series(None, index=series.index, dtype="str")
     for kind, cells in there.groupby(there.map(_arrow_type), sort=False):
         labels[cells.index] = to_labels(_of_one_type(cells, kind, column)).to_numpy()
-    return from_labels(labels, column)
+    restored = from_labels(labels, column)
+    return restored if to_labels(restored).equals(labels) else labels.rename(column.name)
 
 
 def _of_one_type(cells: Series, kind: str, column: Column) -> Series:
