@@ -31,6 +31,7 @@ MONTHS = ("%Y-%m", "%Y/%m", "%b %Y", "%m/%Y")
 MOMENT = r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?"
 FIRST_LOOK = 50  # distinct values tried before a format is tried on all of them
 FINER = r"\.\d{6}0*[1-9]"  # a fraction of a second that a microsecond does not end
+MARKS = "-/.,:"  # of formats; no value that lacks one of them fits
 NEARLY = 0.9  # share of dates above which the rest is worth a note
 
 
@@ -57,7 +58,10 @@ def guess_date_format(labels: Series) -> DateGuess | None:
     if head.str.count(r"\d").mean() < 3 or head.str.len().max() > 40:
         return None
     nearly = False
+    marks = {m for m in MARKS if head.str.contains(m, regex=False).mean() >= NEARLY}
     for candidate in _candidates(str(head.iloc[0])):
+        if not marks.issuperset(set(candidate) & set(MARKS)):  # nor would nearly all values fit
+            continue
         share = _share(head, candidate)
         if share == 1 and _share(labels, candidate) == 1:
             return DateGuess(candidate, _doubt(labels, candidate))
