@@ -5,6 +5,7 @@ import gzip
 import sqlite3
 from collections.abc import Iterator
 from decimal import Decimal
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import create_engine, text
 
+from core.table.io import sql
 from core.table.io.address import Address, Allowed
 from core.table.io.cells import TableReadError
 from core.table.io.opening import open_address
@@ -150,6 +152,18 @@ def test_types_that_change_between_rows_are_settled(
     assert frame.schema.field("b").type == pa.int64() and frame["b"].null_count == 26
     with pytest.raises(TableReadError, match="'c' holds values of different types"):
         read(tmp_path, address, "SELECT c FROM t ORDER BY rowid")
+
+
+def test_no_value_of_a_query_says_what_others_are() -> None:
+    prices = [Decimal("0.10"), None, Decimal("5")]
+    for odd in (Decimal("1E-30"), Decimal(10**40), Decimal("NaN")):
+        cells = sql._column([*prices, odd], "price")
+        assert cells.type == pa.float64() and cells[:3].to_pylist() == [0.1, None, 5.0]
+    hosts = [ip_address("10.0.0.1"), None, ip_address("::1")]
+    assert sql._column(hosts, "host").to_pylist() == ["10.0.0.1", None, "::1"]
+    for mixed in ([1, "x"], [ip_address("::1"), "x"], [b"x"]):
+        with pytest.raises(TableReadError, match="different types|binary data"):
+            sql._column(mixed, "mixed")
 
 
 def test_sqlite_is_only_looked_at(tmp_path: Path) -> None:

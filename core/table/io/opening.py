@@ -27,7 +27,7 @@ from core.table.io.address import Address, Allowed
 from core.table.io.cells import ReadLimits, TableReadError, too_big
 from core.table.io.delimited import DelimitedFile
 from core.table.io.parquet import PARQUET_MAGIC, ParquetParts
-from core.table.io.sources import Later, Source
+from core.table.io.sources import Prepared, Source
 from core.table.io.sql import EXTRAS, SqlQuery
 from core.table.io.workbook import Workbook
 
@@ -71,7 +71,7 @@ DAMAGE = (  # all that is raised on damaged or unsupported archives
 
 
 @dataclass
-class CopiedFile(Later):
+class CopiedFile(Prepared):
     """A `Source`: a file that is copied before it is read, from a store or out of its compression.
 
     Attributes:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from core.table.form import FileForm
 
-__all__ = ["Later", "Source"]
+__all__ = ["Prepared", "Source"]
 
 
 class Source(Protocol):
@@ -51,7 +51,7 @@ class Source(Protocol):
         """
 
 
-class Later:
+class Prepared:
     """The part of a `Source` that another source has, which `prepare` makes."""
 
     source: Source | None = None

@@ -29,7 +29,7 @@ from sqlalchemy.pool import NullPool
 from core.table.io.cells import ReadLimits, TableReadError
 from core.table.io.headers import unique_names
 from core.table.io.parquet import ParquetParts, check_kind
-from core.table.io.sources import Later
+from core.table.io.sources import Prepared
 from core.table.raw_cells import batch_rows
 
 __all__ = ["EXTRAS", "SqlQuery"]
@@ -48,7 +48,7 @@ _READING = (
 
 
 @dataclass
-class SqlQuery(Later):
+class SqlQuery(Prepared):
     """A `Source`: the rows of one query.
 
     Attributes:
