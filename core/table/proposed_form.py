@@ -1,4 +1,4 @@
-"""How a column is written, as all its different cells say: its dtype and its form; a proposal.
+"""How a column of text is written, as all its different cells say: its dtype and form; a proposal.
 
 Text becomes numbers only where writing it out again would give the same values, so `007`, `+47` and
 twenty-digit codes stay text. Units and groups of digits are only taken off where nothing else could
@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,12 +22,10 @@ from core.table.column import Kind, SchemaColumn
 from core.table.dates import is_iso
 from core.table.form import MOST_CODES, UNIT, Form
 from core.table.io.cells import MISSING_MARKERS, cells_counted
-from core.table.magnitudes import LARGEST
 from core.table.rare import FEW_ROWS
-from core.table.resolution import TICKS
 from core.table.tally import Tally
 
-__all__ = ["native_column", "unreadable_doubt", "written_columns"]
+__all__ = ["written_columns"]
 
 INTEGER = r"^-?(0|[1-9]\d*)$"
 FLOAT = r"^[+-]?(\d+\.\d*|\.\d+|\d+)([eE][+-]?\d+)?$"
@@ -324,11 +321,13 @@ def _number_dtype(text: _Text, name: str) -> tuple[str, list[str]]:
             "text. If these are numbers, write each with as many decimals."
         ]
     nothing = pc.and_(pc.equal(numbers, 0.0), pc.match_substring_regex(finite, NOT_ZERO))
-    rounded = pc.or_(pc.match_substring_regex(finite, LONG), nothing).fill_null(False)
-    cells = int(text.rows[np.asarray(rounded)].sum())
-    return "float64", [] if not cells else [
-        f"'{name}' has numbers with more digits than can be held; they are rounded "
-        f"({cells_counted(cells)})."
+    lossy = pc.or_(pc.match_substring_regex(finite, LONG), nothing).fill_null(False)
+    cells = int(text.rows[np.asarray(lossy)].sum())
+    if not cells:
+        return "float64", []
+    rounded = cells_counted(cells)
+    return "float64", [
+        f"'{name}' has numbers with more digits than can be held; they are rounded ({rounded})."
     ]
 
 
@@ -344,57 +343,3 @@ def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array | None:
         return values.cast(kind)
     except pa.ArrowInvalid:
         return None
-
-
-def native_column(name: str, tally: Tally, form: Form | None) -> tuple[SchemaColumn, list[str]]:
-    """How to read a column of a source that has types, and doubts; see `written_columns`.
-
-    Args:
-      name: of the column.
-      tally: of its raw cells.
-      form: as the source says.
-    """
-    cells = pa.array(tally.values)
-    kind, doubt = cells.type, ""
-    dtype, means = "str", Kind.TEXT
-    if pa.types.is_boolean(kind):
-        dtype, means = "bool", Kind.BOOLEAN
-    elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        dtype, means = np.dtype(kind.to_pandas_dtype()).name, Kind.NUMBER
-    elif pa.types.is_decimal(kind):
-        dtype, means = "float64", Kind.NUMBER
-        doubt = "holds exact decimals; they are read as floating-point numbers."
-    elif pa.types.is_duration(kind):
-        dtype, means, doubt = "float64", Kind.NUMBER, "holds durations; they are read as seconds."
-    elif pa.types.is_date(kind):
-        dtype, means = "datetime64[us]", Kind.DATETIME
-    elif pa.types.is_timestamp(kind):
-        ticks = cells.cast(pa.int64()).to_numpy(zero_copy_only=False)
-        finer = int(tally.rows[ticks % max(1, TICKS[kind.unit] // TICKS["us"]) != 0].sum())
-        if finer:
-            doubt = "has times finer than a microsecond; they are cut to whole microseconds "
-            doubt += f"({cells_counted(finer)})."
-        unit = "us" if finer else kind.unit
-        dtype = f"datetime64[{unit}, {kind.tz}]" if kind.tz else f"datetime64[{unit}]"
-        means = Kind.DATETIME
-    column = SchemaColumn(name=name, kind=means, dtype=dtype, form=form)
-    return column, [f"'{name}' {doubt}"] if doubt else []
-
-
-def unreadable_doubt(name: str, tally: Tally, cells: int) -> list[str]:
-    """A sentence on numbers and dates that are too large to compute with, if there are any.
-
-    Args:
-      name: of the column.
-      tally: of its raw cells.
-      cells: how many of them say something and could not be read.
-    """
-    if not cells:
-        return []
-    values = pa.array(tally.values)
-    what = "dates outside the years 1 to 9999"
-    if not (pa.types.is_date(values.type) or pa.types.is_timestamp(values.type)):
-        numbers = np.abs(pd.to_numeric(pd.Series(values.to_pylist(), dtype=object), "coerce"))
-        finite = ((numbers > LARGEST) & np.isfinite(numbers)).any()
-        what = "numbers beyond 1e150" if finite else "infinite values"
-    return [f"'{name}' has {what}; they are treated as missing ({cells_counted(cells)})."]

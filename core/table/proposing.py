@@ -19,12 +19,14 @@ import pyarrow.compute as pc
 
 from core.table.column import WHOLE_NUMBERS, Column, DomainSource, Kind, SchemaColumn
 from core.table.form import FileForm, Form
+from core.table.io.cells import cells_counted
 from core.table.kinds import infer_tally
 from core.table.labels import code_places, to_numbers
+from core.table.magnitudes import LARGEST
 from core.table.profile import PREVIEW_ROWS, ColumnProfile, Picture, Profile, preview
-from core.table.proposed_form import native_column, unreadable_doubt, written_columns
+from core.table.proposed_form import written_columns
 from core.table.raw_cells import is_written
-from core.table.resolution import date_step, finest, number_step
+from core.table.resolution import TICKS, date_step, finest, number_step
 from core.table.rounding import round_bounds, whole_years
 from core.table.schema import Schema
 from core.table.tally import VALUES, Tally, TallyBuilder, count_cells, with_room
@@ -118,13 +120,13 @@ def propose(
     reading, doubts = written_columns({n: tally for n, tally in tallies.items() if tally.written})
     for name, tally in tallies.items():
         if not tally.written:
-            reading[name], more = native_column(name, tally, form.columns.get(name))
+            reading[name], more = _native_column(name, tally, form.columns.get(name))
             doubts += more
     columns = {}
     for name, tally in tallies.items():
         columns[name], unreadable = _proposed(tally, reading[name], counts.scales.get(name))
         columns[name] = _with_hint(tally, columns[name])
-        doubts += unreadable_doubt(name, tally, unreadable)
+        doubts += _unreadable_doubt(name, tally, unreadable)
     unsure = [column for name, column in columns.items() if not ends_known(tallies[name], column)]
     columns |= {column.name: column for column in bounded(unsure, reread)}
     schema = Schema(
@@ -148,9 +150,67 @@ def propose_column(tally: Tally, name: str, form: Form | None = None) -> SchemaC
     reading = (
         written_columns({name: tally})[0][name]
         if tally.written
-        else native_column(name, tally, form)[0]
+        else _native_column(name, tally, form)[0]
     )
     return _proposed(tally, reading)[0]
+
+
+def _native_column(name: str, tally: Tally, form: Form | None) -> tuple[SchemaColumn, list[str]]:
+    """How to read a column of a source that has types, and doubts; see `core.table.proposed_form`.
+
+    Args:
+      name: of the column.
+      tally: of its raw cells.
+      form: as the source says.
+    """
+    cells = pa.array(tally.values)
+    kind, doubts = cells.type, list[str]()
+    dtype, means = "str", Kind.TEXT
+    if pa.types.is_boolean(kind):
+        dtype, means = "bool", Kind.BOOLEAN
+    elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        dtype, means = np.dtype(kind.to_pandas_dtype()).name, Kind.NUMBER
+    elif pa.types.is_decimal(kind):
+        dtype, means = "float64", Kind.NUMBER
+        doubts = [f"'{name}' holds exact decimals; they are read as floating-point numbers."]
+    elif pa.types.is_duration(kind):
+        dtype, means = "float64", Kind.NUMBER
+        doubts = [f"'{name}' holds durations; they are read as seconds."]
+    elif pa.types.is_date(kind):
+        dtype, means = "datetime64[us]", Kind.DATETIME
+    elif pa.types.is_timestamp(kind):
+        ticks = cells.cast(pa.int64()).to_numpy(zero_copy_only=False)
+        finer = int(tally.rows[ticks % max(1, TICKS[kind.unit] // TICKS["us"]) != 0].sum())
+        if finer:
+            doubts = [
+                f"'{name}' has times finer than a microsecond; they are cut to whole microseconds "
+                f"({cells_counted(finer)})."
+            ]
+        unit, means = "us" if finer else kind.unit, Kind.DATETIME
+        dtype = f"datetime64[{unit}, {kind.tz}]" if kind.tz else f"datetime64[{unit}]"
+    return SchemaColumn(name=name, kind=means, dtype=dtype, form=form), doubts
+
+
+def _unreadable_doubt(name: str, tally: Tally, cells: int) -> list[str]:
+    """A sentence on numbers and dates that are too large to compute with, if there are any.
+
+    Args:
+      name: of the column.
+      tally: of its raw cells.
+      cells: how many of them say something and could not be read.
+    """
+    if not cells:
+        return []
+    values, counted = pa.array(tally.values), cells_counted(cells)
+    if pa.types.is_date(values.type) or pa.types.is_timestamp(values.type):
+        far = counted
+        return [
+            f"'{name}' has dates outside the years 1 to 9999; they are treated as missing ({far})."
+        ]
+    numbers = np.abs(pd.to_numeric(pd.Series(values.to_pylist(), dtype=object), "coerce"))
+    finite = ((numbers > LARGEST) & np.isfinite(numbers)).any()
+    words = "numbers beyond 1e150" if finite else "infinite values"
+    return [f"'{name}' has {words}; they are treated as missing ({counted})."]
 
 
 def _proposed(
