@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
-from core.table.date_text import FIRST_DAY, LAST_DAY, date_text, parse_dates
+from core.table.date_text import date_text, parse_dates
 from core.table.form import Form
 
 __all__ = ["DateGuess", "guess_date_format", "is_iso"]
@@ -100,7 +100,6 @@ def date_form(labels: Series, date_format: str) -> Form | None:
         digits = labels.str.extract(r"\.(\d+)")[0].str.len().unique()
         form = form.model_copy(update={"places": int(digits[0]) if len(digits) == 1 else None})
     stamps = parse_dates(labels, date_format)
-    stamps = stamps.where(stamps.between(FIRST_DAY, LAST_DAY))  # an offset may lead past them
     written = {}
     for directives in ("", "dm", "dmHI", "HI"):
         trial = form.model_copy(update={"unpadded": directives})

@@ -21,12 +21,13 @@ from core.table.column import WHOLE_NUMBERS, Column, DomainSource, Kind, SchemaC
 from core.table.form import FileForm, Form
 from core.table.io.cells import cells_counted
 from core.table.kinds import infer_tally
-from core.table.labels import code_places, to_numbers
+from core.table.labels import code_places, dtype_of, to_numbers
 from core.table.magnitudes import LARGEST
+from core.table.native_cells import native_values
 from core.table.profile import PREVIEW_ROWS, ColumnProfile, Picture, Profile, preview
 from core.table.proposed_form import written_columns
 from core.table.raw_cells import is_written
-from core.table.resolution import TICKS, date_step, finest, number_step
+from core.table.resolution import date_step, finest, number_step
 from core.table.rounding import round_bounds, whole_years
 from core.table.schema import Schema
 from core.table.tally import VALUES, Tally, TallyBuilder, count_cells, with_room
@@ -46,6 +47,7 @@ __all__ = [
 
 Reread: TypeAlias = "Callable[[Sequence[str]], Iterable[pa.Table]]"  # raw batches of some columns
 
+MICROSECOND = 1_000  # in ns
 FEWEST, CELLS = 1_000, 5_000_000  # different cells that are kept, of a column and of all together
 
 
@@ -163,31 +165,23 @@ def _native_column(name: str, tally: Tally, form: Form | None) -> tuple[SchemaCo
       tally: of its raw cells.
       form: as the source says.
     """
-    cells = pa.array(tally.values)
-    kind, doubts = cells.type, list[str]()
-    dtype, means = "str", Kind.TEXT
-    if pa.types.is_boolean(kind):
-        dtype, means = "bool", Kind.BOOLEAN
-    elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        dtype, means = np.dtype(kind.to_pandas_dtype()).name, Kind.NUMBER
-    elif pa.types.is_decimal(kind):
-        dtype, means = "float64", Kind.NUMBER
+    cells, doubts = pa.array(tally.values), list[str]()
+    kind, dtype = cells.type, dtype_of(native_values(cells))
+    means = Kind.TEXT if dtype == "str" else Kind.BOOLEAN if dtype == "bool" else Kind.NUMBER
+    if dtype.startswith("datetime64"):
+        means, dtype = Kind.DATETIME, "datetime64[us]" if pa.types.is_date(kind) else dtype
+    if pa.types.is_decimal(kind):
         doubts = [f"'{name}' holds exact decimals; they are read as floating-point numbers."]
     elif pa.types.is_duration(kind):
-        dtype, means = "float64", Kind.NUMBER
         doubts = [f"'{name}' holds durations; they are read as seconds."]
-    elif pa.types.is_date(kind):
-        dtype, means = "datetime64[us]", Kind.DATETIME
-    elif pa.types.is_timestamp(kind):
-        ticks = cells.cast(pa.int64()).to_numpy(zero_copy_only=False)
-        finer = int(tally.rows[ticks % max(1, TICKS[kind.unit] // TICKS["us"]) != 0].sum())
-        if finer:
+    elif pa.types.is_timestamp(kind) and kind.unit == "ns":
+        cut = cells.cast(pa.int64()).to_numpy(zero_copy_only=False) % MICROSECOND != 0
+        if finer := cells_counted(int(tally.rows[cut].sum())) if cut.any() else "":
+            dtype = dtype.replace("[ns", "[us")
             doubts = [
                 f"'{name}' has times finer than a microsecond; they are cut to whole microseconds "
-                f"({cells_counted(finer)})."
+                f"({finer})."
             ]
-        unit, means = "us" if finer else kind.unit, Kind.DATETIME
-        dtype = f"datetime64[{unit}, {kind.tz}]" if kind.tz else f"datetime64[{unit}]"
     return SchemaColumn(name=name, kind=means, dtype=dtype, form=form), doubts
 
 
@@ -197,19 +191,19 @@ def _unreadable_doubt(name: str, tally: Tally, cells: int) -> list[str]:
     Args:
       name: of the column.
       tally: of its raw cells.
-      cells: how many of them say something and could not be read.
+      cells: how many of them say something and could not be read; an estimate, and so not said,
+        where values are left out.
     """
     if not cells:
         return []
     values, counted = pa.array(tally.values), cells_counted(cells)
-    if pa.types.is_date(values.type) or pa.types.is_timestamp(values.type):
-        far = counted
-        return [
-            f"'{name}' has dates outside the years 1 to 9999; they are treated as missing ({far})."
-        ]
-    numbers = np.abs(pd.to_numeric(pd.Series(values.to_pylist(), dtype=object), "coerce"))
-    finite = ((numbers > LARGEST) & np.isfinite(numbers)).any()
-    words = "numbers beyond 1e150" if finite else "infinite values"
+    words = "dates outside the years 1 to 9999"
+    if not (pa.types.is_date(values.type) or pa.types.is_timestamp(values.type)):
+        numbers = np.abs(pd.to_numeric(pd.Series(values.to_pylist(), dtype=object), "coerce"))
+        finite = ((numbers > LARGEST) & np.isfinite(numbers)).any()
+        words = "numbers beyond 1e150" if finite else "infinite values"
+    if not tally.exact:
+        return [f"'{name}' has {words}; they are treated as missing."]
     return [f"'{name}' has {words}; they are treated as missing ({counted})."]
 
 

@@ -6,16 +6,17 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 
-from core.table.labels import snap
+from core.table.column import Column, Kind
+from core.table.labels import snap, to_numbers
+from core.table.native_cells import native_values
 
 __all__ = ["cells_step", "date_step", "finest", "number_step"]
 
 Numbers: TypeAlias = npt.NDArray[np.float64]
 
-DAY, MICRO = 86_400.0, 10**6
-TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # a second's
 MAX_PLACES = 6  # decimals looked for when finding the step
 
 
@@ -45,17 +46,12 @@ def date_step(seconds: Numbers) -> float:
 
 def cells_step(values: pa.Array) -> float | None:
     """The step of different raw cells; None where these are no numbers or dates."""
-    kind = values.type
-    if pa.types.is_integer(kind):
-        return 1.0
-    if pa.types.is_decimal(kind) or pa.types.is_floating(kind):
-        numbers = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
-        return number_step(numbers[np.isfinite(numbers)])
-    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
-        of_seconds = date_step if pa.types.is_timestamp(kind) else number_step
-        ticks = values.cast(pa.int64()).to_numpy(zero_copy_only=False)
-        return of_seconds(ticks // max(1, TICKS[kind.unit] // MICRO) / min(TICKS[kind.unit], MICRO))
-    return DAY if pa.types.is_date(kind) else None
+    natural = native_values(values)
+    if pd.api.types.is_datetime64_any_dtype(natural.dtype):
+        return date_step(to_numbers(natural.dropna(), Column(name="x", kind=Kind.DATETIME)))
+    if pd.api.types.is_bool_dtype(natural.dtype) or natural.dtype == "str":
+        return None
+    return number_step(natural.dropna().to_numpy(np.float64))
 
 
 def finest(one: float | None, other: float | None) -> float | None:
