@@ -27,10 +27,14 @@ def parse_dates(labels: Series, date_format: str | None) -> Series:
     """
     if date_format is None or "%f" in date_format:
         labels = labels.str.replace(_FINER, r"\1", regex=True)
-    labels = labels.where(labels.str.contains("[0-9]"))  # pandas reads "today" as the day it is
-    stamps = pd.to_datetime(labels, format=date_format or "ISO8601", errors="coerce", utc=True)
-    naive = stamps.dt.tz_localize(None).astype("datetime64[us]")
-    return naive.where(naive.between(FIRST_DAY, LAST_DAY))  # an offset may lead further
+    words = ~labels.str.contains("[0-9]", na=True).to_numpy()
+    if words.any():  # pandas reads "today" as the day it is
+        labels = labels.mask(words)
+    form = date_format or "ISO8601"
+    stamps = pd.to_datetime(labels.array, format=form, errors="coerce", utc=True)
+    naive = stamps.tz_localize(None).to_numpy().astype("datetime64[us]")
+    naive[(naive < FIRST_DAY) | (naive > LAST_DAY)] = "NaT"  # an offset may lead further
+    return pd.Series(naive, index=labels.index, name=labels.name)
 
 
 def stamps_as(stamps: Series, dtype: str) -> Series:

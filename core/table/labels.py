@@ -74,6 +74,8 @@ def to_labels(series: Series) -> Series:
       dtype `str`, same index and name, absent where the value is absent. Floats get their shortest
       exact spelling, dates their ISO one.
     """
+    if isinstance(series.dtype, pd.StringDtype):
+        return series.astype("str")
     codes, values = _distinct(series)
     labels = np.empty(len(values) + 1, dtype=object)
     labels[:-1] = _spell(values)
