@@ -128,8 +128,6 @@ def line(options: argparse.Namespace, file: Path, home: Path) -> dict[str, Any]:
             watch.enter("report")
             make_reports(store, store.run(run.id), observe=lambda *_: None)
         watch.enter(None)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MIB
-    used = os.times()
     return {
         "model": options.model,
         "rows": options.rows,
@@ -137,8 +135,8 @@ def line(options: argparse.Namespace, file: Path, home: Path) -> dict[str, Any]:
         "columns": options.columns,
         "workers": options.workers,
         "seconds": round(sum(watch.seconds.values()), 1),
-        "cpu_seconds": round(used.user + used.system, 1),
-        "peak_memory_mb": round(peak),
+        "cpu_seconds": round(sum(os.times()[:4]), 1),
+        "peak_memory_mb": round(max(watch.peaks.values())),
         "load": round(os.getloadavg()[1], 1),
         "stages": {name: round(seconds, 1) for name, seconds in watch.seconds.items()},
         "stages_cpu": {name: round(seconds, 1) for name, seconds in watch.cpu.items()},
@@ -154,15 +152,16 @@ class _Watch:
         self.peaks: dict[str, float] = {}
         self.cpu: dict[str, float] = {}
         self._now: str | None = None
-        self._since, self._used = time.monotonic(), time.process_time()
+        self._since, self._used = time.monotonic(), sum(os.times()[:4])
 
     def enter(self, stage: str | None) -> None:
         """The stage before ends, this one begins."""
-        now, used = time.monotonic(), time.process_time()
+        now, used = time.monotonic(), sum(os.times()[:4])
         if self._now is not None:
             self.cpu[self._now] = self.cpu.get(self._now, 0.0) + used - self._used
             self.seconds[self._now] = self.seconds.get(self._now, 0.0) + now - self._since
-            self.peaks[self._now] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MIB
+            ended = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)  # a table is read by a child
+            self.peaks[self._now] = max(resource.getrusage(who).ru_maxrss for who in ended) / MIB
             told = f"{self._now}: {now - self._since:.0f} s, of them {used - self._used:.0f} s of"
             print(f"{told} a processor; peak {self.peaks[self._now]:.0f} MB", file=sys.stderr)
         self._now, self._since, self._used = stage, now, used

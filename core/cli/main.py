@@ -158,12 +158,12 @@ def _schema_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--delimiter",
         choices=("comma", "semicolon", "tab", "bar"),
-        help="what stands between a text file's cells, where it does not suggest the right one",
+        help="what separates the cells of a text file; by default as its first lines suggest",
     )
     command.add_argument(
         "--encoding",
         metavar="NAME",
-        help="of a text file, such as utf-8 or cp1252, where it does not suggest the right one",
+        help="of a text file, such as utf-8 or cp1252; by default as its first lines suggest",
     )
     command.add_argument("--target", help="the column that others should predict")
     _rule(command)

@@ -10,7 +10,7 @@ import pytest
 
 from core.cli.main import main
 from core.table.sample import sample_table
-from core.table.schema import Schema
+from core.table.schema import Kind, Schema
 from tests.cli.test_cli import last_line
 
 
@@ -33,6 +33,49 @@ def test_a_new_file_is_declared_as_last_time(
     assert last_line(spoken.out)["like"]["new"] == ["shift"]  # type: ignore[index]
     taken = Schema.model_validate_json((tmp_path / "august.json").read_bytes())
     assert taken["age"].high == 120.0 and taken.names[-1] == "shift"
+
+
+def test_a_text_file_is_read_as_the_command_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is not said is proposed; both go into the schema, by which later files are read."""
+    table, out = tmp_path / "towns.csv", tmp_path / "s.json"
+    table.write_bytes(b"town;n\n" + "Köln;1\nZürich;2\n".encode("cp1252") * 30)
+    command = ["schema", str(table), "--out", str(out)]
+    for encoding, town in ((None, "Köln"), ("cp1251", "Kцln")):
+        asked = [] if encoding is None else ["--encoding", encoding]
+        assert main([*command, *asked]) == 0
+        schema = Schema.model_validate_json(out.read_bytes())
+        assert (schema.delimiter, schema.encoding) == (";", encoding or "cp1252")
+        assert town in (schema["town"].categories or ())
+    assert main([*command, "--delimiter", "bar"]) == 0  # the header has none
+    assert Schema.model_validate_json(out.read_bytes()).delimiter == ";"
+    capsys.readouterr()
+    for encoding, words in (("utf 8", "takes a name such as"), ("x-1", "not supported")):
+        assert main([*command, "--encoding", encoding]) == 2
+        assert words in capsys.readouterr().err
+
+
+def test_cells_that_do_not_read_are_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, out = tmp_path / "t.csv", tmp_path / "s.json"
+    rows = [f"{i},{i % 5}" for i in range(100)]
+    table.write_text("\n".join(["cost,n", *rows]))
+    assert main(["schema", str(table), "--out", str(out)]) == 0
+    schema = Schema.model_validate_json(out.read_bytes())
+    cost = schema["cost"].model_copy(update={"kind": Kind.INTEGER, "low": 0, "high": 99, "step": 1})
+    out.write_text(schema.replace(cost).model_dump_json())
+    table.write_text("\n".join(["cost,n", *rows[:97], "unpaid,1", "?,1", "120,1"]))
+    capsys.readouterr()
+    command = ["plan", str(table), "--model", "pearl", "--epsilon", "1", "--schema", str(out)]
+    assert main(command) == 0
+    spoken = capsys.readouterr().err
+    assert "'cost': 1 cell does not read as declared and would become the lowest value." in spoken
+    assert "2 cells do not fit what is declared here" in spoken
+    like = ["schema", str(table), "--out", str(tmp_path / "n.json"), "--like", str(out)]
+    assert main(like) == 0
+    assert "1 cell does not read as declared" in capsys.readouterr().err
 
 
 def test_the_json_schema_is_printed_or_written(

@@ -72,6 +72,7 @@ class RawTable:
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> Self:
         """The inverse of `to_json`."""
+        models: dict[str, type[BaseModel]]
         models = {"form": FileForm, "schema": Schema, "profile": Profile}
         read = {
             name: None if told[name] is None else kind.model_validate(told[name])
