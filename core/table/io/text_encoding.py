@@ -50,8 +50,8 @@ def encoding_of(prefix: bytes, declared: str | None) -> str:
         known = _supported(declared)
         if known is None:
             raise TableReadError(
-                f"The encoding '{declared}', as declared, is not supported. Save the file in UTF-8, "
-                "and declare utf-8."
+                f"The encoding '{declared}', as declared, is not supported. Save the file in "
+                "UTF-8, and declare utf-8."
             )
         return known
     wide = _wide_encoding(prefix)
