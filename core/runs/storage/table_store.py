@@ -7,7 +7,6 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Self
 
@@ -20,7 +19,7 @@ from sqlalchemy.orm import Session
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
 from core.runs.storage import operations_log
-from core.runs.storage.artefacts import ROWS, ArtefactStore, Readable
+from core.runs.storage.artefacts import ROWS, ArtefactStore
 from core.runs.storage.database import AccessRow, RunRow, SketchRow, TableRow
 from core.runs.storage.engine import open_engine
 from core.runs.storage.errors import NO_RECORDS, NotFoundError, RunStoreError
@@ -250,14 +249,6 @@ class TableStore:
         """What is kept of a table beside its record; NotFoundError when there is no such table."""
         return self.places.table(self.table(table_id).id)
 
-    def rows(self, table_id: str) -> AbstractContextManager[Readable]:
-        """A table's Parquet file, to be read by columns and row groups while the block lasts.
-
-        Raises:
-          NotFoundError: there is no such table.
-        """
-        return self.table_artefacts(table_id).readable(ROWS)
-
     def raw_batches(
         self, table_id: str, *, columns: Sequence[str] | None = None, rows: int | None = None
     ) -> Iterator[pa.Table]:
@@ -268,7 +259,7 @@ class TableStore:
           columns: only these, in this order; all by default.
           rows: of a batch at most, ≥ 1; by default as many as memory holds easily.
         """
-        with self.rows(table_id) as file:
+        with self.table_artefacts(table_id).readable(ROWS) as file:
             yield from raw_batches(file, columns, rows)
 
     def batches(
@@ -290,9 +281,15 @@ class TableStore:
     def load_frame(
         self, table_id: str, schema: Schema | None = None, columns: Sequence[str] | None = None
     ) -> pd.DataFrame:
-        """All rows of a table in memory; see `batches`."""
+        """All rows of a table in memory; see `batches`.
+
+        Args:
+          table_id: which table.
+          schema: by default the table's own.
+          columns: only these, in this order; all by default.
+        """
         schema = schema or self.table(table_id).schema
-        with self.rows(table_id) as file:
+        with self.table_artefacts(table_id).readable(ROWS) as file:
             rows = pq.read_table(file, columns=None if columns is None else list(columns))
         return typed_rows(rows, _declared(schema, columns or schema.names))
 
