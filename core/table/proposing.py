@@ -95,7 +95,7 @@ class Counts:
         width = max(1, self._width or batch.num_columns)
         most, written = max(FEWEST, min(VALUES, CELLS // width)), is_written(batch.schema)
         self._columns = {name: TallyBuilder(most, written=written) for name in batch.column_names}
-        self.head = batch.slice(0, 0)
+        self.head = batch.schema.empty_table()
         for field in batch.schema:
             if pa.types.is_dictionary(field.type) and field.type.ordered:
                 labels = batch.column(field.name).combine_chunks()
