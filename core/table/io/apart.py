@@ -191,7 +191,7 @@ def read_apart(
         if "refused" in answer:
             raise TableReadError(answer["refused"])
         if "table" not in answer:
-            raise _died(cried, bounds)
+            raise _died(cried, bounds, outside)
     return RawTable.from_json(answer["table"])
 
 
@@ -293,14 +293,25 @@ def _environment(request: Request) -> dict[str, str]:
     return {**kept, **threads, **allocator}
 
 
-def _died(cried: IO[bytes], bounds: ReadBounds) -> TableReadError:
-    """Why a process that gave no answer has ended, as far as its last words tell."""
+def _died(cried: IO[bytes], bounds: ReadBounds, outside: bool) -> TableReadError:
+    """Why a process that gave no answer has ended, as far as its last words tell.
+
+    Args:
+      cried: these words.
+      bounds: that it was under.
+      outside: whether it read from an address, so that there may be no file to look at.
+    """
     cried.seek(max(0, cried.seek(0, os.SEEK_END) - WORDS_END))
     words = cried.read()
     if any(sign in words for sign in (b"memory allocation", b"bad_alloc", b"MemoryError")):
         return takes_too_much(bounds.memory_mb)
     if b"time is up" in words:
         return _takes_too_long(bounds.seconds)
+    if outside:
+        return TableReadError(
+            "The table was not brought in: the process that read it ended early. Nothing was kept. "
+            "Try again, or choose fewer columns."
+        )
     return TableReadError(
         "The file could not be read: it is damaged, or takes more memory than this machine has. "
         "Nothing was kept. Open it where it was made and save it again, as CSV or Parquet."

@@ -109,7 +109,7 @@ def keep_rows(
     counts, drawn = Counts(), DrawnRows()
 
     def passing() -> Iterator[pa.Table]:
-        for batch in source.batches():
+        for batch in _alike(source.batches()):
             if proposing:
                 counts.add(batch)
                 drawn.add(batch)
@@ -143,8 +143,6 @@ def _write(
             for batch in batches:
                 if writer is None:
                     writer = pq.ParquetWriter(file, batch.schema)
-                if not batch.schema.equals(writer.schema):
-                    raise _unlike(batch.schema, writer.schema)
                 n += batch.num_rows
                 writer.write_table(batch)
                 progress(n)
@@ -156,14 +154,20 @@ def _write(
     return n, tuple(writer.schema.names)
 
 
-def _unlike(batch: pa.Schema, first: pa.Schema) -> TableReadError:
-    """The error for rows that are not like those at the top."""
-    if batch.names != first.names:
-        return TableReadError(
-            "Rows further down have other columns than the first ones. Nothing was kept."
-        )
-    odd = next(name for name in first.names if batch.field(name).type != first.field(name).type)
-    return TableReadError(
-        f"The column '{odd}' holds another type of values further down than at the top. Nothing "
-        "was kept. Give it one type where the table comes from."
-    )
+def _alike(batches: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The batches, as long as their columns are those of the first."""
+    first: pa.Schema | None = None
+    for batch in batches:
+        first = first or batch.schema
+        if batch.column_names != first.names:
+            raise TableReadError(
+                "Rows further down have other columns than the first ones. Nothing was kept."
+            )
+        types = zip(first, batch.schema, strict=True)
+        odd = [one.name for one, other in types if one.type != other.type]
+        if odd:
+            raise TableReadError(
+                f"The column '{odd[0]}' holds another type of values further down than at the top. "
+                "Nothing was kept. Give it one type where the table comes from."
+            )
+        yield batch

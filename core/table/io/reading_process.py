@@ -82,6 +82,8 @@ def read_or_refuse(asked: dict[str, Any], progress: Progress = lambda rows: None
         if isinstance(error, OSError) and error.errno in FULL:
             return str(no_room(error))
         # Its own words may quote a value or an address, so only its name is said.
+        if asked["address"] is not None:
+            return f"The table could not be brought in ({type(error).__name__}). Nothing was kept."
         return (
             f"The file could not be read as a table ({type(error).__name__}). Nothing was kept. "
             "Open it where it was made and save it again, as CSV in UTF-8."

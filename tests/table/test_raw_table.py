@@ -1,0 +1,73 @@
+"""A source kept as raw cells: whole or not at all, and with what it proposes."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from core.table.form import FileForm
+from core.table.io.cells import TableReadError
+from core.table.io.raw_table import RawTable, keep_rows
+
+FIRST = pa.table({"a": ["1", "2"], "b": [1, 2]})
+
+
+class Batches:
+    """A source that has some batches, and may break after them."""
+
+    words, form, doubts = "test", FileForm(), ("Read in doubt.",)
+
+    def __init__(self, *batches: pa.Table, breaks: bool = False) -> None:
+        self._batches, self._breaks = batches, breaks
+
+    def prepare(self, folder: Path) -> None:
+        (folder / "fetched").write_text("rows")
+
+    def batches(self) -> Iterator[pa.Table]:
+        yield from self._batches
+        if self._breaks:
+            raise TableReadError("The line broke. Nothing was kept.")
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (Batches(FIRST, breaks=True), "The line broke"),
+        (Batches(FIRST, FIRST.select(["a"])), "other columns than the first"),
+        (Batches(FIRST, FIRST.select(["b", "a"])), "other columns than the first"),
+        (
+            Batches(FIRST, FIRST.set_column(1, "b", pa.array([1.5, 2.0]))),
+            "The column 'b' holds another type",
+        ),
+        (Batches(FIRST.slice(0, 0)), "no records"),
+        (Batches(), "no records"),
+    ],
+)
+def test_rows_are_kept_whole_or_not_at_all(tmp_path: Path, source: Batches, words: str) -> None:
+    with pytest.raises(TableReadError, match=f"{words}.*Nothing was kept"):
+        keep_rows(source, tmp_path / "rows", proposing=True)
+    assert [one.name for one in tmp_path.iterdir()] == ["fetched"]
+
+
+@pytest.mark.parametrize("proposing", [True, False])
+def test_what_is_told_of_a_table_survives_a_process(tmp_path: Path, proposing: bool) -> None:
+    told: list[int] = []
+    source = Batches(FIRST, FIRST)
+    raw = keep_rows(source, tmp_path / "rows", proposing=proposing, progress=told.append)
+    assert pq.read_table(raw.path).equals(pa.concat_tables([FIRST, FIRST])) and told == [2, 4]
+    assert (raw.n, raw.names, raw.words) == (4, ("a", "b"), "test")
+    assert raw.doubts == Batches.doubts and (raw.schema is not None) is proposing
+    assert RawTable.from_json(raw.to_json()) == raw
+
+
+def test_a_part_of_many_rows_is_kept_to_compare(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.table.record_stream.COMPARED", 3)
+    raw = keep_rows(Batches(FIRST, FIRST), tmp_path / "rows", proposing=True)
+    assert raw.schema is not None and raw.drawn is not None
+    part = raw.compared(raw.schema)
+    assert len(part) == 3 and set(part["b"].astype(int)) == {1, 2}
+    assert RawTable.from_json(raw.to_json()) == raw
