@@ -317,7 +317,7 @@ def _parse(labels: Series, dtype: str) -> Series | None:
             exact: Series = pd.Series([int(x) for x in labels], dtype=_nullable(dtype))
             return exact
         return pd.Series([float(x) for x in labels], dtype=low)
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, TypeError):  # of the last, a number beyond the dtype
         return None
 
 

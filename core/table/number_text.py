@@ -65,10 +65,9 @@ def plain_numbers(text: pa.Array, form: Form) -> pa.Array:
         plain = pc.replace_substring(plain, mark, "") if mark else plain
     if form.decimal == ",":
         plain = pc.replace_substring(plain, ",", ".")
-    if plain.null_count == text.null_count:
-        return plain
-    words = pc.index_in(pc.utf8_lower(text), value_set=_WORDS)
-    return pc.coalesce(plain, _VALUES.take(words))
+    others = pc.fill_null(pc.invert(number), False)
+    words = pc.index_in(pc.utf8_lower(text.filter(others)), value_set=_WORDS)
+    return pc.replace_with_mask(plain, others, _VALUES.take(words))
 
 
 def number_values(plain: pa.Array) -> Floats:

@@ -8,6 +8,7 @@ own types. What a cell means is said by its column's declaration and nothing els
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import pandas as pd
@@ -43,7 +44,7 @@ def is_written(schema: pa.Schema) -> bool:
 
 
 def raw_frame(frame: pd.DataFrame) -> pa.Table:
-    """A frame's cells in types of their own; objects of several types are spelled one by one.
+    """A frame's cells in types of their own; objects and what Arrow lacks are spelled one by one.
 
     Args:
       frame: n rows, unique string names.
@@ -54,5 +55,19 @@ def raw_frame(frame: pd.DataFrame) -> pa.Table:
 
 def _plain(series: Series) -> Series:
     """A column that arrow takes as it is: what one object holds must not say how others read."""
-    mixed = pd.api.types.is_object_dtype(series.dtype)
-    return to_labels(series) if mixed else series
+    dtype = series.dtype
+    if isinstance(dtype, pd.CategoricalDtype) and not pd.api.types.is_object_dtype(
+        dtype.categories.dtype
+    ):
+        return series
+    if any(check(dtype) for check in _TAKEN) and not pd.api.types.is_complex_dtype(dtype):
+        return series.sparse.to_dense() if isinstance(dtype, pd.SparseDtype) else series
+    return to_labels(series.astype(object))
+
+
+_TAKEN: tuple[Callable[[Any], bool], ...] = (
+    pd.api.types.is_numeric_dtype,
+    pd.api.types.is_datetime64_any_dtype,
+    pd.api.types.is_timedelta64_dtype,
+    lambda dtype: isinstance(dtype, pd.StringDtype | pd.ArrowDtype),
+)

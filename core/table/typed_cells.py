@@ -192,17 +192,20 @@ def _from_digits(raw: pa.Array, column: Column, *, written: bool) -> Series | No
 def _from_text(text: pa.Array, column: Column, *, written: bool) -> Series:
     """Text as declared, each cell for itself."""
     text, form, dtype = _present(text, column, written=written), column.form or Form(), column.dtype
-    own = np.asarray(pc.is_in(text, value_set=pa.array(_own(column), _TEXT)))
+    own = np.array(pc.is_in(text, value_set=pa.array(_own(column), _TEXT)))
     if column.kind in _NUMBERS:
         plain = plain_numbers(text, form)
         if not _holds_numbers(dtype):
             small = pa.array(~np.isnan(number_values(plain)))
             values = text_series(pc.if_else(small, plain, pa.scalar(None, _TEXT)))
             return _with_text(values, text, own)
-        values = numbers_as(plain, dtype)
-        return _with_text(values, text, own & ~_same_numbers(values, text))
+        values, codes = numbers_as(plain, dtype), np.flatnonzero(own)
+        own[codes] = ~_same_numbers(values.iloc[codes], text.take(pa.array(codes)))
+        return _with_text(values, text, own)
     if pc.any(pc.match_substring(text, "\0")).as_py():
         text = pc.replace_substring(text, "\0", "\ufffd")
+    if column.kind is Kind.DATETIME and column.date_format is not None and not written:
+        text = _in_format(text, own, column)
     if dtype.startswith("datetime64"):
         values = stamps_as(parse_dates(text_series(text), None), dtype)
         if column.kind is Kind.DATETIME:
@@ -210,40 +213,65 @@ def _from_text(text: pa.Array, column: Column, *, written: bool) -> Series:
     elif _holds_numbers(dtype):
         values = exact_as(plain_numbers(text, form), dtype)
     else:
-        return text_series(text)
+        return text_series(text if written else _as_listed(text, own, column))
     stays = values.isna().to_numpy() & np.asarray(pc.is_valid(text))
-    listed = np.flatnonzero(own & ~stays)
-    labels = to_labels(values.iloc[listed]).to_numpy(dtype=object)
-    stays[listed] = labels != text.take(pa.array(listed)).to_numpy(zero_copy_only=False)
+    if written:  # labels are declared as they are written; values of a type have one spelling
+        listed = np.flatnonzero(own & ~stays)
+        labels = to_labels(values.iloc[listed]).to_numpy(dtype=object)
+        stays[listed] = labels != text.take(pa.array(listed)).to_numpy(zero_copy_only=False)
     return _with_text(values, text, stays)
 
 
 def _from_values(values: Series, column: Column) -> Series:
     """Cells that are no text in their source, as declared."""
     dtype, numbers = column.dtype, _holds_numbers(column.dtype)
-    if column.kind in _NUMBERS and pd.api.types.is_numeric_dtype(values.dtype):
-        return values_as(values, dtype) if numbers else to_labels(values)
-    if pd.api.types.is_datetime64_any_dtype(values.dtype):
+    if column.kind in _NUMBERS:
+        if numbers and pd.api.types.is_numeric_dtype(values.dtype):
+            return values_as(values, dtype)
+    elif pd.api.types.is_datetime64_any_dtype(values.dtype):
         if dtype.startswith("datetime64"):
             return stamps_as(values, dtype)
-        if column.kind is Kind.DATETIME and column.date_format is not None:
-            form = (column.form or Form()).model_copy(update={"offset": ""})
-            naive = stamps_as(values, "datetime64[us]")
-            return _from_labels(date_text(naive, column.date_format, form), column)
     elif str(values.dtype).lower() == dtype.lower():
         return values
     labels = to_labels(values)
-    if not numbers and pd.api.types.is_float_dtype(values.dtype):
-        # a gap makes a frame's whole numbers fractions: 1.0 is the 1 that is declared, and whoever
-        # is 101 elsewhere
-        known, whole = column.categories or (), labels.str.removesuffix(".0")
-        meant = whole.isin(known) & ~labels.isin(known) | (not column.kind.listed)
-        labels = labels.mask(meant, whole)
-    return _from_labels(labels, column)
-
-
-def _from_labels(labels: Series, column: Column) -> Series:
+    if pd.api.types.is_float_dtype(values.dtype):
+        labels = labels.str.removesuffix(".0")  # gaps make a frame's whole numbers fractions
     return typed_column(pa.array(labels, _TEXT, from_pandas=True), column, written=False)
+
+
+def _as_listed(text: pa.Array, own: Mask, column: Column) -> pa.Array:
+    """Whole numbers of a source with types as the labels that they are declared as: 1 as 1.0.
+
+    Args:
+      text: [k].
+      own: bool [k], labels and codes.
+      column: of text.
+    """
+    labels = [label for label in _own(column) if label.endswith(".0")]
+    if not labels:
+        return text
+    dotted = pc.binary_join_element_wise(text, pa.scalar(".0", _TEXT), pa.scalar("", _TEXT))
+    fractions = pc.is_in(dotted, value_set=pa.array(labels, _TEXT))
+    return pc.if_else(pc.and_not(fractions, pa.array(own)), dotted, text)
+
+
+def _in_format(text: pa.Array, own: Mask, column: Column) -> pa.Array:
+    """Dates of a source with types as the text that the column's date format makes of them.
+
+    Args:
+      text: [k].
+      own: bool [k], codes, which stay.
+      column: of dates as text, with a format.
+    """
+    labels, written = text_series(text), column.date_format or ""
+    dates = parse_dates(labels, None)
+    native = dates.notna() & parse_dates(labels, written).isna() & ~own
+    native &= labels.fillna("").str.match("[0-9]{4}-[0-9]{2}-[0-9]{2}")
+    if not native.any():
+        return text
+    form = (column.form or Form()).model_copy(update={"offset": ""})
+    labels = labels.mask(native, date_text(dates, written, form))
+    return pa.array(labels, _TEXT, from_pandas=True)
 
 
 def _with_text(values: Series, text: pa.Array, stays: Mask) -> Series:

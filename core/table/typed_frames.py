@@ -59,9 +59,10 @@ def _unread(cells: Series, typed: Series, column: Column) -> int:
 
 
 def _typed(series: Series, column: Column) -> Series:
-    if not pd.api.types.is_object_dtype(series.dtype):
+    own = series.cat.categories if isinstance(series.dtype, pd.CategoricalDtype) else series
+    if not pd.api.types.is_object_dtype(own.dtype):
         return typed_rows(raw_frame(series.to_frame()), [column])[column.name]
-    there = series.dropna()
+    there = series.astype(object).dropna()
     labels = pd.Series(None, index=series.index, dtype="str")
     for kind, cells in there.groupby(there.map(_arrow_type), sort=False):
         labels[cells.index] = to_labels(_of_one_type(cells, kind, column)).to_numpy()
@@ -82,9 +83,14 @@ def _of_one_type(cells: Series, kind: str, column: Column) -> Series:
     elif kind.startswith("timestamp"):
         raw = pa.array(pd.Series([pd.Timestamp(cell).as_unit("us") for cell in cells]))
     else:
-        plain = cells.map(float) if kind == "float64" else cells
+        plain = cells.map(_float) if kind == "float64" else cells
         raw = pa.array(list(plain), pa.type_for_alias(kind))
     return typed_column(raw, column, written=False)
+
+
+def _float(cell: Any) -> float:
+    """A number, or the seconds of a duration."""
+    return float(cell.total_seconds() if isinstance(cell, dt.timedelta) else cell)
 
 
 def _arrow_type(cell: object) -> str:
@@ -93,7 +99,7 @@ def _arrow_type(cell: object) -> str:
         return "bool"
     if isinstance(cell, Integral):
         return "int64" if -(2**63) <= cell < 2**63 else "text"
-    if isinstance(cell, Real | Decimal):
+    if isinstance(cell, Real | Decimal | dt.timedelta):
         return "float64"
     if isinstance(cell, dt.datetime):
         return "timestamp" if cell.tzinfo is None else f"timestamp {cell.tzinfo}"
