@@ -117,9 +117,12 @@ def _bring_in(label: str, take: Take, target: str | None = None) -> None:
       target: the column that others should predict.
     """
     with shared.plain_errors(), st.status(label) as status:
-        line = status.empty()
+
+        def progress(rows: int) -> None:
+            status.update(label=f"{label} · {say('{n:,} rows read', n=rows)}")
+
         try:
-            record = take(lambda rows: line.write(say("{n:,} rows read", n=rows)))
+            record = take(progress)
         finally:
             uploads.free_uploads()
         _welcome(record, target, status)
