@@ -13,12 +13,13 @@ import os
 import random
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from core.cli.main import main
@@ -34,8 +35,10 @@ from core.runs.execution.reporter import Pace
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.table.codec import Codes
+from core.table.column import Column
 from core.table.person_rows import PersonRows
 from core.table.schema import Domain, Schema, SchemaColumn
+from core.table.typed_cells import typed_rows
 from tests.contract.fits import QUICK
 from tests.contract.leaving import DECLARED, TIMES, people
 
@@ -203,10 +206,11 @@ def test_a_type_that_all_cells_decide_is_caught(
 ) -> None:
     """The twin: a table that is written as its own cells were read, not as the schema declares."""
 
-    def as_read(rows: pd.DataFrame, schema: Schema, *_: object) -> pd.DataFrame:
-        print("age is", rows["age"].dtype)  # to where everybody sees it
-        return rows
+    def as_read(rows: pa.Table, columns: Iterable[Column]) -> pd.DataFrame:
+        ages = pd.to_numeric(rows["age"].to_pandas())
+        print("age is", ages.dtype)  # to where everybody sees it
+        return typed_rows(rows, columns).assign(age=ages)
 
-    monkeypatch.setattr("core.cli.common.as_declared", as_read)
+    monkeypatch.setattr("core.cli.reading.typed_rows", as_read)
     first, odd = synth(spelled({})), synth(spelled({"age": "3.5"}))
     assert "said" in differing(first, odd)
