@@ -162,7 +162,10 @@ def _label_numbers(
       series: [n]; each label is read for itself, and once.
     """
     codes, distinct = pd.factorize(to_labels(series))
-    text = pc.utf8_trim_whitespace(pa.array(distinct, pa.large_string()))
+    cells = pa.array(distinct, pa.large_string())
+    if isinstance(cells, pa.ChunkedArray):  # as where there is none
+        cells = cells.combine_chunks()
+    text = pc.utf8_trim_whitespace(cells)
     numbers = number_values(plain_numbers(text, Form()))
     return np.append(numbers, np.nan)[codes], codes, distinct
 

@@ -51,8 +51,10 @@ def _can_write(column: Column) -> bool:
             return len(surrogate(column, 1)) == 1
         if column.kind.listed:
             absent = [None] if column.may_be_absent else []
-            labels = pd.Series([*(column.categories or ()), *absent], dtype="str")
-            return len(from_labels(labels, column)) == len(labels)
+            names = column.categories or ()
+            written = from_labels(pd.Series([*names, *absent], dtype="str"), column)
+            # whole numbers that stay text are beyond the type that others of them have
+            return written.dtype != "str" or column.dtype == "str" or not all(map(_is_whole, names))
         ends = np.array([column.low, column.high, *column.spikes], dtype=np.float64)
         gap = [np.nan] if column.may_be_absent else []
         cells = from_numbers(np.append(ends, gap), column)
@@ -64,3 +66,7 @@ def _can_write(column: Column) -> bool:
         return bool(np.isfinite(read).all())
     except Exception:  # each library raises its own of what it was not made for
         return False
+
+
+def _is_whole(label: str) -> bool:
+    return label.removeprefix("-").isdecimal()
