@@ -167,7 +167,7 @@ def _label_numbers(
         cells = cells.combine_chunks()
     text = pc.utf8_trim_whitespace(cells)
     numbers = number_values(plain_numbers(text, Form()))
-    return np.append(numbers, np.nan)[codes], codes, distinct
+    return np.append(numbers, np.nan)[codes], codes, np.asarray(distinct, dtype=object)
 
 
 def is_absent(cells: Series, column: Column) -> npt.NDArray[np.bool_]:

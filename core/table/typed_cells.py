@@ -285,7 +285,7 @@ def _with_text(values: Series, text: pa.Array, stays: Mask) -> Series:
 def _same_numbers(values: Series, text: pa.Array) -> Mask:
     """Whether each value is the number that its text is, bool [k]."""
     numbers = number_values(plain_numbers(text, Form()))
-    return values.to_numpy(dtype=np.float64, na_value=np.nan) == numbers
+    return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan) == numbers)
 
 
 def _holds_numbers(dtype: str) -> bool:

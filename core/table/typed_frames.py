@@ -98,7 +98,7 @@ def _arrow_type(cell: object) -> str:
     if isinstance(cell, bool | np.bool_):
         return "bool"
     if isinstance(cell, Integral):
-        return "int64" if -(2**63) <= cell < 2**63 else "text"
+        return "int64" if -(2**63) <= int(cell) < 2**63 else "text"
     if isinstance(cell, Real | Decimal | dt.timedelta):
         return "float64"
     if isinstance(cell, dt.datetime):
