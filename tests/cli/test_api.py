@@ -12,6 +12,7 @@ import pytest
 from core import api
 from core.cli.main import main
 from core.runs.storage.workspace import PROJECT_ROOT
+from core.table.form import Form
 from core.table.layout.layout import Layout
 from core.table.person_rows import encoded_records
 from core.table.sample import SAMPLE_TARGET, sample_table
@@ -149,11 +150,19 @@ def test_a_column_made_of_others_is_read_as_declared(tmp_path: Path) -> None:
     assert frame["euros"].isna()[7]
 
 
-def test_one_odd_cell_of_a_frame_moves_no_other(tmp_path: Path) -> None:
-    """A word among floats makes the whole column objects; the others are read as before."""
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_one_odd_cell_of_a_frame_moves_no_other(
+    decimal: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A word among floats makes the whole column objects; the others are read as before.
+
+    They are numbers, whatever mark the file has from which the declaration comes.
+    """
     frame = pd.DataFrame({"bmi": [-99.0] * 30 + [20 + i / 10 for i in range(170)], "n": range(200)})
     schema = api.schema(frame)
     assert schema["bmi"].codes == ("-99",)
+    form = Form(codes=("-99",), decimal=decimal)
+    schema = schema.replace(schema["bmi"].model_copy(update={"form": form}))
     odd = frame.astype({"bmi": object})
     odd.loc[40, "bmi"] = "unknown"
     options = api._options("plan", {"epsilon": 1, "model": "pearl"}, schema)
@@ -163,6 +172,7 @@ def test_one_odd_cell_of_a_frame_moves_no_other(tmp_path: Path) -> None:
     ]
     moved = (codes[0].states != codes[1].states) | (codes[0].values != codes[1].values)
     assert moved.any(axis=1).nonzero()[0].tolist() == [40]
+    assert capsys.readouterr().err.count("'bmi': 1 cell does not") == 1
 
 
 REFUSED = {
