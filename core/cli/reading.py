@@ -27,7 +27,7 @@ from core.cli.places import PASSWORD, Url
 from core.runs.storage.workspace import Workspace
 from core.table.column import Column
 from core.table.form import FileForm
-from core.table.io.address import Allowed
+from core.table.io.address import Address, Allowed
 from core.table.io.apart import Request, read_apart
 from core.table.misfits import misfit_words, misfits
 from core.table.raw_cells import is_written
@@ -51,8 +51,7 @@ def read_with_schema(options: argparse.Namespace) -> tuple[pd.DataFrame, Schema]
     declared = options.schema
     if isinstance(declared, Path):
         declared = read_schema(declared)
-    rows, schema = read_file(options.table, query=options.query, schema=declared)
-    return with_schema(options, rows, schema)
+    return with_schema(options, *read_file(options.table, query=options.query, schema=declared))
 
 
 def with_schema(
@@ -119,9 +118,7 @@ def _request(path: Path | Url, query: str, schema: Schema | None, form: FileForm
     if isinstance(path, Path) and path.is_file() and not query:
         return Request(path=path, declared=declared, proposing=proposing)
     return Request(
-        address=str(path),
-        query=query,
-        password=os.environ.get(PASSWORD, ""),
+        address=Address.of(str(path), query=query, password=os.environ.get(PASSWORD, "")),
         allowed=Allowed.here(signed_in=False, forbidden=Workspace.default_home()),
         declared=declared,
         proposing=proposing,
@@ -129,21 +126,13 @@ def _request(path: Path | Url, query: str, schema: Schema | None, form: FileForm
 
 
 def all_columns(names: Iterable[str], schema: Schema) -> list[Column]:
-    """Columns of those names in their order; those that the schema does not name are text.
-
-    These say, like all others, whose people the rows are about.
-    """
+    """Columns of those names in their order; those that the schema does not name are text."""
     known = {column.name: column for column in schema.columns}
     return [known.get(name, Column(name=name, kind=Kind.TEXT)) for name in names]
 
 
 def typed_frame(rows: pa.Table, schema: Schema) -> pd.DataFrame:
-    """All columns of some rows in their own order.
-
-    Args:
-      rows: raw cells.
-      schema: declared, or proposed.
-    """
+    """All columns of raw rows in their own order."""
     return typed_rows(rows, all_columns(rows.column_names, schema))
 
 

@@ -9,7 +9,7 @@ import secrets
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Required, TypedDict, Unpack
 
 import pandas as pd
 import pyarrow as pa
@@ -34,43 +34,46 @@ __all__ = ["FORM", "Progress", "import_address", "import_file", "import_frame"]
 FORM = "form"  # of a table's profile: how its file was read, see `FileForm`
 
 
+class About(TypedDict, total=False):
+    """What is said of a table that comes in.
+
+    Attributes:
+      name: for people.
+      source: where the table came from, in words.
+      people: ledger account of the people in it; by default the one whose rows these are among
+        what the owner may see, see `core.runs.accounts.people`, or a fresh one.
+      owner: address of who brings it in, "" where nobody signs in.
+    """
+
+    name: Required[str]
+    source: Required[str]
+    people: str | None
+    owner: str
+
+
 def import_file(
     store: RunStore,
     content: Path | BinaryIO,
     *,
-    name: str,
-    source: str,
     form: FileForm | None = None,
-    people: str | None = None,
-    owner: str = "",
     progress: Progress = lambda rows: None,
+    **about: Unpack[About],
 ) -> TableRecord:
-    """Keep the table in a file; see `import_frame`.
+    """Keep the table in a file.
 
     Args:
       store: where.
       content: the file's path, or its bytes from the stream's current position.
-      name: of the file, for people.
-      source: where it came from, in words.
       form: how it is written, as far as somebody said so.
-      people: see `import_frame`.
-      owner: see `import_frame`.
       progress: hears how many rows have passed; if it raises, nothing is kept.
+      **about: see `About`.
 
     Raises:
       TableReadError, RunStoreError: one plain line; nothing was kept.
     """
-    path = content if isinstance(content, Path) else None
-    return _import_apart(
-        store,
-        Request(path=path, name=name, declared=form),
-        content=None if isinstance(content, Path) else content,
-        name=name,
-        source=source,
-        people=people,
-        owner=owner,
-        progress=progress,
-    )
+    path, stream = (content, None) if isinstance(content, Path) else (None, content)
+    request = Request(path=path, name=about["name"], declared=form)
+    return _import_apart(store, request, stream, progress, about)
 
 
 def import_address(
@@ -85,7 +88,7 @@ def import_address(
     owner: str = "",
     progress: Progress = lambda rows: None,
 ) -> TableRecord:
-    """Keep the table at an address; the password is neither stored nor said; see `import_frame`.
+    """Keep the table at an address; the password is neither stored nor said.
 
     Args:
       store: where.
@@ -94,8 +97,8 @@ def import_address(
       password: in place of one in the address.
       signed_in: whether people sign in to this server, see `Allowed.here`.
       form: see `import_file`.
-      people: see `import_frame`.
-      owner: see `import_frame`.
+      people: see `About`.
+      owner: see `About`.
       progress: see `import_file`.
 
     Raises:
@@ -103,45 +106,20 @@ def import_address(
     """
     address = Address.of(text, query=query, password=password)
     allowed = Allowed.here(signed_in=signed_in, forbidden=store.workspace.home)
-    return _import_apart(
-        store,
-        Request(address=text, query=query, password=password, allowed=allowed, declared=form),
-        name=address.name,
-        source=address.words,
-        people=people,
-        owner=owner,
-        progress=progress,
-    )
+    request = Request(address=address, allowed=allowed, declared=form)
+    about = About(name=address.name, source=address.words, people=people, owner=owner)
+    return _import_apart(store, request, None, progress, about)
 
 
-def import_frame(
-    store: RunStore,
-    frame: pd.DataFrame,
-    *,
-    name: str,
-    source: str,
-    people: str | None = None,
-    table_id: str | None = None,
-    owner: str = "",
-) -> TableRecord:
-    """Keep a table that is in memory, with its proposed schema and its profile.
-
-    Args:
-      store: where.
-      frame: the rows, n ≥ 1.
-      name: for people.
-      source: where the table came from, in words.
-      people: ledger account of the people in it; by default the one whose rows these are among
-        what the owner may see, see `core.runs.accounts.people`, or a fresh one.
-      table_id: 10 hex digits; None draws them.
-      owner: address of who brings it in, "" where nobody signs in.
+def import_frame(store: RunStore, frame: pd.DataFrame, **about: Unpack[About]) -> TableRecord:
+    """Keep a table of n ≥ 1 rows that is in memory, with its proposed schema and its profile.
 
     Raises:
       RunStoreError: one plain line; nothing was kept.
     """
     if not len(frame):
         raise RunStoreError(NO_RECORDS)
-    raw, counts, table_id = raw_frame(frame), Counts(), table_id or secrets.token_hex(5)
+    raw, counts, table_id = raw_frame(frame), Counts(), secrets.token_hex(5)
     counts.add(raw)
 
     def reread(names: Sequence[str]) -> list[pa.Table]:
@@ -149,48 +127,34 @@ def import_frame(
 
     schema, doubts = propose(counts, reread)
     profile = profile_rows(counts, schema, reread, doubts)
-    chosen = choose_account(
-        store,
-        typed_rows(raw, schema.columns),
-        title=name,
-        table_id=table_id,
-        people=people,
-        owner=owner,
-    )
+    people = _people(store, typed_rows(raw, schema.columns), table_id, about)
     return store.add_table(
         raw,
-        name=name,
         schema=schema,
         profile=profile.model_dump(mode="json"),
-        source=source,
-        people=chosen.people,
         table_id=table_id,
-        owner=owner,
+        name=about["name"],
+        source=about["source"],
+        owner=about.get("owner", ""),
+        people=people,
     )
 
 
 def _import_apart(
     store: RunStore,
     request: Request,
-    *,
-    name: str,
-    source: str,
-    people: str | None,
-    owner: str,
+    content: BinaryIO | None,
     progress: Progress,
-    content: BinaryIO | None = None,
+    about: About,
 ) -> TableRecord:
     """Keep what another process reads.
 
     Args:
       store: where.
       request: what is read.
-      name: see `import_frame`.
-      source: see `import_frame`.
-      people: see `import_frame`.
-      owner: see `import_frame`.
-      progress: see `import_file`.
       content: of a file, where the request names none.
+      progress: see `import_file`.
+      about: what is said of it.
     """
     table_id = secrets.token_hex(5)
     with store.unfinished.begun(table_id) as (artefacts, scratch):
@@ -198,23 +162,25 @@ def _import_apart(
         assert raw.schema is not None and raw.profile is not None
         form = raw.form.model_dump(mode="json", exclude_unset=True)
         key, part = people_key(store.workspace), raw.compared(raw.schema)
-        chosen = choose_account(
-            store,
-            Compared.of_part(part, raw.n, raw.names, raw.sums, key),
-            title=name,
-            table_id=table_id,
-            people=people,
-            owner=owner,
-        )
+        compared = Compared.of_part(part, raw.n, raw.names, raw.sums, key)
+        people = _people(store, compared, table_id, about)
         with artefacts.filling(ROWS) as place:
             shutil.move(raw.path, place)
         return store.add_written(
             table_id,
-            name=name,
             schema=raw.schema,
             profile=raw.profile.model_dump(mode="json") | {FORM: form},
             n=raw.n,
-            source=source,
-            people=chosen.people,
-            owner=owner,
+            name=about["name"],
+            source=about["source"],
+            owner=about.get("owner", ""),
+            people=people,
         )
+
+
+def _people(store: RunStore, rows: pd.DataFrame | Compared, table_id: str, about: About) -> str:
+    """The ledger account of the people whose rows these are."""
+    people, owner = about.get("people"), about.get("owner", "")
+    return choose_account(
+        store, rows, title=about["name"], table_id=table_id, people=people, owner=owner
+    ).people

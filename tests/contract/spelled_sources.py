@@ -75,7 +75,6 @@ class Spelled:
           schema: declared beforehand, or None.
         """
         source = self.source(rows, folder, None if schema is None else schema.form)
-        source.prepare(folder)
         return list(source.batches())
 
     def typed(
@@ -164,7 +163,7 @@ class Text(Spelled):
         """See `Spelled.source`."""
         file = folder / f"rows.csv{'.gz' if self.packed else ''}"
         file.write_bytes(self.content(rows))
-        return opening.open_path(file, file.name, limits=ReadLimits(), declared=declared)
+        return opening.open_path(file, folder, limits=ReadLimits(), declared=declared)
 
 
 @dataclass(frozen=True)
@@ -180,7 +179,7 @@ class Workbook(Spelled):
             sheet.append([self._cell(sheet, row[name]) for name in NAMES])
         file = folder / "rows.xlsx"
         book.save(file)
-        return opening.open_path(file, file.name, limits=ReadLimits(), declared=declared)
+        return opening.open_path(file, folder, limits=ReadLimits(), declared=declared)
 
     @staticmethod
     def _cell(sheet: object, cell: object) -> object:
@@ -221,7 +220,7 @@ class Parquet(Typed):
         file = folder / "rows.parquet"
         columns = {name: self._column([row[name] for row in rows]) for name in NAMES}
         pq.write_table(pa.table(columns), file, row_group_size=13)
-        return opening.open_path(file, file.name, limits=ReadLimits(), declared=declared)
+        return opening.open_path(file, folder, limits=ReadLimits(), declared=declared)
 
     @staticmethod
     def _column(cells: Sequence[object]) -> pa.Array:
@@ -245,7 +244,7 @@ class Queries(Typed):
             base.executemany(f"INSERT INTO t VALUES ({', '.join('?' * len(NAMES))})", cells)
         base.close()
         address = Address.of(f"sqlite:///{file}", query="SELECT * FROM t", password="")
-        return opening.open_address(address, Allowed(None, folder / "own"), declared)
+        return opening.open_address(address, Allowed(None, folder / "own"), folder, declared)
 
     @staticmethod
     def _cell(cell: object) -> object:

@@ -49,7 +49,6 @@ def proposed(kind: Spelled, random: Random, folder: Path) -> Schema:
         rows[random.randrange(EARLIER)].update(odd)
     if isinstance(kind, Text):  # as the file says it, so that its form is proposed as well
         source = kind.source(rows, folder, None)
-        source.prepare(folder)
         batches, form = list(source.batches()), source.form
     else:
         batches, form = kind.batches(rows, folder, None), FileForm()
@@ -291,13 +290,13 @@ def by_marks(rows: pa.Table, columns: Sequence[Column]) -> pd.DataFrame:
     )
 
 
-def by_bytes(file: Path, name: str, *, limits: ReadLimits, declared: FileForm | None) -> Source:
+def by_bytes(file: Path, folder: Path, *, limits: ReadLimits, declared: FileForm | None) -> Source:
     """An encoding that all bytes of the file decide."""
     try:
         file.read_bytes().decode()
     except UnicodeDecodeError:
         declared = None if declared is None else declared.model_copy(update={"encoding": "cp1252"})
-    return open_path(file, name, limits=limits, declared=declared)
+    return open_path(file, folder, limits=limits, declared=declared)
 
 
 @pytest.mark.parametrize(

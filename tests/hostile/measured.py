@@ -42,8 +42,7 @@ def measure(path: Path, memory_mb: int) -> dict[str, object]:
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         rows = Path(folder) / "rows.parquet"
-        asked = Request(path=path).to_json() | {"rows": str(rows), "memory_mb": memory_mb}
-        result = read_or_refuse(asked)
+        result = read_or_refuse(Request(path=path), rows, memory_mb)
         facts: dict[str, object] = {
             "name": path.name,
             "seconds": time.perf_counter() - began,

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -68,8 +69,8 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
         request: Request, place: Path, *, content: BinaryIO, progress: imports.Progress
     ) -> RawTable:
         (place.parent / "content").write_bytes(content.read())
-        asked = request.to_json() | {"path": str(place.parent / "content")}
-        raw = read_or_refuse(asked | {"rows": str(place), "memory_mb": 1024}, progress)
+        request = replace(request, path=place.parent / "content")
+        raw = read_or_refuse(request, place, 1024, progress)
         if isinstance(raw, str):
             raise TableReadError(raw)
         return raw
@@ -289,7 +290,7 @@ def test_memory_follows_the_batch_and_not_the_rows(tmp_path: Path) -> None:
         "import core.table.raw_cells as cells; cells.BATCH_ROWS = 20_000\n"
         "from core.table.io.opening import open_path\n"
         "from core.table.io.raw_table import keep_rows\n"
-        "source = open_path(Path(sys.argv[1]))\n"
+        "source = open_path(Path(sys.argv[1]), Path())\n"
         "raw = keep_rows(source, Path(sys.argv[2]), proposing=True)\n"
         "assert raw.n == int(sys.argv[3])\n"
     )

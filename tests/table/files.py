@@ -52,7 +52,7 @@ def read_table(
         path = source if isinstance(source, Path) else Path(folder) / "content"
         if not isinstance(source, Path):
             path.write_bytes(source.read())
-        opened = open_path(path, name or path.name, limits=limits, declared=declared)
+        opened = open_path(path, Path(folder), name, limits=limits, declared=declared)
         raw = keep_rows(opened, Path(folder) / "rows.parquet", proposing=schema is None)
         rows = pq.read_table(raw.path)
     known = schema or raw.schema

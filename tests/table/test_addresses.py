@@ -108,7 +108,7 @@ def test_links_are_followed_before_a_path_is_allowed(tmp_path: Path) -> None:
     named = allowed(tmp_path, str(tmp_path / "in"))
     assert not opens(named, str(tmp_path / "in" / "link.parquet"))
     with pytest.raises(TableReadError, match="link out of it"):
-        open_address(Address.of(str(tmp_path / "in")), named)
+        open_address(Address.of(str(tmp_path / "in")), named, tmp_path)
 
 
 def test_the_workspace_is_never_a_source(tmp_path: Path) -> None:
@@ -121,7 +121,9 @@ def test_the_workspace_is_never_a_source(tmp_path: Path) -> None:
     pd.DataFrame({"a": [1]}).to_parquet(own)
     for rule in (everything, allowed(tmp_path, str(tmp_path))):
         with pytest.raises(TableReadError, match="product's own"):
-            open_address(Address.of(str(tmp_path)), rule)  # the folder that holds the workspace
+            open_address(
+                Address.of(str(tmp_path)), rule, tmp_path
+            )  # the folder that holds the workspace
 
 
 def test_the_workspaces_object_store_is_never_a_source(tmp_path: Path) -> None:

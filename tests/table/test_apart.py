@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from core.table.io import apart
+from core.table.io.address import Address
 from core.table.io.apart import ReadBounds, Request, read_apart
 from core.table.io.cells import TableReadError
 from core.table.io.raw_table import RawTable
@@ -165,7 +166,7 @@ def test_an_address_may_take_longer_than_a_file(
     bounds = ReadBounds(512, 0.5)
     for request, words in (
         (Request(path=tmp_path / "t.csv"), "takes longer than"),
-        (Request(address=str(tmp_path / "t.csv")), "At last"),
+        (Request(address=Address.of(str(tmp_path / "t.csv"))), "At last"),
     ):
         with pytest.raises(TableReadError, match=words):
             read_apart(request, tmp_path / "rows", bounds=bounds)
@@ -217,15 +218,15 @@ def test_only_whoever_asks_elsewhere_is_told_secrets(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("TZ", "UTC")
     for request in (
         Request(path=Path("/srv/rows.csv")),
-        Request(address="/srv/rows.csv"),
-        Request(address="sqlite:////srv/rows.db", query="SELECT 1"),
+        Request(address=Address.of("/srv/rows.csv")),
+        Request(address=Address.of("sqlite:////srv/rows.db", query="SELECT 1")),
     ):
         told = apart._environment(request)
         assert told["TZ"] == "UTC" and SECRET not in "".join(told.values())
-    told = apart._environment(Request(address="s3://bucket/rows.csv"))
+    told = apart._environment(Request(address=Address.of("s3://bucket/rows.csv")))
     assert told["AWS_SECRET_ACCESS_KEY"] == SECRET
 
 
 def test_a_request_shows_no_password_where_it_is_printed() -> None:
-    request = Request(address=f"postgresql://a:{SECRET}@host/db", query=SECRET, password=SECRET)
-    assert SECRET not in repr(request)
+    text = f"postgresql://a:{SECRET}@host/db"
+    assert SECRET not in repr(Request(address=Address.of(text, query=SECRET, password=SECRET)))

@@ -23,8 +23,7 @@ N = 1_200
 
 def split(file: Path, declared: FileForm | None = None) -> tuple[DelimitedFile, pa.Table]:
     """A file's source and all its cells."""
-    source = DelimitedFile(file, "a file", declared, file.name.endswith(".tsv"))
-    source.prepare(file.parent)
+    source = DelimitedFile(file, declared, file.name.endswith(".tsv"))
     batches = list(source.batches())
     assert all(is_written(batch.schema) for batch in batches)
     return source, pa.concat_tables(batches)
@@ -199,7 +198,7 @@ def test_every_name_that_is_blank_or_taken_is_replaced_and_said(tmp_path: Path) 
     file = tmp_path / "wide.csv"
     file.write_text("a,b\n1,2\n")
     with pytest.raises(TableReadError, match="2 columns; 1 is the most"):
-        DelimitedFile(file, "a file", limits=ReadLimits(max_columns=1)).prepare(tmp_path)
+        DelimitedFile(file, limits=ReadLimits(max_columns=1))
 
 
 @pytest.mark.parametrize(
@@ -216,8 +215,7 @@ def test_the_header_alone_overrules_a_declared_delimiter(
 ) -> None:
     file = tmp_path / "rows.csv"
     file.write_text(text)
-    source = DelimitedFile(file, "a file", FileForm(delimiter=";", encoding="utf-8", spaced=False))
-    source.prepare(tmp_path)
+    source = DelimitedFile(file, FileForm(delimiter=";", encoding="utf-8", spaced=False))
     assert source.form.delimiter == delimiter
 
 
@@ -258,7 +256,7 @@ def test_memory_does_not_follow_the_length_of_a_file(tmp_path: Path) -> None:
         "import sys; from pathlib import Path\n"
         "import core.table.raw_cells as raw; raw.BATCH_ROWS = 5_000\n"
         "import core.table.io.delimited as text; text.BLOCK_BYTES = 2**16\n"
-        "source = text.DelimitedFile(Path(sys.argv[1]), 'test'); source.prepare(Path())\n"
+        "source = text.DelimitedFile(Path(sys.argv[1]))\n"
         "assert sum(map(len, source.batches())) == int(sys.argv[2]) * 50_000\n"
     )
     peaks = []

@@ -47,11 +47,10 @@ def anything(tmp_path: Path) -> Allowed:
 
 def prepared(tmp_path: Path, address: str, query: str = "", password: str = "") -> Source:
     """The source at an address, ready to be read."""
-    source = open_address(Address.of(address, query=query, password=password), anything(tmp_path))
     folder = tmp_path / "fetched"
     folder.mkdir(exist_ok=True)
-    source.prepare(folder)
-    return source
+    where = Address.of(address, query=query, password=password)
+    return open_address(where, anything(tmp_path), folder)
 
 
 def read(tmp_path: Path, address: str, query: str = "", password: str = "") -> pa.Table:

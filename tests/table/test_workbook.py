@@ -46,8 +46,7 @@ def saved(folder: Path, rows: list[list[Any]], first: tuple[int, int] = (1, 1)) 
 
 def read(path: Path) -> tuple[pa.Table, tuple[str, ...]]:
     """All cells, and doubts."""
-    source = Workbook(path, "test", ReadLimits())
-    source.prepare(path.parent)
+    source = Workbook(path, ReadLimits())
     cells = pa.concat_tables(source.batches())
     assert is_written(cells.schema) and set(cells.schema.types) == {pa.string()}
     return cells, source.doubts
@@ -86,8 +85,7 @@ def test_blank_and_equal_names_are_changed_and_said(tmp_path: Path) -> None:
 
 def test_rows_come_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.table.raw_cells.BATCH_ROWS", 10)
-    source = Workbook(saved(tmp_path, [["a"], *([i] for i in range(25))]), "test", ReadLimits())
-    source.prepare(tmp_path)
+    source = Workbook(saved(tmp_path, [["a"], *([i] for i in range(25))]), ReadLimits())
     assert [batch.num_rows for batch in source.batches()] == [10, 10, 5]
 
 

@@ -1,8 +1,8 @@
 """Read a table in a process of its own, with limits of memory and time: none hurts the server.
 
 A workbook of five kilobytes can ask for 500 gigabytes, in native code that no exception of ours can
-stop. So whoever serves others never calls `read_table` itself: `core.table.io.reading_process`
-reads, and leaves a Parquet file of raw cells, never pickled objects.
+stop. So whoever serves others never reads a file itself: `core.table.io.reading_process` does, and
+leaves a Parquet file of raw cells. It is asked by a pickled request; it never answers by one.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import pickle
 import re
 import select
 import shutil
@@ -20,14 +21,14 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Self
 
 from core.table.form import FileForm
 from core.table.io.address import Address, Allowed
 from core.table.io.cells import TableReadError
-from core.table.io.raw_table import Progress, RawTable
+from core.table.io.raw_table import TABLE, Progress, RawTable
 
 __all__ = [
     "MEMORY",
@@ -48,7 +49,6 @@ READER = ("-m", "core.table.io.reading_process")
 READERS = 2  # processes at once; whoever comes later waits, so that many files together do no harm
 GRACE = 5.0  # seconds for starting up and for handing over, beside those for reading
 HEARTBEAT = 1.0  # seconds after which whoever waits is told of the rows again
-NAME_END = 40  # characters; only a name's endings are used
 WORDS_END = 4_000  # bytes of the process's last words that are looked at
 _turns = threading.BoundedSemaphore(READERS)
 
@@ -59,10 +59,8 @@ class Request:
 
     Attributes:
       path: of a file; None where its content is handed over, or an address is given.
-      name: of the file, where that is not its path's.
-      address: a path, or the address of a database or an object store.
-      query: of a database.
-      password: in place of one in the address.
+      name: of the file, where that is not its path's; only its ending is used.
+      address: in place of a file.
       allowed: which addresses may be opened.
       declared: how a text file is written; what is not set of it, or None, is proposed.
       proposing: whether a schema and a picture are wanted.
@@ -70,30 +68,10 @@ class Request:
 
     path: Path | None = None
     name: str = ""
-    address: str | None = field(default=None, repr=False)
-    query: str = field(default="", repr=False)
-    password: str = field(default="", repr=False)
+    address: Address | None = None
     allowed: Allowed | None = None
     declared: FileForm | None = None
     proposing: bool = True
-
-    def to_json(self) -> dict[str, Any]:
-        """As the process is asked."""
-        declared, allowed = self.declared, self.allowed
-        return {
-            "path": None if self.path is None else str(self.path.absolute()),
-            "name": (self.name or str(self.path or ""))[-NAME_END:],
-            "address": self.address,
-            "query": self.query,
-            "password": self.password,
-            "allowed": None
-            if allowed is None
-            else (allowed.entries, str(allowed.forbidden), allowed.storage),
-            "declared": None
-            if declared is None
-            else declared.model_dump(mode="json", exclude_unset=True),
-            "proposing": self.proposing,
-        }
 
 
 @dataclass(frozen=True)
@@ -179,20 +157,19 @@ def read_apart(
     bounds = bounds or ReadBounds.from_environment()
     if content is not None:
         request = replace(request, path=_copied(content, rows.parent / "content"))
+    elif request.path is not None:
+        request = replace(request, path=request.path.absolute())
     outside = request.address is not None
-    asked = request.to_json() | {
-        "rows": str(rows.absolute()),
-        "memory_mb": bounds.memory_mb,
-        "seconds": None if outside else bounds.seconds,
-    }
+    asked = pickle.dumps((request, rows.absolute(), bounds))
+    seconds = None if outside else bounds.seconds
     # A file without a name: the system forgets it however this process ends.
     with nullcontext() if outside else _turns, tempfile.TemporaryFile() as cried:
-        answer = _answer(asked, _environment(request), cried, progress)
+        answer = _answer(asked, seconds, _environment(request), cried, progress)
         if "refused" in answer:
             raise TableReadError(answer["refused"])
         if "table" not in answer:
             raise _died(cried, bounds, outside)
-    return RawTable.from_json(answer["table"])
+    return TABLE.validate_python(answer["table"])
 
 
 def _copied(content: BinaryIO, place: Path) -> Path:
@@ -201,16 +178,21 @@ def _copied(content: BinaryIO, place: Path) -> Path:
             shutil.copyfileobj(content, file, 1 << 20)
     except OSError as error:
         raise no_room(error) from None
-    return place
+    return place.absolute()
 
 
 def _answer(
-    asked: dict[str, Any], environment: Mapping[str, str], cried: IO[bytes], progress: Progress
+    asked: bytes,
+    seconds: float | None,
+    environment: Mapping[str, str],
+    cried: IO[bytes],
+    progress: Progress,
 ) -> dict[str, Any]:
     """Run the process to its end; what it said last, or nothing.
 
     Args:
-      asked: its line of input.
+      asked: its input.
+      seconds: that it may take; None for any time.
       environment: of the process.
       cried: takes its last words.
       progress: hears how many rows have passed.
@@ -236,8 +218,8 @@ def _answer(
     assert child.stdin is not None and child.stdout is not None
     try:
         with suppress(BrokenPipeError), child.stdin:
-            child.stdin.write(json.dumps(asked).encode() + b"\n")
-        for line in _lines(child.stdout, asked["seconds"]):
+            child.stdin.write(asked)
+        for line in _lines(child.stdout, seconds):
             with suppress(ValueError):  # no words of ours
                 answer |= json.loads(line)
             if "read" in answer:
@@ -250,15 +232,7 @@ def _answer(
 
 
 def _lines(pipe: IO[bytes], seconds: float | None) -> Iterator[bytes]:
-    """Lines as they come, an empty object where none comes for a while.
-
-    Args:
-      pipe: to read from, to its end.
-      seconds: until that at most; None for any time.
-
-    Raises:
-      TableReadError: time is up.
-    """
+    """Lines as they come, an empty object where none comes for a while; an error in the end."""
     ends = math.inf if seconds is None else time.monotonic() + seconds + GRACE
     poll, said = select.poll(), b""
     poll.register(pipe, select.POLLIN)
@@ -280,27 +254,17 @@ def _lines(pipe: IO[bytes], seconds: float | None) -> Iterator[bytes]:
 def _environment(request: Request) -> dict[str, str]:
     """One allocator, so that memory can be counted, and secrets only where an address needs them.
 
-    Args:
-      request: a file of this machine may be made to take over whoever reads it.
+    A file of this machine may be made to take over whoever reads it.
     """
     allocator = {"MALLOC_ARENA_MAX": "2", "ARROW_DEFAULT_MEMORY_POOL": "system"}
     threads = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
-    away = (
-        request.address is not None
-        and Address.of(request.address, query=request.query, password=request.password).path is None
-    )
+    away = request.address is not None and request.address.path is None
     kept = {name: text for name, text in os.environ.items() if away or not SECRET.search(name)}
     return {**kept, **threads, **allocator}
 
 
 def _died(cried: IO[bytes], bounds: ReadBounds, outside: bool) -> TableReadError:
-    """Why a process that gave no answer has ended, as far as its last words tell.
-
-    Args:
-      cried: these words.
-      bounds: that it was under.
-      outside: whether it read from an address, so that there may be no file to look at.
-    """
+    """Why a process that gave no answer has ended, as far as its last words tell."""
     cried.seek(max(0, cried.seek(0, os.SEEK_END) - WORDS_END))
     words = cried.read()
     if any(sign in words for sign in (b"memory allocation", b"bad_alloc", b"MemoryError")):

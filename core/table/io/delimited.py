@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -50,44 +50,20 @@ class DelimitedFile:
 
     Attributes:
       path: of the file.
-      words: where it lies, for people.
       declared: how it is written; what is not set in it is proposed.
       tabbed: whether the file's name promises tabs; decides only where the text leaves a doubt.
       limits: columns allowed.
+
+    Raises:
+      TableReadError: one plain line that quotes no value.
     """
 
     path: Path
-    words: str
     declared: FileForm | None = None
     tabbed: bool = False
     limits: ReadLimits = ReadLimits()
 
     def __post_init__(self) -> None:
-        self._form = self.declared or FileForm()
-        self._names: list[str] = []
-        self._lines = 0  # before the first record
-        self._header_doubts: list[str] = []
-        self._replaced = 0
-
-    @property
-    def form(self) -> FileForm:
-        """See `Source.form`; known after `prepare`."""
-        return self._form
-
-    @property
-    def doubts(self) -> tuple[str, ...]:
-        """See `Source.doubts`."""
-        characters, encoding = self._replaced, self._form.encoding
-        if not characters:
-            return tuple(self._header_doubts)
-        return (
-            *self._header_doubts,
-            f"Unreadable characters, shown as \N{REPLACEMENT CHARACTER}: {characters:,} (encoding "
-            f"{encoding}). Where letters are missing, import the file again with another encoding.",
-        )
-
-    def prepare(self, folder: Path) -> None:
-        """See `Source.prepare`: its form and header are told from its beginning."""
         with self.path.open("rb") as stream:
             prefix = stream.read(PREFIX_BYTES)
             whole = len(prefix) < PREFIX_BYTES
@@ -96,7 +72,12 @@ class DelimitedFile:
         declared = self.declared or FileForm()
         proposes = "encoding" not in declared.model_fields_set
         encoding = encoding_of(prefix, None if proposes else declared.encoding)
-        self._check_length(encoding)
+        # A byte that is lost in an encoding of several would move all after it.
+        width = 2 if encoding.startswith("utf-16") else 4 if encoding.startswith("utf-32") else 1
+        if self.path.stat().st_size % width:
+            raise TableReadError(
+                f"The text could not be read as {encoding}. Save the file again as CSV in UTF-8."
+            )
         text = Utf8(encoding)(prefix).decode()
         if text.isspace() or not text:
             raise TableReadError("The file is empty. Choose a file with a header and rows.")
@@ -104,42 +85,30 @@ class DelimitedFile:
             raise TableReadError(f"This is a web page, XML or JSON document, not a table. {ADVICE}")
         if not whole:
             text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
-        self._form = _form_of(text, encoding, declared, self.tabbed)
-        self._read_header()
+        self.form = _form_of(text, encoding, declared, self.tabbed)
+        self._names, self._lines, self._doubts = self._header()
         if proposes and not encoding.startswith("utf"):
-            self._header_doubts.append(
+            self._doubts.append(
                 f"The file is not in UTF-8; it is read as {encoding}. Check that accented letters "
                 "look right, or save it again in UTF-8."
             )
-
-    def _check_length(self, encoding: str) -> None:
-        """Raise where a byte is lost in an encoding of several: all after it would be moved."""
-        width = 2 if encoding.startswith("utf-16") else 4 if encoding.startswith("utf-32") else 1
-        if self.path.stat().st_size % width:
-            raise TableReadError(
-                f"The text could not be read as {encoding}. Save the file again as CSV in UTF-8."
-            )
+        self.doubts = tuple(self._doubts)
 
     def _opened(self, utf8: Callable[[pa.Buffer], bytes]) -> pa.NativeFile:
         return pa.TransformInputStream(pa.OSFile(str(self.path)), utf8)
 
     @contextmanager
-    def _lines_of_text(self, utf8: Utf8 | None = None) -> Iterator[Iterator[str]]:
-        utf8 = utf8 or Utf8(self._form.encoding)
+    def _lines_of_text(self, utf8: Utf8) -> Iterator[Iterator[str]]:
         with self._opened(utf8) as file, io.TextIOWrapper(file, "utf-8", newline="") as text:
             yield text
 
     def _split(self, lines: Iterable[str]) -> csv._reader:  # type: ignore[name-defined]
-        spaced, mark = self._form.spaced, self._form.delimiter
+        spaced, mark = self.form.spaced, self.form.delimiter
         return csv.reader(lines, delimiter=mark, skipinitialspace=spaced, strict=True)
 
-    def _read_header(self) -> None:
-        """The column names, and how many lines stand before the first record.
-
-        Raises:
-          TableReadError: what is wrong with them, or there are no rows.
-        """
-        with self._lines_of_text() as lines:
+    def _header(self) -> tuple[list[str], int, list[str]]:
+        """The column names, how many lines stand before the first record, and doubts."""
+        with self._lines_of_text(Utf8(self.form.encoding)) as lines:
             first = next(lines)
             above = int(_sep_line(first)[0] is not None)
             lines = lines if above else chain([first], lines)
@@ -148,53 +117,55 @@ class DelimitedFile:
                 header: list[str] = next((row for row in reader if row), [])
             except csv.Error as error:
                 raise _quote_error(above + 1, error) from None
-            self._lines = above + reader.line_num
+            before = above + reader.line_num
             rows = any(line.strip("\r\n") for line in lines)
-        self._names, doubts = unique_names(header, self.limits)
-        self._header_doubts = doubts + header_doubts(self._names)
+        names, doubts = unique_names(header, self.limits)
         if not rows:
             raise TableReadError("The file has a header but no rows. Choose a file with rows.")
+        return names, before, doubts + header_doubts(names)
 
     def batches(self) -> Iterator[pa.Table]:
         """See `Source.batches`."""
-        assert self._names, "prepare() comes first"
-        utf8 = Utf8(self._form.encoding)
-        blocks = self._spaced_blocks(utf8) if self._form.spaced else self._blocks(utf8)
+        utf8 = Utf8(self.form.encoding)
+        blocks = self._spaced_blocks(utf8) if self.form.spaced else self._blocks(utf8)
         for batch in _filled(blocks, batch_rows(len(self._names))):
             yield as_written(batch)
-        self._replaced = utf8.replaced
+        if utf8.replaced:
+            self.doubts = (
+                *self._doubts,
+                f"Unreadable characters, shown as \N{REPLACEMENT CHARACTER}: {utf8.replaced:,} "
+                f"(encoding {self.form.encoding}). Where letters are missing, import the file "
+                "again with another encoding.",
+            )
 
     def _blocks(self, utf8: Utf8) -> Iterator[pa.Table]:
         """The cells as arrow splits them, a block of text at a time."""
-        quotes = QuoteCheck(self._form.delimiter)
+        quotes = QuoteCheck(self.form.delimiter)
 
         def seen(block: pa.Buffer) -> bytes:
             text = utf8(block)
             quotes.add(text)
             return text
 
+        read = arrow_csv.ReadOptions(
+            column_names=self._names, skip_rows=self._lines, block_size=BLOCK_BYTES
+        )
+        parse = arrow_csv.ParseOptions(delimiter=self.form.delimiter, newlines_in_values=True)
+        convert = arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(self._names, pa.string()), strings_can_be_null=False
+        )
         unsplit = False
         try:
-            with arrow_csv.open_csv(self._opened(seen), **self._arrow_options()) as reader:
+            with arrow_csv.open_csv(self._opened(seen), read, parse, convert) as reader:
                 for block in reader:
                     yield pa.Table.from_batches([block])
         except pa.ArrowInvalid:
             unsplit = True  # raising here would show its message, which quotes the row
         if unsplit or not quotes.sound():
-            for _ in self._records(Utf8(self._form.encoding)):
+            for _ in self._records(Utf8(self.form.encoding)):
                 pass
         if unsplit:
             raise TableReadError(UNSPLIT)
-
-    def _arrow_options(self) -> dict[str, Any]:
-        read = arrow_csv.ReadOptions(
-            column_names=self._names, skip_rows=self._lines, block_size=BLOCK_BYTES
-        )
-        parse = arrow_csv.ParseOptions(delimiter=self._form.delimiter, newlines_in_values=True)
-        convert = arrow_csv.ConvertOptions(
-            column_types=dict.fromkeys(self._names, pa.string()), strings_can_be_null=False
-        )
-        return {"read_options": read, "parse_options": parse, "convert_options": convert}
 
     def _spaced_blocks(self, utf8: Utf8) -> Iterator[pa.Table]:
         """The cells where a space may stand before a quote, which arrow does not know."""
@@ -204,11 +175,7 @@ class DelimitedFile:
             yield pa.Table.from_arrays(columns, self._names)
 
     def _records(self, utf8: Utf8) -> Iterator[list[str]]:
-        """Every record, split strictly.
-
-        Raises:
-          TableReadError: which line is ragged or badly quoted, and what to do.
-        """
+        """Every record, split strictly."""
         width = len(self._names)
         with self._lines_of_text(utf8) as lines:
             for _ in islice(lines, self._lines):
@@ -219,7 +186,7 @@ class DelimitedFile:
                     if len(row) == width:
                         yield row
                     elif row:
-                        raise _ragged(start, len(row), width, self._form.delimiter)
+                        raise _ragged(start, len(row), width, self.form.delimiter)
                     start = self._lines + reader.line_num + 1
             except csv.Error as error:
                 raise _quote_error(start, error) from None
@@ -277,11 +244,7 @@ def _filled(blocks: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
 
 
 def _refuse_endless(stream: BinaryIO) -> None:
-    """Raise where the first line is longer than a block.
-
-    Args:
-      stream: behind the prefix, which has no line end.
-    """
+    """Raise where the first line, which goes on behind the prefix, is longer than a block."""
     rest = stream.read(BLOCK_BYTES - PREFIX_BYTES)
     if len(rest) == BLOCK_BYTES - PREFIX_BYTES and b"\n" not in rest and b"\r" not in rest:
         raise TableReadError(
@@ -291,14 +254,7 @@ def _refuse_endless(stream: BinaryIO) -> None:
 
 
 def _form_of(text: str, encoding: str, declared: FileForm, tabbed: bool) -> FileForm:
-    """How the file is written.
-
-    Args:
-      text: its beginning, in whole lines.
-      encoding: of it.
-      declared: of which the fields that are set are kept.
-      tabbed: whether its name promises tabs.
-    """
+    """How a file that begins so is written, as far as its declaration does not say that."""
     own, text = _sep_line(text)
     if "delimiter" in declared.model_fields_set:
         mark = own or _declared_delimiter(text, declared.delimiter)
@@ -331,12 +287,7 @@ def _declared_delimiter(text: str, declared: Delimiter) -> Delimiter:
 
 
 def _proposed_delimiter(text: str, tabbed: bool) -> Delimiter:
-    """The delimiter whose field count is the most constant, then the one with most fields.
-
-    Args:
-      text: the file's beginning.
-      tabbed: whether its name promises tabs.
-    """
+    """The delimiter whose field count is the most constant, then the one with most fields."""
     scores = []
     for mark in DELIMITERS:
         widths = list(_widths(text, mark))

@@ -14,21 +14,19 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import fsspec
-from fsspec.implementations.local import LocalFileSystem
 
 from core.table.form import FileForm
 from core.table.io.address import Address, Allowed
 from core.table.io.cells import ReadLimits, TableReadError, too_big
 from core.table.io.delimited import DelimitedFile
 from core.table.io.parquet import PARQUET_MAGIC, ParquetParts
-from core.table.io.sources import Prepared, Source
-from core.table.io.sql import EXTRAS, SqlQuery
+from core.table.io.sources import Source
+from core.table.io.sql import EXTRAS, query_rows
 from core.table.io.workbook import Workbook
 
 __all__ = ["open_address", "open_path"]
@@ -70,59 +68,11 @@ DAMAGE = (  # all that is raised on damaged or unsupported archives
 )  # fmt: skip
 
 
-@dataclass
-class CopiedFile(Prepared):
-    """A `Source`: a file that is copied before it is read, from a store or out of its compression.
-
-    Attributes:
-      opened: gives its content.
-      refusal: what is said where that fails.
-      name: of the file; only its ending is used.
-      words: where it lies, for people.
-      limits: see `open_path`.
-      declared: how it is written; None to propose that.
-      unpacked: whether it comes out of its compression, which it may do once.
-    """
-
-    opened: Callable[[], Any] = field(repr=False)
-    refusal: str
-    name: str
-    words: str
-    limits: ReadLimits
-    declared: FileForm | None = None
-    unpacked: bool = False
-
-    def prepare(self, folder: Path) -> None:
-        """See `Source.prepare`."""
-        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-            try:
-                with self.opened() as stream:
-                    while chunk := stream.read(CHUNK):
-                        if self.unpacked and file.tell() + len(chunk) > self.limits.max_bytes:
-                            raise too_big(self.limits)  # maybe a bomb
-                        file.write(chunk)
-            except TableReadError:  # a ValueError, which damage raises too
-                raise
-            except DAMAGE as error:
-                if getattr(error, "errno", None) in (errno.ENOSPC, errno.EFBIG):
-                    raise  # of this machine's disk: not the file's doing
-                raise TableReadError(self.refusal) from None
-        path = Path(file.name)
-        self.source = open_path(
-            path, self.name, words=self.words, limits=self.limits, declared=self.declared
-        )
-        if self.unpacked and isinstance(self.source, CopiedFile):
-            raise TableReadError(
-                "The compressed file holds another compressed file. Unpack it once and try again."
-            )
-        self.source.prepare(folder)
-
-
 def open_path(
     path: Path,
+    folder: Path,
     name: str = "",
     *,
-    words: str = "",
     limits: ReadLimits | None = None,
     declared: FileForm | None = None,
 ) -> Source:
@@ -130,8 +80,8 @@ def open_path(
 
     Args:
       path: of the file.
+      folder: private, for files that lie there until the rows were read.
       name: that it has for people, where that is not its path's; only the ending is used.
-      words: where it lies, for people; its name by default.
       limits: bytes that it may be unpacked to and that a workbook may take, rows of a workbook,
         and columns; what is read in batches may have any number of rows and bytes.
       declared: how it is written; None to propose that.
@@ -140,8 +90,64 @@ def open_path(
       TableReadError: it is no table, or cannot be opened.
     """
     limits, label = limits or ReadLimits(), (name or path.name).lower()
-    words = words or name or path.name
-    begins = _beginning(path)
+    begins, label = _beginning(path, label)
+    packed = _content(path, label, begins, limits)
+    if packed is not None:
+        content, refusal, label = packed
+        path = _copied(content, folder, refusal, limits)
+        begins, label = _beginning(path, label)
+        if _content(path, label, begins, limits) is not None:
+            raise TableReadError(
+                "The compressed file holds another compressed file. Unpack it once and try again."
+            )
+    if begins.startswith(PARQUET_MAGIC):
+        return ParquetParts([str(path)])
+    if begins.startswith((*ZIPS, OLE)):
+        return Workbook(path, limits)
+    _refuse(begins, label)
+    return DelimitedFile(path, declared, label.endswith((".tsv", ".tab")), limits)
+
+
+def _copied(
+    content: Callable[[], Any], folder: Path, refusal: str, limits: ReadLimits | None = None
+) -> Path:
+    """A file of what can be read only once.
+
+    Args:
+      content: opens it.
+      folder: for the file.
+      refusal: what is said where that fails.
+      limits: bytes; what is compressed may be a bomb.
+    """
+    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+        try:
+            with content() as stream:
+                while chunk := stream.read(CHUNK):
+                    if limits and file.tell() + len(chunk) > limits.max_bytes:
+                        raise too_big(limits)
+                    file.write(chunk)
+        except TableReadError:  # a ValueError, which damage raises too
+            raise
+        except DAMAGE as error:
+            if getattr(error, "errno", None) in (errno.ENOSPC, errno.EFBIG):
+                raise  # of this machine's disk: not the file's doing
+            raise TableReadError(refusal) from None
+    return Path(file.name)
+
+
+def _beginning(path: Path, label: str) -> tuple[bytes, str]:
+    """A file's first bytes, and its name without the ending of a compression, which they bear."""
+    try:
+        if path.is_dir():
+            raise TableReadError("This is a folder. Choose one file in it.")
+        with path.open("rb") as stream:
+            begins = stream.read(LONGEST_MAGIC)
+    except FileNotFoundError:
+        raise TableReadError("There is no such file. Check the path.") from None
+    except OSError as error:
+        raise TableReadError(
+            f"The file could not be opened ({error.strerror}). Check that you may read it."
+        ) from None
     if not begins:
         raise TableReadError("The file is empty. Choose a file with a header and rows.")
     packed = next((end for end in PACKED if label.endswith(end)), "")
@@ -150,43 +156,13 @@ def open_path(
             f"The file is named {packed} but is not compressed that way, or it is damaged. "
             "Compress it again, or choose the plain file."
         )
-    label = label.removesuffix(packed)
-    content = _content(path, label, begins, limits)
-    if content is not None:
-        return CopiedFile(*content, words, limits, declared, unpacked=True)
-    if begins.startswith(PARQUET_MAGIC):
-        return ParquetParts([str(path)], LocalFileSystem(), words)
-    if begins.startswith((*ZIPS, OLE)):
-        return Workbook(path, words, limits)
-    _refuse(begins, label)
-    return DelimitedFile(path, words, declared, label.endswith((".tsv", ".tab")), limits)
-
-
-def _beginning(path: Path) -> bytes:
-    try:
-        if path.is_dir():
-            raise TableReadError("This is a folder. Choose one file in it.")
-        with path.open("rb") as stream:
-            return stream.read(LONGEST_MAGIC)
-    except FileNotFoundError:
-        raise TableReadError("There is no such file. Check the path.") from None
-    except OSError as error:
-        raise TableReadError(
-            f"The file could not be opened ({error.strerror}). Check that you may read it."
-        ) from None
+    return begins, label.removesuffix(packed)
 
 
 def _content(
     path: Path, label: str, begins: bytes, limits: ReadLimits
 ) -> tuple[Callable[[], Any], str, str] | None:
-    """The first attributes of a `CopiedFile`; None for what is not compressed.
-
-    Args:
-      path: of the file.
-      label: its name in lower case.
-      begins: its first bytes.
-      limits: see `open_path`.
-    """
+    """What is compressed in a file, what is said where it is damaged, and its name; else None."""
     for method, magic, opened in PACKED.values():
         if opened and begins.startswith(magic):
             return partial(opened, path), _damaged(method), label
@@ -242,15 +218,17 @@ def _refuse(begins: bytes, label: str) -> None:
 def open_address(
     address: Address,
     allowed: Allowed,
+    folder: Path,
     declared: FileForm | None = None,
     *,
     limits: ReadLimits | None = None,
 ) -> Source:
-    """The source at an address; of a database nothing is asked yet.
+    """The source at an address.
 
     Args:
       address: where.
       allowed: what may be opened.
+      folder: see `open_path`.
       declared: how a text file there is written; None to propose that.
       limits: see `open_path`.
 
@@ -262,35 +240,34 @@ def open_address(
         assert address.url is not None
         if address.path is not None and not address.path.is_file():
             raise TableReadError("There is no such database. Nothing was read. Check the path.")
-        return SqlQuery(address.url, address.query, address.words)
+        return query_rows(address.url, address.query, folder)
     if address.kind == "store":
-        return _stored(address, declared, limits or ReadLimits())
+        system, where, found = _stored(address)
+        if found == [where] and not where.endswith(ENDING):
+            content = _copied(partial(system.open, where, "rb"), folder, UNREACHED)
+            name = where.rpartition("/")[2]
+            return open_path(content, folder, name, limits=limits, declared=declared)
+        return ParquetParts(_parts(found, where), system)
     assert address.path is not None
     path = address.path
-    if path.is_dir():
-        found = sorted(str(part) for part in path.rglob(f"*{ENDING}") if part.is_file())
-        parts = [part for part in found if not _hidden(part, str(path))]
-        if any(not Allowed.holds(path, Path(part)) for part in parts):
-            raise TableReadError("A part of this folder is a link out of it. Nothing was read.")
-        for part in parts:  # the folder may be one above the product's own
-            allowed.check_own(Path(part))
-        return _parts(parts, LocalFileSystem(), address.words, str(path))
-    return open_path(path, words=address.words, limits=limits, declared=declared)
+    if not path.is_dir():
+        return open_path(path, folder, limits=limits, declared=declared)
+    found = sorted(str(part) for part in path.rglob(f"*{ENDING}") if part.is_file())
+    parts = _parts(found, str(path))
+    if any(not Allowed.holds(path, Path(part)) for part in parts):
+        raise TableReadError("A part of this folder is a link out of it. Nothing was read.")
+    for part in parts:  # the folder may be one above the product's own
+        allowed.check_own(Path(part))
+    return ParquetParts(parts)
 
 
-def _stored(address: Address, declared: FileForm | None, limits: ReadLimits) -> Source:
-    """What lies in an object store: one file, or the Parquet files below a prefix.
-
-    Args:
-      address: where.
-      declared: how a text file there is written.
-      limits: see `open_path`.
-    """
+def _stored(address: Address) -> tuple[Any, str, list[str]]:
+    """An object store's file system, the place there, and the files below it."""
     try:  # the file system is not kept, since it knows the password
         system, where = fsspec.core.url_to_fs(
             address.store, skip_instance_cache=True, **address.options
         )
-        found = sorted(system.find(where))
+        return system, where, sorted(system.find(where))
     except ImportError:
         raise TableReadError(
             f"This kind of object store needs its driver. Nothing was read. Install it with "
@@ -298,25 +275,21 @@ def _stored(address: Address, declared: FileForm | None, limits: ReadLimits) -> 
         ) from None
     except Exception:  # each store's library raises its own, and may quote what it was given
         raise TableReadError(UNREACHED) from None
-    if found == [where] and not where.endswith(ENDING):
-        name = where.rpartition("/")[2]
-        content = partial(system.open, where, "rb")
-        return CopiedFile(content, UNREACHED, name, address.words, limits, declared)
-    parts = [one for one in found if one.endswith(ENDING) and not _hidden(one, where)]
-    return _parts(parts, system, address.words, where)
 
 
-def _parts(parts: list[str], system: Any, words: str, where: str) -> ParquetParts:
+def _parts(found: list[str], where: str) -> list[str]:
+    """The Parquet files among those found below a folder or a prefix; hidden ones are no parts."""
+    inner = {one: one.removeprefix(where).strip("/").split("/") for one in found}
+    parts = [
+        one
+        for one, names in inner.items()
+        if one.endswith(ENDING) and not any(name.startswith(HIDDEN) for name in names)
+    ]
     if not parts:
         raise TableReadError("There is no Parquet file here. Nothing was read. Check the address.")
-    if any("=" in folder for part in parts for folder in part.removeprefix(where).split("/")[:-1]):
+    if any("=" in folder for part in parts for folder in inner[part][:-1]):
         raise TableReadError(
             "Folders here are named after values, such as year=2024, and these are not in the "
             "files. Nothing was read. Write the parts with all their columns."
         )
-    return ParquetParts(parts, system, words)
-
-
-def _hidden(part: str, where: str) -> bool:
-    inner = part.removeprefix(where).strip("/").split("/")
-    return any(name.startswith(HIDDEN) for name in inner)
+    return parts

@@ -6,10 +6,10 @@ numbers in one part and fractions in another are numbers, anything else that dif
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +25,7 @@ from core.table.io.row_groups import arrow_batches, parquet_file, plain_type
 __all__ = ["PARQUET_MAGIC", "ParquetParts", "check_kind"]
 
 PARQUET_MAGIC = b"PAR1"
+INDEX = re.compile("__index_level_.*__", re.DOTALL)
 DAMAGE = (pa.ArrowException, OSError, ValueError, OverflowError)  # what arrow raises on bad bytes
 
 
@@ -35,40 +36,22 @@ class ParquetParts:
     Attributes:
       files: their paths in the file system, in order.
       system: an fsspec file system, or anything with its `open`.
-      words: where they are, for people.
+
+    Raises:
+      TableReadError: one plain line that quotes no value.
     """
 
     files: Sequence[str]
-    system: Any
-    words: str
+    system: Any = field(default_factory=LocalFileSystem)
 
     def __post_init__(self) -> None:
-        self._doubts: tuple[str, ...] = ()
-        self._garbled: dict[str, None] = {}
+        self.doubts: tuple[str, ...] = ()
         self._schema, listed = self._settle()
         kinds = {one.name: stored_type(one.type) for one in self._schema}
         kinds |= dict.fromkeys(listed, DICTIONARY)
-        self._form = FileForm(
+        self.form = FileForm(
             columns={name: Form(arrow=kind) for name, kind in kinds.items() if kind}
         )
-
-    @property
-    def form(self) -> FileForm:
-        """See `Source.form`."""
-        return self._form
-
-    @property
-    def doubts(self) -> tuple[str, ...]:
-        """See `Source.doubts`."""
-        garbled = tuple(
-            f"'{name}' holds text that is not in UTF-8; what cannot be read stands as "
-            "\N{REPLACEMENT CHARACTER}."
-            for name in self._garbled
-        )
-        return self._doubts + garbled
-
-    def prepare(self, folder: Path) -> None:
-        """See `Source.prepare`: files can be read again."""
 
     def batches(self) -> Iterator[pa.Table]:
         """See `Source.batches`."""
@@ -79,12 +62,7 @@ class ParquetParts:
                     yield self._plain(batch, places)
 
     def _plain(self, batch: pa.RecordBatch, places: dict[str, int]) -> pa.Table:
-        """The batch in the settled types.
-
-        Args:
-          batch: as the part has it.
-          places: of its columns.
-        """
+        """The batch in the settled types, from the places that its columns have in this part."""
         columns = []
         for one in self._schema:
             cells = batch.column(places[one.name])
@@ -101,7 +79,11 @@ class ParquetParts:
         try:
             text.validate(full=True)
         except pa.ArrowInvalid:
-            self._garbled[name] = None
+            doubt = (
+                f"'{name}' holds text that is not in UTF-8; what cannot be read stands as "
+                "\N{REPLACEMENT CHARACTER}."
+            )
+            self.doubts = tuple(dict.fromkeys([*self.doubts, doubt]))
             cells = text.cast(pa.binary()).to_pylist()
             spelled = [None if cell is None else cell.decode("utf-8", "replace") for cell in cells]
             return pa.array(spelled, pa.string())
@@ -117,7 +99,7 @@ class ParquetParts:
             schema = pa.schema([(name, plain_type(kind)) for _, name, kind in columns])
             dictionaries = {name for _, name, kind in columns if pa.types.is_dictionary(kind)}
             if not settled.names:
-                settled, listed, self._doubts = schema, dictionaries, doubts
+                settled, listed, self.doubts = schema, dictionaries, doubts
                 continue
             lacking = sorted(set(settled.names) ^ set(schema.names))
             if lacking:
@@ -144,32 +126,25 @@ class ParquetParts:
         except (TableReadError, MemoryError):  # a ValueError and an ArrowException, like damage
             raise
         except DAMAGE:
-            raise self._damaged(part) from None
-
-    def _damaged(self, part: str) -> TableReadError:
-        if len(self.files) == 1:
-            return TableReadError(
-                "The Parquet file is damaged or cut short. Write or download it again."
-            )
-        return TableReadError(
-            f"The Parquet file {_base(part)} is damaged or cut short, or could not be read to its "
-            "end. Nothing was kept. Write or download it again."
-        )
+            if len(self.files) == 1:
+                raise TableReadError(
+                    "The Parquet file is damaged or cut short. Write or download it again."
+                ) from None
+            raise TableReadError(
+                f"The Parquet file {_base(part)} is damaged or cut short, or could not be read to "
+                "its end. Nothing was kept. Write or download it again."
+            ) from None
 
 
 def _columns(file: pq.ParquetFile) -> tuple[list[tuple[int, str, pa.DataType]], tuple[str, ...]]:
     """Place, name and type of each column but the row index that pandas adds, and doubts."""
     fields = list(enumerate(file.metadata.schema.to_arrow_schema()))
-    kept = [(place, one) for place, one in fields if not _is_index(one.name)]
+    kept = [(place, one) for place, one in fields if not INDEX.fullmatch(one.name)]
     names, doubts = unique_names([one.name for _, one in kept], ReadLimits())
     if len(kept) < len(fields):
         doubts = [*doubts, "The row index stored beside the table is left out."]
     columns = zip(kept, names, strict=True)
     return [(place, name, one.type) for (place, one), name in columns], tuple(doubts)
-
-
-def _is_index(name: str) -> bool:
-    return name.startswith("__index_level_") and name.endswith("__")
 
 
 def check_kind(kind: pa.DataType, name: str) -> None:
@@ -178,11 +153,7 @@ def check_kind(kind: pa.DataType, name: str) -> None:
     Raises:
       TableReadError: lists, records or binary data.
     """
-    checks = (
-        is_text, pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean,
-        pa.types.is_decimal, pa.types.is_date, pa.types.is_timestamp, pa.types.is_time,
-        pa.types.is_duration, pa.types.is_null,
-    )  # fmt: skip
+    checks = (is_text, pa.types.is_primitive, pa.types.is_decimal, pa.types.is_null)
     if not any(check(kind) for check in checks):
         raise TableReadError(
             f"The column '{name}' holds lists, records or binary data ({kind}). "

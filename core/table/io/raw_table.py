@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import BaseModel
+from pydantic import PlainSerializer, TypeAdapter
 
 from core.table.form import FileForm
 from core.table.io.cells import TableReadError
@@ -24,10 +24,14 @@ from core.table.record_stream import DrawnRows
 from core.table.schema import Schema
 from core.table.typed_cells import typed_rows
 
-__all__ = ["Progress", "RawTable", "keep_rows"]
+__all__ = ["TABLE", "Progress", "RawTable", "keep_rows"]
 
 Progress: TypeAlias = Callable[[int], None]  # hears how many rows have passed
 DRAWN = "drawn.parquet"  # beside the rows
+
+
+def _set_fields(form: FileForm) -> dict[str, Any]:
+    return form.model_dump(mode="json", exclude_unset=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +42,6 @@ class RawTable:
       path: Parquet file of its rows.
       n: how many, ≥ 1.
       names: of its columns.
-      words: where it comes from, for people.
       form: how it is written; its delimiter is set of text files alone.
       doubts: what was decided in doubt, a sentence each.
       sums: of all rows' hashes, see `core.table.record_stream.DrawnRows`.
@@ -51,40 +54,19 @@ class RawTable:
     path: Path
     n: int
     names: tuple[str, ...]
-    words: str
-    form: FileForm
+    form: Annotated[FileForm, PlainSerializer(_set_fields)]
     doubts: tuple[str, ...] = ()
     sums: str = ""
     drawn: Path | None = None
     schema: Schema | None = None
     profile: Profile | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """For another process."""
-        dumped = {
-            name: value.model_dump(mode="json", exclude_unset=isinstance(value, FileForm))
-            if isinstance(value, BaseModel)
-            else value
-            for name, value in vars(self).items()
-        }
-        return dumped | {name: dumped[name] and str(dumped[name]) for name in ("path", "drawn")}
-
-    @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Self:
-        """The inverse of `to_json`."""
-        models: dict[str, type[BaseModel]]
-        models = {"form": FileForm, "schema": Schema, "profile": Profile}
-        read = {
-            name: None if told[name] is None else kind.model_validate(told[name])
-            for name, kind in models.items()
-        }
-        paths = {name: told[name] and Path(told[name]) for name in ("path", "drawn")}
-        lists = {name: tuple(told[name]) for name in ("names", "doubts")}
-        return cls(**{**told, **read, **paths, **lists})
-
     def compared(self, schema: Schema) -> pd.DataFrame:
         """The rows that are compared with other tables, typed under a schema."""
         return typed_rows(pq.read_table(self.drawn or self.path), schema.columns)
+
+
+TABLE = TypeAdapter(RawTable)  # for another process
 
 
 def keep_rows(
@@ -105,32 +87,29 @@ def keep_rows(
     Raises:
       TableReadError: one plain line that quotes no value; nothing was kept.
     """
-    source.prepare(rows.parent)
     counts, drawn = Counts(), DrawnRows()
 
     def passing() -> Iterator[pa.Table]:
-        for batch in _alike(source.batches()):
+        for batch in source.batches():
             if proposing:
                 counts.add(batch)
                 drawn.add(batch)
             yield batch
 
     n, names = _write(rows, passing(), progress)
-    raw = RawTable(
-        path=rows, n=n, names=names, words=source.words, form=source.form, doubts=source.doubts
-    )
+    raw = RawTable(path=rows, n=n, names=names, form=source.form, doubts=source.doubts)
     if not proposing:
         return raw
-    part = None
-    if drawn.n > drawn.most:
-        part = rows.parent / DRAWN
+    part = rows.parent / DRAWN if drawn.n > drawn.most else None
+    if part is not None:
         pq.write_table(drawn.rows(), part)
     reread = partial(raw_batches, rows)
     schema, doubts = propose(counts, reread, source.form)
     doubts = (*source.doubts, *doubts)
     profile = profile_rows(counts, schema, reread, doubts)
-    more = {"doubts": doubts, "sums": drawn.sums(), "drawn": part, "schema": schema}
-    return RawTable(**{**vars(raw), **more, "profile": profile})
+    return replace(
+        raw, doubts=doubts, sums=drawn.sums(), drawn=part, schema=schema, profile=profile
+    )
 
 
 def _write(
@@ -152,22 +131,3 @@ def _write(
         if writer is None or not n:
             raise TableReadError("The table holds no records. Nothing was kept.")
     return n, tuple(writer.schema.names)
-
-
-def _alike(batches: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The batches, as long as their columns are those of the first."""
-    first: pa.Schema | None = None
-    for batch in batches:
-        first = first or batch.schema
-        if batch.column_names != first.names:
-            raise TableReadError(
-                "Rows further down have other columns than the first ones. Nothing was kept."
-            )
-        types = zip(first, batch.schema, strict=True)
-        odd = [one.name for one, other in types if one.type != other.type]
-        if odd:
-            raise TableReadError(
-                f"The column '{odd[0]}' holds another type of values further down than at the top. "
-                "Nothing was kept. Give it one type where the table comes from."
-            )
-        yield batch

@@ -1,8 +1,8 @@
 """The process that reads one table and nothing else: `core.table.io.apart` starts it.
 
-Its only line of input is the request, which may hold a password, so it is on no command line and in
-no environment. It answers with a line of JSON for some batches and one at the end: a table, or one
-sentence, whatever happens.
+Its input is the request, pickled by the process that it trusts. That may hold a password, so it is
+on no command line and in no environment. It answers with a line of JSON for each batch and one at
+the end: a table, or one sentence, whatever happens.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextlib
 import errno
 import json
 import os
+import pickle
 import resource
 import signal
 import sys
@@ -19,12 +20,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from core.table.form import FileForm
-from core.table.io.address import Address, Allowed
-from core.table.io.apart import no_room, takes_too_much
+from core.table.io.apart import Request, no_room, takes_too_much
 from core.table.io.cells import ReadLimits, TableReadError
 from core.table.io.opening import open_address, open_path
-from core.table.io.raw_table import Progress, RawTable, keep_rows
+from core.table.io.raw_table import TABLE, Progress, RawTable, keep_rows
 from core.table.io.sources import Source
 from core.table.schema import SchemaError
 
@@ -60,20 +59,20 @@ def restrict(memory_mb: int, seconds: float | None) -> None:
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
-def read_or_refuse(asked: dict[str, Any], progress: Progress = lambda rows: None) -> RawTable | str:
+def read_or_refuse(
+    request: Request, rows: Path, memory_mb: int, progress: Progress = lambda rows: None
+) -> RawTable | str:
     """A table, or one sentence, whatever the libraries raise.
 
     Args:
-      asked: see `core.table.io.apart.Request`, with "rows", the file that they go to, and
-        "memory_mb", the limit that this process is under.
+      request: what is read.
+      rows: see `core.table.io.apart.read_apart`.
+      memory_mb: the limit that this process is under.
       progress: hears how many rows have passed.
     """
-    memory_mb = int(asked["memory_mb"])
     try:
-        source = _opened(asked, ReadLimits(max_bytes=memory_mb * MIB))
-        return keep_rows(
-            source, Path(asked["rows"]), proposing=asked["proposing"], progress=progress
-        )
+        source = _opened(request, rows.parent, ReadLimits(max_bytes=memory_mb * MIB))
+        return keep_rows(source, rows, proposing=request.proposing, progress=progress)
     except (TableReadError, SchemaError) as error:  # their words quote no value
         return str(error)
     except (MemoryError, RecursionError):
@@ -82,7 +81,7 @@ def read_or_refuse(asked: dict[str, Any], progress: Progress = lambda rows: None
         if isinstance(error, OSError) and error.errno in FULL:
             return str(no_room(error))
         # Its own words may quote a value or an address, so only its name is said.
-        if asked["address"] is not None:
+        if request.address is not None:
             return f"The table could not be brought in ({type(error).__name__}). Nothing was kept."
         return (
             f"The file could not be read as a table ({type(error).__name__}). Nothing was kept. "
@@ -90,22 +89,23 @@ def read_or_refuse(asked: dict[str, Any], progress: Progress = lambda rows: None
         )
 
 
-def _opened(asked: dict[str, Any], limits: ReadLimits) -> Source:
-    declared = None if asked["declared"] is None else FileForm.model_validate(asked["declared"])
-    if asked["address"] is None:
-        return open_path(Path(asked["path"]), asked["name"], limits=limits, declared=declared)
-    address = Address.of(asked["address"], query=asked["query"], password=asked["password"])
-    entries, forbidden, storage = asked["allowed"]
-    allowed = Allowed(None if entries is None else tuple(entries), Path(forbidden), storage)
-    return open_address(address, allowed, declared, limits=limits)
+def _opened(request: Request, folder: Path, limits: ReadLimits) -> Source:
+    path, declared, allowed = request.path, request.declared, request.allowed
+    if path is not None:
+        return open_path(path, folder, request.name, limits=limits, declared=declared)
+    assert request.address is not None and allowed is not None
+    return open_address(request.address, allowed, folder, declared, limits=limits)
 
 
 def main() -> None:
     """Read what the request names and answer."""
-    asked = json.loads(sys.stdin.buffer.readline())
-    restrict(int(asked["memory_mb"]), asked["seconds"])
-    result = read_or_refuse(asked, lambda rows: _say({"read": rows}))
-    _say({"refused": result} if isinstance(result, str) else {"table": result.to_json()})
+    request, rows, bounds = pickle.load(sys.stdin.buffer)
+    restrict(bounds.memory_mb, bounds.seconds if request.address is None else None)
+    result = read_or_refuse(request, rows, bounds.memory_mb, lambda n: _say({"read": n}))
+    if isinstance(result, str):
+        _say({"refused": result})
+    else:
+        _say({"table": TABLE.dump_python(result, mode="json")})
 
 
 def _say(answer: dict[str, Any]) -> None:

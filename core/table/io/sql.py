@@ -13,15 +13,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from fsspec.implementations.local import LocalFileSystem
 from sqlalchemy import URL, Connection, Engine, create_engine, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
@@ -29,15 +28,13 @@ from sqlalchemy.pool import NullPool
 from core.table.io.cells import ReadLimits, TableReadError
 from core.table.io.headers import unique_names
 from core.table.io.parquet import ParquetParts, check_kind
-from core.table.io.sources import Prepared
 from core.table.raw_cells import batch_rows
 
-__all__ = ["EXTRAS", "SqlQuery"]
+__all__ = ["EXTRAS", "query_rows"]
 
 CONNECT_SECONDS = 20
 EXTRAS = "pip install -r requirements-cluster.txt"
-QUERY_FAILURES = (SQLAlchemyError, sqlite3.Error)
-FAILURES = (*QUERY_FAILURES, OSError)
+FAILURES = (SQLAlchemyError, sqlite3.Error)
 _READING = (
     sqlite3.SQLITE_SELECT,
     sqlite3.SQLITE_READ,
@@ -47,68 +44,49 @@ _READING = (
 )
 
 
-@dataclass
-class SqlQuery(Prepared):
-    """A `Source`: the rows of one query.
+def query_rows(url: URL, query: str, folder: Path) -> ParquetParts:
+    """The rows of one query, fetched.
 
-    Attributes:
+    Args:
       url: of the database, with its password.
       query: one SELECT, or whatever gives rows.
-      words: which database, for people; without user, password and query.
+      folder: private, for files that lie there until the rows were read.
+
+    Raises:
+      TableReadError: one plain line that quotes no value.
     """
-
-    url: URL = field(repr=False)
-    query: str = field(repr=False)
-    words: str
-
-    def __post_init__(self) -> None:
-        self._doubts: list[str] = []
-
-    @property
-    def doubts(self) -> tuple[str, ...]:
-        """See `Source.doubts`."""
-        return (*self._doubts, *super().doubts)
-
-    def prepare(self, folder: Path) -> None:
-        """See `Source.prepare`."""
-        files: list[str] = []
-        exact: set[str] = set()
-        with self._rows() as (names, batches):
-            for rows in batches:
+    files: list[str] = []
+    exact: set[str] = set()
+    with _connected(url) as connection:
+        try:
+            # a colon would name a parameter, and there is none
+            result = connection.execute(text(query.replace(":", r"\:")))
+            if not result.returns_rows:
+                raise TableReadError("The query gives no rows. Nothing was kept. Write a SELECT.")
+            names, doubts = unique_names([str(name) for name in result.keys()], ReadLimits())
+            for rows in result.partitions(batch_rows(len(names))):
                 columns = dict(zip(names, zip(*rows, strict=True), strict=True))
                 exact |= {name for name, cells in columns.items() if _any(cells, Decimal)}
                 files.append(str(folder / f"part-{len(files):05d}.parquet"))
                 table = pa.table({name: _column(cells, name) for name, cells in columns.items()})
                 pq.write_table(table, files[-1])
-        if not files:
-            raise TableReadError("The query gives no rows. Nothing was kept. Change the query.")
-        self._doubts += [
+        except FAILURES as error:  # no OSError: a full disk is not the database's doing
+            raise TableReadError(
+                f"The database did not carry out the query ({type(error).__name__}). Nothing "
+                "was kept. Try the query in the database's own program first."
+            ) from None
+    if not files:
+        raise TableReadError("The query gives no rows. Nothing was kept. Change the query.")
+    source = ParquetParts(files)
+    source.doubts = (
+        *doubts,
+        *(
             f"'{name}' holds exact decimals; they are read as floating-point numbers."
             for name in sorted(exact)
-        ]
-        self.source = ParquetParts(files, LocalFileSystem(), self.words)
-
-    @contextmanager
-    def _rows(self) -> Iterator[tuple[list[str], Iterator[Sequence[Any]]]]:
-        """The columns' names, and the rows in batches."""
-        with _connected(self.url) as connection:
-            try:
-                # a colon would name a parameter, and there is none
-                result = connection.execute(text(self.query.replace(":", r"\:")))
-                if not result.returns_rows:
-                    raise TableReadError(
-                        "The query gives no rows. Nothing was kept. Write a SELECT."
-                    )
-                given = [str(name) for name in result.keys()]
-                names, self._doubts = unique_names(given, ReadLimits())
-                yield names, result.partitions(batch_rows(len(names)))
-            except TableReadError:
-                raise
-            except QUERY_FAILURES as error:  # no OSError: a full disk is not the database's doing
-                raise TableReadError(
-                    f"The database did not carry out the query ({type(error).__name__}). Nothing "
-                    "was kept. Try the query in the database's own program first."
-                ) from None
+        ),
+        *source.doubts,
+    )
+    return source
 
 
 def _any(cells: Sequence[Any], kinds: Any) -> bool:
@@ -120,9 +98,8 @@ def _column(cells: Sequence[Any], name: str) -> pa.Array:
 
     A decimal has no type of its own here: how many digits a batch needs is one record's doing.
     """
-    numbers = (
-        (int, Decimal) if _any(cells, float | Decimal) else ()
-    )  # whole ones too may have more digits than floats
+    # whole ones too may have more digits than floats
+    numbers = (int, Decimal) if _any(cells, float | Decimal) else ()
     plain = [float(cell) if isinstance(cell, numbers) else cell for cell in cells]
     try:
         column = pa.array(plain)
@@ -150,7 +127,7 @@ def _connected(url: URL) -> Iterator[Connection]:
     try:
         try:
             connection = engine.connect()
-        except FAILURES:
+        except (*FAILURES, OSError):
             raise TableReadError(
                 "The database could not be reached, or does not let this user in. Nothing was "
                 "read. Check the address, the user and the password."
@@ -170,8 +147,9 @@ def _connected(url: URL) -> Iterator[Connection]:
 
 def _engine(url: URL) -> Engine:
     if url.get_backend_name() == "sqlite":
-        file = Path(url.database or "")
-        return create_engine("sqlite://", creator=lambda: _look(file), poolclass=NullPool)
+        file = f"file:{quote(url.database or '')}?mode=ro"  # cannot write
+        creator = partial(sqlite3.connect, file, uri=True)
+        return create_engine("sqlite://", creator=creator, poolclass=NullPool)
     try:
         return create_engine(
             url.set(drivername="postgresql+psycopg"),
@@ -182,11 +160,6 @@ def _engine(url: URL) -> Engine:
         raise TableReadError(
             f"Reading PostgreSQL needs its driver. Nothing was read. Install it with `{EXTRAS}`."
         ) from None
-
-
-def _look(file: Path) -> sqlite3.Connection:
-    """A connection that cannot write."""
-    return sqlite3.connect(f"file:{quote(str(file))}?mode=ro", uri=True)
 
 
 def _judge(action: int, *_names: str | None) -> int:

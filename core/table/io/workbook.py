@@ -47,30 +47,18 @@ class Workbook:
 
     Attributes:
       path: of the file.
-      words: where it lies, for people.
       limits: what is too big.
+
+    Raises:
+      TableReadError: one plain line that quotes no value; else the sheet is in memory.
     """
 
     path: Path
-    words: str
     limits: ReadLimits
 
     def __post_init__(self) -> None:
-        self._cells = pa.table({})
-        self._doubts: list[str] = []
-
-    @property
-    def form(self) -> FileForm:
-        """See `Source.form`."""
-        return FileForm()
-
-    @property
-    def doubts(self) -> tuple[str, ...]:
-        """See `Source.doubts`."""
-        return tuple(self._doubts)
-
-    def prepare(self, folder: Path) -> None:
-        """See `Source.prepare`: the sheet is in memory afterwards."""
+        self.form = FileForm()
+        self.doubts: tuple[str, ...] = ()
         with _refusing_damage(), self.path.open("rb") as stream:  # told by content, not by name
             book = CalamineWorkbook.from_filelike(stream)
             listed = [
@@ -92,9 +80,9 @@ class Workbook:
         filled = [bool(pc.any(pc.not_equal(column, "")).as_py()) for column in cells.columns]
         width = max(i + 1 for i, name in enumerate(header) if name or filled[i])
         names, doubts = unique_names(header[:width], self.limits)
-        self._doubts += doubts
+        self.doubts += tuple(doubts)
         if cells.num_rows < sheet.height - 1:
-            self._doubts.append(f"{sheet.height - 1 - cells.num_rows:,} empty rows are left out.")
+            self.doubts += (f"{sheet.height - 1 - cells.num_rows:,} empty rows are left out.",)
         self._cells = as_written(cells.select(range(width)).rename_columns(names))
 
     def batches(self) -> Iterator[pa.Table]:
@@ -120,23 +108,20 @@ class Workbook:
             if sheet.height == 0:
                 passed += 1
                 continue
-            if not visible:
-                self._doubts.append(
-                    f"The sheet '{name}' is hidden; it is read, as no other has cells."
-                )
-            elif not listed[0][1]:
-                self._doubts.append(
-                    f"The first sheet, '{listed[0][0]}', is hidden and is left out."
-                )
-            if errors:
-                verb = "holds an error" if errors == 1 else "hold an error"
-                self._doubts.append(
-                    f"{cells_counted(errors)} {verb} such as #REF! and are read as missing."
-                )
-            if len(listed) - passed > 1:
-                self._doubts.append(
-                    f"The workbook has {len(listed)} sheets; only '{name}' is read."
-                )
+            verb = "holds an error" if errors == 1 else "hold an error"
+            said = (
+                (not visible, f"The sheet '{name}' is hidden; it is read, as no other has cells."),
+                (
+                    visible and not listed[0][1],
+                    f"The first sheet, '{listed[0][0]}', is hidden and is left out.",
+                ),
+                (errors, f"{cells_counted(errors)} {verb} such as #REF! and are read as missing."),
+                (
+                    len(listed) - passed > 1,
+                    f"The workbook has {len(listed)} sheets; only '{name}' is read.",
+                ),
+            )
+            self.doubts += tuple(sentence for holds, sentence in said if holds)
             return sheet
         raise TableReadError("The workbook is empty. Choose one with a header and rows.")
 
