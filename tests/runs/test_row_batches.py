@@ -42,10 +42,13 @@ def every_dtype() -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("rows", [1, 7, 128, 300, 5000])
-def test_batches_are_the_frame_that_was_written(tmp_path: Path, rows: int) -> None:
+def test_batches_are_the_frame_that_was_written(
+    tmp_path: Path, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.table.io.row_groups.batch_rows", lambda columns: rows)
     path, whole = tmp_path / "rows.parquet", every_dtype()
     whole.to_parquet(path, index=False, row_group_size=300)
-    parts = list(row_batches(path, rows))
+    parts = list(row_batches(path))
     assert all(0 < len(part) <= rows and (part.dtypes == whole.dtypes).all() for part in parts)
     pd.testing.assert_frame_equal(pd.concat(parts, ignore_index=True), whole)
 
@@ -59,9 +62,9 @@ def test_memory_follows_the_batch_and_not_the_rows(tmp_path: Path) -> None:
             writer.write_table(pa.table({f"c{i}": rng.random(65_536) for i in range(8)}))
     script = (
         "import sys; from pathlib import Path\n"
-        "from core.table.io.row_groups import raw_batches\n"
+        "import core.table.io.row_groups as read; read.batch_rows = lambda columns: 65_536\n"
         "def held(): return int(Path('/proc/self/statm').read_text().split()[1]) * 4 / 1024\n"
-        "sizes = [held() for _ in raw_batches(Path(sys.argv[1]), rows=65_536)]\n"
+        "sizes = [held() for _ in read.raw_batches(Path(sys.argv[1]))]\n"
         "print(max(sizes) - sizes[2])"
     )
     told = subprocess.run(

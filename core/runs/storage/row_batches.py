@@ -14,15 +14,11 @@ from core.table.io.row_groups import columns_with_gaps, raw_batches
 __all__ = ["row_batches", "row_count", "table_batches"]
 
 
-def row_batches(file: Readable, rows: int | None = None) -> Iterator[pd.DataFrame]:
+def row_batches(file: Readable) -> Iterator[pd.DataFrame]:
     """The rows of a file that a data frame was written to, in file order and in its dtypes.
 
     A column of integers or booleans that has absent cells somewhere comes back in the same dtype
     in every batch, also in those that have none.
-
-    Args:
-      file: its path, or a stream that can seek.
-      rows: of a batch at most, ≥ 1; by default as many as memory holds easily.
     """
     with pq.ParquetFile(file) as parquet:
         gaps, schema = columns_with_gaps(parquet.metadata), parquet.schema_arrow
@@ -33,7 +29,7 @@ def row_batches(file: Readable, rows: int | None = None) -> Iterator[pd.DataFram
         .dtype
         for one, cell in zip(schema, cells, strict=True)
     }
-    for batch in raw_batches(file, rows=rows):
+    for batch in raw_batches(file):
         frame = batch.to_pandas()
         odd = {name: kind for name, kind in dtypes.items() if frame[name].dtype != kind}
         yield frame.astype(odd) if odd else frame

@@ -250,17 +250,11 @@ class TableStore:
         return self.places.table(self.table(table_id).id)
 
     def raw_batches(
-        self, table_id: str, *, columns: Sequence[str] | None = None, rows: int | None = None
+        self, table_id: str, *, columns: Sequence[str] | None = None
     ) -> Iterator[pa.Table]:
-        """The rows of a table as raw cells in file order, some at a time.
-
-        Args:
-          table_id: which table.
-          columns: only these, in this order; all by default.
-          rows: of a batch at most, ≥ 1; by default as many as memory holds easily.
-        """
+        """The rows of a table as raw cells in file order, in batches, of some columns or all."""
         with self.table_artefacts(table_id).readable(ROWS) as file:
-            yield from raw_batches(file, columns, rows)
+            yield from raw_batches(file, columns)
 
     def batches(
         self, table_id: str, *, schema: Schema | None = None, columns: Sequence[str] | None = None

@@ -26,21 +26,13 @@ REPETITIVE = 16  # bytes a cell in the file: text that takes less repeats itself
 BUFFER = 1 << 16  # bytes of each column; else arrow holds a whole group of rows
 
 
-def raw_batches(
-    file: Path | BinaryIO, columns: Sequence[str] | None = None, rows: int | None = None
-) -> Iterator[pa.Table]:
-    """A Parquet file's rows as they are, in file order.
-
-    Args:
-      file: its path, or a stream that can seek.
-      columns: only these, in this order; all by default.
-      rows: of a batch at most, ≥ 1; by default as many as memory holds easily.
-    """
+def raw_batches(file: Path | BinaryIO, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """A Parquet file's rows as they are, in file order, of some columns or of all."""
     with parquet_file(file) as parquet:
         schema = parquet.metadata.schema.to_arrow_schema()
         fields = [schema.field(name) for name in columns or schema.names]
         wanted = pa.schema(fields, metadata=schema.metadata)
-        for batch in arrow_batches(parquet, columns, rows):
+        for batch in arrow_batches(parquet, columns):
             yield pa.Table.from_batches([batch]).select(wanted.names).cast(wanted)
 
 
@@ -64,44 +56,32 @@ def parquet_file(file: Path | BinaryIO, *, local: bool = True) -> Iterator[pq.Pa
 
 
 def arrow_batches(
-    file: pq.ParquetFile, names: Sequence[str] | None = None, rows: int | None = None
+    file: pq.ParquetFile, names: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of some columns, at most so many at a time, and fewer where they would not fit.
+    """The rows of some columns or of all, as many at a time as memory holds easily.
 
-    A reader keeps memory of every group of rows that it has passed until it ends, so each few
-    groups get a reader of their own.
-
-    Args:
-      file: opened by `parquet_file`.
-      names: of columns; None for all.
-      rows: of a batch at most, ≥ 1; by default as many as memory holds easily.
+    A reader of `parquet_file` keeps memory of every group of rows that it has passed until it ends,
+    so each few groups get a reader of their own.
     """
-    fitting = _fitting(file.metadata)
-    most = fitting if rows is None else min(rows, fitting)
-    groups: list[int] = []
-    waiting = 0
-    for group in range(file.num_row_groups + 1):
-        last = group == file.num_row_groups
-        size = 0 if last else file.metadata.row_group(group).num_rows
-        if groups and (last or waiting + size > most):
-            for batch in file.iter_batches(most, row_groups=groups, columns=names):
-                yield from _pieces(batch)
-            groups, waiting = [], 0
-        groups, waiting = [*groups, group], waiting + size
+    most, waiting = _fitting(file.metadata), 0
+    readers: list[list[int]] = []  # each one's groups
+    for place, group in enumerate(_groups(file.metadata)):
+        waiting += group.num_rows
+        if not readers or waiting > most:
+            readers.append([])
+            waiting = group.num_rows
+        readers[-1].append(place)
+    for places in readers:
+        for batch in file.iter_batches(most, row_groups=places, columns=names):
+            yield from _pieces(batch)
 
 
-def columns_with_gaps(told: pq.FileMetaData) -> set[str]:
-    """Columns with absent cells, as a file says; where it does not say there may be some.
-
-    Args:
-      told: the file's footer.
-    """
+def columns_with_gaps(footer: pq.FileMetaData) -> set[str]:
+    """Columns with absent cells, as a footer says; where it does not say there may be some."""
     gaps = set()
-    for group in range(told.num_row_groups):
-        if not told.row_group(group).num_rows:
-            continue
-        for place in range(told.num_columns):
-            chunk = told.row_group(group).column(place)
+    for group in _groups(footer):
+        for place in range(footer.num_columns if group.num_rows else 0):
+            chunk = group.column(place)
             counted = chunk.statistics
             if counted is None or not counted.has_null_count or counted.null_count:
                 gaps.add(chunk.path_in_schema)
