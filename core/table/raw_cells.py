@@ -8,7 +8,6 @@ own types. What a cell means is said by its column's declaration and nothing els
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import pandas as pd
@@ -56,18 +55,23 @@ def raw_frame(frame: pd.DataFrame) -> pa.Table:
 def _plain(series: Series) -> Series:
     """A column that arrow takes as it is: what one object holds must not say how others read."""
     dtype = series.dtype
-    if isinstance(dtype, pd.CategoricalDtype) and not pd.api.types.is_object_dtype(
-        dtype.categories.dtype
-    ):
+    if isinstance(dtype, pd.SparseDtype):
+        return series.astype(dtype.subtype)
+    if not isinstance(dtype, pd.CategoricalDtype):
+        return series if _is_taken(dtype) else to_labels(series.astype(object))
+    if _is_taken(dtype.categories.dtype):
         return series
-    if any(check(dtype) for check in _TAKEN) and not pd.api.types.is_complex_dtype(dtype):
-        return series.sparse.to_dense() if isinstance(dtype, pd.SparseDtype) else series
-    return to_labels(series.astype(object))
+    labels = to_labels(pd.Series(dtype.categories))
+    if labels.is_unique:
+        return series.cat.rename_categories(labels.tolist())
+    return to_labels(series)
 
 
-_TAKEN: tuple[Callable[[Any], bool], ...] = (
-    pd.api.types.is_numeric_dtype,
-    pd.api.types.is_datetime64_any_dtype,
-    pd.api.types.is_timedelta64_dtype,
-    lambda dtype: isinstance(dtype, pd.StringDtype | pd.ArrowDtype),
-)
+def _is_taken(dtype: Any) -> bool:
+    """Whether Arrow holds values of a dtype; objects of several types and intervals it does not."""
+    if isinstance(dtype, pd.StringDtype | pd.ArrowDtype):
+        return True
+    types = pd.api.types
+    if types.is_numeric_dtype(dtype):
+        return not types.is_complex_dtype(dtype)
+    return bool(types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype))

@@ -93,7 +93,7 @@ def _float(cell: Any) -> float:
     return float(cell.total_seconds() if isinstance(cell, dt.timedelta) else cell)
 
 
-def _arrow_type(cell: object) -> str:
+def _arrow_type(cell: Any) -> str:
     """The type of one cell alone; with the time zone's name behind that of a moment."""
     if isinstance(cell, bool | np.bool_):
         return "bool"

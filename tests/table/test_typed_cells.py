@@ -18,7 +18,7 @@ from core.table.codec import Codec
 from core.table.column import Column, Kind
 from core.table.form import Form
 from core.table.labels import code_places, is_absent, to_labels, to_numbers
-from core.table.raw_cells import as_written
+from core.table.raw_cells import as_written, raw_frame
 from core.table.schema import Domain, DomainColumn
 from core.table.tally import count_cells
 from core.table.typed_cells import says_nothing, typed_column, typed_rows, typed_tally
@@ -239,3 +239,19 @@ def test_rows_come_in_the_order_of_their_declarations() -> None:
     native = typed_rows(rows, columns)
     assert native["b"].tolist() == ["x", "NA"] and native["a"].isna().tolist() == [False, True]
     assert typed_rows(rows.select([]), columns).shape == (2, 0)
+
+
+def test_frames_of_types_that_arrow_lacks_are_raw_cells_all_the_same() -> None:
+    frame = pd.DataFrame(
+        {
+            "mixed": pd.Categorical([1, "a", 2]),
+            "alike": pd.Categorical([1, "1", 2]),
+            "cut": pd.cut([1, 2, 3], 2),
+            "sparse": pd.arrays.SparseArray([1, 0, 0]),
+            "complex": [1j, 2, 3],
+            "month": pd.period_range("2020-01", periods=3, freq="M"),
+        }
+    )
+    cells = raw_frame(frame)
+    assert cells.to_pandas().astype(str).equals(frame.astype(str))
+    assert cells.schema.field("cut").type.ordered
