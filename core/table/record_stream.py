@@ -20,7 +20,7 @@ __all__ = ["COMPARED", "DrawnRows", "most_compared"]
 COMPARED = 200_000  # rows of a table that are compared with earlier ones, at most
 _CELLS = 50 * COMPARED  # of those rows: wider tables have fewer
 _FEWEST = 20_000  # rows of a very wide table
-_BYTES = 2**28  # of those rows: where cells are long there are fewer
+_BYTES = 2**27  # of those rows: where cells are long there are fewer
 _SPARE = 1.5  # how far the drawn rows may grow before they are cut to that
 _ABSENT = 0x9E3779B97F4A7C15  # stands for the hash of a cell that is absent
 
