@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -102,27 +103,21 @@ def read_file(
     """
     if isinstance(path, Path) and not path.exists():
         raise CommandError(f"there is no file {path}")
+    request = Request(declared=schema.form if schema else form, proposing=schema is None)
+    if isinstance(path, Path) and path.is_file() and not query:
+        request = replace(request, path=path)
+    else:  # as is a folder of Parquet files
+        address = Address.of(str(path), query=query, password=os.environ.get(PASSWORD, ""))
+        allowed = Allowed.here(signed_in=False, forbidden=Workspace.default_home())
+        request = replace(request, address=address, allowed=allowed)
     with tempfile.TemporaryDirectory(prefix="facsimile-") as folder:
-        read = read_apart(_request(path, query, schema, form), Path(folder) / "rows.parquet")
+        read = read_apart(request, Path(folder) / "rows.parquet")
         rows = pq.read_table(read.path)
     for doubt in read.doubts:
         print(f"note: {doubt}", file=sys.stderr)
     declared = schema or read.schema
     assert declared is not None
     return rows, declared
-
-
-def _request(path: Path | Url, query: str, schema: Schema | None, form: FileForm | None) -> Request:
-    """What is read: a file, or an address, which a folder of Parquet files is too."""
-    declared, proposing = schema.form if schema else form, schema is None
-    if isinstance(path, Path) and path.is_file() and not query:
-        return Request(path=path, declared=declared, proposing=proposing)
-    return Request(
-        address=Address.of(str(path), query=query, password=os.environ.get(PASSWORD, "")),
-        allowed=Allowed.here(signed_in=False, forbidden=Workspace.default_home()),
-        declared=declared,
-        proposing=proposing,
-    )
 
 
 def all_columns(names: Iterable[str], schema: Schema) -> list[Column]:

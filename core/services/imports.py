@@ -127,16 +127,13 @@ def import_frame(store: RunStore, frame: pd.DataFrame, **about: Unpack[About]) -
 
     schema, doubts = propose(counts, reread)
     profile = profile_rows(counts, schema, reread, doubts)
-    people = _people(store, typed_rows(raw, schema.columns), table_id, about)
+    described = _described(store, typed_rows(raw, schema.columns), table_id, about)
     return store.add_table(
         raw,
         schema=schema,
         profile=profile.model_dump(mode="json"),
         table_id=table_id,
-        name=about["name"],
-        source=about["source"],
-        owner=about.get("owner", ""),
-        people=people,
+        **described,
     )
 
 
@@ -147,15 +144,7 @@ def _import_apart(
     progress: Progress,
     about: About,
 ) -> TableRecord:
-    """Keep what another process reads.
-
-    Args:
-      store: where.
-      request: what is read.
-      content: of a file, where the request names none.
-      progress: see `import_file`.
-      about: what is said of it.
-    """
+    """Keep what another process reads: `content` where the request names no file."""
     table_id = secrets.token_hex(5)
     with store.unfinished.begun(table_id) as (artefacts, scratch):
         raw = read_apart(request, scratch / ROWS, content=content, progress=progress)
@@ -163,7 +152,7 @@ def _import_apart(
         form = raw.form.model_dump(mode="json", exclude_unset=True)
         key, part = people_key(store.workspace), raw.compared(raw.schema)
         compared = Compared.of_part(part, raw.n, raw.names, raw.sums, key)
-        people = _people(store, compared, table_id, about)
+        described = _described(store, compared, table_id, about)
         with artefacts.filling(ROWS) as place:
             shutil.move(raw.path, place)
         return store.add_written(
@@ -171,16 +160,14 @@ def _import_apart(
             schema=raw.schema,
             profile=raw.profile.model_dump(mode="json") | {FORM: form},
             n=raw.n,
-            name=about["name"],
-            source=about["source"],
-            owner=about.get("owner", ""),
-            people=people,
+            **described,
         )
 
 
-def _people(store: RunStore, rows: pd.DataFrame | Compared, table_id: str, about: About) -> str:
-    """The ledger account of the people whose rows these are."""
-    people, owner = about.get("people"), about.get("owner", "")
-    return choose_account(
-        store, rows, title=about["name"], table_id=table_id, people=people, owner=owner
-    ).people
+def _described(
+    store: RunStore, rows: pd.DataFrame | Compared, table_id: str, about: About
+) -> dict[str, str]:
+    """What is said of a table, with the ledger account of the people whose rows these are."""
+    name, people, owner = about["name"], about.get("people"), about.get("owner", "")
+    chosen = choose_account(store, rows, title=name, table_id=table_id, people=people, owner=owner)
+    return {"name": name, "source": about["source"], "people": chosen.people, "owner": owner}

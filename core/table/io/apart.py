@@ -30,15 +30,7 @@ from core.table.io.address import Address, Allowed
 from core.table.io.cells import TableReadError
 from core.table.io.raw_table import TABLE, Progress, RawTable
 
-__all__ = [
-    "MEMORY",
-    "SECONDS",
-    "ReadBounds",
-    "Request",
-    "no_room",
-    "read_apart",
-    "takes_too_much",
-]
+__all__ = ["ReadBounds", "Request", "no_room", "read_apart", "takes_too_much"]
 
 ROOT = Path(__file__).resolve().parents[3]
 MEMORY, SECONDS = "FACSIMILE_READ_MB", "FACSIMILE_READ_SECONDS"
@@ -156,7 +148,13 @@ def read_apart(
     """
     bounds = bounds or ReadBounds.from_environment()
     if content is not None:
-        request = replace(request, path=_copied(content, rows.parent / "content"))
+        copy = rows.absolute().parent / "content"
+        request = replace(request, path=copy)
+        try:
+            with copy.open("wb") as file:
+                shutil.copyfileobj(content, file, 1 << 20)
+        except OSError as error:
+            raise no_room(error) from None
     elif request.path is not None:
         request = replace(request, path=request.path.absolute())
     outside = request.address is not None
@@ -172,15 +170,6 @@ def read_apart(
     return TABLE.validate_python(answer["table"])
 
 
-def _copied(content: BinaryIO, place: Path) -> Path:
-    try:
-        with place.open("wb") as file:
-            shutil.copyfileobj(content, file, 1 << 20)
-    except OSError as error:
-        raise no_room(error) from None
-    return place.absolute()
-
-
 def _answer(
     asked: bytes,
     seconds: float | None,
@@ -188,18 +177,7 @@ def _answer(
     cried: IO[bytes],
     progress: Progress,
 ) -> dict[str, Any]:
-    """Run the process to its end; what it said last, or nothing.
-
-    Args:
-      asked: its input.
-      seconds: that it may take; None for any time.
-      environment: of the process.
-      cried: takes its last words.
-      progress: hears how many rows have passed.
-
-    Raises:
-      TableReadError: it could not be started, or ran out of time.
-    """
+    """Run the process to its end; its answer, or nothing, and its last words in `cried`."""
     try:
         child = subprocess.Popen(
             [sys.executable, *READER],

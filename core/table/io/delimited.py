@@ -228,19 +228,13 @@ class QuoteCheck:
 def _filled(blocks: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
     """The same rows in tables of so many rows, or fewer where they hold many bytes."""
     held: list[pa.Table] = []
-    count = size = 0
     for block in blocks:
-        held.append(block)
-        count, size = count + len(block), size + block.nbytes
-        if count >= rows or size >= BATCH_BYTES:
-            table = pa.concat_tables(held)
-            while len(table) >= rows or (len(table) and size >= BATCH_BYTES):
-                yield table.slice(0, rows)
-                table = table.slice(rows)
-            held, count, size = [table], len(table), table.nbytes
-    last = pa.concat_tables(held)
-    if len(last):
-        yield last
+        table = pa.concat_tables([*held, block])
+        while len(table) >= rows or table.nbytes >= BATCH_BYTES:
+            yield table.slice(0, rows)
+            table = table.slice(rows)
+        held = [table] if len(table) else []
+    yield from held
 
 
 def _refuse_endless(stream: BinaryIO) -> None:
@@ -261,14 +255,12 @@ def _form_of(text: str, encoding: str, declared: FileForm, tabbed: bool) -> File
     else:
         refuse_binary(text)
         mark = own or _proposed_delimiter(text, tabbed)
-    spaced = declared.spaced if "spaced" in declared.model_fields_set else _is_spaced(text, mark)
+    # Quotes open after a space somewhere; doubled ones stand for a letter of a value.
+    spaced = re.search(rf'[{mark}] +"(?:[^"]|"(?:[{mark}\r\n]|$))', text) is not None
+    if "spaced" in declared.model_fields_set:
+        spaced = declared.spaced
     changes = {"delimiter": mark, "encoding": encoding, "spaced": spaced}
     return declared.model_copy(update=changes)
-
-
-def _is_spaced(text: str, mark: str) -> bool:
-    """Whether quotes open after a space somewhere; doubled ones stand for a letter of a value."""
-    return re.search(rf'[{mark}] +"(?:[^"]|"(?:[{mark}\r\n]|$))', text) is not None
 
 
 def _sep_line(text: str) -> tuple[Delimiter | None, str]:

@@ -111,14 +111,7 @@ def open_path(
 def _copied(
     content: Callable[[], Any], folder: Path, refusal: str, limits: ReadLimits | None = None
 ) -> Path:
-    """A file of what can be read only once.
-
-    Args:
-      content: opens it.
-      folder: for the file.
-      refusal: what is said where that fails.
-      limits: bytes; what is compressed may be a bomb.
-    """
+    """A file of what can be read only once, within limits where that may be a bomb."""
     with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
         try:
             with content() as stream:

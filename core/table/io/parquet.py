@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Any
 
 import pyarrow as pa
@@ -105,7 +106,7 @@ class ParquetParts:
             if lacking:
                 raise TableReadError(
                     f"The column '{lacking[0]}' is in some parts and not in others (such as "
-                    f"{_base(part)}). Nothing was kept. Give all parts the same columns."
+                    f"{PurePath(part).name}). Nothing was kept. Give all parts the same columns."
                 )
             settled, listed = _unified(settled, schema), listed & dictionaries
         if not settled.names:
@@ -131,8 +132,8 @@ class ParquetParts:
                     "The Parquet file is damaged or cut short. Write or download it again."
                 ) from None
             raise TableReadError(
-                f"The Parquet file {_base(part)} is damaged or cut short, or could not be read to "
-                "its end. Nothing was kept. Write or download it again."
+                f"The Parquet file {PurePath(part).name} is damaged or cut short, or could not be "
+                "read to its end. Nothing was kept. Write or download it again."
             ) from None
 
 
@@ -177,7 +178,3 @@ def _differs(name: str) -> TableReadError:
         f"The column '{name}' holds values of different types in different parts. Nothing was "
         "kept. Write all parts with one type for it."
     )
-
-
-def _base(part: str) -> str:
-    return part.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
 import pandas as pd
-import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import PlainSerializer, TypeAdapter
 
@@ -28,10 +28,7 @@ __all__ = ["TABLE", "Progress", "RawTable", "keep_rows"]
 
 Progress: TypeAlias = Callable[[int], None]  # hears how many rows have passed
 DRAWN = "drawn.parquet"  # beside the rows
-
-
-def _set_fields(form: FileForm) -> dict[str, Any]:
-    return form.model_dump(mode="json", exclude_unset=True)
+SET_FIELDS = partial(FileForm.model_dump, mode="json", exclude_unset=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +51,7 @@ class RawTable:
     path: Path
     n: int
     names: tuple[str, ...]
-    form: Annotated[FileForm, PlainSerializer(_set_fields)]
+    form: Annotated[FileForm, PlainSerializer(SET_FIELDS)]
     doubts: tuple[str, ...] = ()
     sums: str = ""
     drawn: Path | None = None
@@ -87,16 +84,21 @@ def keep_rows(
     Raises:
       TableReadError: one plain line that quotes no value; nothing was kept.
     """
-    counts, drawn = Counts(), DrawnRows()
-
-    def passing() -> Iterator[pa.Table]:
+    counts, drawn, n = Counts(), DrawnRows(), 0
+    with replacing(rows) as file, ExitStack() as written:
+        writer = None
         for batch in source.batches():
+            if writer is None:
+                writer = written.enter_context(pq.ParquetWriter(file, batch.schema))
             if proposing:
                 counts.add(batch)
                 drawn.add(batch)
-            yield batch
-
-    n, names = _write(rows, passing(), progress)
+            n += batch.num_rows
+            writer.write_table(batch)
+            progress(n)
+        if writer is None or not n:
+            raise TableReadError("The table holds no records. Nothing was kept.")
+    names = tuple(writer.schema.names)
     raw = RawTable(path=rows, n=n, names=names, form=source.form, doubts=source.doubts)
     if not proposing:
         return raw
@@ -110,24 +112,3 @@ def keep_rows(
     return replace(
         raw, doubts=doubts, sums=drawn.sums(), drawn=part, schema=schema, profile=profile
     )
-
-
-def _write(
-    path: Path, batches: Iterable[pa.Table], progress: Progress
-) -> tuple[int, tuple[str, ...]]:
-    """Write rows, a group of rows a batch; how many there were, and their columns."""
-    n, writer = 0, None
-    with replacing(path) as file:
-        try:
-            for batch in batches:
-                if writer is None:
-                    writer = pq.ParquetWriter(file, batch.schema)
-                n += batch.num_rows
-                writer.write_table(batch)
-                progress(n)
-        finally:
-            if writer is not None:
-                writer.close()
-        if writer is None or not n:
-            raise TableReadError("The table holds no records. Nothing was kept.")
-    return n, tuple(writer.schema.names)

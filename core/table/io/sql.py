@@ -118,31 +118,23 @@ def _column(cells: Sequence[Any], name: str) -> pa.Array:
 
 @contextmanager
 def _connected(url: URL) -> Iterator[Connection]:
-    """A connection for reading; whatever was done is undone.
-
-    Raises:
-      TableReadError: no driver, or no connection.
-    """
-    engine = _engine(url)
+    """A connection for reading; whatever was done is undone."""
     try:
-        try:
-            connection = engine.connect()
-        except (*FAILURES, OSError):
-            raise TableReadError(
-                "The database could not be reached, or does not let this user in. Nothing was "
-                "read. Check the address, the user and the password."
-            ) from None
-        with connection:
-            options: dict[str, Any] = {"stream_results": True}
-            if url.get_backend_name() == "postgresql":
-                options["postgresql_readonly"] = True
-            else:
-                raw: Any = connection.connection.driver_connection
-                raw.set_authorizer(_judge)
-            yield connection.execution_options(**options)
-            connection.rollback()
-    finally:
-        engine.dispose()
+        connection = _engine(url).connect()
+    except (*FAILURES, OSError):
+        raise TableReadError(
+            "The database could not be reached, or does not let this user in. Nothing was "
+            "read. Check the address, the user and the password."
+        ) from None
+    with connection:
+        options: dict[str, Any] = {"stream_results": True}
+        if url.get_backend_name() == "postgresql":
+            options["postgresql_readonly"] = True
+        else:
+            raw: Any = connection.connection.driver_connection
+            raw.set_authorizer(_judge)
+        yield connection.execution_options(**options)
+        connection.rollback()
 
 
 def _engine(url: URL) -> Engine:
