@@ -313,9 +313,9 @@ def _parse(labels: Series, dtype: str) -> Series | None:
         return (labels == "True").astype("boolean") if known else None
     try:
         if low.startswith("datetime64"):
-            return pd.to_datetime(labels, format="ISO8601", utc="," in dtype).astype(
-                pandas_dtype(dtype)
-            )
+            stamps = pd.to_datetime(labels, format="ISO8601", utc="," in dtype)
+            known = stamps.dt.year.between(1, 9999).all()  # "-1" reads as a year
+            return stamps.astype(pandas_dtype(dtype)) if known else None
         if low.startswith(("int", "uint")):  # through Python: exact beyond 2⁵³
             exact: Series = pd.Series([int(x) for x in labels], dtype=_nullable(dtype))
             return exact

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from core.table.codec import Codec
@@ -93,7 +93,7 @@ def typed_together(cells: pa.Array, column: Column, *, written: bool) -> Series:
 
 
 def test_typing_a_column_by_all_of_its_cells_is_caught() -> None:
-    @READINGS
+    @settings(READINGS, phases=[Phase.generate])
     @given(*CASES)
     def twin(cells: list[str | None], odd: str, column: DomainColumn, written: bool) -> None:
         check(cells, odd, column, written=written, typed=typed_together)
