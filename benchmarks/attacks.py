@@ -62,8 +62,8 @@ from core.quality.metrics.disclosure import (  # noqa: E402
 )
 from core.table.codec import Codec  # noqa: E402
 from core.table.holdout import split_rows  # noqa: E402
-from core.table.infer import infer_schema  # noqa: E402
 from core.table.layout.layout import Layout  # noqa: E402
+from core.table.proposing import infer_schema  # noqa: E402
 from core.table.sample import SAMPLE_TARGET, sample_table  # noqa: E402
 from core.table.schema import Schema  # noqa: E402
 

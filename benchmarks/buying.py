@@ -43,8 +43,8 @@ from core.services.planning import PlanRequest, make_plan  # noqa: E402
 from core.services.purchases import DELTA_SHARE, plan_purchase  # noqa: E402
 from core.table.buying import as_bought, unbought  # noqa: E402
 from core.table.codec import Codec  # noqa: E402
-from core.table.infer import infer_schema  # noqa: E402
 from core.table.labels import to_labels, to_numbers  # noqa: E402
+from core.table.proposing import infer_schema  # noqa: E402
 from core.table.schema import DomainSource, Schema, SchemaError  # noqa: E402
 
 MODEL = "pearl"

@@ -31,7 +31,7 @@ from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Budget
 from core.table.codec import Codec
-from core.table.infer import infer_schema
+from core.table.proposing import infer_schema
 from core.table.sample import SAMPLE_TARGET, sample_table
 
 NONE = "There is no graphics card here (torch.cuda.is_available() is False): nothing was measured."

@@ -47,7 +47,7 @@ from core.privacy.plan import Plan  # noqa: E402
 from core.runs.execution.lmdp_certificate import certify  # noqa: E402
 from core.services.planning import make_plan  # noqa: E402
 from core.table.codec import Codec, Codes  # noqa: E402
-from core.table.infer import infer_schema  # noqa: E402
+from core.table.proposing import infer_schema  # noqa: E402
 from tests.table.files import read_table  # noqa: E402
 
 

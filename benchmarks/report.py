@@ -43,7 +43,7 @@ def measure(folder: Path, target: str) -> dict[str, float]:
 
     from core.quality.report.build_report import build_report
     from core.runs.execution.reporter import peak_memory_mb
-    from core.table.infer import infer_schema
+    from core.table.proposing import infer_schema
 
     before = psutil.Process().memory_info().rss / 2**20
     began = time.perf_counter()

@@ -39,7 +39,7 @@ from core.services.recipe import option_words
 from core.services.shaping import certificate_of
 from core.table.column import Column
 from core.table.form import FileForm
-from core.table.infer import infer_schema
+from core.table.proposing import infer_schema
 from core.table.raw_cells import raw_frame
 from core.table.schema import Schema
 from core.table.typed_frames import frame_as_declared

@@ -7,14 +7,13 @@ from typing import Any
 
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
-from core.table.grid import as_kind
 from core.table.profile import PREVIEW_ROWS, preview
-from core.table.proposing import Counts, Reread, bounded, ends_known, pictures
-from core.table.schema import Kind, Schema, SchemaColumn
+from core.table.proposing import Counts, Reread, bounded, pictures
+from core.table.schema import Schema, SchemaColumn
 from core.table.tally import Tally
 from core.table.typed_cells import typed_rows
 
-__all__ = ["BROKEN", "proposed_kind", "recounted", "tallies", "whole_bounds"]
+__all__ = ["BROKEN", "recounted", "tallies", "whole_bounds"]
 
 BROKEN = "broken rules"  # of a table's profile: rows that break each rule, by its text
 
@@ -64,21 +63,6 @@ def tallies(store: RunStore, table: TableRecord, names: Sequence[str]) -> dict[s
     return Counts.of(_reread(store, table)(names)).tallies()
 
 
-def proposed_kind(
-    store: RunStore, table: TableRecord, tally: Tally, column: SchemaColumn, kind: Kind
-) -> SchemaColumn:
-    """A column as another kind; bounds are those of all rows.
-
-    Args:
-      store: where.
-      table: whose column.
-      tally: its raw cells, as `tallies` gives them.
-      column: as it is declared now.
-      kind: what it should become.
-    """
-    return whole_bounds(store, table, tally, as_kind(tally, column, kind))
-
-
 def whole_bounds(
     store: RunStore, table: TableRecord, tally: Tally, column: SchemaColumn
 ) -> SchemaColumn:
@@ -87,13 +71,12 @@ def whole_bounds(
     Args:
       store: where.
       table: whose column.
-      tally: its raw cells, which it was proposed from.
+      tally: its raw cells, as `tallies` gives them.
       column: the proposal; any other stays as it is.
     """
-    proposed = column.proposal is not None and column.proposal == column.domain_digest
-    if not proposed or ends_known(tally, column):
+    if column.proposal is None or column.proposal != column.domain_digest:
         return column
-    return bounded([column], _reread(store, table))[0]
+    return bounded({column.name: tally}, [column], _reread(store, table))[0]
 
 
 def _reread(store: RunStore, table: TableRecord) -> Reread:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
-from core.services.recounting import proposed_kind, recounted, tallies, whole_bounds
+from core.services.recounting import recounted, tallies, whole_bounds
 from core.table.categories import count_labels, merged_below
 from core.table.column import refusal
 from core.table.form import Form
@@ -88,10 +88,11 @@ def change_grid(
         schema = table.schema
         for name, kind in changed.items():
             before = (earlier or {}).get((name, kind))
+            column = schema[name]
             schema = schema.replace(
-                proposed_kind(store, table, cells[name], schema[name], kind)
+                whole_bounds(store, table, cells[name], as_kind(cells[name], column, kind))
                 if before is None
-                else _as_before(before, schema[name])
+                else _as_before(before, column)
             )
         return confirm_schema(store, table.id, _with_roles(schema))
     schema = _with_roles(schema_of(grid, table.schema))

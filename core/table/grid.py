@@ -24,8 +24,7 @@ from core.table.labels import to_numbers
 from core.table.magnitudes import FIRST_SECOND, LAST_SECOND
 from core.table.proposing import propose_column, with_digits
 from core.table.rare import MERGED_NOTE, OTHER, common_labels
-from core.table.resolution import date_step
-from core.table.rounding import round_bounds, whole_years
+from core.table.rounding import date_step, round_bounds, whole_years
 from core.table.schema import (
     MAX_CATEGORIES,
     Column,

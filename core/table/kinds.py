@@ -23,8 +23,7 @@ from core.table.form import Form
 from core.table.labels import code_places, to_labels, to_numbers
 from core.table.magnitudes import LARGEST
 from core.table.rare import FEW_ROWS, OTHER, common_labels
-from core.table.resolution import date_step, number_step
-from core.table.rounding import round_bounds, whole_years
+from core.table.rounding import date_step, number_step, round_bounds, whole_years
 from core.table.schema import MAX_CATEGORIES, DomainSource, Kind, SchemaColumn
 from core.table.sentinels import SENTINELS, code_note, sentinel_note, without_code
 from core.table.surrogates import shape_of

@@ -18,7 +18,7 @@ from core.table.labels import to_numbers
 from core.table.misfits import misfits
 from core.table.rare import RareCounts, rare_counts
 from core.table.schema import Column, Kind
-from core.table.tally import Tally, median
+from core.table.tally import Tally, quantile
 from core.table.typed_cells import typed_tally
 
 __all__ = ["PREVIEW_ROWS", "ColumnProfile", "Picture", "Profile", "preview"]
@@ -186,7 +186,7 @@ class Picture:
         low, high = self._ends
         return {
             "low": low,
-            "median": median(self._typed),
+            "median": quantile(self._typed, 0.5),
             "high": high,
             "edges": tuple(self._edges.tolist()),
             "counts": tuple(self._bars.tolist()),

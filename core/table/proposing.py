@@ -26,9 +26,8 @@ from core.table.magnitudes import LARGEST
 from core.table.native_cells import native_values
 from core.table.profile import PREVIEW_ROWS, ColumnProfile, Picture, Profile, preview
 from core.table.proposed_form import written_columns
-from core.table.raw_cells import is_written
-from core.table.resolution import date_step, finest, number_step
-from core.table.rounding import round_bounds, whole_years
+from core.table.raw_cells import is_written, raw_frame
+from core.table.rounding import date_step, number_step, round_bounds, whole_years
 from core.table.schema import Schema
 from core.table.tally import VALUES, Tally, TallyBuilder, count_cells, with_room
 from core.table.typed_cells import typed_column, typed_rows, typed_tally
@@ -37,7 +36,7 @@ __all__ = [
     "Counts",
     "Reread",
     "bounded",
-    "ends_known",
+    "infer_schema",
     "pictures",
     "profile_rows",
     "propose",
@@ -102,6 +101,12 @@ class Counts:
                 self.scales[field.name] = labels.chunk(0).dictionary.to_pylist()
 
 
+def infer_schema(frame: pd.DataFrame, form: FileForm | None = None) -> Schema:
+    """Propose a schema of a frame in memory, n ≥ 1 rows; see `propose`."""
+    rows = raw_frame(frame)
+    return propose(Counts.of([rows]), lambda names: [rows.select(names)], form)[0]
+
+
 def propose(
     counts: Counts, reread: Reread, form: FileForm | None = None
 ) -> tuple[Schema, tuple[str, ...]]:
@@ -117,54 +122,37 @@ def propose(
       proposed from the rows (see `core.table.kinds` on privacy). Columns without a single value are
       dropped.
     """
-    form = form or FileForm()
-    tallies = counts.tallies()
+    form, tallies, columns = form or FileForm(), counts.tallies(), {}
     reading, doubts = written_columns({n: tally for n, tally in tallies.items() if tally.written})
     for name, tally in tallies.items():
         if not tally.written:
             reading[name], more = _native_column(name, tally, form.columns.get(name))
             doubts += more
-    columns = {}
     for name, tally in tallies.items():
         columns[name], unreadable = _proposed(tally, reading[name], counts.scales.get(name))
         columns[name] = _with_hint(tally, columns[name])
-        doubts += _unreadable_doubt(name, tally, unreadable)
-    unsure = [column for name, column in columns.items() if not ends_known(tallies[name], column)]
-    columns |= {column.name: column for column in bounded(unsure, reread)}
+        if unreadable:
+            doubts.append(_unreadable_doubt(name, tally, unreadable))
+    columns |= {one.name: one for one in bounded(tallies, columns.values(), reread)}
+    empty = [f"'{c.name}'" for c in columns.values() if c.source is DomainSource.DROP]
+    if empty:
+        doubts.append(f"No value is present in {', '.join(empty)}.")
     schema = Schema(
         columns=tuple(columns.values()),
         delimiter=form.delimiter,
         encoding=form.encoding,
         spaced=form.spaced,
     )
-    empty = [name for name, column in columns.items() if column.source is DomainSource.DROP]
-    return schema, (*doubts, *_no_values(empty))
+    return schema, tuple(doubts)
 
 
-def propose_column(tally: Tally, name: str, form: Form | None = None) -> SchemaColumn:
-    """Propose one column.
-
-    Args:
-      tally: of its raw cells.
-      name: of the column.
-      form: of a source that has types, or None.
-    """
-    reading = (
-        written_columns({name: tally})[0][name]
-        if tally.written
-        else _native_column(name, tally, form)[0]
-    )
-    return _proposed(tally, reading)[0]
+def propose_column(tally: Tally, name: str) -> SchemaColumn:
+    """Propose one column of written cells."""
+    return _proposed(tally, written_columns({name: tally})[0][name])[0]
 
 
 def _native_column(name: str, tally: Tally, form: Form | None) -> tuple[SchemaColumn, list[str]]:
-    """How to read a column of a source that has types, and doubts; see `core.table.proposed_form`.
-
-    Args:
-      name: of the column.
-      tally: of its raw cells.
-      form: as the source says.
-    """
+    """How to read a column of a source that has types, and doubts."""
     cells, doubts = pa.array(tally.values), list[str]()
     kind, dtype = cells.type, dtype_of(native_values(cells))
     means = Kind.TEXT if dtype == "str" else Kind.BOOLEAN if dtype == "bool" else Kind.NUMBER
@@ -176,47 +164,32 @@ def _native_column(name: str, tally: Tally, form: Form | None) -> tuple[SchemaCo
         doubts = [f"'{name}' holds durations; they are read as seconds."]
     elif pa.types.is_timestamp(kind) and kind.unit == "ns":
         cut = cells.cast(pa.int64()).to_numpy(zero_copy_only=False) % MICROSECOND != 0
-        if finer := cells_counted(int(tally.rows[cut].sum())) if cut.any() else "":
+        if cut.any():
             dtype = dtype.replace("[ns", "[us")
             doubts = [
                 f"'{name}' has times finer than a microsecond; they are cut to whole microseconds "
-                f"({finer})."
+                f"({cells_counted(int(tally.rows[cut].sum()))})."
             ]
     return SchemaColumn(name=name, kind=means, dtype=dtype, form=form), doubts
 
 
-def _unreadable_doubt(name: str, tally: Tally, cells: int) -> list[str]:
-    """A sentence on numbers and dates that are too large to compute with, if there are any.
-
-    Args:
-      name: of the column.
-      tally: of its raw cells.
-      cells: how many of them say something and could not be read; an estimate, and so not said,
-        where values are left out.
-    """
-    if not cells:
-        return []
-    values, counted = pa.array(tally.values), cells_counted(cells)
+def _unreadable_doubt(name: str, tally: Tally, cells: int) -> str:
+    """A sentence on numbers and dates, in so many cells, that are too large to compute with."""
+    values = pa.array(tally.values)
     words = "dates outside the years 1 to 9999"
     if not (pa.types.is_date(values.type) or pa.types.is_timestamp(values.type)):
         numbers = np.abs(pd.to_numeric(pd.Series(values.to_pylist(), dtype=object), "coerce"))
         finite = ((numbers > LARGEST) & np.isfinite(numbers)).any()
         words = "numbers beyond 1e150" if finite else "infinite values"
-    if not tally.exact:
-        return [f"'{name}' has {words}; they are treated as missing."]
-    return [f"'{name}' has {words}; they are treated as missing ({counted})."]
+    # of values that are left out it is an estimate, and not said
+    counted = f" ({cells_counted(cells)})" if tally.exact else ""
+    return f"'{name}' has {words}; they are treated as missing{counted}."
 
 
 def _proposed(
     tally: Tally, reading: SchemaColumn, scale: Sequence[Any] | None = None
 ) -> tuple[SchemaColumn, int]:
-    """A column's proposal, and how many cells could not be read.
-
-    Args:
-      tally: of raw cells.
-      reading: how to read them.
-      scale: labels in their own order.
-    """
+    """A column's proposal from raw cells, and how many of these could not be read."""
     typed, unreadable = typed_tally(tally, reading)
     if scale is not None:
         ordered = pd.Categorical(typed.values, categories=scale, ordered=True)
@@ -259,64 +232,54 @@ def with_digits(tally: Tally) -> Tally:
     return tally.where(np.asarray(pc.match_substring_regex(pa.array(tally.values), r"\d")))
 
 
-def _no_values(empty: Sequence[str]) -> list[str]:
-    named = ", ".join(f"'{name}'" for name in empty)
-    return [f"No value is present in {named}."] if empty else []
-
-
-def ends_known(tally: Tally, column: Column) -> bool:
-    """Whether the tally keeps the least and the greatest number of a column, and the step of all.
+def bounded(
+    tallies: Mapping[str, Tally], columns: Iterable[SchemaColumn], reread: Reread
+) -> list[SchemaColumn]:
+    """Columns with the bounds, the step and the type that all their rows need.
 
     Args:
-      tally: of raw cells.
-      column: its declaration.
+      tallies: of raw cells, by column.
+      columns: as they were proposed of these.
+      reread: reads rows again, where not every value is kept.
     """
-    return tally.exact or not column.kind.numeric or tally.step is not None
-
-
-def bounded(columns: Sequence[SchemaColumn], reread: Reread) -> list[SchemaColumn]:
-    """Columns of text that were proposed as numbers or dates, with the bounds of all their rows.
-
-    Args:
-      columns: proposed from some of their values.
-      reread: reads rows of these columns.
-    """
-    found = _extents(columns, reread)
-    return [_within(column, *found[column.name]) for column in columns]
+    columns = list(columns)
+    found = _extents(tallies, columns, reread)
+    return [_within(one, *found[one.name]) if one.name in found else one for one in columns]
 
 
 def _extents(
-    columns: Sequence[Column], reread: Reread
+    tallies: Mapping[str, Tally], columns: Sequence[Column], reread: Reread
 ) -> dict[str, tuple[float, float, float, bool]]:
-    """Least, greatest and step of all rows, inf, -inf, 0 for none; whether some are absent."""
-    names = [column.name for column in columns]
-    nothing: tuple[float, float, float | None, bool] = (np.inf, -np.inf, None, False)
-    extents = dict.fromkeys(names, nothing)
-    for batch in reread(names) if names else ():
-        for column in columns:
-            whole = column.dtype.lower().startswith(WHOLE_NUMBERS)
-            rounds = whole and column.kind is not Kind.DATETIME
-            exact = column.model_copy(update={"dtype": "float64"}) if rounds else column
+    """Of columns whose tally may lack them: least, greatest and step; whether some are absent."""
+    unsure = [
+        column
+        for column in columns
+        if column.kind.numeric
+        and not tallies[column.name].exact
+        and tallies[column.name].step is None
+    ]
+    found = {column.name: (np.inf, -np.inf, np.inf, False) for column in unsure}
+    for batch in reread(list(found)) if found else ():
+        for column in unsure:
+            dates, exact = column.kind is Kind.DATETIME, column
+            if not dates and column.dtype.lower().startswith(WHOLE_NUMBERS):  # fractions rounded
+                exact = column.model_copy(update={"dtype": "float64"})
             cells = typed_column(batch.column(column.name), exact, written=is_written(batch.schema))
             numbers = to_numbers(cells, exact)
-            least, greatest, step, gaps = extents[column.name]
-            gaps = gaps or bool((np.isnan(numbers) & (code_places(cells, exact) < 0)).any())
-            distinct = np.unique(numbers[~np.isnan(numbers)])
-            if len(distinct):
-                of = date_step if column.kind is Kind.DATETIME else number_step
-                least, greatest = min(least, distinct[0]), max(greatest, distinct[-1])
-                step = finest(step, of(distinct))
-            extents[column.name] = least, greatest, step, gaps
-    return {
-        name: (float(low), float(high), step or 0.0, gaps)
-        for name, (low, high, step, gaps) in extents.items()
-    }
+            none = np.isnan(numbers)
+            least, greatest, step, gaps = found[column.name]
+            found[column.name] = (
+                min(least, float(np.min(numbers, where=~none, initial=np.inf))),
+                max(greatest, float(np.max(numbers, where=~none, initial=-np.inf))),
+                min(step, (date_step if dates else number_step)(numbers[~none])),
+                gaps or bool((none & (code_places(cells, exact) < 0)).any()),
+            )
+    return found
 
 
 def _within(
     column: SchemaColumn, least: float, greatest: float, step: float, gaps: bool
 ) -> SchemaColumn:
-    """A column with the bounds, the step and the type that all its rows need."""
     change: dict[str, Any] = {"step": step, "missing": column.missing or gaps}
     dtype = column.dtype
     if column.kind is Kind.DATETIME:
@@ -340,12 +303,8 @@ def pictures(
       columns: their declarations.
       reread: reads rows again, where not every value is kept.
     """
-    unsure = [column for column in columns if not ends_known(tallies[column.name], column)]
-    ends = _extents(unsure, reread)
-    drawn = {
-        c.name: Picture(tallies[c.name], c, ends[c.name][:2] if c.name in ends else None)
-        for c in columns
-    }
+    ends = {name: found[:2] for name, found in _extents(tallies, columns, reread).items()}
+    drawn = {c.name: Picture(tallies[c.name], c, ends.get(c.name)) for c in columns}
     again = [name for name in drawn if not tallies[name].exact]
     for batch in reread(again) if again else ():
         for name in again:

@@ -1,4 +1,4 @@
-"""Round bounds that many tables share, in place of a table's own extremes.
+"""Round bounds that many tables share, in place of a table's own extremes; and the coarsest step.
 
 The least and the greatest value of a column each belong to somebody. A proposal moves both outward:
 to zero and a rung of the ladder 1, 2, 5 × 10ᵏ, so that all columns with a greatest value above
@@ -11,14 +11,39 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
+from core.table.labels import snap
 from core.table.magnitudes import FIRST_SECOND, LAST_SECOND
 
-__all__ = ["round_bounds", "rung", "whole_years"]
+__all__ = ["date_step", "number_step", "round_bounds", "rung", "whole_years"]
 
 DIGITS = (1, 2, 5)
 NEAR_ZERO = 0.5  # a range whose inner end is less than this share of the outer begins at zero
+MAX_PLACES = 6  # decimals looked for when finding the step
 NANOSECONDS = 106_751 * 86_400.0  # whole days that "datetime64[ns]" can hold on either side of 1970
+
+
+def number_step(numbers: NDArray[np.float64]) -> float:
+    """1 for whole numbers, else the coarsest decimal step that keeps all, 0 when finer than 10⁻⁶.
+
+    None is absent.
+    """
+    if np.all(numbers == np.rint(numbers)):
+        return 1.0
+    for places in range(1, MAX_PLACES + 1):
+        if np.array_equal(snap(numbers, 10.0**-places), numbers):
+            return float(10.0**-places)
+    return 0.0
+
+
+def date_step(seconds: NDArray[np.float64]) -> float:
+    """The coarsest of day, hour, minute, second, 1 ms and 1 µs that keeps every date, in seconds.
+
+    None is absent; they are counted since 1970-01-01.
+    """
+    steps = (86400.0, 3600.0, 60.0, 1.0, 0.001)
+    return next((s for s in steps if np.array_equal(snap(seconds, s), seconds)), 1e-6)
 
 
 def rung(x: float) -> float:

@@ -27,10 +27,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.table.labels import dtype_of, to_labels
-from core.table.resolution import cells_step, finest
+from core.table.column import Column, Kind
+from core.table.io.arrow_types import is_text
+from core.table.labels import dtype_of, to_labels, to_numbers
+from core.table.native_cells import native_values
+from core.table.rounding import date_step, number_step
 
-__all__ = ["VALUES", "Tally", "TallyBuilder", "count_cells", "median", "quantile", "with_room"]
+__all__ = ["VALUES", "Tally", "TallyBuilder", "count_cells", "quantile", "with_room"]
 
 Series: TypeAlias = "pd.Series[Any]"
 Floats: TypeAlias = NDArray[np.float64]
@@ -190,12 +193,7 @@ def with_room(dtype: str) -> str:
 
 
 class TallyBuilder:
-    """Counts a column of raw cells some rows at a time.
-
-    Args:
-      most: values that are kept.
-      written: see `Tally.written`.
-    """
+    """Counts a column of raw cells some rows at a time, and keeps so many values at most."""
 
     def __init__(self, most: int = VALUES, *, written: bool = False) -> None:
         self._most, self._written, self._below = most, written, _EVERY
@@ -208,18 +206,14 @@ class TallyBuilder:
         """Count more rows; the Arrow type is that of the first."""
         self._half = pa.types.is_float16(cells.type)
         counted = pc.value_counts(_countable(cells))
-        rows = np.asarray(counted.field(1), dtype=np.int64)
-        there = np.asarray(counted.field(0).is_valid())
-        values, known = counted.field(0).filter(pa.array(there)), int(rows[there].sum())
+        counted = counted.filter(counted.field(0).is_valid())
+        seen, rows = counted.field(0), np.array(counted.field(1), dtype=np.int64)
+        known = int(rows.sum())
         self._known, self._absent = self._known + known, self._absent + len(cells) - known
-        rows, seen = rows[there], values
         if self._values is None:
-            self._values, self._rows = values, rows
-        elif len(values):
-            if self._below < _EVERY:
-                chosen = self._worth_it(values, rows, known)
-                values, rows = values.filter(pa.array(chosen)), rows[chosen]
-            self._merge(values, rows)
+            self._values, self._rows = seen, rows
+        elif len(seen):
+            self._merge(seen, rows, known)
         if self._below < _EVERY or len(self._rows) > self._most:
             self._prune(seen)
 
@@ -245,31 +239,25 @@ class TallyBuilder:
             written=self._written,
         )
 
-    def _merge(self, values: pa.Array, rows: NDArray[np.int64]) -> None:
+    def _merge(self, values: pa.Array, rows: NDArray[np.int64], known: int) -> None:
         assert self._values is not None
+        if self._below < _EVERY:  # those that may be kept: this saves looking all others up
+            chosen = (_hashes(values) < self._below) | _outstanding(values, rows, known)
+            sure = self._values.filter(pa.array(self._sure))
+            chosen |= np.asarray(pc.is_in(values, value_set=sure))
+            values, rows = values.filter(pa.array(chosen)), rows[chosen]
         places = np.asarray(pc.index_in(values, value_set=self._values).fill_null(-1))
         fresh = places < 0
         self._rows[places[~fresh]] += rows[~fresh]
         self._rows = np.concatenate([self._rows, rows[fresh]])
         self._values = pa.concat_arrays([self._values, values.filter(pa.array(fresh))])
 
-    def _worth_it(self, values: pa.Array, rows: NDArray[np.int64], known: int) -> Bools:
-        """Values of a batch that may be kept: this saves looking all others up."""
-        assert self._values is not None
-        kept = self._values.filter(pa.array(self._sure))
-        chosen = (_hashes(values) < self._below) | _outstanding(values, rows, known)
-        return np.asarray(chosen | np.asarray(pc.is_in(values, value_set=kept)))
-
     def _prune(self, seen: pa.Array) -> None:
-        """Leave out values where there are too many.
-
-        Args:
-          seen: all different values of the last batch.
-        """
+        """Leave out values where there are too many; those of the last batch are all `seen`."""
         assert self._values is not None
         if not self._written:
-            new = cells_step(self._values if self._below == _EVERY else seen)
-            self._step = finest(self._step, new)
+            new = _step(self._values if self._below == _EVERY else seen)
+            self._step = new if self._step is None or new is None else min(new, self._step)
         hashes, sure = _hashes(self._values), _outstanding(self._values, self._rows, self._known)
         chosen, room = (hashes < self._below) | sure, max(self._most - sure.sum(), self._most // 2)
         while (chosen & ~sure).sum() > room:
@@ -280,49 +268,27 @@ class TallyBuilder:
 
 
 def count_cells(cells: Cells, *, written: bool) -> Tally:
-    """All raw cells of a batch.
-
-    Args:
-      cells: n of them.
-      written: see `Tally.written`.
-    """
+    """All raw cells of a batch."""
     builder = TallyBuilder(len(cells), written=written)
     builder.add(cells)
     return builder.tally()
 
 
 def quantile(tally: Tally, share: float) -> float:
-    """A quantile of a tally of numbers, interpolated as `np.quantile` does.
-
-    Args:
-      tally: as `Tally.numbers` gives it, with a row at least.
-      share: in [0, 1].
-    """
-    ends, part = _around(tally, share)
-    return float(np.quantile(ends, part))
-
-
-def median(tally: Tally) -> float:
-    """The median of a tally of numbers, as `np.median` has it."""
-    ends, part = _around(tally, 0.5)
-    return float(np.mean(ends) if part else ends[0])
-
-
-def _around(tally: Tally, share: float) -> tuple[Floats, float]:
-    """The two neighbours of a quantile, and how far it is from the first to the second."""
+    """A quantile, interpolated as `np.quantile` does, of a tally that `Tally.numbers` gives."""
     upto = np.cumsum(tally.weights)
     place = (upto[-1] - 1.0) * share
     first = np.floor(place)
     last = np.searchsorted(upto, [first, min(first + 1.0, upto[-1] - 1.0)], side="right")
     ends = tally.values.to_numpy(np.float64)[np.minimum(last, len(upto) - 1)]
-    return ends, float(place - first)
+    return float(np.quantile(ends, place - first))
 
 
 def _countable(cells: Cells) -> Cells:
     """Cells in a type that values can be looked up in; what is not a number is absent."""
     if pa.types.is_dictionary(cells.type):
         cells = cells.cast(cells.type.value_type)
-    if pa.types.is_string(cells.type) or pa.types.is_string_view(cells.type):
+    if is_text(cells.type):
         return cells.cast(pa.large_string())
     if pa.types.is_float16(cells.type):
         cells = cells.cast(pa.float32())
@@ -333,6 +299,16 @@ def _countable(cells: Cells) -> Cells:
 
 def _series(values: pa.Array) -> Series:
     return pd.Series(pd.array(values, dtype=pd.ArrowDtype(values.type)))
+
+
+def _step(values: pa.Array) -> float | None:
+    """The step of different raw cells; None where these are no numbers or dates."""
+    natural = native_values(values).dropna()
+    if pd.api.types.is_datetime64_any_dtype(natural.dtype):
+        return date_step(to_numbers(natural, Column(name="x", kind=Kind.DATETIME)))
+    if pd.api.types.is_bool_dtype(natural.dtype) or natural.dtype == "str":
+        return None
+    return number_step(natural.to_numpy(np.float64))
 
 
 def _hashes(values: pa.Array) -> NDArray[np.uint64]:

@@ -19,7 +19,7 @@ from core.runs.storage.notes import Decision
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
 from core.services import imports, planning, runs, tables
-from core.table.infer import infer_schema
+from core.table.proposing import infer_schema
 from tests.browser.app import Server, open_page, server, settled
 from tests.pages.screen import finish
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from core.cli.main import main
-from core.table.infer import infer_schema
+from core.table.proposing import infer_schema
 from core.table.sample import SAMPLE_TARGET, sample_table
 from core.table.schema import DomainSource, Schema
 

@@ -10,7 +10,7 @@ import pytest
 from core.cli.main import main
 from core.runs.storage.inside_views import record_view
 from core.services import imports, runs
-from core.table.infer import infer_schema
+from core.table.proposing import infer_schema
 from core.table.sample import SAMPLE_TARGET, sample_table
 
 FEW = ["--settings", "steps=40", "frequencies=200", "batch=64", "hidden=16"]

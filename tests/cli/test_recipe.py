@@ -18,7 +18,7 @@ from core.models.shaped_output import Shape
 from core.runs.execution.launcher import SampleRequest
 from core.services.planning import PlanRequest, make_plan
 from core.services.recipe import request_of_plan, run_code, sample_code
-from core.table.infer import infer_schema
+from core.table.proposing import infer_schema
 from core.table.sample import SAMPLE_TARGET, sample_table
 
 FRAME = sample_table(400)

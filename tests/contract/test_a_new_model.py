@@ -26,7 +26,7 @@ PLANNED = """
 import sys
 from core.models.registry import cards
 from core.services.planning import PlanRequest, make_plan
-from core.table.infer import infer_schema
+from core.table.proposing import infer_schema
 from core.table.sample import sample_table
 assert "independent" in [card.id for card in cards()]
 schema = infer_schema(sample_table(200))

@@ -15,7 +15,7 @@ import pytest
 
 from core.models.registry import load_fitted
 from core.table import schema as schemas
-from core.table.infer import infer_schema
+from core.table.proposing import infer_schema
 from tests.contract.fits import IDS, QUICK
 from tests.contract.leaving import EVERYTHING, NEIGHBOURS, SPELLED, leaving, neighbour, people
 from tests.mutants.broken_domain import noted_domain

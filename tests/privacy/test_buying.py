@@ -8,8 +8,8 @@ import pytest
 
 from core.privacy.buying.planning import FINE, Levels, forecasts
 from core.table.buying import as_bought, stand_in, unbought
-from core.table.infer import infer_schema
 from core.table.labels import to_numbers
+from core.table.proposing import infer_schema
 from core.table.rules import Combinations, Determines
 from core.table.sample import sample_table
 from core.table.schema import DomainSource, Kind, Schema, SchemaError, UndeclaredDomainError

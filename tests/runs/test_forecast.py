@@ -12,7 +12,7 @@ import pytest
 from benchmarks.generated_tables import TUNING
 from core.models.registry import cards
 from core.services import forecast, machine_speed, planning
-from core.table.infer import infer_schema
+from core.table.proposing import infer_schema
 from core.table.sample import sample_table
 
 FACTS = json.loads(forecast.FILE.read_text(encoding="utf-8"))

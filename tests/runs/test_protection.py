@@ -24,7 +24,7 @@ from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.runs.storage.workspace_secrets import shift_key
 from core.services import planning
-from core.table.infer import infer_schema
+from core.table.proposing import infer_schema
 from core.table.sample import sample_table
 from core.table.schema import Schema
 

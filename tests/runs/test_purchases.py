@@ -187,7 +187,7 @@ def run_like(n: int, epsilon: float, delta: float) -> Plan:
 
 
 def sample_schema() -> Schema:
-    from core.table.infer import infer_schema
+    from core.table.proposing import infer_schema
 
     return infer_schema(sample_table(200))
 

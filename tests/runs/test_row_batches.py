@@ -14,8 +14,8 @@ from core.runs.storage.records import TableRecord
 from core.runs.storage.row_batches import row_batches
 from core.runs.storage.store import RunStore
 from core.table.form import Form
-from core.table.infer import infer_schema
 from core.table.labels import to_labels, to_numbers
+from core.table.proposing import infer_schema
 from core.table.raw_cells import as_written, raw_frame
 from core.table.schema import Column, Kind, Schema
 

@@ -17,13 +17,13 @@ from core.table.buying import as_bought
 from core.table.codec import Codec
 from core.table.form import MOST_CODES, FileForm, Form
 from core.table.grid import as_kind, grid_of, schema_of
-from core.table.infer import infer_schema
 from core.table.io.apart import Request, read_apart
 from core.table.io.write import as_written, write_csv_parts
 from core.table.kinds import infer_tally
 from core.table.labels import to_numbers
 from core.table.layout.layout import Layout
 from core.table.misfits import misfits
+from core.table.proposing import infer_schema
 from core.table.rules import parse_rule
 from core.table.schema import Column, Domain, Kind, Provenance, Schema, SchemaColumn, SchemaError
 from core.table.surrogates import shape_of

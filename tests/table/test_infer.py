@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.table.infer import infer_schema
 from core.table.io.write import write_csv_parts
 from core.table.kinds import infer_tally
 from core.table.labels import from_labels, from_numbers, to_labels, to_numbers
+from core.table.proposing import infer_schema
 from core.table.schema import DomainSource, Kind, Provenance, SchemaColumn
 from core.table.sentinels import SENTINELS
 from core.table.tally import Tally

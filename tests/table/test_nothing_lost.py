@@ -12,11 +12,11 @@ import pytest
 
 from core.table.form import Form
 from core.table.grid import grid_of
-from core.table.infer import infer_schema
 from core.table.io.cells import TableReadError
 from core.table.kinds import infer_tally
 from core.table.labels import from_numbers, to_numbers
 from core.table.misfits import misfit_words, misfits
+from core.table.proposing import infer_schema
 from core.table.rounding import round_bounds
 from core.table.schema import Column, DomainSource, Kind, Schema, SchemaColumn, SchemaError
 from core.table.tally import Tally

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.table.infer import infer_schema
 from core.table.profile import MAX_BINS, PREVIEW_ROWS, TOP_LABELS, Profile
-from core.table.proposing import Counts, profile_rows
+from core.table.proposing import Counts, infer_schema, profile_rows
 from core.table.raw_cells import raw_frame
 from core.table.sample import sample_table
 from core.table.schema import Kind, Schema

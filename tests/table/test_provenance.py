@@ -7,7 +7,7 @@ import json
 import pytest
 
 from core.table.grid import as_kind, grid_of, schema_of, with_categories
-from core.table.infer import infer_schema
+from core.table.proposing import infer_schema
 from core.table.sample import sample_table
 from core.table.schema import (
     Column,

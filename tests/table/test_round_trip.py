@@ -18,8 +18,8 @@ import pytest
 
 from core.cli.main import main
 from core.table.codec import Codec
-from core.table.infer import infer_schema
 from core.table.io.write import write_csv_parts, write_parquet_parts
+from core.table.proposing import infer_schema
 from core.table.schema import Schema
 from tests.table.corpus import CORPUS, STORED, ColumnForm, shapes_of
 from tests.table.files import ReadResult, read_table, xlsx

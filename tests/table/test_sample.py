@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core.table.infer import infer_schema
 from core.table.io.cells import TableReadError
 from core.table.io.write import write_csv_parts
+from core.table.proposing import infer_schema
 from core.table.sample import SAMPLE_TARGET, fetch_adult, sample_table
 from core.table.schema import Kind
 from tests.table.files import read_table

@@ -12,9 +12,9 @@ import pytest
 
 from core.table.column import DomainSource, Kind, Provenance, Purchase
 from core.table.form import Form
-from core.table.infer import infer_schema
 from core.table.labels import to_labels
 from core.table.person import Person
+from core.table.proposing import infer_schema
 from core.table.raw_cells import raw_frame
 from core.table.rules import parse_rule
 from core.table.sample import sample_table
