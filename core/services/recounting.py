@@ -7,7 +7,7 @@ from typing import Any
 
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
-from core.table.profile import PREVIEW_ROWS, preview
+from core.table.profile import preview
 from core.table.proposing import Counts, Reread, bounded, pictures
 from core.table.schema import Schema, SchemaColumn
 from core.table.tally import Tally
@@ -38,7 +38,7 @@ def recounted(store: RunStore, table: TableRecord, schema: Schema) -> TableRecor
     counts = Counts.of(reread([column.name for column in changed]))
     for one in pictures(counts.tallies(), changed, reread):
         known[one.name] = one.model_dump(mode="json")
-    anew = preview(typed_rows(counts.head, changed), PREVIEW_ROWS)
+    anew = preview(typed_rows(counts.head, changed))
     before = table.profile.get("preview") or [{} for _ in anew]
     rows = [{**old, **new} for old, new in zip(before, anew, strict=True)]
     names, gone = table.columns, {column.name for column in changed}

@@ -234,7 +234,7 @@ def rare_words(table: TableRecord) -> dict[str, str]:
 def misfit_doubts(table: TableRecord) -> dict[str, str]:
     """By column, how many cells do not fit the declaration, and what becomes of them; inside."""
     words = {
-        one.name: misfit_words(table.schema[one.name], one.misfit or 0, one.unreadable)
+        one.name: misfit_words(table.schema[one.name], one.misfit, one.unreadable)
         for one in _pictures(table)
         if table.schema[one.name].modelled
     }
@@ -246,7 +246,7 @@ def misfit_fates(table: TableRecord) -> dict[str, int]:
     total: Counter[str] = Counter()
     for one in _pictures(table):
         if table.schema[one.name].modelled:
-            total.update(fates(table.schema[one.name], one.misfit or 0, one.unreadable))
+            total.update(fates(table.schema[one.name], one.misfit, one.unreadable))
     return dict(total)
 
 

@@ -171,11 +171,8 @@ def _number(tally: Tally, base: SchemaColumn) -> SchemaColumn:
     atoms = _spikes(numbers, step)
     public = {0.0, low, high, *map(float, SENTINELS)}
     spikes = tuple(spike for spike in atoms if spike in public)
-    notes = [
-        code_note(code),
-        sentinel_note(distinct, counts),
-        _atom_note([a for a in atoms if a not in public]),
-    ]
+    atom_note = _atom_note([atom for atom in atoms if atom not in public])
+    notes = [code_note(code), sentinel_note(distinct, counts), atom_note]
     return base.model_copy(
         update={
             "kind": Kind.INTEGER if integer else Kind.NUMBER,
@@ -265,14 +262,7 @@ def _atom_note(atoms: list[float]) -> str:
 def _dates(
     values: Series, base: SchemaColumn, guess: DateGuess, step: float | None = None
 ) -> SchemaColumn:
-    """A date column, in whole days, hours, minutes, seconds or finer.
-
-    Args:
-      values: different ones, none absent.
-      base: the column so far.
-      guess: how they are written.
-      step: of all dates, where these are not all.
-    """
+    """A date column; the step is that of all dates, where the values are not all."""
     form = None if guess.format is None else date_form(values, guess.format)
     column = base.model_copy(
         update={"kind": Kind.DATETIME, "date_format": guess.format, "form": form}

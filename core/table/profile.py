@@ -46,9 +46,8 @@ class ColumnProfile(BaseModel):
         for identifiers and text, how many values appear once and more often.
       counts: rows per bin or label.
       other: rows with a label not listed.
-      listed, rare, single: of the schema's category list, see `core.table.rare.RareCounts`; None
-        in profiles made before these were counted.
-      misfit: cells that the declared domain cannot hold, see `core.table.misfits`; None likewise.
+      listed, rare, single: of the schema's category list, see `core.table.rare.RareCounts`.
+      misfit: cells that the declared domain cannot hold, see `core.table.misfits`.
       unreadable: how many of all cells say something and do not read as the kind that is declared.
     """
 
@@ -65,16 +64,16 @@ class ColumnProfile(BaseModel):
     labels: tuple[str, ...] | None = None
     counts: tuple[int, ...] = ()
     other: int = 0
-    listed: int | None = None
-    rare: int | None = None
-    single: int | None = None
-    misfit: int | None = None
+    listed: int = 0
+    rare: int = 0
+    single: int = 0
+    misfit: int = 0
     unreadable: int = 0
 
     @property
     def rare_counts(self) -> RareCounts:
-        """Of the category list; zeros when they were not counted."""
-        return RareCounts(self.listed or 0, self.rare or 0, self.single or 0)
+        """Of the category list."""
+        return RareCounts(self.listed, self.rare, self.single)
 
 
 class Profile(BaseModel):
@@ -99,9 +98,8 @@ class Profile(BaseModel):
         return {column.name: column for column in self.columns}[name]
 
 
-def preview(frame: pd.DataFrame, rows: int) -> tuple[dict[str, Json], ...]:
+def preview(head: pd.DataFrame) -> tuple[dict[str, Json], ...]:
     """The first rows as JSON values: absent is None, dates are text, long text is cut."""
-    head = frame.iloc[:rows]
     columns = {str(name): [_json(value) for value in head[name]] for name in head.columns}
     return tuple(
         dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
@@ -131,8 +129,8 @@ class Picture:
     def __init__(
         self, tally: Tally, column: Column, ends: tuple[float, float] | None = None
     ) -> None:
-        self.column = column
-        self._n, self._absent, self._misfit, self._unreadable = tally.n, 0, 0, 0
+        self.column, self._n = column, tally.known + tally.absent
+        self._absent, self._misfit, self._unreadable = 0, 0, 0
         typed, unreadable = typed_tally(tally, column)
         self._typed = _numbers(typed, column) if column.kind.numeric else typed
         if column.kind.numeric and ends is None and len(self._typed.rows):
@@ -173,24 +171,21 @@ class Picture:
             **asdict(rare_counts(self._listed, self.column)),
         )
         if self.column.kind.numeric:
-            return bare.model_copy(update=self._histogram())
+            if self._ends is None or not len(self._typed.rows):
+                return bare
+            shown = {
+                "low": self._ends[0],
+                "median": quantile(self._typed, 0.5),
+                "high": self._ends[1],
+                "edges": tuple(self._edges.tolist()),
+                "counts": tuple(self._bars.tolist()),
+            }
+            return bare.model_copy(update=shown)
         labels = self._typed.labels()
         if not self._typed.exact:  # those of the schema's list in full, others as far as known
             exact = self._listed[self._listed > 0]
             labels = pd.concat([exact, labels[~labels.index.isin(exact.index)]])
         return _bars_of_labels(labels, self.column, bare)
-
-    def _histogram(self) -> dict[str, object]:
-        if self._ends is None or not len(self._typed.rows):
-            return {}
-        low, high = self._ends
-        return {
-            "low": low,
-            "median": quantile(self._typed, 0.5),
-            "high": high,
-            "edges": tuple(self._edges.tolist()),
-            "counts": tuple(self._bars.tolist()),
-        }
 
 
 def _bars_of_labels(counts: pd.Series[int], column: Column, bare: ColumnProfile) -> ColumnProfile:
@@ -202,11 +197,12 @@ def _bars_of_labels(counts: pd.Series[int], column: Column, bare: ColumnProfile)
         labels, shown = ("appear once", "appear more often"), (once, bare.distinct - once)
         return bare.model_copy(update={"labels": labels, "counts": shown})
     order = [c for c in column.categories or () if c in counts.index]
-    if column.kind is Kind.ORDERED and len(counts) <= MAX_BINS and len(order) == len(counts):
+    steps = column.kind is Kind.ORDERED and len(counts) <= MAX_BINS
+    if steps and len(order) == len(counts):
         counts = counts.loc[order]
     else:
         counts = counts.sort_values(ascending=False, kind="stable")
-    top = counts if column.kind is Kind.ORDERED and len(counts) <= MAX_BINS else counts[:TOP_LABELS]
+    top = counts if steps else counts[:TOP_LABELS]
     return bare.model_copy(
         update={
             "labels": tuple(str(label) for label in top.index),

@@ -97,29 +97,20 @@ class _Text:
 
 def _values_after_all(text: pa.Array, others: pa.Array) -> pa.Array:
     """Which markers are values: Namibia among two-letter codes, Ms Null among names; bool [k]."""
-    kept = pa.array(np.zeros(len(text), dtype=bool))
-    if len(others) == 0:
-        return kept
-    if pc.all(pc.match_substring_regex(others, "^[A-Z]{2}$")).as_py():
-        kept = pc.or_(kept, pc.equal(text, "NA"))
-    if not pc.any(pc.match_substring_regex(others, r"\d")).as_py():
-        names = pa.array(NAME_MARKERS, pa.large_string())
-        kept = pc.or_(kept, pc.is_in(text, names))
-    return kept
+    kept = list[str]()
+    if len(others) and pc.all(pc.match_substring_regex(others, "^[A-Z]{2}$")).as_py():
+        kept += ["NA"]
+    if len(others) and not pc.any(pc.match_substring_regex(others, r"\d")).as_py():
+        kept += NAME_MARKERS
+    return pc.is_in(text, pa.array(kept, pa.large_string()))
 
 
 def written_columns(tallies: Mapping[str, Tally]) -> tuple[dict[str, SchemaColumn], list[str]]:
     """How to read columns of text, and what was decided in doubt, a sentence each.
 
     Where a column says in several ways that a value is absent, the commonest is its form's
-    `absent`, and the others (of ten rows or more) its codes.
-
-    Args:
-      tallies: of written cells, by column.
-
-    Returns:
-      Columns of kind number, boolean, date, category (where words such as NA are values) or text,
-      without a domain.
+    `absent`, and the others (of ten rows or more) its codes. The columns are of kind number,
+    boolean, date, category (where words such as NA are values) or text, without a domain.
     """
     texts = {name: _Text.of(tally) for name, tally in tallies.items()}
     plain = {name: _without_groups(*_without_units(text)) for name, text in texts.items()}
@@ -135,15 +126,7 @@ def written_columns(tallies: Mapping[str, Tally]) -> tuple[dict[str, SchemaColum
 def _written_column(
     name: str, text: _Text, plain: _Text, form: Form, decimal: str
 ) -> tuple[SchemaColumn, list[str]]:
-    """One column as it is to be read.
-
-    Args:
-      name: of the column.
-      text: its values.
-      plain: the same without units and groups of digits.
-      form: that puts them back.
-      decimal: mark of the whole table.
-    """
+    """One column as it is to be read; `plain` is its text without what `form` puts back."""
     own = form.decimal if form.thousands else decimal
     dtype, doubts = _dtype(plain, name, own)
     if dtype == "str" and form != Form():
@@ -239,13 +222,12 @@ def _number_form(plain: _Text, form: Form, decimal: str, *, fractions: bool) -> 
 
 def _marker_doubts(gaps: Mapping[str, Mapping[str, int]]) -> list[str]:
     """One sentence on the words that are read as missing, none where there are none."""
-    found = [(name, word, n) for name, said in gaps.items() for word, n in said.items() if word]
+    found = {name: words for name, said in gaps.items() if (words := {*said} - {""})}
     if not found:
         return []
-    words = sorted({word.lower() for _, word, _ in found})
-    cells = sum(n for *_, n in found)
-    verb = "is" if cells == 1 else "are"
-    quoted = ", ".join(f"'{name}'" for name in dict.fromkeys(name for name, *_ in found))
+    words = sorted({word.lower() for said in found.values() for word in said})
+    cells = sum(gaps[name][word] for name, said in found.items() for word in said)
+    verb, quoted = "is" if cells == 1 else "are", ", ".join(f"'{name}'" for name in found)
     return [
         f"{cells_counted(cells)} saying {' or '.join(words)} {verb} read as missing, in {quoted}. "
         "Where that is a value, spell it differently in the file."
@@ -283,13 +265,7 @@ def _decimal_mark(columns: Mapping[str, _Text]) -> tuple[str, list[str]]:
 
 
 def _dtype(text: _Text, name: str, decimal: str) -> tuple[str, list[str]]:
-    """What the values are, "int64", "float64", "bool", "datetime64[us]" or "str", and doubts.
-
-    Args:
-      text: values without units and groups of digits.
-      name: header, used in doubts.
-      decimal: "." or ",".
-    """
+    """What the values are, "int64", "float64", "bool", "datetime64[us]" or "str", and doubts."""
     if not len(text.values):
         return "str", []
     if decimal == "," and text.any(",") and text.all(COMMA_DECIMAL):
@@ -323,12 +299,9 @@ def _number_dtype(text: _Text, name: str) -> tuple[str, list[str]]:
     nothing = pc.and_(pc.equal(numbers, 0.0), pc.match_substring_regex(finite, NOT_ZERO))
     lossy = pc.or_(pc.match_substring_regex(finite, LONG), nothing).fill_null(False)
     cells = int(text.rows[np.asarray(lossy)].sum())
-    if not cells:
-        return "float64", []
-    rounded = cells_counted(cells)
-    return "float64", [
-        f"'{name}' has numbers with more digits than can be held; they are rounded ({rounded})."
-    ]
+    rounded = f"they are rounded ({cells_counted(cells)})."
+    doubt = f"'{name}' has numbers with more digits than can be held; {rounded}"
+    return "float64", [doubt] if cells else []
 
 
 def _finite(values: pa.Array) -> pa.Array:

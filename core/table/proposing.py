@@ -211,9 +211,7 @@ def _proposed(
 
 def _with_hint(tally: Tally, column: SchemaColumn) -> SchemaColumn:
     """The column with a note where words alone keep it from being one of numbers or dates."""
-    if column.kind.numeric or not tally.written:
-        return column
-    digits = with_digits(tally)
+    digits = with_digits(tally) if tally.written and not column.kind.numeric else tally
     if not tally.known > digits.known > tally.known / 2:
         return column
     again = propose_column(digits, column.name)
@@ -326,6 +324,6 @@ def profile_rows(
     return Profile(
         n=counts.n,
         columns=pictures(counts.tallies(), schema.columns, reread),
-        preview=preview(typed_rows(counts.head, schema.columns), PREVIEW_ROWS),
+        preview=preview(typed_rows(counts.head, schema.columns)),
         reading=tuple(reading),
     )

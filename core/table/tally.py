@@ -83,11 +83,6 @@ class Tally:
         return cls(values, rows, len(series) - known, dtype_of(series), known, sure)
 
     @property
-    def n(self) -> int:
-        """All rows."""
-        return self.known + self.absent
-
-    @property
     def exact(self) -> bool:
         """Whether every value is here."""
         return self.share == 1.0
@@ -121,11 +116,7 @@ class Tally:
         return self.values[self.rows > 0]
 
     def mapped(self, became: Series) -> Tally:
-        """The tally of what the values became: equal ones are one, those of none are absent.
-
-        Args:
-          became: k values, absent for none.
-        """
+        """The tally of what the k values became: equal ones are one, those of none are absent."""
         places, values = pd.factorize(became)
         there = (places >= 0) & (self.rows > 0)
         rows = np.zeros(len(values), dtype=np.int64)
@@ -157,11 +148,7 @@ class Tally:
         )
 
     def numbers(self, read: Callable[[Series], Floats]) -> Tally:
-        """The values as numbers, ascending; those that are none are absent.
-
-        Args:
-          read: values to float64, NaN for none, such as `to_numbers` of a declaration.
-        """
+        """The values that `read` makes numbers (NaN: none), ascending; all others are absent."""
         found = self.mapped(pd.Series(read(self.values)))
         order = np.argsort(found.values.to_numpy(np.float64))
         return replace(
