@@ -203,7 +203,7 @@ def as_kind(tally: Tally, column: Column, kind: Kind) -> SchemaColumn:
             plain, _list_of(typed_tally(tally, plain)[0], column.name, kind)
         ).as_proposed()
     plain, typed = _as_numbers(tally, plain)
-    numbers = to_numbers(typed.present(), plain)
+    numbers = to_numbers(typed.values, plain)
     present = numbers[~np.isnan(numbers)]
     if plain.dtype.lower().startswith(WHOLE_NUMBERS) and len(present):
         if np.abs(present).max() > EXACT:

@@ -90,7 +90,7 @@ def infer_tally(tally: Tally, name: str, form: Form | None = None) -> SchemaColu
     coded = None if form is None or not form.codes else _coded(tally, name, form)
     column = _proposed(tally, name) if coded is None else coded
     if column.kind is Kind.IDENTIFIER and column.dtype == "str":
-        labels = [str(label) for label in tally.present()]
+        labels = [str(label) for label in tally.values]
         if len(labels) >= FEW_ROWS:  # what fewer have in common may be one person's
             column = column.model_copy(update={"pattern": shape_of(labels, tally.distinct)})
     if form is not None:
@@ -102,7 +102,7 @@ def infer_tally(tally: Tally, name: str, form: Form | None = None) -> SchemaColu
 def _coded(tally: Tally, name: str, form: Form) -> SchemaColumn | None:
     """Numbers or dates among which codes say that there is none; None where these are labels."""
     column = SchemaColumn(name=name, kind=Kind.NUMBER, dtype=tally.dtype, form=form)
-    rest = tally.where((code_places(tally.values, column) < 0) & (tally.rows > 0))
+    rest = tally.where(code_places(tally.values, column) < 0)
     if not len(rest.rows):
         return None
     if column.dtype == "str":
@@ -161,7 +161,7 @@ def _number(tally: Tally, base: SchemaColumn) -> SchemaColumn:
             return special
     few = len(distinct) <= FEW_NUMBERS and numbers.known >= REPEATS * len(distinct)
     if few and counts.min() >= FEW_ROWS:  # else a list would name what single rows hold
-        labels = to_labels(tally.present())
+        labels = to_labels(tally.values)
         ordered = labels.iloc[np.argsort(labels.astype(float).to_numpy())]
         return _listed(base, Kind.ORDERED, list(ordered), "Few distinct numbers, taken as steps.")
     code, distinct, counts = without_code(distinct, counts)

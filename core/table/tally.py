@@ -53,7 +53,7 @@ class Tally:
     Attributes:
       values: k of them, in the column's dtype, in the order they occur first; of raw cells,
         `pa.array(values)` has them in their Arrow type.
-      rows: int64 [k], how many rows hold each.
+      rows: int64 [k], how many rows hold each, ≥ 1.
       absent: how many rows hold none.
       dtype: what `dtype_of` says of the column; of raw cells the name of their Arrow type.
       known: present rows in all, those of values that are not here too.
@@ -77,6 +77,7 @@ class Tally:
     def of(cls, series: Series) -> Self:
         """All values of a typed column."""
         counts = series.value_counts(sort=False)
+        counts = counts[counts > 0]  # categories that no row holds
         rows = np.asarray(counts, dtype=np.int64)
         values, known = pd.Series(counts.index, name=series.name), int(rows.sum())
         sure = np.ones(len(rows), dtype=np.bool_)
@@ -90,13 +91,12 @@ class Tally:
     @property
     def distinct(self) -> int:
         """How many different values there are; to three digits where some are left out."""
-        there = self.rows > 0
         if self.exact:
-            return int(there.sum())
+            return len(self.rows)
         if self.unique:
             return self.known
-        sampled = (there & ~self.sure).sum() / self.share
-        return int(min(self.known, float(f"{(there & self.sure).sum() + sampled:.3g}")))
+        sampled = (~self.sure).sum() / self.share
+        return int(min(self.known, float(f"{self.sure.sum() + sampled:.3g}")))
 
     @property
     def unique(self) -> bool:
@@ -111,26 +111,20 @@ class Tally:
         rest = self.known - rows[self.sure].sum()
         return np.where(self.sure, rows, rows * (rest / light if light else 1.0))
 
-    def present(self) -> Series:
-        """The values that rows hold: of a categorical column some may hold none."""
-        return self.values[self.rows > 0]
-
     def mapped(self, became: Series) -> Tally:
         """The tally of what the k values became: equal ones are one, those of none are absent."""
         places, values = pd.factorize(became)
-        there = (places >= 0) & (self.rows > 0)
-        rows = np.zeros(len(values), dtype=np.int64)
-        np.add.at(rows, places[there], self.rows[there])
-        sure = np.zeros(len(values), dtype=np.bool_)
-        np.logical_or.at(sure, places[there], self.sure[there])
+        there = places >= 0
+        held = pd.DataFrame({"rows": self.rows[there], "sure": self.sure[there]})
+        held = held.groupby(places[there]).agg({"rows": "sum", "sure": "any"})
         gone = int(round(self.weights[~there].sum()))
         return Tally(
-            values=pd.Series(values, name=became.name)[rows > 0].reset_index(drop=True),
-            rows=rows[rows > 0],
+            values=pd.Series(values, name=became.name),
+            rows=held["rows"].to_numpy(),
             absent=self.absent + gone,
             dtype=with_room(dtype_of(became)) if self.absent + gone else dtype_of(became),
             known=self.known - gone,
-            sure=sure[rows > 0],
+            sure=held["sure"].to_numpy(),
             share=self.share,
             step=self.step,
         )
@@ -160,11 +154,8 @@ class Tally:
 
     def labels(self) -> pd.Series[int]:
         """Rows by label, in the order the labels occur first; sampled ones as they are here."""
-        there = self.rows > 0
-        spelled = to_labels(self.values[there])
-        counts = pd.Series(self.rows[there], index=pd.Index(spelled, dtype="str"))
-        if self.values.dtype == "str":
-            return counts
+        spelled = pd.Index(to_labels(self.values), dtype="str")
+        counts = pd.Series(self.rows, index=spelled)
         return counts.groupby(level=0, sort=False).sum()
 
 
