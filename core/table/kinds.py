@@ -151,7 +151,7 @@ def _listed(base: SchemaColumn, kind: Kind, labels: list[str], note: str = "") -
 def _number(tally: Tally, base: SchemaColumn) -> SchemaColumn:
     """A numeric column that varies: date, identifier, scale of few steps, integer or number."""
     whole = base.model_copy(update={"kind": Kind.NUMBER})
-    numbers = tally.numbers(lambda values: to_numbers(values, whole))
+    numbers = tally.numbers(whole)
     distinct, counts = numbers.values.to_numpy(np.float64), numbers.rows
     step = number_step(distinct) if numbers.step is None else numbers.step
     integer = step == 1.0

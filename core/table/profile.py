@@ -14,7 +14,6 @@ import numpy.typing as npt
 import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
-from core.table.labels import to_numbers
 from core.table.misfits import misfits
 from core.table.rare import RareCounts, rare_counts
 from core.table.schema import Column, Kind
@@ -118,12 +117,9 @@ def _json(value: Any) -> Json:
 
 
 class Picture:
-    """One column's picture, drawn as rows pass by.
+    """One column's picture; where its tally lacks values, drawn as rows pass by.
 
-    Args:
-      tally: of all n raw cells; one that has every value is counted at once.
-      column: its declaration.
-      ends: the least and the greatest number, where the tally may lack them.
+    `ends` are the least and the greatest number, where the tally may lack these.
     """
 
     def __init__(
@@ -132,7 +128,7 @@ class Picture:
         self.column, self._n = column, tally.known + tally.absent
         self._absent, self._misfit, self._unreadable = 0, 0, 0
         typed, unreadable = typed_tally(tally, column)
-        self._typed = _numbers(typed, column) if column.kind.numeric else typed
+        self._typed = typed.numbers(column) if column.kind.numeric else typed
         if column.kind.numeric and ends is None and len(self._typed.rows):
             ends = float(self._typed.values.iloc[0]), float(self._typed.values.iloc[-1])
         self._edges = _edges(*ends, column) if ends and ends[0] <= ends[1] else np.zeros(0)
@@ -150,7 +146,7 @@ class Picture:
         self._unreadable += unreadable
         self._misfit += misfits(typed, self.column, unreadable)
         if len(self._bars):
-            typed = _numbers(typed, self.column)
+            typed = typed.numbers(self.column)
             # numpy adds weights as floats, which are exact far beyond any number of rows
             weights = typed.rows.astype(np.float64)
             bars, _ = np.histogram(typed.values.to_numpy(float), bins=self._edges, weights=weights)
@@ -210,10 +206,6 @@ def _bars_of_labels(counts: pd.Series[int], column: Column, bare: ColumnProfile)
             "other": int(counts.sum() - top.sum()),
         }
     )
-
-
-def _numbers(tally: Tally, column: Column) -> Tally:
-    return tally.numbers(lambda values: to_numbers(values, column))
 
 
 def _edges(low: float, high: float, column: Column) -> npt.NDArray[np.float64]:

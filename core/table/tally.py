@@ -17,7 +17,6 @@ The sample: Gibbons, "Distinct sampling for highly-accurate answers to distinct 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeAlias
 
@@ -141,9 +140,9 @@ class Tally:
             known=self.known - gone,
         )
 
-    def numbers(self, read: Callable[[Series], Floats]) -> Tally:
-        """The values that `read` makes numbers (NaN: none), ascending; all others are absent."""
-        found = self.mapped(pd.Series(read(self.values)))
+    def numbers(self, column: Column) -> Tally:
+        """The values as numbers of a declared column, ascending; those that are none are absent."""
+        found = self.mapped(pd.Series(to_numbers(self.values, column)))
         order = np.argsort(found.values.to_numpy(np.float64))
         return replace(
             found,
