@@ -222,7 +222,7 @@ def _number_form(plain: _Text, form: Form, decimal: str, *, fractions: bool) -> 
 
 def _marker_doubts(gaps: Mapping[str, Mapping[str, int]]) -> list[str]:
     """One sentence on the words that are read as missing, none where there are none."""
-    found = {name: words for name, said in gaps.items() if (words := {*said} - {""})}
+    found = {name: spelled for name, said in gaps.items() if (spelled := {*said} - {""})}
     if not found:
         return []
     words = sorted({word.lower() for said in found.values() for word in said})
