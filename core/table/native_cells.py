@@ -15,7 +15,7 @@ from core.table.magnitudes import FIRST_SECOND, LARGEST, LAST_SECOND
 __all__ = ["native_values", "plain_cells", "text_series"]
 
 Series: TypeAlias = "pd.Series[Any]"
-Cells: TypeAlias = "pa.Array | pa.ChunkedArray"
+Cells: TypeAlias = pa.Array | pa.ChunkedArray
 
 FIRST, LAST = int(FIRST_SECOND), int(LAST_SECOND)
 MICROSECOND = 1_000  # in ns

@@ -37,7 +37,7 @@ __all__ = ["VALUES", "Tally", "TallyBuilder", "count_cells", "quantile", "with_r
 Series: TypeAlias = "pd.Series[Any]"
 Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]
-Cells: TypeAlias = "pa.Array | pa.ChunkedArray"
+Cells: TypeAlias = pa.Array | pa.ChunkedArray
 
 VALUES = 100_000  # different values of a column that are kept at most
 # kept whatever their hash: values of more than one in so many rows; of each end of an order

@@ -40,7 +40,7 @@ __all__ = ["says_nothing", "typed_column", "typed_rows", "typed_tally"]
 
 Series: TypeAlias = "pd.Series[Any]"
 Mask: TypeAlias = NDArray[np.bool_]
-Cells: TypeAlias = "pa.Array | pa.ChunkedArray"
+Cells: TypeAlias = pa.Array | pa.ChunkedArray
 
 _SPELLINGS = frozenset(
     "".join(letters)
