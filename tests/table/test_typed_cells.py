@@ -221,7 +221,7 @@ def test_a_tally_becomes_one_of_typed_values_and_counts_the_unread() -> None:
     typed, unread = typed_tally(count_cells(cells, written=True), column)
     assert unread == 3  # word, word and inf; neither gaps nor codes
     assert typed.labels().to_dict() == {"1.0": 2, "N/A": 1, "-99.0": 1}
-    assert (typed.n, typed.known, typed.absent) == (9, 4, 5)
+    assert (typed.known, typed.absent) == (4, 5)
     day = Column(name="x", kind=Kind.DATETIME, dtype="str", date_format="%d.%m.%Y")
     days = pa.chunked_array([["31.1.2020", "31.2.2020", "soon", ""]])
     assert typed_tally(count_cells(days, written=True), day)[1] == 2
