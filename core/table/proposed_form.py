@@ -299,9 +299,12 @@ def _number_dtype(text: _Text, name: str) -> tuple[str, list[str]]:
     nothing = pc.and_(pc.equal(numbers, 0.0), pc.match_substring_regex(finite, NOT_ZERO))
     lossy = pc.or_(pc.match_substring_regex(finite, LONG), nothing).fill_null(False)
     cells = int(text.rows[np.asarray(lossy)].sum())
-    rounded = f"they are rounded ({cells_counted(cells)})."
-    doubt = f"'{name}' has numbers with more digits than can be held; {rounded}"
-    return "float64", [doubt] if cells else []
+    if not cells:
+        return "float64", []
+    return "float64", [
+        f"'{name}' has numbers with more digits than can be held; they are rounded "
+        f"({cells_counted(cells)})."
+    ]
 
 
 def _finite(values: pa.Array) -> pa.Array:

@@ -181,9 +181,9 @@ def _unreadable_doubt(name: str, tally: Tally, cells: int) -> str:
         numbers = np.abs(pd.to_numeric(pd.Series(values.to_pylist(), dtype=object), "coerce"))
         finite = ((numbers > LARGEST) & np.isfinite(numbers)).any()
         words = "numbers beyond 1e150" if finite else "infinite values"
-    # of values that are left out it is an estimate, and not said
-    counted = f" ({cells_counted(cells)})" if tally.exact else ""
-    return f"'{name}' has {words}; they are treated as missing{counted}."
+    if not tally.exact:  # their number is an estimate
+        return f"'{name}' has {words}; they are treated as missing."
+    return f"'{name}' has {words}; they are treated as missing ({cells_counted(cells)})."
 
 
 def _proposed(

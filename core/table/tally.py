@@ -114,16 +114,18 @@ class Tally:
         """The tally of what the k values became: equal ones are one, those of none are absent."""
         places, values = pd.factorize(became)
         there = places >= 0
-        held = pd.DataFrame({"rows": self.rows[there], "sure": self.sure[there]})
-        held = held.groupby(places[there]).agg({"rows": "sum", "sure": "any"})
+        rows = np.zeros(len(values), dtype=np.int64)
+        np.add.at(rows, places[there], self.rows[there])
+        sure = np.zeros(len(values), dtype=np.bool_)
+        sure[places[there & self.sure]] = True
         gone = int(round(self.weights[~there].sum()))
         return Tally(
             values=pd.Series(values, name=became.name),
-            rows=held["rows"].to_numpy(),
+            rows=rows,
             absent=self.absent + gone,
             dtype=with_room(dtype_of(became)) if self.absent + gone else dtype_of(became),
             known=self.known - gone,
-            sure=held["sure"].to_numpy(),
+            sure=sure,
             share=self.share,
             step=self.step,
         )
@@ -153,9 +155,8 @@ class Tally:
 
     def labels(self) -> pd.Series[int]:
         """Rows by label, in the order the labels occur first; sampled ones as they are here."""
-        spelled = pd.Index(to_labels(self.values), dtype="str")
-        counts = pd.Series(self.rows, index=spelled)
-        return counts.groupby(level=0, sort=False).sum()
+        found = self.mapped(to_labels(self.values))
+        return pd.Series(found.rows, index=pd.Index(found.values, dtype="str"))
 
 
 def with_room(dtype: str) -> str:
