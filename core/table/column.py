@@ -31,7 +31,6 @@ __all__ = [
     "INSIDE",
     "MAX_CATEGORIES",
     "NOTHING_PROPOSED",
-    "WHOLE_NUMBERS",
     "Column",
     "DomainColumn",
     "DomainSource",
@@ -42,13 +41,22 @@ __all__ = [
     "RuleDomainError",
     "SchemaError",
     "UndeclaredDomainError",
+    "is_whole",
     "refusal",
     "unpaid",
 ]
 
-WHOLE_NUMBERS = ("int", "uint")  # how their dtypes begin, in lower case
 LATER = ("pattern", "form", "purchase")  # fields that earlier versions' stored forms lack
 MAX_CATEGORIES = 10_000  # above this a column is an identifier or text in all but name
+
+
+def is_whole(dtype: str) -> bool:
+    """Whether a dtype holds whole numbers.
+
+    >>> is_whole("UInt8"), is_whole("float64")
+    (True, False)
+    """
+    return dtype.lower().startswith(("int", "uint"))
 
 
 class Kind(StrEnum):
@@ -194,8 +202,11 @@ class Column(BaseModel):
                     f"column '{self.name}': more than {MAX_CATEGORIES} categories; "
                     "make it text or an identifier"
                 )
-        whole = self.dtype.lower().startswith(WHOLE_NUMBERS)
-        if self.pattern is not None and whole and not re.fullmatch("#{1,18}", self.pattern):
+        if (
+            self.pattern is not None
+            and is_whole(self.dtype)
+            and not re.fullmatch("#{1,18}", self.pattern)
+        ):
             raise ValueError(f"column '{self.name}': a whole number's pattern is 1 to 18 times #")
         if self.other is not None and self.other not in (self.categories or ()):
             raise ValueError(f"column '{self.name}': 'other' must be one of the categories")

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from pydantic import ValidationError
 
-from core.table.column import WHOLE_NUMBERS, unpaid
+from core.table.column import is_whole, unpaid
 from core.table.date_text import date_text
 from core.table.form import Form
 from core.table.kinds import EXACT
@@ -205,7 +205,7 @@ def as_kind(tally: Tally, column: Column, kind: Kind) -> SchemaColumn:
     plain, typed = _as_numbers(tally, plain)
     numbers = to_numbers(typed.values, plain)
     present = numbers[~np.isnan(numbers)]
-    if plain.dtype.lower().startswith(WHOLE_NUMBERS) and len(present):
+    if is_whole(plain.dtype) and len(present):
         if np.abs(present).max() > EXACT:
             raise SchemaError(
                 f"'{column.name}' holds whole numbers beyond 2⁵³, which would lose their last "

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pandas.api.types import pandas_dtype
 
-from core.table.column import WHOLE_NUMBERS, Column, Kind
+from core.table.column import Column, Kind, is_whole
 from core.table.date_text import date_text, parse_dates
 from core.table.form import Form
 from core.table.magnitudes import LARGEST
@@ -244,7 +244,7 @@ def _inside(numbers: Numbers, column: Column, origin: float) -> Numbers:
     if column.low is None or column.high is None:
         return numbers
     step = column.step
-    whole = column.kind is Kind.INTEGER or column.dtype.lower().startswith(WHOLE_NUMBERS)
+    whole = column.kind is Kind.INTEGER or is_whole(column.dtype)
     if whole and column.kind is not Kind.DATETIME and (step % 1.0 or origin % 1.0 or not step):
         numbers, step, origin = np.rint(numbers), 1.0, 0.0  # all that its type can hold
     if step <= 0:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from core.table.io.arrow_types import TICKS, is_text
 from core.table.magnitudes import FIRST_SECOND, LARGEST, LAST_SECOND
 
-__all__ = ["native_values", "plain_cells", "text_series"]
+__all__ = ["MICROSECOND", "native_values", "plain_cells", "text_series"]
 
 Series: TypeAlias = "pd.Series[Any]"
 Cells: TypeAlias = pa.Array | pa.ChunkedArray

@@ -14,14 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.table.column import WHOLE_NUMBERS
+from core.table.column import is_whole
 from core.table.form import Form
 from core.table.magnitudes import LARGEST
 
 __all__ = [
     "FLAGS",
     "exact_as",
-    "is_whole",
     "number_values",
     "numbers_as",
     "plain_numbers",
@@ -39,11 +38,6 @@ _GAP = f"[{_SPACES}]?"
 _DIGITS = re.compile("[+-]?[0-9]+")
 _WORDS = pa.array(["false", "true"], pa.large_string())
 _VALUES = pa.array(["0", "1"], pa.large_string())
-
-
-def is_whole(dtype: str) -> bool:
-    """Whether a dtype holds whole numbers."""
-    return dtype.lower().startswith(WHOLE_NUMBERS)
 
 
 def plain_numbers(text: pa.Array, form: Form) -> pa.Array:

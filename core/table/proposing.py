@@ -17,13 +17,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from core.table.column import WHOLE_NUMBERS, Column, DomainSource, Kind, SchemaColumn
+from core.table.column import Column, DomainSource, Kind, SchemaColumn, is_whole
 from core.table.form import FileForm, Form
 from core.table.io.cells import cells_counted
 from core.table.kinds import infer_tally
 from core.table.labels import code_places, dtype_of, to_numbers
 from core.table.magnitudes import LARGEST
-from core.table.native_cells import native_values
+from core.table.native_cells import MICROSECOND, native_values
 from core.table.profile import PREVIEW_ROWS, ColumnProfile, Picture, Profile, preview
 from core.table.proposed_form import written_columns
 from core.table.raw_cells import is_written, raw_frame
@@ -46,7 +46,6 @@ __all__ = [
 
 Reread: TypeAlias = "Callable[[Sequence[str]], Iterable[pa.Table]]"  # raw batches of some columns
 
-MICROSECOND = 1_000  # in ns
 FEWEST, CELLS = 1_000, 5_000_000  # different cells that are kept, of a column and of all together
 
 
@@ -260,7 +259,7 @@ def _extents(
     for batch in reread(list(found)) if found else ():
         for column in unsure:
             dates, exact = column.kind is Kind.DATETIME, column
-            if not dates and column.dtype.lower().startswith(WHOLE_NUMBERS):  # fractions rounded
+            if not dates and is_whole(column.dtype):  # fractions rounded
                 exact = column.model_copy(update={"dtype": "float64"})
             cells = typed_column(batch.column(column.name), exact, written=is_written(batch.schema))
             numbers = to_numbers(cells, exact)
@@ -283,7 +282,7 @@ def _within(
     if column.kind is Kind.DATETIME:
         ends = whole_years(least, greatest, step=step, dtype=dtype)
     else:
-        if step != 1.0 and dtype.lower().startswith(WHOLE_NUMBERS):
+        if step != 1.0 and is_whole(dtype):
             dtype = "float64"
         ends = round_bounds(least, greatest, step=step, dtype=dtype)
         change["kind"] = Kind.INTEGER if step == 1.0 else Kind.NUMBER

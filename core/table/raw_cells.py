@@ -15,11 +15,20 @@ import pyarrow as pa
 
 from core.table.labels import to_labels
 
-__all__ = ["BATCH_CELLS", "BATCH_ROWS", "as_written", "batch_rows", "is_written", "raw_frame"]
+__all__ = [
+    "BATCH_BYTES",
+    "BATCH_CELLS",
+    "BATCH_ROWS",
+    "as_written",
+    "batch_rows",
+    "is_written",
+    "raw_frame",
+]
 
 Series: TypeAlias = "pd.Series[Any]"
 
 BATCH_ROWS, BATCH_CELLS = 131_072, 8_000_000  # rows of a batch, fewer where there are many columns
+BATCH_BYTES = 8 * BATCH_CELLS  # of a batch: what the most cells take where all are numbers
 _KEY, _WRITTEN = b"facsimile.cells", b"written"
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from core.table.column import WHOLE_NUMBERS, Column, Kind, SchemaError
+from core.table.column import Column, Kind, SchemaError, is_whole
 from core.table.labels import from_labels
 
 __all__ = ["check_room", "room", "shape_of", "surrogate"]
@@ -117,7 +117,7 @@ def surrogate(
 def _alphabets(column: Column) -> list[str]:
     """What may stand at each place; a whole number does not begin with 0, or it would shrink."""
     alphabets = [SLOTS.get(letter, letter) for letter in column.pattern or ""]
-    if column.dtype.lower().startswith(WHOLE_NUMBERS) and len(alphabets[0]) > 1:
+    if is_whole(column.dtype) and len(alphabets[0]) > 1:
         alphabets[0] = alphabets[0].lstrip("0")
     return alphabets
 

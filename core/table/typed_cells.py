@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.table.column import Column, Kind
+from core.table.column import Column, Kind, is_whole
 from core.table.date_text import date_text, parse_dates, stamps_as
 from core.table.form import Form
 from core.table.io.arrow_types import is_text
@@ -27,7 +27,6 @@ from core.table.native_cells import native_values, plain_cells, text_series
 from core.table.number_text import (
     FLAGS,
     exact_as,
-    is_whole,
     number_values,
     numbers_as,
     plain_numbers,

@@ -134,15 +134,8 @@ class Released:
         )
 
 
-def leaving(
-    model: str,
-    rows: pd.DataFrame,
-    settings: dict[str, Any],
-    home: Path,
-    patch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> dict[str, bytes]:
-    """Run the whole line on a table and collect what leaves, by name."""
+def repeat(patch: pytest.MonkeyPatch) -> None:
+    """Let all that is drawn come again, and the clock decide nothing."""
     # One stream each: modules that are imported for the first time draw from some of them too.
     names, system = random.Random(12), random.Random(13)
     patch.setattr(secrets, "randbits", random.Random(11).getrandbits)
@@ -152,6 +145,18 @@ def leaving(
     patch.setattr(Pace, "due", lambda _: True)
     patch.setattr(training_loop, "time", SimpleNamespace(monotonic=itertools.count().__next__))
     patch.setattr(Meter, "forfeit", lambda *_: None)  # the claims of a real run are wanted
+
+
+def leaving(
+    model: str,
+    rows: pd.DataFrame,
+    settings: dict[str, Any],
+    home: Path,
+    patch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> dict[str, bytes]:
+    """Run the whole line on a table and collect what leaves, by name."""
+    repeat(patch)
     with RunStore(Workspace(home)) as store:
         table = imports.import_frame(store, rows, name="people.csv", source="t", people="p1")
         inside = {c.name: {"note": c.note, "proposal": c.proposal} for c in table.schema.columns}

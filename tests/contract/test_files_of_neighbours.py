@@ -9,13 +9,9 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
-import random
 import re
-import secrets
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -23,7 +19,6 @@ import pyarrow as pa
 import pytest
 
 from core.cli.main import main
-from core.models.shared import training_loop
 from core.operations.monitoring import metrics_text
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise
@@ -31,7 +26,6 @@ from core.privacy.meter import Meter
 from core.privacy.plan import Plan
 from core.privacy.summation import Summation
 from core.runs.execution import attempts
-from core.runs.execution.reporter import Pace
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.table.codec import Codes
@@ -40,7 +34,7 @@ from core.table.person_rows import PersonRows
 from core.table.schema import Domain, Schema, SchemaColumn
 from core.table.typed_cells import typed_rows
 from tests.contract.fits import QUICK
-from tests.contract.leaving import DECLARED, TIMES, people
+from tests.contract.leaving import DECLARED, TIMES, people, repeat
 
 LINE = 18  # of the record that is spelled otherwise
 Synth = Callable[..., dict[str, bytes]]
@@ -101,17 +95,6 @@ def synth(
             return made(folder, options, capfd)
 
     return run
-
-
-def repeat(patch: pytest.MonkeyPatch) -> None:
-    """Let all that is drawn come again, and the clock decide nothing; see `leaving`."""
-    names, system = random.Random(12), random.Random(13)
-    patch.setattr(secrets, "randbits", random.Random(11).getrandbits)
-    patch.setattr(secrets, "token_hex", lambda n=32: names.randbytes(n).hex())
-    patch.setattr(os, "urandom", system.randbytes)
-    patch.setattr(Pace, "due", lambda _: True)
-    patch.setattr(training_loop, "time", SimpleNamespace(monotonic=itertools.count().__next__))
-    patch.setattr(Meter, "forfeit", lambda *_: None)
 
 
 def made(

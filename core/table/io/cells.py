@@ -13,15 +13,7 @@ __all__ = [
     "too_many_rows",
 ]
 
-MISSING_MARKERS = (
-    "",
-    "na",
-    "n/a",
-    "nan",
-    "null",
-    "none",
-    "?",
-)  # of text, compared trimmed and in lower case
+MISSING_MARKERS = ("", "na", "n/a", "nan", "null", "none", "?")  # compared trimmed, in lower case
 
 
 class TableReadError(ValueError):

@@ -25,7 +25,7 @@ from core.table.form import DELIMITERS, Delimiter, FileForm
 from core.table.io.cells import ReadLimits, TableReadError
 from core.table.io.headers import header_doubts, unique_names
 from core.table.io.text_encoding import ADVICE, Utf8, encoding_of, refuse_binary
-from core.table.raw_cells import BATCH_CELLS, as_written, batch_rows
+from core.table.raw_cells import BATCH_BYTES, as_written, batch_rows
 
 __all__ = ["DelimitedFile"]
 
@@ -41,7 +41,6 @@ UNSPLIT = (
     f"The file could not be split into rows: one is longer than {BLOCK_BYTES // 2**20} MB. Leave "
     "out the column with the longest values, or save the file as Parquet."
 )
-BATCH_BYTES = 8 * BATCH_CELLS  # as many as that many numbers take
 
 
 @dataclass

@@ -17,11 +17,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from core.table.io.arrow_types import is_text
-from core.table.raw_cells import BATCH_CELLS, batch_rows
+from core.table.raw_cells import BATCH_BYTES, batch_rows
 
 __all__ = ["arrow_batches", "columns_with_gaps", "parquet_file", "plain_type", "raw_batches"]
 
-BATCH_BYTES = 8 * BATCH_CELLS  # of a batch: what the most cells take where all are numbers
 REPETITIVE = 16  # bytes a cell in the file: text that takes less repeats itself
 BUFFER = 1 << 16  # bytes of each column; else arrow holds a whole group of rows
 
