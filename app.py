@@ -2,11 +2,12 @@
 
 import streamlit as st
 
-from pages.parts import doorway, endpoints
+from pages.server import endpoints
+from pages.server import middleware as doorway
 
 # beside `front.py` lies no folder of pages, so the server lists and runs none by itself
 app = st.App(
-    "pages/parts/front.py",
+    "pages/server/front.py",
     middleware=doorway.MIDDLEWARE,
     routes=endpoints.ROUTES,
     lifespan=endpoints.lifespan,

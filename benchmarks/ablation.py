@@ -36,6 +36,7 @@ limit_threads()
 
 from benchmarks.named_tables import NamedTable, load  # noqa: E402
 from benchmarks.utility import TREES  # noqa: E402
+from core.encoding.codec import Codec  # noqa: E402
 from core.models.events import FitEvent, Wish  # noqa: E402
 from core.models.planning import plan_fit  # noqa: E402
 from core.models.registry import synthesizer  # noqa: E402
@@ -50,7 +51,6 @@ from core.quality.metrics.estimators import LOGISTIC, classifiers  # noqa: E402
 from core.quality.metrics.marginals import one_way, pair_mean, two_way  # noqa: E402
 from core.quality.metrics.propensity import TREE_ROWS, tree_auroc  # noqa: E402
 from core.quality.metrics.train_synthetic_test_real import Task, tstr  # noqa: E402
-from core.table.codec import Codec  # noqa: E402
 
 MODELS = ("p3gm", "dp_gan", "dp_auto_gan", "ppem", "pgb")
 STEPS = {"dp_auto_gan": ("encoder_steps", "steps"), "ppem": ("marginal_steps", "steps")}

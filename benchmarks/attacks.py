@@ -43,6 +43,9 @@ from sklearn.metrics import roc_auc_score  # noqa: E402
 
 from benchmarks.generated_tables import REPORTED, TUNING, make  # noqa: E402
 from core.audit.watched_table import altered  # noqa: E402
+from core.encoding.codec import Codec  # noqa: E402
+from core.encoding.holdout import split_rows  # noqa: E402
+from core.encoding.layout.layout import Layout  # noqa: E402
 from core.models.events import FitEvent, Wish  # noqa: E402
 from core.models.laid_out import laid_out  # noqa: E402
 from core.models.planning import plan_fit  # noqa: E402
@@ -50,6 +53,7 @@ from core.models.registry import synthesizer  # noqa: E402
 from core.models.synthesizer import FitContext  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.plan import Budget, default_delta  # noqa: E402
+from core.proposing.propose import infer_schema  # noqa: E402
 from core.quality.aligned_tables import AlignedTable, Features  # noqa: E402
 from core.quality.metrics.disclosure import (  # noqa: E402
     CLOSE,
@@ -60,12 +64,8 @@ from core.quality.metrics.disclosure import (  # noqa: E402
     encoded,
     nearest,
 )
-from core.table.codec import Codec  # noqa: E402
-from core.table.holdout import split_rows  # noqa: E402
-from core.table.layout.layout import Layout  # noqa: E402
-from core.table.proposing import infer_schema  # noqa: E402
-from core.table.sample import SAMPLE_TARGET, sample_table  # noqa: E402
-from core.table.schema import Schema  # noqa: E402
+from core.schema.schema import Schema  # noqa: E402
+from core.services.sample_tables import SAMPLE_TARGET, sample_table  # noqa: E402
 
 WIDE = ("blocks200", "wide1000")  # seconds a run, and nothing in them that the others lack
 GENERATED = tuple(name for name in (*REPORTED, *TUNING) if name not in WIDE)

@@ -33,19 +33,19 @@ limit_threads()
 from utility import Bench, read, schema_of  # noqa: E402 - threads are set before torch
 
 from core.cli.making import settings_of  # noqa: E402
+from core.encoding.codec import Codec  # noqa: E402
 from core.models.events import FitEvent, Wish  # noqa: E402
 from core.models.registry import synthesizer  # noqa: E402
 from core.models.synthesizer import FitContext  # noqa: E402
-from core.privacy.buying.release import release_schema  # noqa: E402
+from core.privacy.discovery.release import release_schema  # noqa: E402
+from core.privacy.discovery.unbought import as_bought, unbought  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.meter import Meter  # noqa: E402
+from core.proposing.propose import infer_schema  # noqa: E402
+from core.schema.labels import to_labels, to_numbers  # noqa: E402
+from core.schema.schema import DomainSource, Schema, SchemaError  # noqa: E402
 from core.services.planning import PlanRequest, make_plan  # noqa: E402
 from core.services.purchases import DELTA_SHARE, plan_purchase  # noqa: E402
-from core.table.buying import as_bought, unbought  # noqa: E402
-from core.table.codec import Codec  # noqa: E402
-from core.table.labels import to_labels, to_numbers  # noqa: E402
-from core.table.proposing import infer_schema  # noqa: E402
-from core.table.schema import DomainSource, Schema, SchemaError  # noqa: E402
 
 MODEL = "pearl"
 HEADS = {

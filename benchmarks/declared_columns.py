@@ -17,8 +17,8 @@ from scipy.special import ndtr
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from core.table.column import Column, Kind
-from core.table.rules import Rule
+from core.schema.column import Column, Kind
+from core.schema.rules.rules import Rule
 
 Values = NDArray[np.generic]
 Floats = NDArray[np.float64]

@@ -22,7 +22,7 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.named_tables import NamedTable
-from core.table.io.write import write_csv_parts
+from core.writing.tables import write_csv_parts
 
 __all__ = ["PEERS", "Fit", "FitError", "absent", "fit_and_sample"]
 

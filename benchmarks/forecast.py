@@ -41,6 +41,7 @@ import torch
 from scipy.optimize import isotonic_regression
 
 from benchmarks.generated_tables import TUNING, GeneratedTable, make
+from core.encoding.codec import Codec
 from core.models.events import FitEvent, PhaseStarted, Wish
 from core.models.planning import plan_fit
 from core.models.registry import synthesizer
@@ -52,7 +53,6 @@ from core.quality.metrics.estimators import classifiers
 from core.quality.metrics.marginals import one_way, pair_mean, two_way
 from core.quality.metrics.train_synthetic_test_real import BOOSTERS, Task, mean_score, tstr
 from core.services.machine_speed import matrix_seconds
-from core.table.codec import Codec
 
 OUT = Path(__file__).resolve().parents[1] / "core" / "services" / "forecast.json"
 TABLES = ("tuning_small", "tuning_network_b", "tuning_sparse", "tuning_many_labels")

@@ -13,13 +13,13 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from benchmarks.named_tables import NamedTable
 from benchmarks.utility import TREES, Bench
+from core.encoding.layout.violations import count_violations
 from core.quality.aligned_tables import AlignedTable, Features
 from core.quality.metrics.association import associations
 from core.quality.metrics.estimators import classifiers, ten_classifiers
 from core.quality.metrics.marginals import one_way
 from core.quality.metrics.train_synthetic_test_real import TEN_ROWS, Task, mean_score, tstr
-from core.table.layout.violations import count_violations
-from core.table.schema import Schema
+from core.schema.schema import Schema
 
 __all__ = ["FIGURES", "Figure", "ceiling", "judged", "lost_associations"]
 

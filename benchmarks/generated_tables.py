@@ -38,8 +38,8 @@ from benchmarks.declared_columns import (
     whole,
 )
 from benchmarks.tuning_tables import TUNING_MAKERS
-from core.table.rules import AtMost, Determines, Sum
-from core.table.schema import Schema
+from core.schema.rules.rules import AtMost, Determines, Sum
+from core.schema.schema import Schema
 
 __all__ = ["REPORTED", "TUNING", "GeneratedTable", "make"]
 

@@ -24,15 +24,15 @@ from typing import Any
 import torch
 
 from benchmarks import dpsgd
+from core.encoding.codec import Codec
 from core.models.events import FitEvent, PhaseStarted, Progress, Wish
 from core.models.planning import plan_fit
 from core.models.registry import cards, synthesizer
 from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Budget
-from core.table.codec import Codec
-from core.table.proposing import infer_schema
-from core.table.sample import SAMPLE_TARGET, sample_table
+from core.proposing.propose import infer_schema
+from core.services.sample_tables import SAMPLE_TARGET, sample_table
 
 NONE = "There is no graphics card here (torch.cuda.is_available() is False): nothing was measured."
 SHORT: dict[str, dict[str, Any]] = {

@@ -38,7 +38,7 @@ import json, statistics, sys, time
 from pathlib import Path
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
-from core.table.sample import sample_table
+from core.services.sample_tables import sample_table
 
 try:
     from core.services.imports import import_address, import_frame

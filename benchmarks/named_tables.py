@@ -15,9 +15,9 @@ import pandas as pd
 
 from benchmarks.declared_columns import Truth
 from benchmarks.generated_tables import REPORTED, TUNING, make
-from core.table.column import Column, DomainSource, Kind
-from core.table.labels import to_labels
-from core.table.schema import Schema
+from core.schema.column import Column, DomainSource, Kind
+from core.schema.labels import to_labels
+from core.schema.schema import Schema
 
 __all__ = ["REAL", "NamedTable", "load"]
 

@@ -26,7 +26,7 @@ from core.runs.execution.local_launcher import LocalLauncher  # noqa: E402
 from core.runs.storage.events import State  # noqa: E402
 from core.runs.storage.store import RunStore  # noqa: E402
 from core.services import imports, planning, runs, tables  # noqa: E402
-from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, sample_table  # noqa: E402
+from core.services.sample_tables import SAMPLE_NAME, SAMPLE_TARGET, sample_table  # noqa: E402
 from tests.browser.app import open_browser, open_page, server, settled  # noqa: E402
 
 SAMPLE = "sample"

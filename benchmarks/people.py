@@ -31,6 +31,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from utility import Bench  # beside this file
 
 from core.cli.making import settings_of
+from core.encoding.holdout import people_trained_on, split_rows
+from core.encoding.layout.layout import Layout
+from core.encoding.person_rows import encoded_records
 from core.models.events import FitEvent, Wish
 from core.models.laid_out import laid_out
 from core.models.planning import plan_fit
@@ -39,11 +42,8 @@ from core.models.synthesizer import FitContext
 from core.privacy.accounting.accountant import epsilon
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Budget, Plan, default_delta
-from core.table.holdout import people_trained_on, split_rows
-from core.table.layout.layout import Layout
-from core.table.person import Person
-from core.table.person_rows import encoded_records
-from core.table.schema import Column, Kind, Schema
+from core.schema.person import Person
+from core.schema.schema import Column, Kind, Schema
 
 CITIES, WARDS = tuple("abcdefgh"), ("heart", "lung", "bone", "eye", "skin")
 HELD_OUT = 0.2

@@ -38,17 +38,17 @@ limit_threads()
 from utility import Bench, read, schema_of  # noqa: E402 - threads are set before torch
 
 from core.cli.making import settings_of  # noqa: E402
+from core.encoding.codec import Codec, Codes  # noqa: E402
 from core.lmdp.inside import inside_check  # noqa: E402
 from core.lmdp.shift import Shift, Shifted  # noqa: E402
 from core.models.events import FitEvent, Wish  # noqa: E402
 from core.models.registry import synthesizer  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.plan import Plan  # noqa: E402
+from core.proposing.propose import infer_schema  # noqa: E402
 from core.runs.execution.lmdp_certificate import certify  # noqa: E402
 from core.services.planning import make_plan  # noqa: E402
-from core.table.codec import Codec, Codes  # noqa: E402
-from core.table.proposing import infer_schema  # noqa: E402
-from tests.table.files import read_table  # noqa: E402
+from tests.reading.files import read_table  # noqa: E402
 
 
 def binary_table(rows: int, columns: int = 200, factors: int = 8) -> pd.DataFrame:

@@ -31,6 +31,7 @@ from core.runs.execution.threads import limit_threads
 limit_threads()
 
 from core.cli.making import settings_of  # noqa: E402 - threads are set before torch
+from core.encoding.codec import Codec, Codes  # noqa: E402
 from core.lmdp.recovery import (  # noqa: E402
     HiddenCells,
     column_shares,
@@ -46,9 +47,8 @@ from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.mechanisms import noise  # noqa: E402
 from core.privacy.mechanisms.histograms import Histograms, Weight  # noqa: E402
 from core.privacy.plan import Plan  # noqa: E402
+from core.schema.schema import Kind, Schema, SchemaColumn  # noqa: E402
 from core.services.planning import PlanRequest, make_plan  # noqa: E402
-from core.table.codec import Codec, Codes  # noqa: E402
-from core.table.schema import Kind, Schema, SchemaColumn  # noqa: E402
 
 CLASSES = 8
 SPREAD = np.array([0.34, 0.22, 0.15, 0.11, 0.08, 0.05, 0.03, 0.02])

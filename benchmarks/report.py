@@ -41,9 +41,9 @@ def measure(folder: Path, target: str) -> dict[str, float]:
     """In this process: seconds to the first figures and to all, peak memory."""
     import psutil
 
+    from core.proposing.propose import infer_schema
     from core.quality.report.build_report import build_report
     from core.runs.execution.reporter import peak_memory_mb
-    from core.table.proposing import infer_schema
 
     before = psutil.Process().memory_info().rss / 2**20
     began = time.perf_counter()
@@ -84,7 +84,7 @@ def main() -> int:
     if options.folder is not None:
         print(json.dumps(measure(options.folder, options.target)))
         return 0
-    from tests.table.files import read_table
+    from tests.reading.files import read_table
 
     read = read_table(options.train)
     train, test = read.frame, read_table(options.test, schema=read.schema).frame

@@ -27,7 +27,7 @@ from benchmarks.declared_columns import (
     pick,
     whole,
 )
-from core.table.rules import AtMost, Determines, Sum
+from core.schema.rules.rules import AtMost, Determines, Sum
 
 __all__ = ["TUNING_MAKERS"]
 

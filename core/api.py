@@ -33,16 +33,16 @@ from core.models.events import FitEvent, Wish
 from core.models.registry import cards, load_fitted
 from core.models.shaped_output import Shape, ShapeFacts, draw_shaped
 from core.privacy.plan import Guarantee, Plan
+from core.proposing.propose import infer_schema
 from core.quality.report.types import Report
+from core.reading.raw_cells import raw_frame
+from core.reading.typed_frames import frame_as_declared
 from core.runs.execution.threads import limit_threads
+from core.schema.column import Column
+from core.schema.form import FileForm
+from core.schema.schema import Schema
 from core.services.recipe import option_words
 from core.services.shaping import certificate_of
-from core.table.column import Column
-from core.table.form import FileForm
-from core.table.proposing import infer_schema
-from core.table.raw_cells import raw_frame
-from core.table.schema import Schema
-from core.table.typed_frames import frame_as_declared
 
 __all__ = [
     "Drawn",

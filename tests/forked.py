@@ -27,7 +27,7 @@ import pytest
 __all__ = ["Forked", "forked", "fresh", "new_interpreters"]
 
 ROOT = Path(__file__).resolve().parents[1]
-READER = ("core.table.io.reading_process",)  # alone, since it counts its memory
+READER = ("core.importing.reading_process",)  # alone, since it counts its memory
 PROGRAMS = (
     "core.runs.execution.sampling_process",
     "core.runs.execution.worker",

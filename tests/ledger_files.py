@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core.runs.storage.places import LocalPlaces
+from core.runs.storage.storages import LocalPlaces
 from core.runs.storage.workspace import Workspace
 from core.runs.storage.workspace_secrets import WorkspaceLedgerFiles
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from core.table.io import apart
+from core.importing import apart
 from tests import forked
 
 STARTED = time.time()

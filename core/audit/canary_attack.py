@@ -32,14 +32,14 @@ from core.audit.watched_table import (
     each_alone,
     together,
 )
+from core.encoding.codec import Codec, Codes
+from core.encoding.person_rows import PersonRows
 from core.models.events import FitEvent, Wish
 from core.models.registry import synthesizer
 from core.models.synthesizer import FitContext
 from core.privacy.plan import Plan
-from core.table.codec import Codec, Codes
-from core.table.person import Person
-from core.table.person_rows import PersonRows
-from core.table.schema import Domain, Kind, Schema, SchemaColumn
+from core.schema.person import Person
+from core.schema.schema import Domain, Kind, Schema, SchemaColumn
 
 __all__ = ["AuditTable", "LeaveOneOut", "audit_table", "one_run", "prepare_leave_one_out"]
 

@@ -18,12 +18,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from core.encoding.person_rows import PersonRows
 from core.privacy.dpsgd.gradient import GradientMechanism, NoisyGradient, SampledRelease
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import Mechanism, Rows
 from core.privacy.plan import Budget, Phase, Plan
-from core.table.person_rows import PersonRows
-from core.table.schema import Domain
+from core.schema.schema import Domain
 
 __all__ = ["FixedReleases", "ObservedRelease", "WatchedTable", "altered", "each_alone", "together"]
 

@@ -12,7 +12,7 @@ from core.audit.audit import LONG, QUICK, Audit, Trial, run_audit
 from core.cli.common import CommandError, print_json
 from core.models.registry import cards
 from core.runs.execution.threads import limit_threads
-from core.table.person import MOST_ROWS
+from core.schema.person import MOST_ROWS
 
 __all__ = ["audit"]
 

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from core.cli.common import ALL, CommandError
+from core.privacy.discovery.unbought import as_bought, stand_in, unbought
 from core.privacy.ledger.ledger import OverBudgetError
 from core.privacy.plan import Plan, default_delta
 from core.runs.accounts.account import default_limit
@@ -19,9 +20,8 @@ from core.runs.accounts.purchases import purchases, with_purchases
 from core.runs.execution.buying import buy_schema, purchase_domain
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
+from core.schema.schema import Schema, SchemaError
 from core.services.purchases import DELTA_SHARE, at_stake, forecast, plan_purchase
-from core.table.buying import as_bought, stand_in, unbought
-from core.table.schema import Schema, SchemaError
 
 __all__ = ["Parts", "buy", "known_purchases", "parts", "say_purchase", "to_buy"]
 

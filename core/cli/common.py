@@ -15,15 +15,15 @@ import pandas as pd
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from core.encoding.layout.violations import count_violations, declared_from_batches
 from core.privacy.plan import Guarantee
+from core.proposing.rare import danger, rare_counts
+from core.reading.tally import Tally
+from core.schema.person import MOST_ROWS, Person
+from core.schema.rounding_up import stated
+from core.schema.rules.rules import parse_rule
+from core.schema.schema import DomainSource, Kind, Schema, SchemaError
 from core.services.limits import HIDDEN
-from core.table.layout.violations import count_violations, declared_from_batches
-from core.table.person import MOST_ROWS, Person
-from core.table.rare import danger, rare_counts
-from core.table.rules import parse_rule
-from core.table.schema import DomainSource, Kind, Schema, SchemaError
-from core.table.stated import stated
-from core.table.tally import Tally
 
 ALL = "all"  # columns, for --buy
 

@@ -10,9 +10,9 @@ from typing import Any
 import pandas as pd
 
 from core.cli.common import CommandError
-from core.table.io.replacing import replacing
-from core.table.io.write import write_csv_parts, write_parquet_parts
-from core.table.schema import Schema
+from core.schema.schema import Schema
+from core.writing.tables import write_csv_parts, write_parquet_parts
+from core.writing.whole_files import replacing
 
 __all__ = ["OUT_ENDINGS", "mark_without_privacy", "require_flag", "write_table"]
 

@@ -15,7 +15,7 @@ from core.runs.accounts.people import account_names
 from core.runs.accounts.spending import left_words
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
-from core.table.stated import stated
+from core.schema.rounding_up import stated
 
 __all__ = ["ledger"]
 

@@ -87,10 +87,10 @@ def _plain(error: Exception) -> str:
     # an error's class is only asked for once there is an error; --help must not wait for pandas
     from core.cli.common import CommandError
     from core.privacy.ledger.ledger import LedgerError
+    from core.reading.cells import TableReadError
     from core.runs.execution.pipeline import DeviceError
     from core.runs.storage.errors import RunStoreError, storage_trouble
-    from core.table.io.cells import TableReadError
-    from core.table.schema import SchemaError
+    from core.schema.schema import SchemaError
 
     known = (CommandError, LedgerError, DeviceError, RunStoreError, TableReadError, SchemaError)
     if isinstance(error, known):

@@ -19,7 +19,10 @@ from core.cli.common import ALL, CommandError, require_declaration, say_dangers
 from core.cli.files import require_flag
 from core.cli.people import account_for
 from core.cli.saved_runs import check_save, save_run
+from core.encoding.holdout import people_trained_on, split_rows
+from core.encoding.layout.layout import Layout
 from core.models.events import Observe
+from core.privacy.discovery.unbought import stand_in, unbought
 from core.privacy.ledger.filters import opening
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
@@ -34,12 +37,9 @@ from core.runs.execution.training_rows import FrameRows
 from core.runs.storage.artefacts import LocalArtefacts, load_json
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
+from core.schema.schema import Schema
 from core.services.planning import PlanRequest, make_plan
 from core.services.reviews import inside_view_words
-from core.table.buying import stand_in, unbought
-from core.table.holdout import people_trained_on, split_rows
-from core.table.layout.layout import Layout
-from core.table.schema import Schema
 
 __all__ = [
     "Synthesis",

@@ -12,7 +12,7 @@ from core.privacy.plan import Plan
 from core.runs.accounts import people
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
-from core.table.schema import Schema
+from core.schema.schema import Schema
 
 __all__ = ["account_for", "foresee"]
 

@@ -25,17 +25,17 @@ from core.cli.common import (
     with_target,
 )
 from core.cli.places import PASSWORD, Url
+from core.importing.apart import Request, read_apart
+from core.proposing.misfits import misfit_words, misfits
+from core.reading.address import Address, Allowed
+from core.reading.raw_cells import is_written
+from core.reading.tally import Tally, count_cells
+from core.reading.typed_cells import typed_rows, typed_tally
+from core.reading.typed_frames import UNREAD
 from core.runs.storage.workspace import Workspace
-from core.table.column import Column
-from core.table.form import FileForm
-from core.table.io.address import Address, Allowed
-from core.table.io.apart import Request, read_apart
-from core.table.misfits import misfit_words, misfits
-from core.table.raw_cells import is_written
-from core.table.schema import Kind, Schema
-from core.table.tally import Tally, count_cells
-from core.table.typed_cells import typed_rows, typed_tally
-from core.table.typed_frames import UNREAD
+from core.schema.column import Column
+from core.schema.form import FileForm
+from core.schema.schema import Kind, Schema
 
 __all__ = [
     "all_columns",

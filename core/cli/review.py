@@ -16,13 +16,13 @@ from core.cli.common import (
     with_target,
 )
 from core.cli.reading import read_file, typed_frame
+from core.encoding.holdout import split_rows
 from core.export.page_html import page
 from core.quality.report.build_report import build_report
 from core.quality.report.outside import outside_report
 from core.quality.report.types import Score
 from core.runs.execution.threads import limit_threads
-from core.table.holdout import split_rows
-from core.table.io.replacing import replacing
+from core.writing.whole_files import replacing
 
 __all__ = ["review"]
 

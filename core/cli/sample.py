@@ -16,7 +16,7 @@ from core.models.synthesizer import Fitted
 from core.runs.execution.threads import limit_threads
 from core.services.export import pack
 from core.services.shaping import DrawnTable, certificate_of, table_name
-from core.table.io.replacing import replacing
+from core.writing.whole_files import replacing
 
 __all__ = ["sample", "shape_of"]
 

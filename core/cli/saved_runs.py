@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from core.cli.common import CommandError
+from core.encoding.layout.layout import Layout
 from core.export.page_html import page
 from core.privacy.plan import Plan
 from core.quality.report.outside import outside_report
@@ -21,11 +22,10 @@ from core.runs.storage.artefacts import MODEL, load_json
 from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace, private_folder
+from core.schema.form import Delimiter
+from core.schema.schema import Domain, Schema, SchemaColumn
 from core.services.export import certificate_text
 from core.services.reviews import privacy_certificate, refused_groups, waits_for
-from core.table.form import Delimiter
-from core.table.layout.layout import Layout
-from core.table.schema import Domain, Schema, SchemaColumn
 
 __all__ = ["SavedRun", "TrainedModel", "check_save", "save_run", "trained_model"]
 

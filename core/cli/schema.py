@@ -21,11 +21,11 @@ from core.cli.common import (
 )
 from core.cli.places import files
 from core.cli.reading import read_file, say_misfits, typed_frame
-from core.table.form import DELIMITERS, FileForm
-from core.table.io.replacing import replacing
-from core.table.schema import Schema
-from core.table.schema_matching import adopted, compare
-from core.table.suggestions import suggest_rules
+from core.proposing.rule_suggestions import suggest_rules
+from core.proposing.schema_matching import adopted, compare
+from core.schema.form import DELIMITERS, FileForm
+from core.schema.schema import Schema
+from core.writing.whole_files import replacing
 
 __all__ = ["schema"]
 

@@ -31,7 +31,7 @@ from core.quality.metrics.noisy import NoisyScore
 from core.runs.accounts.spending import epsilon_text, noted_purchases, with_purchases_added
 from core.runs.execution.pipeline import Outcome
 from core.runs.execution.reporter import Pace, Stopwatch, peak_memory_mb
-from core.table.stated import stated
+from core.schema.rounding_up import stated
 
 __all__ = ["plan", "synth"]
 

@@ -346,7 +346,7 @@ def edge_ticks(edges: Sequence[float], kind: str, *, most: int = 7) -> Trace:
 
     Args:
       edges: of the bins, ascending, in the column's unit.
-      kind: of the column, see `core.table.schema.Kind`.
+      kind: of the column, see `core.schema.schema.Kind`.
       most: ticks there may be, ≥ 1.
     """
     every = max(1, math.ceil(len(edges) / most))

@@ -23,11 +23,11 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from core.encoding.codec import Codec, Codes
 from core.lmdp.discrepancy import median_bandwidth
 from core.lmdp.kernel_points import KernelPoints
 from core.lmdp.level import GROUP
 from core.lmdp.two_sample import rbf
-from core.table.codec import Codec, Codes
 
 __all__ = ["NEEDED", "GroupTest", "RejectionCount"]
 

@@ -22,11 +22,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from core.encoding.codec import Codec, Codes
+from core.encoding.stored_codes import StoredCodes
 from core.lmdp.discrepancy import TestResult, median_bandwidth
 from core.lmdp.kernel_points import KernelPoints
 from core.lmdp.two_sample import two_sample_test
-from core.table.codec import Codec, Codes
-from core.table.stored_codes import StoredCodes
 
 __all__ = ["InsideCheck", "fitted_stein_test", "inside_check"]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from core.table.codec import Codec, Codes
+from core.encoding.codec import Codec, Codes
 
 __all__ = ["KernelPoints"]
 

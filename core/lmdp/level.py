@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import optimize, stats
 
-from core.table.key_groups import bucket_count, share_filled
+from core.encoding.key_groups import bucket_count, share_filled
 
 __all__ = ["GROUP", "GROUP_LEVEL", "chance", "full_groups", "groups_of", "threshold"]
 

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from core.encoding.codec import Codec, Codes
+from core.encoding.marginals import groups_of_bins
 from core.lmdp.shift import Shifted
 from core.privacy.mechanisms.histograms import bins_of
-from core.table.codec import Codec, Codes
-from core.table.marginals import groups_of_bins
 
 __all__ = ["HiddenCells", "Recovery", "column_shares", "distance", "measure", "recovered_shares"]
 

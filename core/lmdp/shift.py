@@ -30,13 +30,13 @@ import torch
 from randomgen import ChaCha
 from torch import Tensor
 
+from core.encoding.codec import Codec, Codes, concat_codes
 from core.lmdp.discrepancy import median_bandwidth
 from core.lmdp.errors import ShiftError
 from core.lmdp.kernel_points import KernelPoints
 from core.lmdp.level import GROUP
 from core.lmdp.two_sample import rbf
-from core.table.codec import Codec, Codes, concat_codes
-from core.table.schema import Domain
+from core.schema.schema import Domain
 
 __all__ = ["Shift", "Shifted", "Tilt", "find_tilts", "with_tilts"]
 

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from core.table.column import DomainColumn
-from core.table.labels import is_absent, to_labels, to_numbers
-from core.table.rules import Rule
-from core.table.schema import Domain
+from core.schema.column import DomainColumn
+from core.schema.labels import is_absent, to_labels, to_numbers
+from core.schema.rules.rules import Rule
+from core.schema.schema import Domain
 
 __all__ = ["complete_rows", "fill_gaps"]
 

@@ -17,8 +17,8 @@ import pandas as pd
 
 from core.models.synthesizer import Fitted
 from core.privacy.summation import in_threads
-from core.table.schema import Domain
-from core.table.surrogates import surrogate
+from core.schema.schema import Domain
+from core.schema.surrogates import surrogate
 
 __all__ = ["PART_ROWS", "sample_parts", "sampled"]
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from core.encoding.layout.layout import Layout
 from core.models.events import FitEvent, Observe, Preview, Wish
 from core.models.synthesizer import Fitted
-from core.table.layout.layout import Layout
-from core.table.schema import Domain
+from core.schema.schema import Domain
 
 __all__ = ["LaidOut", "laid_out", "previewed", "with_layout"]
 

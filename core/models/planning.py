@@ -9,8 +9,8 @@ from core.models.registry import cards
 from core.models.synthesizer import Synthesizer
 from core.privacy.plan import Budget, Phase, Plan
 from core.privacy.planning import planned
-from core.table.person import Person
-from core.table.schema import Domain
+from core.schema.person import Person
+from core.schema.schema import Domain
 
 __all__ = ["Hiding", "hiding", "plan_fit"]
 

@@ -22,10 +22,10 @@ from core.models.card import Frozen
 from core.models.filling import complete_rows, fill_gaps
 from core.models.in_parts import sampled
 from core.models.synthesizer import Fitted
-from core.table.conditions import ConditionError, parse_conditions, parse_shares
-from core.table.layout.steps import rewritten
-from core.table.schema import Domain
-from core.table.surrogates import check_room, surrogate
+from core.schema.conditions import ConditionError, parse_conditions, parse_shares
+from core.schema.rules.steps import rewritten
+from core.schema.schema import Domain
+from core.schema.surrogates import check_room, surrogate
 
 __all__ = ["MOST_DRAWN", "Measured", "Shape", "ShapeFacts", "ShapedTable", "draw_shaped"]
 
@@ -39,7 +39,7 @@ class Shape(Frozen):
     """What is asked of rows, beside how many.
 
     Attributes:
-      where: conditions that every row keeps, see `core.table.conditions`.
+      where: conditions that every row keeps, see `core.schema.conditions`.
       share: shares of one column's values, or None.
       fill_missing: whether no cell of a modelled column is missing.
     """

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from core.models.card import Card
 from core.models.events import Observe
 from core.privacy.plan import Budget, Phase, Plan
-from core.table.schema import Domain
+from core.schema.schema import Domain
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -28,7 +28,7 @@ from core.privacy.plan import Plan
 from core.runs.accounts.account import limited
 from core.runs.storage.database import RunRow
 from core.runs.storage.events import State
-from core.runs.storage.process import held_by_nobody
+from core.runs.storage.processes.process import held_by_nobody
 from core.runs.storage.store import RunStore
 
 __all__ = ["failure_kind", "metrics_text", "phase_label"]

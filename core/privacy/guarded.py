@@ -6,7 +6,7 @@ holds, that is charged before it computes, and whose result carries the planned 
 Where the plan puts rows together by person, a record is a person: the summand of a sum is the mean
 over that person's rows, what looks at pairs or groups of records sees one row of each, and batches
 draw people. So every sensitivity holds per person, and n people is the divisor. Pairs and groups of
-people follow from each one's own key (`core.table.key_groups`), those of rows from their places.
+people follow from each one's own key (`core.encoding.key_groups`), those of rows from their places.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from core.encoding.key_groups import bucket_count, places_by_key
+from core.encoding.person_rows import PersonRows
+from core.encoding.public_order import public_order
+from core.encoding.stored_codes import StoredCodes
 from core.privacy.mechanisms import noise
 from core.privacy.mechanisms.additive import Mechanism, Rows, Statistic, group_size_of
 from core.privacy.mechanisms.noise import NoiseSource, SecureNoise
@@ -26,11 +30,7 @@ from core.privacy.mechanisms.selection import Scores, Selection, range_of
 from core.privacy.meter import Meter, UnplannedReleaseError
 from core.privacy.plan import Plan
 from core.privacy.summation import ChunkedStatistic, InOneProcess, Records, Summation
-from core.table.key_groups import bucket_count, places_by_key
-from core.table.person_rows import PersonRows
-from core.table.public_order import public_order
-from core.table.schema import Domain
-from core.table.stored_codes import StoredCodes
+from core.schema.schema import Domain
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -52,7 +52,7 @@ class PrivateTable:
 
     Args:
       codes: the encoded rows; n of them, as the plan says, or those of n people. Of many, they are
-        `core.table.stored_codes.StoredCodes`, which do not lie in memory.
+        `core.encoding.stored_codes.StoredCodes`, which do not lie in memory.
       plan: what may be released.
       people: where each person's rows lie in `codes`, and the hashes of their keys; needed where
         the plan puts together more than one row, or looks at pairs or groups of people.

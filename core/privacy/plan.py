@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from core.table.person import Person
+from core.schema.person import Person
 
 __all__ = [
     "LARGEST_EPSILON",

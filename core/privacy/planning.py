@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from core.privacy.accounting.accountant import calibrate, check_budget, guarantee
 from core.privacy.plan import Budget, Phase, Plan, for_group, repeated
-from core.table.person import Person
+from core.schema.person import Person
 
 __all__ = ["planned"]
 

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from core.encoding.person_rows import PersonRows
 from core.privacy.mechanisms.additive import Rows, Statistic, check_parts, group_size_of
 from core.privacy.threads import threads_of_one_processor
-from core.table.person_rows import PersonRows
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from core.table.labels import to_labels, to_numbers
-from core.table.schema import Column, Schema
+from core.schema.labels import to_labels, to_numbers
+from core.schema.schema import Column, Schema
 
 __all__ = ["BINS", "HOT_LABELS", "AlignedTable", "Feature", "Features", "sample_rows"]
 

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from core.encoding.person_rows import number_people
 from core.quality.aligned_tables import AlignedTable, Features, sample_rows
-from core.table.person import Person
-from core.table.person_rows import number_people
-from core.table.schema import Schema
+from core.schema.person import Person
+from core.schema.schema import Schema
 
 __all__ = ["Comparison"]
 

@@ -11,16 +11,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from core.encoding.layout.layout import Layout
+from core.encoding.layout.violations import count_violations, declared_from_batches
+from core.proposing.rule_suggestions import suggest_rules
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
+from core.schema.column import refusal
+from core.schema.person import Person
+from core.schema.rules.rules import AnyRule, Combinations, Determines
+from core.schema.schema import Schema
 from core.services.recounting import BROKEN
-from core.table.column import refusal
-from core.table.layout.layout import Layout
-from core.table.layout.violations import count_violations, declared_from_batches
-from core.table.person import Person
-from core.table.rules import AnyRule, Combinations, Determines
-from core.table.schema import Schema
-from core.table.suggestions import suggest_rules
 
 __all__ = [
     "broken_rules",

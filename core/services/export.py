@@ -24,11 +24,11 @@ from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.records import RunRecord
 from core.runs.storage.row_batches import row_batches
 from core.runs.storage.store import RunStore
+from core.schema.column import Column
+from core.schema.schema import Domain
+from core.services.schema_grid import example
 from core.services.shaping import DrawnTable, asked_words, certificate_of, table_name
-from core.table.column import Column
-from core.table.grid import example
-from core.table.io.write import csv_text, write_csv_parts, write_parquet_parts
-from core.table.schema import Domain
+from core.writing.tables import csv_text, write_csv_parts, write_parquet_parts
 
 __all__ = [
     "certificate_text",

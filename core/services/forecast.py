@@ -22,7 +22,7 @@ import numpy as np
 
 from core.models.registry import cards, synthesizer
 from core.privacy.plan import Plan
-from core.table.schema import Schema
+from core.schema.schema import Schema
 
 __all__ = [
     "Advice",

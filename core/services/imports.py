@@ -14,6 +14,12 @@ from typing import BinaryIO, Required, TypedDict, Unpack
 import pandas as pd
 import pyarrow as pa
 
+from core.importing.apart import Request, read_apart
+from core.importing.raw_table import Progress
+from core.proposing.propose import Counts, profile_rows, propose
+from core.reading.address import Address, Allowed
+from core.reading.raw_cells import raw_frame
+from core.reading.typed_cells import typed_rows
 from core.runs.accounts.people import choose_account
 from core.runs.accounts.record_linkage import Compared
 from core.runs.storage.artefacts import ROWS
@@ -21,13 +27,7 @@ from core.runs.storage.errors import NO_RECORDS, RunStoreError
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import people_key
-from core.table.form import FileForm
-from core.table.io.address import Address, Allowed
-from core.table.io.apart import Request, read_apart
-from core.table.io.raw_table import Progress
-from core.table.proposing import Counts, profile_rows, propose
-from core.table.raw_cells import raw_frame
-from core.table.typed_cells import typed_rows
+from core.schema.form import FileForm
 
 __all__ = ["FORM", "Progress", "import_address", "import_file", "import_frame"]
 

@@ -12,8 +12,8 @@ from core.models.planning import Hiding, hiding
 from core.models.registry import cards
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
+from core.schema.schema import DomainSource, Schema
 from core.services import reviews
-from core.table.schema import DomainSource, Schema
 
 __all__ = ["HIDDEN", "hidden_columns", "limits", "paid_certificates"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from core.lmdp.level import chance, full_groups, groups_of
 from core.privacy.plan import Phase, Plan
-from core.table.person import Person
+from core.schema.person import Person
 
 __all__ = ["CertificateOffer", "certificate_offers", "phase_words"]
 

@@ -10,17 +10,17 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from core.encoding.layout.layout import Layout
 from core.lmdp.level import GROUP, GROUP_LEVEL
 from core.models.card import Card
 from core.models.planning import plan_fit
 from core.models.registry import cards, synthesizer
+from core.privacy.discovery.unbought import unbought
 from core.privacy.plan import Budget, Phase, Plan, Protection, default_delta
 from core.runs.execution.noisy_scores import SCORE
 from core.runs.execution.review_histograms import REVIEW
-from core.table.buying import unbought
-from core.table.layout.layout import Layout
-from core.table.schema import Domain, Schema, SchemaError
-from core.table.surrogates import check_room
+from core.schema.schema import Domain, Schema, SchemaError
+from core.schema.surrogates import check_room
 
 __all__ = ["DEFAULT_SHIFT", "PlanRequest", "make_plan"]
 

@@ -1,14 +1,15 @@
 """Purchases: plan, pay for and look up bounds and lists that are released with noise.
 
-`core.table.buying.as_bought` marks what is to be bought; `plan_purchase` and `forecast` say what it
-would cost and find, from public numbers alone; `buy` does it.
+`core.privacy.discovery.unbought.as_bought` marks what is to be bought; `plan_purchase` and
+`forecast` say what it would cost and find, from public numbers alone; `buy` does it.
 """
 
 from __future__ import annotations
 
 import math
 
-from core.privacy.buying.planning import Forecast, forecasts, plan_schema
+from core.privacy.discovery.planning import Forecast, forecasts, plan_schema
+from core.privacy.discovery.unbought import as_bought, at_stake, stand_in, unbought
 from core.privacy.plan import Budget, Plan, default_delta
 from core.runs.accounts.purchases import (
     lost_purchase,
@@ -20,9 +21,8 @@ from core.runs.execution.buying import buy_schema
 from core.runs.execution.training_rows import StoredRows
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
+from core.schema.schema import Schema, SchemaError
 from core.services.tables import confirm_schema
-from core.table.buying import as_bought, at_stake, stand_in, unbought
-from core.table.schema import Schema, SchemaError
 
 __all__ = [
     "DELTA_SHARE",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from core.proposing.profile import preview
+from core.proposing.propose import Counts, Reread, bounded, pictures
+from core.reading.tally import Tally
+from core.reading.typed_cells import typed_rows
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
-from core.table.profile import preview
-from core.table.proposing import Counts, Reread, bounded, pictures
-from core.table.schema import Schema, SchemaColumn
-from core.table.tally import Tally
-from core.table.typed_cells import typed_rows
+from core.schema.schema import Schema, SchemaColumn
 
 __all__ = ["BROKEN", "recounted", "tallies", "whole_bounds"]
 

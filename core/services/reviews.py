@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from core.encoding.layout.layout import Layout
 from core.privacy.ledger.units import units_of
 from core.quality.metrics.noisy import NoisyScore, difference, ranked
 from core.quality.report.types import View
@@ -21,16 +22,15 @@ from core.runs.execution.noisy_scores import (
     released_cells,
     synthetic_cells,
 )
-from core.runs.storage import notes
 from core.runs.storage.artefacts import INSIDE_REPORT, OUTSIDE_REPORT, PRIVACY_CERTIFICATE
 from core.runs.storage.errors import RunStoreError
-from core.runs.storage.inside_views import recorded_views
-from core.runs.storage.notes import ScorePick
 from core.runs.storage.records import RunRecord
+from core.runs.storage.reviews import notes
+from core.runs.storage.reviews.inside_views import recorded_views
+from core.runs.storage.reviews.notes import ScorePick
 from core.runs.storage.store import RunStore
-from core.table.layout.layout import Layout
-from core.table.schema import Domain
-from core.table.stated import stated
+from core.schema.rounding_up import stated
+from core.schema.schema import Domain
 
 __all__ = [
     "Ranking",

@@ -23,11 +23,11 @@ from core.runs.execution.review_histograms import REVIEW
 from core.runs.storage.artefacts import ATTEMPT, CHECKPOINT, MODEL
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import State
-from core.runs.storage.places import forget_logs
 from core.runs.storage.records import RunRecord, TableRecord
+from core.runs.storage.storages import forget_logs
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
-from core.table.schema import Schema
+from core.schema.schema import Schema
 
 __all__ = [
     "Progress",

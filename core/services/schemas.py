@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from pydantic import ValidationError
 
+from core.proposing.schema_matching import Comparison, adopted, best_match, compare
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
+from core.schema.column import SchemaError
+from core.schema.schema import Schema
 from core.services.tables import confirm_schema
-from core.table.column import SchemaError
-from core.table.schema import Schema
-from core.table.schema_matching import Comparison, adopted, best_match, compare
 
 __all__ = ["adopt", "like_last_time", "read_schema_file", "schema_file"]
 

@@ -13,9 +13,9 @@ from typing import Any
 from core.models.shaped_output import Shape, ShapeFacts
 from core.runs.execution.launcher import Launcher, SampleRequest, facts_name
 from core.runs.storage.store import RunStore
+from core.schema.conditions import parse_conditions, parse_shares
+from core.schema.schema import Domain
 from core.services.runs import generate_rows
-from core.table.conditions import parse_conditions, parse_shares
-from core.table.schema import Domain
 
 __all__ = ["DrawnTable", "asked_words", "certificate_of", "draw_tables", "table_name"]
 

@@ -12,21 +12,21 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 from pydantic import ValidationError
 
+from core.proposing.categories import count_labels, merged_below
+from core.proposing.kinds import infer_tally
+from core.proposing.misfits import fates, misfit_words
+from core.proposing.profile import ColumnProfile
+from core.proposing.rare import danger
+from core.reading.tally import Tally
+from core.reading.typed_cells import typed_tally
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
+from core.schema.column import refusal
+from core.schema.form import Form
+from core.schema.schema import DomainSource, Kind, Provenance, Schema, SchemaColumn, SchemaError
+from core.schema.surrogates import check_room
 from core.services.recounting import recounted, tallies, whole_bounds
-from core.table.categories import count_labels, merged_below
-from core.table.column import refusal
-from core.table.form import Form
-from core.table.grid import as_kind, schema_of, with_categories, with_list
-from core.table.kinds import infer_tally
-from core.table.misfits import fates, misfit_words
-from core.table.profile import ColumnProfile
-from core.table.rare import danger
-from core.table.schema import DomainSource, Kind, Provenance, Schema, SchemaColumn, SchemaError
-from core.table.surrogates import check_room
-from core.table.tally import Tally
-from core.table.typed_cells import typed_tally
+from core.services.schema_grid import as_kind, schema_of, with_categories, with_list
 
 __all__ = [
     "change_categories",
@@ -70,7 +70,7 @@ def change_grid(
     Args:
       store: where.
       table: whose columns.
-      grid: as `core.table.grid` shows it, one row a column.
+      grid: as `core.services.schema_grid` shows it, one row a column.
       earlier: columns as they were declared, by name and kind: a kind that comes back brings its
         declaration along instead of a fresh one.
 

@@ -22,10 +22,10 @@ from core.audit.bounds import (
 )
 from core.audit.canary_attack import audit_table, one_run
 from core.cli.main import main
+from core.encoding.person_rows import PersonRows
 from core.models.planning import plan_fit
 from core.models.registry import cards, synthesizer
 from core.privacy.plan import Budget
-from core.table.person_rows import PersonRows
 
 IDS = [card.id for card in cards()]
 SMALL = Sizes(canaries=64, records=128, repeats=60, alone_repeats=300, sampled_repeats=60)

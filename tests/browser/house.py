@@ -14,7 +14,7 @@ from joserfc.jwk import OctKey
 from core.runs.storage.access import set_access
 from core.runs.storage.records import RunRecord
 from core.services import imports, planning, runs
-from core.table.sample import sample_table
+from core.services.sample_tables import sample_table
 from tests.browser.app import free_port
 from tests.browser.provider import CLIENT, PASSWORD, Provider
 from tests.pages.screen import finish

@@ -12,14 +12,14 @@ import pytest
 from playwright.sync_api import Page
 
 from core.export import page_html as exported
+from core.proposing.propose import infer_schema
 from core.quality.report.build_report import build_report
 from core.quality.report.outside import outside_report
-from core.runs.storage import notes
-from core.runs.storage.notes import Decision
 from core.runs.storage.records import RunRecord
+from core.runs.storage.reviews import notes
+from core.runs.storage.reviews.notes import Decision
 from core.runs.storage.store import RunStore
 from core.services import imports, planning, runs, tables
-from core.table.proposing import infer_schema
 from tests.browser.app import Server, open_page, server, settled
 from tests.pages.screen import finish
 

@@ -10,11 +10,11 @@ from playwright.sync_api import Browser, Page, expect
 
 from core.quality.report.build_report import build_report
 from core.quality.report.outside import outside_report
-from core.runs.storage import notes
 from core.runs.storage.events import State
-from core.runs.storage.notes import Decision, Rule
+from core.runs.storage.reviews import notes
+from core.runs.storage.reviews.notes import Decision, Rule
 from core.services import imports, planning, runs, tables
-from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, sample_table
+from core.services.sample_tables import SAMPLE_NAME, SAMPLE_TARGET, sample_table
 from tests.browser.app import PATIENCE, Server, open_page, server, settled
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]

@@ -32,7 +32,7 @@ def sent(client: httpx.Client, url: str, page: str = "", query: str = "") -> str
             message = ForwardMsg.FromString(stream.recv(timeout=PATIENCE))
             texts.append(MessageToString(message, as_utf8=True))
             if message.WhichOneof("type") == "script_finished":
-                return "\n".join(texts).replace("\u2060", "")  # see `pages.parts.plain`
+                return "\n".join(texts).replace("\u2060", "")  # see `pages.shared.plain`
 
 
 @contextmanager

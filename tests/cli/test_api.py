@@ -11,12 +11,12 @@ import pytest
 
 from core import api
 from core.cli.main import main
+from core.encoding.layout.layout import Layout
+from core.encoding.person_rows import encoded_records
 from core.runs.storage.workspace import PROJECT_ROOT
-from core.table.form import Form
-from core.table.layout.layout import Layout
-from core.table.person_rows import encoded_records
-from core.table.sample import SAMPLE_TARGET, sample_table
-from core.table.schema import DomainSource, Kind, Schema
+from core.schema.form import Form
+from core.schema.schema import DomainSource, Kind, Schema
+from core.services.sample_tables import SAMPLE_TARGET, sample_table
 from tests.cli.test_cli import FEW, last_line
 
 SETTINGS = {"steps": 40, "frequencies": 200, "batch": 64, "hidden": 16}

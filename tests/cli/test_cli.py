@@ -13,7 +13,7 @@ import pytest
 
 from core.cli.main import main
 from core.runs.storage.workspace import PROJECT_ROOT
-from core.table.sample import SAMPLE_TARGET, sample_table
+from core.services.sample_tables import SAMPLE_TARGET, sample_table
 
 FEW = ["--settings", "steps=40", "frequencies=200", "batch=64", "hidden=16"]
 ROWS = 400
@@ -196,7 +196,7 @@ def test_an_error_is_one_line_and_leaves_nothing(
 def test_a_schema_from_a_file_is_used_and_named(
     table: Path, tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from tests.table.files import read_table
+    from tests.reading.files import read_table
 
     schema = tmp_path / "mine.json"
     schema.write_text(read_table(table).schema.model_dump_json())
@@ -254,7 +254,7 @@ def test_a_schema_file_says_who_set_what(
     names: Path, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from core.cli.common import read_schema
-    from core.table.schema import Provenance
+    from core.schema.schema import Provenance
 
     file = tmp_path / "s.json"
     assert main(["schema", str(names), "--target", "town", "--out", str(file)]) == 0

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from core.cli.main import main
-from core.table.proposing import infer_schema
-from core.table.sample import SAMPLE_TARGET, sample_table
-from core.table.schema import DomainSource, Schema
+from core.proposing.propose import infer_schema
+from core.schema.schema import DomainSource, Schema
+from core.services.sample_tables import SAMPLE_TARGET, sample_table
 
 FEW = ["--settings", "steps=20", "frequencies=100", "batch=64", "hidden=16"]
 ROWS = 600

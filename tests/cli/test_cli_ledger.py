@@ -11,7 +11,7 @@ from sqlalchemy import create_engine
 from core.cli.main import main
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
-from core.table.person import Person
+from core.schema.person import Person
 from tests.privacy.test_units import plan
 
 

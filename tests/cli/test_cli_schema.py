@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 
 from core.cli.main import main
-from core.table.sample import sample_table
-from core.table.schema import Kind, Schema
+from core.schema.schema import Kind, Schema
+from core.services.sample_tables import sample_table
 from tests.cli.test_cli import last_line
 
 

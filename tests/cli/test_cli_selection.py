@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from core.cli.main import main
-from core.runs.storage.inside_views import record_view
+from core.proposing.propose import infer_schema
+from core.runs.storage.reviews.inside_views import record_view
 from core.services import imports, runs
-from core.table.proposing import infer_schema
-from core.table.sample import SAMPLE_TARGET, sample_table
+from core.services.sample_tables import SAMPLE_TARGET, sample_table
 
 FEW = ["--settings", "steps=40", "frequencies=200", "batch=64", "hidden=16"]
 ROWS = 400

@@ -15,11 +15,11 @@ from core.cli.making import request_of
 from core.cli.sample import shape_of
 from core.models.registry import cards
 from core.models.shaped_output import Shape
+from core.proposing.propose import infer_schema
 from core.runs.execution.launcher import SampleRequest
 from core.services.planning import PlanRequest, make_plan
 from core.services.recipe import request_of_plan, run_code, sample_code
-from core.table.proposing import infer_schema
-from core.table.sample import SAMPLE_TARGET, sample_table
+from core.services.sample_tables import SAMPLE_TARGET, sample_table
 
 FRAME = sample_table(400)
 SCHEMA = infer_schema(FRAME).model_copy(update={"target": SAMPLE_TARGET})

@@ -99,7 +99,7 @@ def nodes(_cluster: Nodes) -> Iterator[Nodes]:
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunStore]:
     """A store as a server sees it that is no machine of the cluster."""
-    monkeypatch.setattr("core.runs.storage.process.STALE_SECONDS", toy_node.STALE_SECONDS)
+    monkeypatch.setattr("core.runs.storage.processes.process.STALE_SECONDS", toy_node.STALE_SECONDS)
     monkeypatch.setattr(socket, "gethostname", lambda: "server")
     with RunStore(Workspace(tmp_path / "home")) as opened:
         yield opened

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from core.privacy.guarded import CHUNK_ROWS
+from core.reading.raw_cells import raw_frame
 from core.runs.execution.cluster import VARIABLE
 from core.runs.execution.ray_launcher import RayLauncher
 from core.runs.execution.ray_queue import NAMESPACE
@@ -17,9 +18,8 @@ from core.runs.execution.ray_words import IN_QUEUE
 from core.runs.storage.events import State
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
+from core.schema.schema import Schema
 from core.services import runs
-from core.table.raw_cells import raw_frame
-from core.table.schema import Schema
 from tests.cluster import toy_node
 from tests.cluster.conftest import Nodes, all_said, launcher_of
 from tests.runs.workers import ended, releases, start, stepping, toy_plan, until

@@ -9,7 +9,7 @@ import socket
 import sys
 
 from core.runs.execution import ray_queue, takeover, worker
-from core.runs.storage import process
+from core.runs.storage.processes import process
 from tests.runs import toy
 
 NODE = "TOY_NODE"

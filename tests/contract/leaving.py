@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from core.encoding.codec import Codec, Codes
 from core.export.page_html import page
 from core.models.shaped_output import Shape, ShapeFacts
 from core.models.shared import training_loop
@@ -38,11 +39,10 @@ from core.runs.execution.reporter import Pace
 from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
+from core.schema.schema import Column, Domain, Kind, Schema
 from core.services import export, imports, planning, recipe, reviews, tables
 from core.services.shaping import DrawnTable
-from core.table.codec import Codec, Codes
-from core.table.schema import Column, Domain, Kind, Schema
-from pages.parts import shown_code
+from pages.shared import shown_code
 from tests.runs import toy
 
 ROWS = 240

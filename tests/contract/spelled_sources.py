@@ -16,14 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 
-from core.table import raw_cells, typed_cells
-from core.table.form import DELIMITERS, FileForm
-from core.table.io import opening
-from core.table.io.address import Address, Allowed
-from core.table.io.cells import ReadLimits
-from core.table.io.sources import Source
-from core.table.schema import Schema
-from core.table.typed_frames import frame_as_declared
+from core.reading import opening, raw_cells, typed_cells
+from core.reading.address import Address, Allowed
+from core.reading.cells import ReadLimits
+from core.reading.sources import Source
+from core.reading.typed_frames import frame_as_declared
+from core.schema.form import DELIMITERS, FileForm
+from core.schema.schema import Schema
 from tests.contract.spelled_columns import COLUMNS, SpelledColumn
 from tests.contract.spellings import STRAY_BYTES, STRAY_PAIRS, spelling, value
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from core.table.sample import sample_table
+from core.services.sample_tables import sample_table
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "adding-a-model.md").read_text(encoding="utf-8")
@@ -26,8 +26,8 @@ PLANNED = """
 import sys
 from core.models.registry import cards
 from core.services.planning import PlanRequest, make_plan
-from core.table.proposing import infer_schema
-from core.table.sample import sample_table
+from core.proposing.propose import infer_schema
+from core.services.sample_tables import sample_table
 assert "independent" in [card.id for card in cards()]
 schema = infer_schema(sample_table(200))
 plan = make_plan(schema, 200, PlanRequest(model="independent", epsilon=1.0))

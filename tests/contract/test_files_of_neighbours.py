@@ -19,20 +19,20 @@ import pyarrow as pa
 import pytest
 
 from core.cli.main import main
+from core.encoding.codec import Codes
+from core.encoding.person_rows import PersonRows
 from core.operations.monitoring import metrics_text
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.meter import Meter
 from core.privacy.plan import Plan
 from core.privacy.summation import Summation
+from core.reading.typed_cells import typed_rows
 from core.runs.execution import attempts
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
-from core.table.codec import Codes
-from core.table.column import Column
-from core.table.person_rows import PersonRows
-from core.table.schema import Domain, Schema, SchemaColumn
-from core.table.typed_cells import typed_rows
+from core.schema.column import Column
+from core.schema.schema import Domain, Schema, SchemaColumn
 from tests.contract.fits import QUICK
 from tests.contract.leaving import DECLARED, TIMES, people, repeat
 

@@ -19,16 +19,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from core.table import raw_cells, typed_cells
-from core.table.form import FileForm, Form
-from core.table.io import opening
-from core.table.io.cells import ReadLimits
-from core.table.io.sources import Source
-from core.table.layout.layout import Layout
-from core.table.person import Person
-from core.table.person_rows import encoded_records, number_people
-from core.table.proposing import Counts, propose
-from core.table.schema import Column, Kind, Schema
+from core.encoding.layout.layout import Layout
+from core.encoding.person_rows import encoded_records, number_people
+from core.proposing.propose import Counts, propose
+from core.reading import opening, raw_cells, typed_cells
+from core.reading.cells import ReadLimits
+from core.reading.sources import Source
+from core.schema.form import FileForm, Form
+from core.schema.person import Person
+from core.schema.schema import Column, Kind, Schema
 from tests.contract.spelled_columns import COLUMNS, KEY, declaration
 from tests.contract.spelled_sources import SOURCES, Record, Spelled, Text
 

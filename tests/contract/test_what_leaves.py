@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 
 from core.models.registry import load_fitted
-from core.table import schema as schemas
-from core.table.proposing import infer_schema
+from core.proposing.propose import infer_schema
+from core.schema import schema as schemas
 from tests.contract.fits import IDS, QUICK
 from tests.contract.leaving import EVERYTHING, NEIGHBOURS, SPELLED, leaving, neighbour, people
 from tests.mutants.broken_domain import noted_domain

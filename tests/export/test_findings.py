@@ -16,7 +16,7 @@ from core.figures.tradeoff import tradeoff_figure, tradeoff_words
 from core.quality.aligned_tables import Features
 from core.quality.metrics.association import associations, luck
 from core.quality.report import types
-from core.table.schema import Column, Kind, Schema
+from core.schema.schema import Column, Kind, Schema
 from tests.pages.screen import small_report
 from tests.quality.conftest import shared_reports
 

@@ -13,8 +13,8 @@ from core.export.page_html import STAMPS, page
 from core.language.catalogue import ENGLISH, Language
 from core.language.figure_texts import CONTEXT
 from core.language.templates import Templates
+from core.proposing.propose import infer_schema
 from core.quality.report.outside import outside_report
-from core.table.proposing import infer_schema
 from docs.make_catalogue import texts_of_core, texts_of_pages
 from tests.pages.screen import small_report
 

@@ -17,7 +17,7 @@ from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
 from core.services import imports, runs, tables
-from core.table.sample import sample_table
+from core.services.sample_tables import sample_table
 from tests.faults.ledger import paid_for
 from tests.runs.workers import queued, toy_plan, work
 

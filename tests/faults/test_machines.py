@@ -17,10 +17,10 @@ from core.models.events import Wish
 from core.runs.execution import reporter as reporting
 from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.execution.reporter import Reporter
-from core.runs.storage import clock, process
 from core.runs.storage.database import RunRow
 from core.runs.storage.events import State
-from core.runs.storage.process import held_by_nobody
+from core.runs.storage.processes import clock, process
+from core.runs.storage.processes.process import held_by_nobody
 from core.runs.storage.workspace import PROJECT_ROOT
 from tests.faults.ledger import paid_for
 from tests.runs import toy

@@ -11,8 +11,8 @@ import pytest
 
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
-from core.runs.storage.places import LocalPlaces
 from core.runs.storage.records import TableRecord
+from core.runs.storage.storages import LocalPlaces
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.runs.storage.workspace_secrets import WorkspaceLedgerFiles, people_key, shift_key

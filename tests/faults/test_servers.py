@@ -16,9 +16,10 @@ from core.runs.accounts import people
 from core.runs.accounts.account import pay, set_limit
 from core.runs.accounts.record_linkage import link_anew
 from core.runs.execution.local_launcher import LocalLauncher
-from core.runs.storage import engine, process
+from core.runs.storage import engine
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
+from core.runs.storage.processes import process
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import PROJECT_ROOT

@@ -164,7 +164,8 @@ def test_english_stays_as_it_is():
 
 
 def test_pages_show_pictures_in_the_language(german, monkeypatch):
-    from pages.parts import language, shared
+    from pages.shared import language
+    from pages.shared import widgets as shared
 
     monkeypatch.setattr(language, "code", lambda: "de")
     monkeypatch.setattr(language, "spoken", lambda: german)

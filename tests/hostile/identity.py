@@ -8,14 +8,14 @@ import io
 import numpy as np
 import pandas as pd
 
-from core.table.codec import Codec
-from core.table.form import Form
-from core.table.io.cells import MISSING_MARKERS
-from core.table.labels import to_labels, to_numbers
-from core.table.misfits import misfits
-from core.table.schema import Column, DomainSource, Schema
-from core.table.tally import Tally
-from tests.table.files import ReadResult
+from core.encoding.codec import Codec
+from core.proposing.misfits import misfits
+from core.reading.cells import MISSING_MARKERS
+from core.reading.tally import Tally
+from core.schema.form import Form
+from core.schema.labels import to_labels, to_numbers
+from core.schema.schema import Column, DomainSource, Schema
+from tests.reading.files import ReadResult
 
 
 def changed_cells(series: pd.Series, column: Column) -> int:

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from core.table.io.apart import Request
-from core.table.io.raw_table import RawTable
-from core.table.io.reading_process import read_or_refuse, restrict
-from core.table.typed_cells import typed_rows
+from core.importing.apart import Request
+from core.importing.raw_table import RawTable
+from core.importing.reading_process import read_or_refuse, restrict
+from core.reading.typed_cells import typed_rows
 from tests.hostile.identity import codec_faults, reading_faults
-from tests.table.files import ReadResult
+from tests.reading.files import ReadResult
 
 RESET = Path("/proc/self/clear_refs")
 MOST_ROWS = 100_000  # of a table whose cells are looked at one by one

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from tests.hostile.files import EITHER, REFUSED, TABLE, HostileFile
 from tests.hostile.text_files import PLAIN as PLAIN_CSV
-from tests.table.files import zipped
+from tests.reading.files import zipped
 
 PLAIN, PLAIN_ZIP = gzip.compress(PLAIN_CSV * 20), zipped(t_csv=PLAIN_CSV * 20)
 MEGABYTE = 1 << 20

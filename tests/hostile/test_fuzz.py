@@ -10,14 +10,14 @@ import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.table.io.cells import TableReadError
-from core.table.kinds import infer_tally
-from core.table.labels import from_numbers, to_numbers
-from core.table.misfits import misfits
-from core.table.schema import Kind
-from core.table.tally import Tally
+from core.proposing.kinds import infer_tally
+from core.proposing.misfits import misfits
+from core.reading.cells import TableReadError
+from core.reading.tally import Tally
+from core.schema.labels import from_numbers, to_numbers
+from core.schema.schema import Kind
 from tests.hostile.identity import changed_cells, codec_faults, reading_faults
-from tests.table.files import read_table
+from tests.reading.files import read_table
 
 WORDS = st.text(
     st.characters(codec="utf-8", exclude_characters="\0", exclude_categories=("Cs", "Cc")),

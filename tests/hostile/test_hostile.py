@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from core.table.io.apart import ReadBounds, Request, read_apart
-from core.table.io.cells import TableReadError
-from core.table.io.raw_table import RawTable
+from core.importing.apart import ReadBounds, Request, read_apart
+from core.importing.raw_table import RawTable
+from core.reading.cells import TableReadError
 from tests.hostile import workbook_files
 from tests.hostile.corpus import corpus
 from tests.hostile.files import EITHER, REFUSED, TABLE, HostileFile

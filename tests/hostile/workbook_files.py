@@ -10,7 +10,7 @@ from html import escape
 import pandas as pd
 
 from tests.hostile.files import EITHER, REFUSED, TABLE, HostileFile
-from tests.table.files import ods, xlsx
+from tests.reading.files import ods, xlsx
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 PACKAGE = "http://schemas.openxmlformats.org/package/2006"

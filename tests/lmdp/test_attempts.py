@@ -14,8 +14,8 @@ from core.lmdp.discrepancy import TestResult
 from core.lmdp.inside import InsideCheck, inside_check
 from core.privacy.plan import Budget, Guarantee, Plan, Protection
 from core.runs.execution import lmdp_certificate
+from core.schema.person import Person
 from core.services.plan_advice import certificate_offers
-from core.table.person import Person
 from tests.lmdp.worlds import CODEC, coded
 
 ALPHA, RUNS, N = 0.05, 2000, 254 * level.GROUP

@@ -8,10 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.encoding.key_groups import places_by_key
 from core.lmdp.certificate import GroupTest, RejectionCount
 from core.lmdp.level import GROUP, GROUP_LEVEL, chance, full_groups, groups_of, threshold
 from core.lmdp.two_sample import rbf
-from core.table.key_groups import places_by_key
 from tests.lmdp.worlds import CODEC, coded
 
 TAGGED = ("age", "ward")

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import torch
 
+from core.encoding.codec import Codec
 from core.lmdp.recovery import (
     HiddenCells,
     column_shares,
@@ -16,8 +17,7 @@ from core.lmdp.recovery import (
 )
 from core.lmdp.shift import Shift, Shifted
 from core.privacy.mechanisms.histograms import Histograms
-from core.table.codec import Codec
-from core.table.schema import Column, Domain, Kind
+from core.schema.schema import Column, Domain, Kind
 
 LABELS = 8
 SPREAD = np.array([0.34, 0.22, 0.15, 0.11, 0.08, 0.05, 0.03, 0.02])

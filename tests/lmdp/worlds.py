@@ -7,9 +7,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from core.encoding.codec import Codec, Codes
 from core.lmdp.shift import Shift, Shifted
-from core.table.codec import Codec, Codes
-from core.table.schema import Column, Domain, Kind
+from core.schema.schema import Column, Domain, Kind
 
 # The paper's mixture: five equal components, appendix C.1 of Tillman, Balch and Veloso, 2023.
 MEANS = torch.tensor([6.9734, 7.1579, 2.4358, 9.2579, 3.0420], dtype=torch.float64)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from core.encoding.codec import Codec, Codes
 from core.models.events import FitEvent, Wish
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import NoiseSource
 from core.privacy.plan import Plan
-from core.table.codec import Codec, Codes
-from core.table.schema import Column, Domain, Kind, Schema
+from core.schema.schema import Column, Domain, Kind, Schema
 
 
 def schema(target: str | None = "ill") -> Schema:

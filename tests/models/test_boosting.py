@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from core.encoding.codec import Codec
 from core.models.pgb.marginal_queries import MarginalQueries
 from core.models.pgb.multiplicative_weights import (
     BoostedMixture,
@@ -27,7 +28,6 @@ from core.privacy.accounting.accountant import epsilon
 from core.privacy.dpsgd.dense import Dense
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Budget
-from core.table.codec import Codec
 from tests.models.tables import Watcher, coded, domain
 
 CODEC, CODES = coded(300)

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 import torch
 
+from core.encoding.codec import Codec, Codes
 from core.models.events import StoodOut
 from core.models.planning import plan_fit
 from core.models.registry import load_fitted, synthesizer
@@ -29,8 +30,7 @@ from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable, UnplannedReleaseError
 from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.plan import Budget, Plan
-from core.table.codec import Codec, Codes
-from core.table.schema import Column, Domain, Kind, Schema
+from core.schema.schema import Column, Domain, Kind, Schema
 from tests.contract.fits import QUICK, fit
 from tests.models.tables import Watcher, coded, domain
 from tests.privacy.omission import OmittingTable, leaving_out

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from core.encoding.codec import Codec
 from core.models.scan_focus.releases import FocusedReleases
 from core.models.shared.counting.calibration import counts_of
 from core.models.shared.counting.choosing import BY_CLASS, BY_NOISE, BY_SIGHT, RULES, Asked, ask
@@ -16,8 +17,7 @@ from core.models.shared.counting.counts import PairTarget
 from core.models.shared.counting.denoising import denoised
 from core.models.shared.counting.design import FOCUS, PAIRS, Design
 from core.models.shared.counting.scan import Scanned
-from core.table.codec import Codec
-from core.table.schema import Column, Domain, Kind, Schema
+from core.schema.schema import Column, Domain, Kind, Schema
 from tests.models.test_scan_focus import flags, listed
 
 FLAGS = Design.of(Codec(flags(4)), 2)

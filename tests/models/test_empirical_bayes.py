@@ -9,14 +9,14 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from core.encoding.codec import Codec
 from core.models.shared.counting import denoising, empirical_bayes
 from core.models.shared.counting.counts import PairTarget
 from core.models.shared.counting.denoising import denoised
 from core.models.shared.counting.empirical_bayes import fitted_margins, pooled
 from core.models.shared.counting.scales import ColumnScale, fine_grid
-from core.table.codec import Codec
-from core.table.column import Column, Kind
-from core.table.schema import Schema
+from core.schema.column import Column, Kind
+from core.schema.schema import Schema
 
 Floats = NDArray[np.float64]
 NOISE = 0.002  # as large as a usual row's share of a cell

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from core.encoding.codec import Codec
 from core.lmdp.discrepancy import linear_statistic, stein_pairs
 from core.models.ppem.column_group import ColumnGroup
 from core.models.ppem.energy import Energy, lipschitz, shapes
@@ -14,8 +15,7 @@ from core.models.ppem.stein_penalty import SteinPenalty
 from core.privacy.dpsgd import clipping
 from core.privacy.dpsgd.clipping import clipped_sum
 from core.privacy.dpsgd.dense import Dense
-from core.table.codec import Codec
-from core.table.schema import Domain
+from core.schema.schema import Domain
 from tests.models.tables import coded, domain
 
 CODEC, CODES = coded(40)

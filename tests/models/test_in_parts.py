@@ -9,14 +9,14 @@ import pandas as pd
 import pytest
 import torch
 
+from core.encoding.layout.layout import Layout
 from core.models import in_parts
 from core.models.in_parts import sample_parts, sampled
 from core.models.laid_out import LaidOut
 from core.models.shaped_output import Shape, draw_shaped
-from core.table.io.write import write_csv_parts, write_parquet_parts
-from core.table.layout.layout import Layout
-from core.table.person import Person
-from core.table.schema import Column, Kind, Schema
+from core.schema.person import Person
+from core.schema.schema import Column, Kind, Schema
+from core.writing.tables import write_csv_parts, write_parquet_parts
 from tests.contract.fits import IDS, quick_fit
 from tests.runs.toy import ToyFitted
 

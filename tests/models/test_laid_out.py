@@ -9,6 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from core.encoding.layout.layout import Layout
+from core.encoding.person_rows import encoded_records
 from core.lmdp.shift import Shift, Shifted
 from core.models.events import Preview
 from core.models.laid_out import LaidOut, laid_out, previewed
@@ -16,11 +18,8 @@ from core.models.registry import load_fitted
 from core.models.synthesizer import Fitted
 from core.privacy.guarded import PrivateTable
 from core.services.planning import PlanRequest, make_plan
-from core.table.layout.layout import Layout
-from core.table.person_rows import encoded_records
 from tests.contract.fits import IDS, QUICK, fit, quick_fit
-from tests.models.tables import Watcher
-from tests.table.layouts import (
+from tests.encoding.layouts import (
     LOOKED_UP,
     ORDERED,
     PERSON,
@@ -30,6 +29,7 @@ from tests.table.layouts import (
     made,
     schema,
 )
+from tests.models.tables import Watcher
 
 SCHEMA = schema((LOOKED_UP, ORDERED, STAY, TOTAL), PERSON)
 N = 240

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
+from core.encoding.codec import Codec
 from core.models.scan_focus.matching import MixtureMatcher, Targets
 from core.models.scan_focus.mixture import LatentMixture
 from core.models.shared.counting.counts import PairTarget
 from core.models.shared.counting.design import Design
-from core.table.codec import Codec
 from tests.models.test_choosing import with_class
 
 SIZES = (2, 2, 2)  # two columns and the class

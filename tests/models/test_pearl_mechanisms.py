@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.encoding.codec import Codes
 from core.models.pearl.characteristic_function import (
     Embedding,
     Frequencies,
@@ -16,7 +17,6 @@ from core.models.pearl.characteristic_function import (
 )
 from core.models.pearl.design import Design
 from core.models.pearl.private_embedding import unconditional_bins
-from core.table.codec import Codes
 from tests.models.tables import coded
 from tests.mutants import broken_pearl
 from tests.privacy.harness import (

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from core.encoding.codec import Codec
 from core.lmdp.inside import inside_check
 from core.models.planning import plan_fit
 from core.models.ppem.plan import CONDITIONAL, CRITICAL, MARGINAL, STATISTIC, Ppem
@@ -17,8 +18,7 @@ from core.privacy.dpsgd.penalty import PenalisedGradient
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.plan import Budget
-from core.table.codec import Codec
-from core.table.schema import Column, Domain, Kind
+from core.schema.schema import Column, Domain, Kind
 from tests.models.tables import Watcher, coded, domain, door
 
 SMALL = {

@@ -14,6 +14,7 @@ from scipy.special import ndtr
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
+from core.encoding.codec import Codec, Codes
 from core.models.planning import plan_fit
 from core.models.registry import synthesizer
 from core.models.scan_focus.fitted import _stratified
@@ -42,8 +43,7 @@ from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.plan import Budget
-from core.table.codec import Codec, Codes
-from core.table.schema import Column, Domain, Kind, Schema
+from core.schema.schema import Column, Domain, Kind, Schema
 from tests.models.tables import Watcher, coded
 from tests.mutants import broken_scan_focus as broken
 from tests.privacy.harness import Caught, check_promises, check_tight

@@ -10,17 +10,17 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
+from core.encoding.layout.layout import Layout
 from core.models import shaped_output
 from core.models.filling import fill_gaps
 from core.models.laid_out import laid_out
 from core.models.shaped_output import Shape, draw_shaped
 from core.models.synthesizer import Fitted
-from core.table.column import SchemaError
-from core.table.conditions import ConditionError, parse_conditions, parse_shares
-from core.table.form import Form
-from core.table.layout.layout import Layout
-from core.table.schema import Column, Domain, Kind, Schema
-from tests.table.layouts import PERSON, drawn, faults, schema
+from core.schema.column import SchemaError
+from core.schema.conditions import ConditionError, parse_conditions, parse_shares
+from core.schema.form import Form
+from core.schema.schema import Column, Domain, Kind, Schema
+from tests.encoding.layouts import PERSON, drawn, faults, schema
 
 RULES = schema().rules
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from core.encoding.codec import Codec
 from core.models.events import FitEvent, PhaseStarted, StoodOut, Wish
 from core.models.planning import plan_fit
 from core.models.registry import load_fitted, synthesizer
@@ -19,8 +20,7 @@ from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.plan import Budget, Protection
-from core.table.codec import Codec
-from core.table.schema import Column, Kind, Schema
+from core.schema.schema import Column, Kind, Schema
 
 N = 6_000
 SETTINGS = {"steps": 10, "draft_steps": 40, "components": 64, "hidden": 16, "latent": 4}

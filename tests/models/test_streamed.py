@@ -11,6 +11,10 @@ import pandas as pd
 import pytest
 import torch
 
+from core.encoding import stored_codes
+from core.encoding.codec import Codes
+from core.encoding.public_order import public_order
+from core.encoding.stored_codes import StoredCodes, store_codes
 from core.models.pearl.characteristic_function import PairDistance
 from core.models.synthesizer import Fitted
 from core.privacy import guarded, summation
@@ -18,10 +22,6 @@ from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.plan import Plan
 from core.privacy.summation import InThreads
-from core.table import stored_codes
-from core.table.codec import Codes
-from core.table.public_order import public_order
-from core.table.stored_codes import StoredCodes, store_codes
 from tests.contract.fits import IDS, fit, planned
 from tests.models.tables import coded
 from tests.privacy import toys
@@ -109,7 +109,7 @@ def test_a_replaced_row_keeps_its_place_and_its_pair(tmp_path: Path, replaced: i
 
 
 def test_rows_of_people_are_not_taken_from_disk(tmp_path: Path) -> None:
-    from core.table.person_rows import PersonRows
+    from core.encoding.person_rows import PersonRows
 
     _, codes = coded(100)
     plan = toys.plan(100, [toys.phase()])

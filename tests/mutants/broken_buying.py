@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 
-from core.privacy.buying.release import Released
-from core.privacy.buying.thresholds import label_threshold
+from core.privacy.discovery.release import Released
+from core.privacy.discovery.thresholds import label_threshold
 from core.privacy.mechanisms.domain_release import CellCounts, LabelCounts
-from core.table.kinds import infer_tally
-from core.table.schema import Schema
-from core.table.tally import Tally
+from core.proposing.kinds import infer_tally
+from core.reading.tally import Tally
+from core.schema.schema import Schema
 from tests.privacy.purchases import buy
 
 

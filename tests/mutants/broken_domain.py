@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import field_validator
 
-from core.table.schema import Domain, DomainSource, Schema, SchemaColumn
+from core.schema.schema import Domain, DomainSource, Schema, SchemaColumn
 
 
 class NotedDomain(Domain):

@@ -7,8 +7,8 @@ import math
 import torch
 from torch import Tensor
 
+from core.encoding.codec import Codes
 from core.models.pearl.characteristic_function import Embedding, PairDistance
-from core.table.codec import Codes
 
 
 class RealPartOnly(Embedding):

@@ -7,10 +7,10 @@ import math
 import torch
 from torch import Tensor
 
+from core.encoding.codec import Codes
 from core.models.shared.counting.counts import SetCounts, SumCounts
 from core.models.shared.counting.scales import FineHistograms
 from core.models.shared.counting.scan import Scan
-from core.table.codec import Codes
 
 
 class ForgetsCoarseCells(FineHistograms):

@@ -17,13 +17,13 @@ import torch
 from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 from torch import Tensor
 
+from core.encoding.codec import Codec
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import Mechanism
 from core.privacy.mechanisms.marginals import Marginals
 from core.privacy.mechanisms.noise import NoiseKind, NoiseSource
 from core.quality.metrics.noisy import NoisyCells, SyntheticCells, ranked
-from core.table.codec import Codec
-from core.table.schema import Column, Domain, Kind
+from core.schema.schema import Column, Domain, Kind
 from tests.mutants.broken_privacy import Quieter
 from tests.mutants.broken_selection import LooksAtRealRows, PaysForOneMarginal
 from tests.privacy import toys

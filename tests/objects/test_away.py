@@ -26,11 +26,11 @@ from core.runs.storage.events import State
 from core.runs.storage.objects import bucket as bucket_module
 from core.runs.storage.objects.artefacts import _ObjectWorkplace
 from core.runs.storage.objects.bucket import AWAY, Bucket
-from core.runs.storage.places import open_places
+from core.runs.storage.storages import open_places
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.services import imports
-from core.table.sample import sample_table
+from core.services.sample_tables import sample_table
 from tests.runs import toy
 from tests.runs.workers import queued, releases, toy_plan, work
 

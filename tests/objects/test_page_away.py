@@ -9,8 +9,8 @@ from streamlit.testing.v1 import AppTest
 from core.runs.storage.events import State
 from core.runs.storage.workspace import PROJECT_ROOT
 from core.services import imports, planning, runs
-from core.table.sample import sample_table
-from pages.parts import shared
+from core.services.sample_tables import sample_table
+from pages.shared import widgets as shared
 from tests.pages.conftest import IdleLauncher, main_module  # noqa: F401
 
 
@@ -25,7 +25,7 @@ def store(tmp_path, monkeypatch, bucket):
 
 def visit(**address: str) -> AppTest:
     """The whole app, as somebody opens it."""
-    at = AppTest.from_file(str(PROJECT_ROOT / "pages/parts/front.py"), default_timeout=120)
+    at = AppTest.from_file(str(PROJECT_ROOT / "pages/server/front.py"), default_timeout=120)
     for name, value in address.items():
         at.query_params[name] = value
     at.run()

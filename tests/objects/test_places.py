@@ -13,11 +13,11 @@ import pytest
 from sqlalchemy import create_engine
 
 from core.privacy.ledger.ledger import Ledger
-from core.runs.storage import places
+from core.runs.storage import storages as places
 from core.runs.storage.artefacts import METER, LocalArtefacts
 from core.runs.storage.errors import RunStoreError, StorageError
 from core.runs.storage.objects.bucket import AWAY, REFUSED, Bucket
-from core.runs.storage.places import forget_logs, open_places
+from core.runs.storage.storages import forget_logs, open_places
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.runs.storage.workspace_secrets import WorkspaceLedgerFiles, people_key, shift_key

@@ -23,7 +23,7 @@ from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.runs.storage.workspace_secrets import people_key, shift_key
 from core.services import export, imports, planning, reviews, runs
-from core.table.sample import SAMPLE_NAME, sample_table
+from core.services.sample_tables import SAMPLE_NAME, sample_table
 
 ROWS = 300
 SETTINGS = {"steps": 800, "frequencies": 200, "batch": 64, "hidden": 16}

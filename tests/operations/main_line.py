@@ -21,10 +21,11 @@ from core.runs.storage import operations_log
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.services import imports, planning, runs, tables
-from pages.parts import downloads, faults
+from pages.server import faults
+from pages.shared import downloads
+from tests.reading.files import read_table
 from tests.runs import toy
 from tests.runs.workers import toy_plan
-from tests.table.files import read_table
 
 CANARIES = {
     place: f"kestrel{place}7"

@@ -14,7 +14,7 @@ from streamlit import config
 from streamlit.runtime import Runtime
 from streamlit.web.server.starlette.starlette_app import create_streamlit_routes
 
-from pages.parts import admission, sign_in_settings
+from pages.server import admission, sign_in_settings
 from tests.operations.containers import ROOT
 
 SECRETS = f"""[auth]
@@ -213,7 +213,7 @@ def test_half_a_configuration_closes_and_the_console_says_which(told, there, ins
     assert problem.shown == sign_in_settings.WRONG and missing in problem.detail
 
 
-LOOK = """from pages.parts import sign_in_settings
+LOOK = """from pages.server import sign_in_settings
 secrets, problem = sign_in_settings.read()
 print("auth" in secrets, problem.detail if problem else "open")"""
 

@@ -14,7 +14,9 @@ from starlette.applications import Starlette
 
 from core.operations import readiness as checks
 from core.runs.storage.workspace import Workspace
-from pages.parts import doorway, endpoints, shared
+from pages.server import endpoints
+from pages.server import middleware as doorway
+from pages.shared import widgets as shared
 
 TOKEN = "0123456789abcdef"
 Ask = Callable[..., httpx.Response]

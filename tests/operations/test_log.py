@@ -22,7 +22,7 @@ from core.runs.storage.operations_log import FIELDS, JsonLines
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import PROJECT_ROOT, Workspace
 from core.services import imports
-from pages.parts import downloads
+from pages.shared import downloads
 from tests.operations.main_line import CANARIES
 
 

@@ -7,8 +7,8 @@ import asyncio
 import httpx
 import pytest
 
-from pages.parts import uploads
-from pages.parts.uploads import MOST_FILES, Uploads
+from pages.server import uploads
+from pages.server.uploads import MOST_FILES, Uploads
 
 MB = 2**20
 

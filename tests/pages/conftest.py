@@ -18,8 +18,9 @@ from core.privacy.plan import Plan
 from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
 from core.services import imports, planning, runs, tables
-from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, sample_table
-from pages.parts import routes, shared
+from core.services.sample_tables import SAMPLE_NAME, SAMPLE_TARGET, sample_table
+from pages.server import routes
+from pages.shared import widgets as shared
 
 Open = Callable[..., AppTest]
 

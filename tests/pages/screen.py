@@ -18,8 +18,8 @@ from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
 from pages import review, tables
-from pages.parts import faults
-from pages.parts.plain import JOINER
+from pages.server import faults
+from pages.shared.plain import JOINER
 
 
 def words(at: AppTest) -> str:

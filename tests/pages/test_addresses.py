@@ -9,7 +9,8 @@ import pytest
 from streamlit import net_util
 from streamlit.web.server import server_util
 
-from pages.parts import bare_page, doorway, routes
+from pages.server import bare_page, routes
+from pages.server import middleware as doorway
 
 
 def answer(path: str, kind: str = "text/html; charset=utf-8", status: int = 200):

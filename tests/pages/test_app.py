@@ -14,7 +14,8 @@ from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 from core.runs.storage.events import State
-from pages.parts import guard, handover, sign_in_settings, sign_outs, uploads
+from pages.server import download_tokens as handover
+from pages.server import guard, sign_in_settings, sign_outs, uploads
 from tests.pages.screen import (
     button,
     buttons,
@@ -33,7 +34,7 @@ UNSAID = object()  # a claim that the provider leaves out
 
 
 def app(**query: str) -> AppTest:
-    at = AppTest.from_file(str(ROOT / "pages/parts/front.py"), default_timeout=120)
+    at = AppTest.from_file(str(ROOT / "pages/server/front.py"), default_timeout=120)
     for key, value in query.items():
         at.query_params[key] = value
     return whole(at.run())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core.runs.storage import notes
-from core.runs.storage.inside_views import viewed_runs
-from core.runs.storage.notes import Decision
+from core.runs.storage.reviews import notes
+from core.runs.storage.reviews.inside_views import viewed_runs
+from core.runs.storage.reviews.notes import Decision
 from core.services import reviews
 from tests.pages.screen import buttons, each_tab, finish, in_tab, press, small_report, whole, words
 from tests.pages.test_review_flow import outside_report

@@ -24,7 +24,8 @@ from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
 from core.services import runs
-from pages.parts import faults, shared
+from pages.server import faults
+from pages.shared import widgets as shared
 from tests.pages.screen import press, whole, words
 from tests.pages.test_app import PAGES, ROOT
 
@@ -73,7 +74,7 @@ def one_sentence(at: AppTest, part: str) -> None:
 def test_whatever_a_page_raises_is_one_plain_sentence(store, monkeypatch, caplog, kind):
     error, part = RAISED[kind]
     monkeypatch.setattr("pages.tables.render", broken(error))
-    at = AppTest.from_file(str(ROOT / "pages/parts/front.py"), default_timeout=120).run()
+    at = AppTest.from_file(str(ROOT / "pages/server/front.py"), default_timeout=120).run()
     one_sentence(at, part)
     assert caplog.records[-1].levelno == logging.ERROR, "the console has the rest"
 
@@ -199,7 +200,7 @@ def test_a_home_that_cannot_be_made_is_one_plain_sentence(store, monkeypatch):
     (store.workspace.home / "facsimile.db").unlink()
     monkeypatch.setattr(storage_engine.os, "open", broken(RAISED["read-only"][0]))
     one_sentence(
-        AppTest.from_file(str(ROOT / "pages/parts/front.py"), default_timeout=120).run(),
+        AppTest.from_file(str(ROOT / "pages/server/front.py"), default_timeout=120).run(),
         "read-only",
     )
 

@@ -15,11 +15,11 @@ from streamlit.testing.v1 import AppTest
 from core.models.registry import cards
 from core.runs.storage.events import State
 from core.services import imports
-from pages.parts import language
-from pages.parts.plain import JOINER
+from pages.shared import language
+from pages.shared.plain import JOINER
 from tests.pages.screen import each_tab, finish, small_report, whole, words
 
-FRONT = Path(__file__).resolve().parents[2] / "pages/parts/front.py"
+FRONT = Path(__file__).resolve().parents[2] / "pages/server/front.py"
 SHOWN = {
     "label", "help", "body", "placeholder", "options", "title", "caption", "text", "alt",
     "tooltip", "default_options",

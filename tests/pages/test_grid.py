@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.table.grid import grid_of
+from core.services.schema_grid import grid_of
 from tests.pages.screen import button, press, whole, words
 from tests.pages.test_tables_page import edit
 

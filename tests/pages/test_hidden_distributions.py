@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from core.runs.storage.records import TableRecord
+from core.schema.schema import SchemaError
 from core.services import export, limits, reviews, tables
-from core.table.schema import SchemaError
-from pages.parts import report_view
+from pages.review import report_view
 from tests.pages.screen import finish, in_tab, small_report, whole, words
 from tests.pages.test_review_flow import outside_report
 
@@ -45,7 +45,7 @@ def test_what_is_not_modelled_needs_no_tag(store, table):
 
 
 def test_a_tag_goes_with_its_column(store, tagged):
-    from core.table.grid import grid_of
+    from core.services.schema_grid import grid_of
 
     grid = grid_of(tagged.schema)
     grid.loc[grid["column"] == "ward", "keep"] = "leave out"

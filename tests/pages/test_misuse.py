@@ -10,16 +10,17 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core.models.events import Wish
-from core.runs.storage import notes
 from core.runs.storage.access import set_access
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.records import TableRecord
+from core.runs.storage.reviews import notes
+from core.schema.person import Person
+from core.schema.schema import Provenance
 from core.services import declarations, imports, planning, purchases, tables
 from core.services import runs as run_service
-from core.table.person import Person
-from core.table.sample import sample_table
-from core.table.schema import Provenance
-from pages.parts import domain_source, guard
+from core.services.sample_tables import sample_table
+from pages.server import guard
+from pages.tables import domain_source
 from tests.pages.conftest import IdleLauncher
 from tests.pages.screen import button, buttons, finish, forget_statement, press, running, words
 from tests.pages.test_hidden_distributions import judged
@@ -49,7 +50,8 @@ def watched(run_id: str) -> None:
 
 def commented(run_id: str) -> None:
     """An open dialog, as a browser asks for it."""
-    from pages.parts import review_discussion, shared
+    from pages.review import discussion as review_discussion
+    from pages.shared import widgets as shared
 
     review_discussion._ask(shared.store().run(run_id), "pca", "inside")
 

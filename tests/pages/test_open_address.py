@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from pages.parts import guard
+from pages.server import guard
 from tests.pages.screen import button, whole, words
 
 SECRET = "word-that-nobody-may-see"

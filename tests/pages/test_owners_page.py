@@ -8,8 +8,8 @@ import pytest
 
 from core.runs.storage.access import set_access
 from core.services import imports
-from core.table.sample import sample_table
-from pages.parts import guard
+from core.services.sample_tables import sample_table
+from pages.server import guard
 from tests.pages.screen import buttons, press, whole, words
 
 ANN, BOB = "ann@x.org", "bob@x.org"

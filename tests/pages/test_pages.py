@@ -13,7 +13,8 @@ from streamlit.testing.v1 import AppTest
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
 from core.services import planning, runs
-from pages.parts import shared, uploads
+from pages.server import uploads
+from pages.shared import widgets as shared
 from tests.pages.screen import (
     button,
     buttons,
@@ -47,7 +48,7 @@ def test_an_empty_workspace_says_what_to_do_next(show, page, way):
 
 
 def test_the_app_opens_on_tables(store):
-    at = whole(AppTest.from_file(str(ROOT / "pages/parts/front.py"), default_timeout=120).run())
+    at = whole(AppTest.from_file(str(ROOT / "pages/server/front.py"), default_timeout=120).run())
     assert [title.value for title in at.title] == ["Tables"]
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from core.schema.person import Person
+from core.schema.rules.rules import AtMost, Determines, parse_rule
+from core.schema.schema import DomainSource, Provenance, SchemaError
 from core.services import declarations, imports
-from core.table.person import Person
-from core.table.rules import AtMost, Determines, parse_rule
-from core.table.schema import DomainSource, Provenance, SchemaError
 from tests.pages.screen import button, buttons, press, whole, words
 
 KEEP = "Keep this answer"

@@ -11,8 +11,10 @@ import pytest
 
 from core.runs.storage.access import Access, accesses, set_access
 from core.runs.storage.errors import NotFoundError
-from pages.parts import downloads, guard, handover, visible
-from pages.parts.plain import JOINER, plain
+from pages.server import download_tokens as handover
+from pages.server import guard
+from pages.shared import downloads, visible
+from pages.shared.plain import JOINER, plain
 from tests.pages.screen import said
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -119,7 +121,7 @@ def test_nothing_is_made_for_who_may_not_have_it(now, monkeypatch, store, table)
 def test_links_are_taken_out_of_pictures():
     from plotly.graph_objects import Figure  # heavy, for one test
 
-    from pages.parts import shared
+    from pages.shared import widgets as shared
 
     figure = Figure(layout={"title": "<a href='http://x'>c</a> <b>d</b>"})
     shown = shared.inert(figure).layout.title.text

@@ -10,11 +10,14 @@ import pytest
 from core.models.registry import cards
 from core.runs.accounts.account import DEFAULT_LIMIT, set_limit, table_account
 from core.runs.storage.events import State
+from core.schema.rounding_up import stated
+from core.schema.schema import DomainSource
 from core.services import imports, planning
-from core.table.sample import sample_table
-from core.table.schema import DomainSource
-from core.table.stated import stated
-from pages.parts import budget_choice, foretold, guard, shared
+from core.services.sample_tables import sample_table
+from pages.plan import budget_choice
+from pages.plan import forecast_view as foretold
+from pages.server import guard
+from pages.shared import widgets as shared
 from tests.pages.screen import button, buttons, press, whole, words
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from core.schema.person import Person
+from core.schema.schema import Kind
 from core.services import declarations, imports, tables
-from core.table.person import Person
-from core.table.schema import Kind
 from tests.pages.screen import press, whole, words
 from tests.pages.test_tables_page import edit, parquet, upload
 

@@ -15,12 +15,14 @@ import pytest
 from core.models.shaped_output import Measured, Shape, ShapeFacts
 from core.runs.accounts.account import NO_LIMIT, set_limit, table_account
 from core.runs.execution.launcher import SampleRequest
-from core.runs.storage import notes
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
+from core.runs.storage.reviews import notes
 from core.services import imports, runs, shaping
-from core.table.sample import sample_table
-from pages.parts import account_view, guard, shared
+from core.services.sample_tables import sample_table
+from pages.ledger import account_view
+from pages.server import guard
+from pages.shared import widgets as shared
 from tests.pages.screen import buttons, each_tab, finish, in_tab, press, small_report, whole, words
 
 

@@ -8,10 +8,10 @@ import time
 import pytest
 
 from core.quality.report import types
-from core.runs.storage import notes
-from core.runs.storage.notes import Decision, Rule
+from core.runs.storage.reviews import notes
+from core.runs.storage.reviews.notes import Decision, Rule
 from core.services import tables
-from pages.parts import guard
+from pages.server import guard
 from tests.pages.screen import (
     button,
     buttons,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from core.schema.schema import Schema, SchemaError
 from core.services import imports, schemas
-from core.table.sample import sample_table
-from core.table.schema import Schema, SchemaError
+from core.services.sample_tables import sample_table
 from tests.pages.screen import buttons, press, whole, words
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from core.quality.metrics.noisy import NoisyCells, SyntheticCells
 from core.runs.execution import noisy_scores
-from core.runs.storage import notes
-from core.runs.storage.inside_views import record_view, recorded_views, viewed_runs
-from pages.parts import guard
+from core.runs.storage.reviews import notes
+from core.runs.storage.reviews.inside_views import record_view, recorded_views, viewed_runs
+from pages.server import guard
 from tests.pages.screen import (
     button,
     buttons,

@@ -7,8 +7,8 @@ import shlex
 from core.cli.buying import Parts
 from core.cli.main import command_line
 from core.cli.making import request_of
+from core.schema.schema import Schema
 from core.services import planning
-from core.table.schema import Schema
 from tests.pages.screen import finish, press, whole
 
 

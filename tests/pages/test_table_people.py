@@ -10,9 +10,9 @@ import pytest
 from core.runs.accounts import people
 from core.runs.accounts.account import DEFAULT_LIMIT, pay, set_limit
 from core.runs.storage.records import TableRecord
+from core.schema.person import Person, Unit
 from core.services import imports, planning, purchases, tables
-from core.table.person import Person, Unit
-from core.table.sample import sample_table
+from core.services.sample_tables import sample_table
 from tests.pages.screen import button, buttons, press, whole, words
 
 ASKED = "Whose people are these?"

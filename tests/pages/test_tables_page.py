@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.schema.schema import DomainSource, Kind
 from core.services import imports
-from core.table.sample import sample_table
-from core.table.schema import DomainSource, Kind
-from pages.parts import visible
+from core.services.sample_tables import sample_table
+from pages.shared import visible
 from tests.pages.screen import (
     button,
     buttons,
@@ -158,7 +158,7 @@ def test_undeclared_bounds_stop_the_way_to_the_plan(store, table, show):
 def question(table_id: str) -> None:
     """The open question about a table, as a browser asks for it: without its page."""
     from pages import tables
-    from pages.parts import shared
+    from pages.shared import widgets as shared
 
     if table_id in [table.id for table in shared.store().tables()]:  # else the page comes anew
         tables._ask_deletion(table_id)

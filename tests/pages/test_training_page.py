@@ -12,10 +12,10 @@ from core.privacy.accounting.accountant import epsilon
 from core.runs.execution.ray_words import WAITS
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import RunEvent, State
+from core.schema.rounding_up import stated
 from core.services import runs, tables
-from core.table.stated import stated
 from pages import training as page
-from pages.parts import shared
+from pages.shared import widgets as shared
 from tests.pages.screen import buttons, finish, press, running, small_report, whole, words
 
 
@@ -292,7 +292,7 @@ def test_a_training_draws_its_own_steps_and_not_those_of_its_draft(store, start,
     for step, distance in distances:
         store.journal.append(run.id, Metrics(step=step, values={"single columns": distance}))
     drawn = []
-    monkeypatch.setattr("pages.parts.lines.draw", lambda frame, **_: drawn.append(frame))
+    monkeypatch.setattr("pages.shared.lines.draw", lambda frame, **_: drawn.append(frame))
     whole(show("training", run=run.id))
     assert drawn[-1].index.tolist() == [5, 10, 11, 16]
     assert drawn[-1].iloc[:, 0].tolist() == [3.0, 1.5, 1.4, 1.1]

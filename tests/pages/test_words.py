@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from pages.parts import glossary
+from pages.shared import glossary
 from tests.pages.screen import each_tab, finish, said, small_report, whole, words
 
 TERMS = re.compile(

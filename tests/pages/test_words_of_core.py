@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from core.language.catalogue import language
+from core.proposing.schema_matching import Comparison
 from core.runs.execution import privacy_certificate
-from core.table.form import Form
-from core.table.schema import Column, DomainSource, Kind
-from core.table.schema_matching import Comparison
+from core.schema.form import Form
+from core.schema.schema import Column, DomainSource, Kind
 
 COLUMNS = [
     Column(name="a", kind=Kind.INTEGER, low=17, high=90, step=1, missing=True),

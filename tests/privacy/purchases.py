@@ -8,18 +8,18 @@ import numpy as np
 import pandas as pd
 import torch
 
-from core.privacy.buying.planning import plan_schema
-from core.privacy.buying.release import Released, release_schema
+from core.privacy.discovery.planning import plan_schema
+from core.privacy.discovery.raw_rows import read_raw
+from core.privacy.discovery.release import Released, release_schema
+from core.privacy.discovery.unbought import Unbought, unbought
 from core.privacy.mechanisms.domain_release import LabelCounts
 from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.meter import Meter
 from core.privacy.plan import Budget, Plan
-from core.table.buying import Unbought, unbought
-from core.table.column import MAX_CATEGORIES
-from core.table.person import Person
-from core.table.raw_rows import read_raw
-from core.table.rules import Combinations, Determines
-from core.table.schema import DomainSource, Kind, Schema, SchemaColumn
+from core.schema.column import MAX_CATEGORIES
+from core.schema.person import Person
+from core.schema.rules.rules import Combinations, Determines
+from core.schema.schema import DomainSource, Kind, Schema, SchemaColumn
 
 KINDS = {"x": Kind.NUMBER, "k": Kind.INTEGER, "day": Kind.DATETIME}
 DELTA = 1e-6

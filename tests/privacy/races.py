@@ -12,7 +12,7 @@ from sqlalchemy import Engine, create_engine
 
 from core.privacy.ledger.ledger import HiddenError, Ledger, OverBudgetError
 from core.privacy.plan import Plan
-from core.table.schema import Domain
+from core.schema.schema import Domain
 from tests.ledger_files import ledger_files
 
 

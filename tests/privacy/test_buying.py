@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core.privacy.buying.planning import FINE, Levels, forecasts
-from core.table.buying import as_bought, stand_in, unbought
-from core.table.labels import to_numbers
-from core.table.proposing import infer_schema
-from core.table.rules import Combinations, Determines
-from core.table.sample import sample_table
-from core.table.schema import DomainSource, Kind, Schema, SchemaError, UndeclaredDomainError
+from core.privacy.discovery.planning import FINE, Levels, forecasts
+from core.privacy.discovery.unbought import as_bought, stand_in, unbought
+from core.proposing.propose import infer_schema
+from core.schema.labels import to_numbers
+from core.schema.rules.rules import Combinations, Determines
+from core.schema.schema import DomainSource, Kind, Schema, SchemaError, UndeclaredDomainError
+from core.services.sample_tables import sample_table
 from tests.privacy.purchases import buy, by_name, planned, schema_for, to_buy
 
 RNG = np.random.default_rng(5)

@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 
 from core.privacy.accounting.accountant import epsilon, guarantee
-from core.privacy.buying.grids import grid_of, linear_grid
-from core.privacy.buying.planning import LISTS, Levels, most_keys
-from core.privacy.buying.thresholds import label_threshold
+from core.privacy.discovery.grids import grid_of, linear_grid
+from core.privacy.discovery.planning import LISTS, Levels, most_keys
+from core.privacy.discovery.raw_rows import read_raw
+from core.privacy.discovery.thresholds import label_threshold
+from core.privacy.discovery.unbought import Unbought
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.domain_release import CellCounts, LabelCounts
 from core.privacy.mechanisms.noise import gaussian
 from core.privacy.meter import Meter, UnplannedReleaseError
-from core.table.buying import Unbought
-from core.table.raw_rows import read_raw
-from core.table.rules import Combinations
-from core.table.schema import Domain
+from core.schema.rules.rules import Combinations
+from core.schema.schema import Domain
 from tests.mutants import broken_buying as broken
 from tests.privacy import toys
 from tests.privacy.harness import Caught

@@ -17,7 +17,7 @@ from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Budget, Phase, Plan, for_group
 from core.privacy.planning import planned
 from core.runs.storage.engine import open_engine
-from core.table.person import Person, Unit
+from core.schema.person import Person, Unit
 from tests.ledger_files import ledger_files
 from tests.privacy import toys
 

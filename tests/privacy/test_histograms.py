@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 import torch
 
+from core.encoding.bins import MAX_LABELS
+from core.encoding.codec import Codec
 from core.models.registry import cards
 from core.privacy.accounting.accountant import guarantee
 from core.privacy.guarded import PrivateTable
@@ -16,10 +18,8 @@ from core.privacy.mechanisms.histograms import Histograms
 from core.privacy.plan import Budget, Plan
 from core.runs.execution.paid_release import shown_columns
 from core.runs.execution.review_histograms import REVIEW
+from core.schema.schema import Column, Domain, Kind
 from core.services.planning import PlanRequest, make_plan
-from core.table.bins import MAX_LABELS
-from core.table.codec import Codec
-from core.table.schema import Column, Domain, Kind
 from tests.models.tables import rows, schema
 from tests.privacy.harness import (
     Caught,

@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 import torch
 
+from core.encoding.codec import Codec
+from core.encoding.marginals import MOST_PAIRS, PAIR_GROUPS, SINGLE_GROUPS, pairs_of
 from core.models.registry import cards
 from core.privacy.accounting.accountant import guarantee
 from core.privacy.guarded import PrivateTable
@@ -16,10 +18,8 @@ from core.privacy.mechanisms.marginals import Marginals
 from core.privacy.plan import Budget
 from core.runs.execution.noisy_scores import SCORE, cells_key, count_synthetic
 from core.runs.execution.paid_release import shown_columns
+from core.schema.schema import Column, Domain, Kind
 from core.services.planning import PlanRequest, make_plan
-from core.table.codec import Codec
-from core.table.marginals import MOST_PAIRS, PAIR_GROUPS, SINGLE_GROUPS, pairs_of
-from core.table.schema import Column, Domain, Kind
 from tests.models.tables import rows, schema
 from tests.privacy.harness import (
     Caught,

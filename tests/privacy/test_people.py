@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from core.encoding.key_groups import bucket_count, places_by_key
+from core.encoding.person_rows import PersonRows
 from core.models.pearl.characteristic_function import Embedding, Frequencies
 from core.models.pearl.design import Design
 from core.models.pearl.private_embedding import OCTAVES, unconditional_bins
@@ -22,9 +24,7 @@ from core.privacy.mechanisms.additive import group_size_of
 from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.plan import Budget, Guarantee
 from core.privacy.summation import Records
-from core.table.key_groups import bucket_count, places_by_key
-from core.table.person import Person
-from core.table.person_rows import PersonRows
+from core.schema.person import Person
 from tests.contract.fits import IDS, QUICK
 from tests.models.tables import Watcher, coded
 from tests.privacy import nets, toys

@@ -17,6 +17,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.encoding.key_groups import bucket_count
+from core.encoding.layout.layout import Layout
+from core.encoding.person_rows import encoded_records, number_people
 from core.lmdp.certificate import RejectionCount
 from core.lmdp.level import GROUP, groups_of
 from core.models.pearl.characteristic_function import PairDistance
@@ -24,11 +27,8 @@ from core.privacy import guarded, summation
 from core.privacy.guarded import PrivateTable, UnplannedReleaseError
 from core.privacy.summation import ChunkedStatistic, InOneProcess, InThreads, added
 from core.runs.execution.ray_summation import part_of
-from core.table.key_groups import bucket_count
-from core.table.layout.layout import Layout
-from core.table.person import Person
-from core.table.person_rows import encoded_records, number_people
-from core.table.schema import Domain, DomainColumn, Kind
+from core.schema.person import Person
+from core.schema.schema import Domain, DomainColumn, Kind
 from tests.privacy import toys
 from tests.privacy.harness import Caught
 

@@ -15,7 +15,7 @@ from core.privacy.ledger.entries import PURCHASE
 from core.privacy.ledger.ledger import HiddenError, Ledger
 from core.privacy.ledger.shift_consistency import NO_OTHER_ACCOUNT
 from core.privacy.plan import Plan, Protection
-from core.table.schema import Column, Domain, Kind
+from core.schema.schema import Column, Domain, Kind
 from tests.ledger_files import ledger_files
 from tests.privacy import races, toys
 

@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, select, update
 
+from core.encoding.layout.layout import Layout
 from core.models.planning import plan_fit
 from core.models.registry import synthesizer
 from core.privacy.accounting.accountant import epsilon
-from core.privacy.buying.planning import plan_schema
+from core.privacy.discovery.planning import plan_schema
+from core.privacy.discovery.unbought import as_bought, unbought
 from core.privacy.ledger import admission
 from core.privacy.ledger.entries import entries_table
 from core.privacy.ledger.ledger import Ledger, MixedUnitsError
 from core.privacy.ledger.units import mixed_units, units_of
 from core.privacy.plan import Budget, Plan
-from core.table.buying import as_bought, unbought
-from core.table.layout.layout import Layout
-from core.table.person import Person, Unit
-from core.table.schema import Domain, DomainColumn, Kind, Schema, SchemaColumn
+from core.schema.person import Person, Unit
+from core.schema.schema import Domain, DomainColumn, Kind, Schema, SchemaColumn
 from tests.ledger_files import ledger_files
 
 N = 1000

@@ -12,12 +12,12 @@ import torch
 from dp_accounting.gaussian_mechanism import get_sigma_gaussian
 from torch import Tensor
 
+from core.encoding.codec import Codes
 from core.privacy.accounting.accountant import guarantee
 from core.privacy.mechanisms.additive import Rows, clip_rows
 from core.privacy.mechanisms.noise import NoiseKind
 from core.privacy.plan import Budget, Guarantee, Phase, Plan
-from core.table.codec import Codes
-from core.table.schema import Column, Domain, Kind, Schema
+from core.schema.schema import Column, Domain, Kind, Schema
 
 WIDTH = 3
 N = 1000  # records of an account

@@ -13,7 +13,7 @@ import pytest
 
 from core.quality.report.build_report import build_report
 from core.quality.report.types import Report, Score
-from core.table.schema import Column, Kind, Schema
+from core.schema.schema import Column, Kind, Schema
 
 SCHEMA = Schema(
     columns=(

@@ -6,7 +6,7 @@ import pytest
 
 from core.quality.aligned_tables import HOT_LABELS, Features, sample_rows
 from core.quality.metrics.columns import MAX_LABELS, column_pictures
-from core.table.schema import Column, DomainSource, Kind, Schema
+from core.schema.schema import Column, DomainSource, Kind, Schema
 
 
 def one(column, *frames):

@@ -9,7 +9,7 @@ from sklearn.feature_selection import f_classif
 
 from core.quality.aligned_tables import Features
 from core.quality.metrics.association import associations, luck, mean_difference
-from core.table.schema import Column, Kind, Schema
+from core.schema.schema import Column, Kind, Schema
 from tests.quality.conftest import make, shuffled
 
 

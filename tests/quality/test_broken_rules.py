@@ -6,14 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from core.encoding.layout.invariants import ENOUGH, invariants
 from core.export.findings import findings
 from core.quality.comparison import Comparison
 from core.quality.metrics.broken_rules import impossible_rows
 from core.quality.report.outside import outside_report
 from core.quality.report.types import Report
-from core.table.layout.invariants import ENOUGH, invariants
-from core.table.person import Person
-from core.table.schema import Column, Kind, Schema
+from core.schema.person import Person
+from core.schema.schema import Column, Kind, Schema
 from tests.quality.conftest import score_of
 
 N = 3_000

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from benchmarks.generated_tables import REPORTED, TUNING, make
-from core.table.layout.violations import count_violations
-from core.table.misfits import misfits
-from core.table.schema import Schema
-from core.table.tally import Tally
+from core.encoding.layout.violations import count_violations
+from core.proposing.misfits import misfits
+from core.reading.tally import Tally
+from core.schema.schema import Schema
 
 ROWS = 400
 NARROW = [name for name in (*TUNING, *REPORTED) if name != "wide1000"]

@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 import torch
 
+from core.encoding.codec import Codec
 from core.figures.column import column_figure
 from core.privacy.mechanisms.histograms import Histograms
 from core.quality.report.outside import outside_report
 from core.quality.report.types import ReleasedHistograms
-from core.table.codec import Codec
-from core.table.schema import SchemaError
+from core.schema.schema import SchemaError
 from tests.models.tables import rows, schema
 from tests.quality.conftest import score_of
 

@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 
 from core.privacy.plan import Budget, Guarantee, Phase, Plan
+from core.reading.raw_cells import raw_frame
 from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.storage.events import State
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
-from core.table.raw_cells import raw_frame
-from core.table.schema import Column, Kind, Schema
+from core.schema.schema import Column, Kind, Schema
 from tests.runs import toy
 from tests.runs.workers import until
 

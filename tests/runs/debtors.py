@@ -30,7 +30,7 @@ from core.privacy.plan import Plan
 from core.runs.accounts.account import pay
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
-from core.table.schema import Column, Kind, Schema
+from core.schema.schema import Column, Kind, Schema
 
 __all__ = ["DOMAIN", "LIMIT", "N", "main"]
 

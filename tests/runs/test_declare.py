@@ -8,12 +8,12 @@ import pytest
 from core.runs.execution.privacy_certificate import conditions
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
+from core.schema.person import Person
+from core.schema.rules.rules import parse_rule
+from core.schema.schema import DomainSource, Kind, Provenance, SchemaError
 from core.services import imports, tables
-from core.table.grid import grid_of
-from core.table.person import Person
-from core.table.rules import parse_rule
-from core.table.sample import sample_table
-from core.table.schema import DomainSource, Kind, Provenance, SchemaError
+from core.services.sample_tables import sample_table
+from core.services.schema_grid import grid_of
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import pytest
 
 from benchmarks.generated_tables import TUNING
 from core.models.registry import cards
+from core.proposing.propose import infer_schema
 from core.services import forecast, machine_speed, planning
-from core.table.proposing import infer_schema
-from core.table.sample import sample_table
+from core.services.sample_tables import sample_table
 
 FACTS = json.loads(forecast.FILE.read_text(encoding="utf-8"))
 MODELS = sorted({row["model"] for row in FACTS["curves"]})

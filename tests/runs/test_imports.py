@@ -14,23 +14,23 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from core.importing.apart import Request
+from core.importing.raw_table import RawTable
+from core.importing.reading_process import read_or_refuse
+from core.reading.cells import TableReadError
 from core.runs.accounts.people import account_choice
 from core.runs.storage.errors import StorageError
+from core.runs.storage.processes.unfinished import NOTHING_KEPT
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
-from core.runs.storage.unfinished import NOTHING_KEPT
 from core.runs.storage.workspace import PROJECT_ROOT
+from core.schema.form import FileForm
+from core.schema.person import Person
+from core.schema.rules.rules import Determines
+from core.schema.schema import Kind
 from core.services import declarations, imports, runs
 from core.services import tables as table_service
-from core.table.form import FileForm
-from core.table.grid import grid_of
-from core.table.io.apart import Request
-from core.table.io.cells import TableReadError
-from core.table.io.raw_table import RawTable
-from core.table.io.reading_process import read_or_refuse
-from core.table.person import Person
-from core.table.rules import Determines
-from core.table.schema import Kind
+from core.services.schema_grid import grid_of
 from tests.peak_memory import peak_mb
 
 N = 3_000
@@ -75,7 +75,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
             raise TableReadError(raw)
         return raw
 
-    monkeypatch.setattr("core.table.raw_cells.BATCH_ROWS", 500)
+    monkeypatch.setattr("core.reading.raw_cells.BATCH_ROWS", 500)
     monkeypatch.setattr("core.services.imports.read_apart", read)
 
 
@@ -212,7 +212,7 @@ def test_the_same_people_are_recognised(
     store: RunStore, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     """Equal rows in another order, and a part of them; strangers are not."""
-    monkeypatch.setattr("core.table.record_stream.COMPARED", most)
+    monkeypatch.setattr("core.importing.record_stream.COMPARED", most)
     first = bring(store, rows())
     mixed = rows().sample(frac=1.0, random_state=3).reset_index(drop=True)
     again, part = bring(store, mixed, "again"), bring(store, mixed.iloc[:1_400], "part")
@@ -287,9 +287,9 @@ def test_memory_follows_the_batch_and_not_the_rows(tmp_path: Path) -> None:
     """A process of its own reads five times the rows; its largest size hardly grows."""
     script = (
         "import sys; from pathlib import Path\n"
-        "import core.table.raw_cells as cells; cells.BATCH_ROWS = 20_000\n"
-        "from core.table.io.opening import open_path\n"
-        "from core.table.io.raw_table import keep_rows\n"
+        "import core.reading.raw_cells as cells; cells.BATCH_ROWS = 20_000\n"
+        "from core.reading.opening import open_path\n"
+        "from core.importing.raw_table import keep_rows\n"
         "source = open_path(Path(sys.argv[1]), Path())\n"
         "raw = keep_rows(source, Path(sys.argv[2]), proposing=True)\n"
         "assert raw.n == int(sys.argv[3])\n"
@@ -312,7 +312,7 @@ def test_memory_follows_the_batch_and_not_the_rows(tmp_path: Path) -> None:
 def test_a_file_with_more_values_than_are_kept(
     store: RunStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.table.proposing.VALUES", 1_500)
+    monkeypatch.setattr("core.proposing.propose.VALUES", 1_500)
     frame = rows()
     table = bring(store, frame)
     column, picture = table.schema["cost"], table.profile["columns"][4]

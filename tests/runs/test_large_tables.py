@@ -14,6 +14,11 @@ import pandas as pd
 import pytest
 import torch
 
+from core.encoding.codec import Codes
+from core.encoding.holdout import split_rows
+from core.encoding.layout.layout import Layout
+from core.encoding.public_order import public_order
+from core.encoding.stored_codes import StoredCodes
 from core.models import in_parts
 from core.models.events import FitCancelled, FitEvent, Wish
 from core.quality.report.build_report import build_report
@@ -29,14 +34,9 @@ from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
+from core.schema.rules.rules import parse_rule
+from core.schema.schema import Column, Kind, Schema
 from core.services.export import reviewed_file
-from core.table.codec import Codes
-from core.table.holdout import split_rows
-from core.table.layout.layout import Layout
-from core.table.public_order import public_order
-from core.table.rules import parse_rule
-from core.table.schema import Column, Kind, Schema
-from core.table.stored_codes import StoredCodes
 from tests.runs import toy
 from tests.runs.workers import queued, releases, toy_plan
 
@@ -180,8 +180,8 @@ import numpy as np, pandas as pd
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.histograms import Histograms
 from core.privacy.summation import InThreads
-from core.table.codec import Codec
-from core.table.stored_codes import store_codes
+from core.encoding.codec import Codec
+from core.encoding.stored_codes import store_codes
 from tests.privacy import toys
 
 n = int(sys.argv[1])

@@ -7,8 +7,10 @@ import json
 import pandas as pd
 import pytest
 
+from core.encoding.layout.layout import Layout
 from core.models.registry import synthesizer
 from core.quality.report.types import Report
+from core.reading.raw_cells import raw_frame
 from core.runs.storage.artefacts import (
     MODELLED_TABLE,
     OUTSIDE_REPORT,
@@ -17,13 +19,11 @@ from core.runs.storage.artefacts import (
 )
 from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
+from core.schema.schema import Schema, SchemaError
 from core.services import declarations, export, planning, reviews
-from core.table.layout.layout import Layout
-from core.table.raw_cells import raw_frame
-from core.table.schema import Schema, SchemaError
 from tests.contract.fits import QUICK
+from tests.encoding.layouts import LOOKED_UP, ORDERED, PERSON, STAY, TOTAL, faults, made, schema
 from tests.runs.workers import queued, work
-from tests.table.layouts import LOOKED_UP, ORDERED, PERSON, STAY, TOTAL, faults, made, schema
 
 SCHEMA: Schema = schema((LOOKED_UP, ORDERED, STAY, TOTAL), PERSON)
 

@@ -11,7 +11,7 @@ from core.runs.storage.errors import RunStoreError
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.services import imports
-from core.table.sample import sample_table
+from core.services.sample_tables import sample_table
 
 
 def bring(store: RunStore, frame: pd.DataFrame, name: str) -> TableRecord:

@@ -7,15 +7,15 @@ import pandas as pd
 import pytest
 
 from core.cli.main import main
+from core.privacy.discovery.unbought import as_bought, at_stake, stand_in, unbought
 from core.runs.execution.privacy_certificate import conditions
 from core.runs.storage.events import State
+from core.schema.person import Person
+from core.schema.rules.rules import Combinations, Determines, parse_rule
+from core.schema.schema import DomainSource, Provenance, Purchase, SchemaError
 from core.services import declarations, imports, purchases, reviews, tables
 from core.services.planning import PlanRequest, make_plan
-from core.table.buying import as_bought, at_stake, stand_in, unbought
-from core.table.grid import grid_of
-from core.table.person import Person
-from core.table.rules import Combinations, Determines, parse_rule
-from core.table.schema import DomainSource, Provenance, Purchase, SchemaError
+from core.services.schema_grid import grid_of
 from tests.runs.workers import queued, toy_plan, work
 
 ROWS, CODES, EPSILON = 1200, 30, 0.2  # a label is found from about 214 rows on; each code has 40

@@ -17,7 +17,7 @@ from core.runs.storage.errors import RunStoreError
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.services import imports, reviews
-from core.table.sample import sample_table
+from core.services.sample_tables import sample_table
 from tests.runs.workers import HereLauncher, start, toy_plan
 
 ANN, BOB = "ann@example.org", "bob@example.org"

@@ -32,7 +32,7 @@ from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.runs.storage.workspace_secrets import people_key
 from core.services import imports, planning, runs, tables
-from core.table.sample import sample_table
+from core.services.sample_tables import sample_table
 from tests.privacy import toys
 
 ADULT = 32_561  # records of a well-known table
@@ -87,7 +87,7 @@ def test_of_a_large_table_a_part_is_compared(
     store: RunStore, visits: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = bring(store, visits)
-    monkeypatch.setattr("core.table.record_stream.COMPARED", 150)
+    monkeypatch.setattr("core.importing.record_stream.COMPARED", 150)
     assert bring(store, changed(visits)).people == first.people
     assert bring(store, visits.sample(frac=1.0, random_state=3)).people == first.people
     assert bring(store, sample_table(300)).people != first.people

@@ -21,9 +21,9 @@ from core.runs.execution.training_rows import FrameRows
 from core.runs.storage.artefacts import LocalArtefacts
 from core.runs.storage.database import TableRow
 from core.runs.storage.errors import RunStoreError
+from core.schema.person import Person
+from core.schema.schema import Column, Kind, Schema, SchemaError
 from core.services import tables
-from core.table.person import Person
-from core.table.schema import Column, Kind, Schema, SchemaError
 from tests.runs import toy
 
 PEOPLE = 60

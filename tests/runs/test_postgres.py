@@ -13,13 +13,13 @@ import pytest
 
 from core.runs.execution.launcher import SampleRequest
 from core.runs.execution.local_launcher import LocalLauncher
-from core.runs.storage import notes
 from core.runs.storage.engine import open_engine
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import State
+from core.runs.storage.reviews import notes
 from core.runs.storage.workspace import PROJECT_ROOT
 from core.services import imports, planning, reviews, runs, tables
-from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, sample_table
+from core.services.sample_tables import SAMPLE_NAME, SAMPLE_TARGET, sample_table
 from tests.postgres_server import PASSWORD
 from tests.runs.workers import queued, toy_plan
 

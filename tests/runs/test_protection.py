@@ -14,6 +14,7 @@ from core.models.planning import hiding
 from core.models.registry import cards, load_fitted
 from core.privacy.accounting.accountant import epsilon, guarantee
 from core.privacy.plan import Budget, Plan, Protection, certificate_phase, repeated
+from core.proposing.propose import infer_schema
 from core.runs.execution import lmdp_certificate
 from core.runs.execution.job import Job
 from core.runs.execution.pipeline import execute
@@ -23,10 +24,9 @@ from core.runs.storage.errors import RunStoreError
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.runs.storage.workspace_secrets import shift_key
+from core.schema.schema import Schema
 from core.services import planning
-from core.table.proposing import infer_schema
-from core.table.sample import sample_table
-from core.table.schema import Schema
+from core.services.sample_tables import sample_table
 
 N = 1500
 QUICK = {"steps": 40, "frequencies": 200, "batch": 64, "hidden": 16}

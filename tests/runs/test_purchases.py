@@ -7,9 +7,10 @@ from functools import partial
 import pytest
 from scipy import stats
 
-from core.privacy.buying import release
-from core.privacy.buying.planning import LISTS, Levels, _open_lists
-from core.privacy.buying.thresholds import label_threshold
+from core.privacy.discovery import release
+from core.privacy.discovery.planning import LISTS, Levels, _open_lists
+from core.privacy.discovery.thresholds import label_threshold
+from core.privacy.discovery.unbought import as_bought, unbought
 from core.privacy.ledger.ledger import HiddenError, OverBudgetError
 from core.privacy.plan import Guarantee, Plan
 from core.runs.accounts.people import NEW, change_account
@@ -25,15 +26,14 @@ from core.runs.execution.job import Job
 from core.runs.execution.pipeline import _set_since, execute
 from core.runs.storage.artefacts import LocalArtefacts
 from core.runs.storage.errors import RunStoreError
+from core.schema.person import Person
+from core.schema.rules.rules import Determines
+from core.schema.schema import DomainSource, Provenance, Schema, SchemaError
 from core.services import imports
 from core.services import purchases as buying
 from core.services.planning import PlanRequest, make_plan
-from core.table.buying import as_bought, unbought
-from core.table.grid import grid_of, schema_of
-from core.table.person import Person
-from core.table.rules import Determines
-from core.table.sample import sample_table
-from core.table.schema import DomainSource, Provenance, Schema, SchemaError
+from core.services.sample_tables import sample_table
+from core.services.schema_grid import grid_of, schema_of
 
 ROWS = 600
 EPSILON = 4.0
@@ -187,7 +187,7 @@ def run_like(n: int, epsilon: float, delta: float) -> Plan:
 
 
 def sample_schema() -> Schema:
-    from core.table.proposing import infer_schema
+    from core.proposing.propose import infer_schema
 
     return infer_schema(sample_table(200))
 
@@ -232,7 +232,7 @@ def test_tagged_columns_are_not_bought_and_a_purchase_settles_no_tags(store):
 
 
 def only_domain(schema: Schema):
-    from core.table.schema import Domain, DomainColumn
+    from core.schema.schema import Domain, DomainColumn
 
     return Domain(columns=tuple(DomainColumn.of(column) for column in schema.columns))
 

@@ -12,9 +12,9 @@ from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
+from core.schema.schema import DomainSource
 from core.services import imports, planning, reviews, runs, shaping, tables
-from core.table.sample import SAMPLE_NAME, SAMPLE_TARGET, sample_table
-from core.table.schema import DomainSource
+from core.services.sample_tables import SAMPLE_NAME, SAMPLE_TARGET, sample_table
 from tests.forked import new_interpreters
 
 SETTINGS = {"steps": 40, "frequencies": 200, "batch": 64, "hidden": 16}

@@ -2,9 +2,9 @@
 
 import pytest
 
-from core.runs.storage import notes
 from core.runs.storage.errors import RunStoreError
-from core.runs.storage.notes import Decision, Rule
+from core.runs.storage.reviews import notes
+from core.runs.storage.reviews.notes import Decision, Rule
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from core.proposing.propose import infer_schema
+from core.reading.raw_cells import as_written, raw_frame
 from core.runs.storage.records import TableRecord
 from core.runs.storage.row_batches import row_batches
 from core.runs.storage.store import RunStore
-from core.table.form import Form
-from core.table.labels import to_labels, to_numbers
-from core.table.proposing import infer_schema
-from core.table.raw_cells import as_written, raw_frame
-from core.table.schema import Column, Kind, Schema
+from core.schema.form import Form
+from core.schema.labels import to_labels, to_numbers
+from core.schema.schema import Column, Kind, Schema
 
 N = 1000
 
@@ -45,7 +45,7 @@ def every_dtype() -> pd.DataFrame:
 def test_batches_are_the_frame_that_was_written(
     tmp_path: Path, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.table.io.row_groups.batch_rows", lambda columns: rows)
+    monkeypatch.setattr("core.reading.row_groups.batch_rows", lambda columns: rows)
     path, whole = tmp_path / "rows.parquet", every_dtype()
     whole.to_parquet(path, index=False, row_group_size=300)
     parts = list(row_batches(path))
@@ -62,7 +62,7 @@ def test_memory_follows_the_batch_and_not_the_rows(tmp_path: Path) -> None:
             writer.write_table(pa.table({f"c{i}": rng.random(65_536) for i in range(8)}))
     script = (
         "import sys; from pathlib import Path\n"
-        "import core.table.io.row_groups as read; read.batch_rows = lambda columns: 65_536\n"
+        "import core.reading.row_groups as read; read.batch_rows = lambda columns: 65_536\n"
         "def held(): return int(Path('/proc/self/statm').read_text().split()[1]) * 4 / 1024\n"
         "sizes = [held() for _ in read.raw_batches(Path(sys.argv[1]))]\n"
         "print(max(sizes) - sizes[2])"
@@ -76,7 +76,7 @@ def test_memory_follows_the_batch_and_not_the_rows(tmp_path: Path) -> None:
 @pytest.fixture
 def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stored rows are read thirty at a time."""
-    monkeypatch.setattr("core.table.io.row_groups.batch_rows", lambda columns: 30)
+    monkeypatch.setattr("core.reading.row_groups.batch_rows", lambda columns: 30)
 
 
 def kept(store: RunStore, rows: pa.Table, schema: Schema) -> TableRecord:

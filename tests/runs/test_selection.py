@@ -13,21 +13,26 @@ import pytest
 from core.models.planning import plan_fit
 from core.privacy.plan import Budget
 from core.quality.metrics.noisy import NoisyCells
+from core.reading.raw_cells import raw_frame
 from core.runs.execution import worker
 from core.runs.execution.noisy_scores import (
     SCORE,
     SYNTHETIC_CELLS,
     released_cells,
 )
-from core.runs.storage import notes
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
-from core.runs.storage.inside_views import SOMEBODY, record_view, recorded_views, viewed_runs
-from core.runs.storage.notes import Decision
+from core.runs.storage.reviews import notes
+from core.runs.storage.reviews.inside_views import (
+    SOMEBODY,
+    record_view,
+    recorded_views,
+    viewed_runs,
+)
+from core.runs.storage.reviews.notes import Decision
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.services import reviews
-from core.table.raw_cells import raw_frame
 from tests.runs import toy
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -194,7 +199,7 @@ def test_the_stored_certificate_is_read_in_one_place():
         "core/runs/storage/artefacts.py",
         "core/runs/execution/pipeline.py",
         "core/runs/storage/store.py",
-        "pages/download.py",
+        "pages/download/page.py",
         "core/services/export.py",  # in a ZIP, of a certificate that it is given
         "core/cli/saved_runs.py",  # in a folder of its own, as it is true when that is written
     )

@@ -8,11 +8,11 @@ import pytest
 from sqlalchemy import create_engine
 
 from core.cli.main import main
+from core.reading.address import SOURCES
+from core.reading.cells import TableReadError
 from core.runs.storage.access import accesses
 from core.runs.storage.store import RunStore
 from core.services.imports import import_address
-from core.table.io.address import SOURCES
-from core.table.io.cells import TableReadError
 from tests.postgres_server import PASSWORD
 from tests.postgres_server import postgres_server as postgres_server
 from tests.postgres_server import postgres_url as postgres_url

@@ -22,7 +22,7 @@ from core.runs.accounts.spending import (
 from core.runs.storage.events import State
 from core.services import export, imports, purchases, reviews, runs
 from core.services.planning import PlanRequest, make_plan
-from core.table.sample import sample_table
+from core.services.sample_tables import sample_table
 from tests.runs.workers import queued, toy_plan, work
 
 NOTHING = "Nothing was paid for or released about these people yet."

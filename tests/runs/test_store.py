@@ -15,15 +15,15 @@ import pytest
 
 from core.models.events import Metrics, Note, PhaseStarted, Preview, Progress, Wish
 from core.privacy.plan import Guarantee, Plan
+from core.reading.raw_cells import raw_frame
 from core.runs.storage import store as store_module
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import RunEvent, State, json_safe
 from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
-from core.table.io.replacing import replacing
-from core.table.raw_cells import raw_frame
-from core.table.schema import Column, Kind, Schema
+from core.schema.schema import Column, Kind, Schema
+from core.writing.whole_files import replacing
 from tests.postgres_server import BOTH
 
 pytestmark = BOTH

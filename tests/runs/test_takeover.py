@@ -28,7 +28,7 @@ from tests.runs.workers import PATIENCE, queued, releases, toy_plan, until
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(takeover, "LOOK_SECONDS", 0.05)
     monkeypatch.setattr(takeover, "PATIENCE", 1.0)
-    monkeypatch.setattr("core.runs.storage.process.STALE_SECONDS", 0.4)
+    monkeypatch.setattr("core.runs.storage.processes.process.STALE_SECONDS", 0.4)
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_run_is_taken_from_a_machine_without_heartbeats_and_from_no_other(
     store: RunStore, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patience:
-        patience.setattr("core.runs.storage.process.STALE_SECONDS", 60.0)
+        patience.setattr("core.runs.storage.processes.process.STALE_SECONDS", 60.0)
         held(store, run_id, "elsewhere", time.time())  # alive for as long as somebody waits
         assert not takeover.take(store, run_id) and store.run(run_id).host == "elsewhere"
     began = time.time()

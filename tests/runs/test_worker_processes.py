@@ -17,7 +17,7 @@ from core.runs.accounts.account import default_limit, set_limit, table_account
 from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
-from core.runs.storage.process import STALE_SECONDS
+from core.runs.storage.processes.process import STALE_SECONDS
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import PROJECT_ROOT

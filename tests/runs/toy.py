@@ -13,14 +13,14 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
+from core.encoding.codec import Codec, Codes
 from core.models.card import Card
 from core.models.events import Emitter, Metrics, Progress
 from core.models.synthesizer import FitContext, Synthesizer
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Phase, Plan
 from core.runs.execution import worker
-from core.table.codec import Codec, Codes
-from core.table.schema import Domain
+from core.schema.schema import Domain
 
 SECRET = "a value that nobody may see"
 

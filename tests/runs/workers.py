@@ -15,7 +15,7 @@ from core.runs.execution import worker
 from core.runs.execution.launcher import Launcher
 from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.storage.database import RunRow
-from core.runs.storage.process import LostHold
+from core.runs.storage.processes.process import LostHold
 from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
 from core.services import runs

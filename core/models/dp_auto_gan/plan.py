@@ -25,7 +25,7 @@ from core.models.shared.counting.calibrated import Calibrated
 from core.models.shared.counting.phases import CLOSENESS, COUNTING_STAGES
 from core.models.shared.phases import CRITIC, gradient_phase
 from core.privacy.plan import Phase
-from core.table.schema import Domain
+from core.schema.schema import Domain
 
 __all__ = ["AUTOENCODER", "DpAutoGan"]
 

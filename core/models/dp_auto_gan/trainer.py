@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from core.encoding.codec import Codec
 from core.models.dp_auto_gan.autoencoder import AutoEncoder
 from core.models.dp_auto_gan.plan import AUTOENCODER, DpAutoGan
 from core.models.dp_auto_gan.settings import DpAutoGanSettings
@@ -22,7 +23,6 @@ from core.models.synthesizer import FitContext
 from core.privacy.dpsgd.gradient import ClippedGradient
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
-from core.table.codec import Codec
 
 __all__ = ["ensemble", "fit", "load"]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from torch import Tensor
 
+from core.encoding.codec import Codec
 from core.models.dp_gan.plan import DpGan
 from core.models.dp_gan.settings import DpGanSettings
 from core.models.shared.adversarial import seeded
@@ -18,7 +19,6 @@ from core.models.shared.training_loop import Checkpoint
 from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
-from core.table.codec import Codec
 
 __all__ = ["ensemble", "fit", "load"]
 

@@ -12,7 +12,7 @@ import math
 import torch
 from torch import Tensor
 
-from core.table.codec import Codec
+from core.encoding.codec import Codec
 
 __all__ = ["CentredRecords"]
 

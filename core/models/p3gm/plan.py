@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from core.encoding.codec import Codec
 from core.models.card import Card, Chart, Stage, settings_of
 from core.models.p3gm.settings import P3gmSettings
 from core.models.registry import register
@@ -30,8 +31,7 @@ from core.models.shared.counting.phases import CLOSENESS, COUNTING_STAGES
 from core.models.shared.phases import gradient_phase
 from core.privacy.accounting.split import noise_for_share
 from core.privacy.plan import Phase
-from core.table.codec import Codec
-from core.table.schema import Domain
+from core.schema.schema import Domain
 
 __all__ = ["DECODER", "EM", "PCA", "P3gm"]
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from core.encoding.codec import Codec, Codes
 from core.models.events import Emitter, Progress
 from core.models.p3gm.centred_records import CentredRecords
 from core.models.p3gm.decoder import SPREAD, ElboGradient, Projection
@@ -26,7 +27,6 @@ from core.privacy.mechanisms.additive import clip_rows
 from core.privacy.mechanisms.mixture import Mixture, MixtureStep, update
 from core.privacy.mechanisms.moments import Moments, Principal, principal
 from core.privacy.plan import Plan
-from core.table.codec import Codec, Codes
 
 __all__ = ["fit", "load"]
 

@@ -22,9 +22,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from core.encoding.codec import Codes
 from core.models.pearl.design import Design
 from core.models.shared.column_bins import ColumnBins
-from core.table.codec import Codes
 
 __all__ = [
     "Embedding",
@@ -241,9 +241,9 @@ class PairDistance:
 
     The statistic is Σ over pairs of places (2j, 2j+1) of (|u - u'|_c, 1)_c where both cells lie on
     the line, 0 otherwise. Zeroing out a record removes one pair, and where somebody else then takes
-    the place (`core.table.key_groups`) that pair is another; q distances and q counts are each in
-    [0, 1]: Δ = √(2q). The paper's figure needs codes in [0, 1], which ours are by construction, and
-    all n(n-1)/2 pairs; disjoint pairs give the same sensitivity in O(n).
+    the place (`core.encoding.key_groups`) that pair is another; q distances and q counts are each
+    in [0, 1]: Δ = √(2q). The paper's figure needs codes in [0, 1], which ours are by construction,
+    and all n(n-1)/2 pairs; disjoint pairs give the same sensitivity in O(n).
 
     Attributes:
       numbers: block indices and value indices of the numeric columns, q of them.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from core.table.codec import Block, Codec
+from core.encoding.codec import Block, Codec
 
 __all__ = ["DISTANCE", "EMBEDDING", "MOST_CLASSES", "Design", "condition_block"]
 

@@ -23,14 +23,14 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
+from core.encoding.codec import Codec
 from core.models.card import Card, Chart, Stage, settings_of
 from core.models.pearl.design import DISTANCE, EMBEDDING, Design, condition_block
 from core.models.pearl.settings import PearlSettings
 from core.models.registry import register
 from core.models.synthesizer import Synthesizer
 from core.privacy.plan import Phase, Plan
-from core.table.codec import Codec
-from core.table.schema import Domain
+from core.schema.schema import Domain
 
 __all__ = ["Pearl"]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from core.encoding.codec import Codec
 from core.models.events import Emitter
 from core.models.pearl.characteristic_function import (
     Embedding,
@@ -21,7 +22,6 @@ from core.models.pearl.characteristic_function import (
 from core.models.pearl.design import DISTANCE, EMBEDDING, Design, condition_block
 from core.models.shared.column_bins import ColumnBins, column_bins
 from core.privacy.guarded import PrivateTable
-from core.table.codec import Codec
 
 __all__ = ["release_embedding", "stored_frequencies", "stored_target", "unconditional_bins"]
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from core.encoding.codec import Codec, Codes
 from core.models.events import Emitter, PhaseStarted, Wish
 from core.models.pearl.design import condition_block
 from core.models.pearl.matching import EmbeddingMatcher
@@ -27,7 +28,6 @@ from core.models.shared.training_loop import Checkpoint, train
 from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
-from core.table.codec import Codec, Codes
 
 __all__ = ["fit", "load"]
 

@@ -8,6 +8,7 @@ from threading import Lock
 import torch
 from safetensors.torch import load_file
 
+from core.encoding.codec import Codes
 from core.models.pgb.marginal_queries import MarginalQueries
 from core.models.pgb.multiplicative_weights import (
     BoostedMixture,
@@ -17,7 +18,6 @@ from core.models.pgb.multiplicative_weights import (
 from core.models.pgb.settings import PgbSettings
 from core.models.shared.fitted import FittedGenerator, FittedModel, write_json, write_tensors
 from core.models.shared.snapshot_ensemble import SnapshotEnsemble
-from core.table.codec import Codes
 
 __all__ = ["BoostedFitted", "queries_for", "read_boosted"]
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from core.table.codec import Block, Codec
+from core.encoding.codec import Block, Codec
 
 __all__ = ["MarginalQueries"]
 

@@ -24,10 +24,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from core.encoding.codec import Codes
 from core.models.pgb.marginal_queries import MarginalQueries
 from core.models.shared.snapshot_ensemble import SnapshotEnsemble
 from core.privacy.mechanisms.selection import Selection
-from core.table.codec import Codes
 
 __all__ = ["BoostedMixture", "CalibratedCritics", "MultiplicativeWeights", "WeightsState"]
 

@@ -28,7 +28,7 @@ from core.models.registry import register
 from core.models.shared.counting.calibrated import Calibrated
 from core.privacy.accounting.curves import zcdp_rho
 from core.privacy.plan import Budget, Phase
-from core.table.schema import Domain
+from core.schema.schema import Domain
 
 __all__ = ["BASES", "BOOST", "Pgb"]
 

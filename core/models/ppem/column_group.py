@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from core.encoding.codec import Codec, Codes
 from core.models.shared.column_bins import column_bins
 from core.models.shared.heads import WAVES, Heads
-from core.table.codec import Codec, Codes
 
 __all__ = ["ColumnGroup"]
 

@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from core.encoding.codec import Codec, Codes
 from core.models.ppem.column_group import ColumnGroup
 from core.models.ppem.energy import Energy, as_critics, shapes
 from core.models.ppem.energy_gan_trainer import EnergyGanConfig, EnergyGanTrainer, SplitGenerator
@@ -20,7 +21,6 @@ from core.models.shared.heads import CERTAIN, Heads
 from core.models.shared.snapshot_ensemble import SnapshotEnsemble
 from core.privacy.dpsgd.dense import Dense
 from core.privacy.guarded import PrivateTable
-from core.table.codec import Codec, Codes
 
 __all__ = ["TaggedFirst"]
 

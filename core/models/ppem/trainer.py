@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from core.encoding.codec import Codec
 from core.models.ppem.energy_gan_trainer import EnergyGanTrainer
 from core.models.ppem.plan import CONDITIONAL, MARGINAL
 from core.models.ppem.settings import PpemSettings
@@ -14,7 +15,6 @@ from core.models.shared.training_loop import Checkpoint, private, train
 from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
-from core.table.codec import Codec
 
 __all__ = ["ensemble", "fit", "load"]
 

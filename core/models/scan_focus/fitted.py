@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from core.encoding.codec import Codec, Codes
 from core.models.scan_focus.plan import ScanFocus
 from core.models.scan_focus.settings import ScanFocusSettings
 from core.models.shared.counting.counts import PairTarget
@@ -17,7 +18,6 @@ from core.models.shared.counting.placing import Placing
 from core.models.shared.counting.relations import determined
 from core.models.shared.counting.releases import Releases
 from core.models.shared.fitted import FittedGenerator
-from core.table.codec import Codec, Codes
 
 __all__ = ["FILE", "fitted_mixture", "fitted_of"]
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
+from core.encoding.codec import Codec
 from core.models.card import Card, Stage, settings_of
 from core.models.registry import register
 from core.models.scan_focus.settings import ScanFocusSettings
@@ -23,8 +24,7 @@ from core.models.shared.counting.design import COLUMNS, FOCUS, PAIRS, Design
 from core.models.shared.counting.phases import CLOSENESS, COUNTING_STAGES, TITLES, counting_phases
 from core.models.synthesizer import Synthesizer
 from core.privacy.plan import Phase, Plan
-from core.table.codec import Codec
-from core.table.schema import Domain
+from core.schema.schema import Domain
 
 __all__ = ["ScanFocus"]
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from core.encoding.codec import Codec
 from core.models.events import Emitter, PhaseStarted, StoodOut
 from core.models.scan_focus.discrepancy import more_to_learn
 from core.models.scan_focus.ensemble import MixtureEnsemble
@@ -21,7 +22,6 @@ from core.models.shared.training_loop import Checkpoint, train
 from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
-from core.table.codec import Codec
 
 __all__ = ["fit", "load"]
 

@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from core.table.codec import Block, Codec, Codes
+from core.encoding.codec import Block, Codec, Codes
 
 __all__ = ["ColumnBins", "column_bins", "draw_codes", "one_of_each"]
 

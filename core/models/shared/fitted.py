@@ -14,9 +14,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from core.encoding.codec import Codec, Codes, concat_codes
 from core.models.synthesizer import Fitted
-from core.table.codec import Codec, Codes, concat_codes
-from core.table.schema import Domain
+from core.schema.schema import Domain
 
 __all__ = [
     "FittedGenerator",

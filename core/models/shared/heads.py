@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from core.encoding.codec import Codec, Codes
 from core.models.shared.column_bins import ColumnBins, column_bins, draw_codes
 from core.models.shared.draws import uniforms
-from core.table.codec import Codec, Codes
 
 __all__ = ["Heads"]
 

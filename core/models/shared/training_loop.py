@@ -18,7 +18,7 @@ from core.models.events import Emitter, Metrics, Observe, PhaseStarted, Preview,
 from core.models.synthesizer import FitContext
 from core.privacy.meter import Meter
 from core.privacy.plan import Phase
-from core.table.io.replacing import replacing
+from core.writing.whole_files import replacing
 
 __all__ = ["Checkpoint", "Trainable", "private", "train"]
 

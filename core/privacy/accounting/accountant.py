@@ -15,7 +15,7 @@ Two neighbouring relations:
     here, so plans that hold one use the PLD alone, and those with batches of groups the RDP alone.
 
 Where a person may have `rows` = m > 1 records that nobody can put together, "one record" is m of
-them throughout (`core.privacy.accounting.essence`, `groups`).
+them throughout (`core.privacy.accounting.accounted_phase`, `groups`).
 
 A phase that fails with some probability (a threshold lets through what one person alone holds) is
 a Gaussian without the failure: ε is taken at what is left of δ when all failures are subtracted,
@@ -34,7 +34,7 @@ from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 from dp_accounting.pld import privacy_loss_distribution as plds
 
 from core.privacy.accounting import curves
-from core.privacy.accounting.essence import Essence, essences
+from core.privacy.accounting.accounted_phase import Essence, essences
 from core.privacy.accounting.gaussian_losses import gaussian_pld
 from core.privacy.accounting.groups import mixture_pld
 from core.privacy.accounting.rdp import rdp_divergences, rdp_epsilon

@@ -19,7 +19,7 @@ from dp_accounting.rdp import RdpAccountant
 from dp_accounting.rdp.rdp_privacy_accountant import DEFAULT_RDP_ORDERS, compute_epsilon
 from numpy.typing import NDArray
 
-from core.privacy.accounting.essence import Essence
+from core.privacy.accounting.accounted_phase import Essence
 from core.privacy.accounting.groups import mixture_renyi, replaced_renyi
 
 __all__ = ["event_of", "rdp_divergences", "rdp_epsilon"]

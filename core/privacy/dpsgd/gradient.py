@@ -34,12 +34,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from core.encoding.person_rows import PersonRows
 from core.privacy.dpsgd.clipping import CANCELLING, clipped_sum
 from core.privacy.dpsgd.dense import Dense, GradFactor
 from core.privacy.dpsgd.stream import Draws, SecretStream
 from core.privacy.mechanisms.additive import Mechanism, check_parts
 from core.privacy.mechanisms.noise import NoiseSource
-from core.table.person_rows import PersonRows
 
 __all__ = [
     "COUNT_WEIGHT",

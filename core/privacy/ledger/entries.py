@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Column, Integer, MetaData, String, Table, Text
 
 from core.privacy.ledger.chain import seal
-from core.table.person import Unit
+from core.schema.person import Unit
 
 __all__ = ["PURCHASE", "Entry", "Left", "entries_table"]
 

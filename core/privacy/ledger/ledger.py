@@ -49,7 +49,7 @@ from core.privacy.ledger.shift_consistency import MAX_WORDS, ReleaseScope, objec
 from core.privacy.ledger.transaction import make_absent, repeatable
 from core.privacy.ledger.units import unit_objection
 from core.privacy.plan import Plan
-from core.table.schema import Domain
+from core.schema.schema import Domain
 
 __all__ = [
     "ChainReport",

@@ -25,8 +25,8 @@ from typing import Any
 from core.privacy.ledger.entries import PURCHASE, Entry
 from core.privacy.ledger.units import unit_statements
 from core.privacy.plan import Plan
-from core.table.person import Unit
-from core.table.schema import Column, Domain
+from core.schema.person import Unit
+from core.schema.schema import Column, Domain
 
 __all__ = [
     "MAX_WORDS",

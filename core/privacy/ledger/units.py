@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from core.privacy.ledger.entries import Entry
 from core.privacy.plan import Plan
-from core.table.person import Unit
+from core.schema.person import Unit
 
 __all__ = ["mixed_units", "unit_objection", "unit_statements", "units_of"]
 

@@ -38,7 +38,7 @@ class NotAdditiveError(RuntimeError):
 
 
 class Rows(Protocol):
-    """Encoded rows, before and after they are moved to a device; see `core.table.codec.Codes`."""
+    """Encoded rows, on whatever device they are; see `core.encoding.codec.Codes`."""
 
     def __len__(self) -> int: ...
 
@@ -73,7 +73,7 @@ class Statistic(Protocol):
         over groups likewise; it says so by an attribute `group_size` (see `group_size_of`). Chunks
         start at multiples of it, so groups never straddle two calls. A row's place in the table is
         public, and an absent one keeps it. People stand where their own key puts them
-        (`core.table.key_groups`), and a place where nobody stands is absent.
+        (`core.encoding.key_groups`), and a place where nobody stands is absent.
 
         Args:
           rows: b records on some device, of the type the table holds (see `Rows`).

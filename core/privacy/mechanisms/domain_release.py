@@ -6,7 +6,7 @@ L2 norm, and h of them by √h. One Gaussian covers all that are released togeth
 
 Cells are public, so their counts may be looked at one by one. Labels are not: that one occurs at
 all is known from the rows, so the noisy counts of labels stay inside until
-`core.privacy.buying.thresholds` lets them pass.
+`core.privacy.discovery.thresholds` lets them pass.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from core.privacy.buying.grids import PublicGrid
+from core.privacy.discovery.grids import PublicGrid
 
 __all__ = ["CellCounts", "LabelCounts"]
 
@@ -43,7 +43,7 @@ class CellCounts:
         """Float64 [sum of sizes]: weights by cell of the first column, then of the second.
 
         Args:
-          rows: `core.table.raw_rows.RawRows`, of tensors or not.
+          rows: `core.privacy.discovery.raw_rows.RawRows`, of tensors or not.
           mask: float [b], weights in [0, 1].
         """
         numbers = torch.as_tensor(rows.numbers)
@@ -93,7 +93,7 @@ class LabelCounts:
         """Float64 [sum of lengths + L]: weights by key of the first list, then of the second.
 
         Args:
-          rows: `core.table.raw_rows.RawRows`, of tensors or not.
+          rows: `core.privacy.discovery.raw_rows.RawRows`, of tensors or not.
           mask: float [b], weights in [0, 1].
         """
         places = torch.as_tensor(rows.places)

@@ -1,6 +1,6 @@
 """Histograms of single columns, released together once: what people outside may see of real rows.
 
-Every column is cut in public bins (`core.table.bins`, over the declared bounds and labels). A
+Every column is cut in public bins (`core.encoding.bins`, over the declared bounds and labels). A
 record lies in exactly one bin of each of m columns, so zeroing it out moves the counts of m bins by
 one: Δ₂ = √m. One Gaussian covers all columns. Where tagged columns are hidden, a record counts with
 a weight of its own, at most one, and the same Δ holds.
@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from core.table.bins import MAX_LABELS, edges_of
-from core.table.codec import Block, Codec
+from core.encoding.bins import MAX_LABELS, edges_of
+from core.encoding.codec import Block, Codec
 
 __all__ = ["Bins", "Histograms", "Weight", "bins_of", "weighted"]
 

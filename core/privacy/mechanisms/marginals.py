@@ -15,9 +15,9 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from core.encoding.codec import Codec
+from core.encoding.marginals import PAIR_GROUPS, SINGLE_GROUPS, groups_of_bins, pairs_of
 from core.privacy.mechanisms.histograms import Bins, Weight, bins_of, weighted
-from core.table.codec import Codec
-from core.table.marginals import PAIR_GROUPS, SINGLE_GROUPS, groups_of_bins, pairs_of
 
 __all__ = ["Marginals"]
 

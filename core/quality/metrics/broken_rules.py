@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from core.encoding.layout.invariants import invariants
 from core.quality.comparison import Comparison
 from core.quality.metrics.family import Measured, Metric, Step, family
 from core.quality.report.types import BrokenRule
-from core.table.layout.invariants import invariants
 
 IMPOSSIBLE = Metric(
     key="impossible_rows",

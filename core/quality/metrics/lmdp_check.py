@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from core.encoding.codec import Codec
 from core.lmdp.inside import inside_check
 from core.quality.aligned_tables import sample_rows
 from core.quality.comparison import Comparison
 from core.quality.metrics.family import Measured, Step, family
 from core.quality.report.types import GroupCheck
-from core.table.codec import Codec
-from core.table.schema import Domain, DomainColumn
+from core.schema.schema import Domain, DomainColumn
 
 LEAST_ROWS = 32  # of either table: fewer cannot be told apart
 ROWS = 40_000

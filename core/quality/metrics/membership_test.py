@@ -1,9 +1,9 @@
 """Whether attacks succeed more on records that were learnt from: one exact test for all of a run.
 
 Null hypothesis: within each class, which records were learnt from is a draw that nothing of the
-release depends on. It is how they were drawn (`core.table.holdout`), so where there is no leak any
-other draw with as many of each class was as likely, whatever the records look like, and the p-value
-is exact for any sample size, any ties and any dependence between the attacks. Comparing within
+release depends on. It is how they were drawn (`core.encoding.holdout`), so where there is no leak
+any other draw with as many of each class was as likely, whatever the records look like, and the
+p-value is exact for any sample size, any ties and any dependence between the attacks. Comparing within
 classes means that a base rate which differs between the two kinds by luck is no success of an
 attack.
 

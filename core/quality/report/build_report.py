@@ -16,7 +16,7 @@ from core.quality.comparison import Comparison
 from core.quality.metrics.columns import single_columns
 from core.quality.metrics.family import Step, families
 from core.quality.report.types import Report
-from core.table.schema import Schema
+from core.schema.schema import Schema
 
 __all__ = ["build_report"]
 

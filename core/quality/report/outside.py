@@ -14,6 +14,10 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
+from core.encoding.bins import MAX_LABELS, REST_LABEL
+from core.encoding.codec import Codec
+from core.encoding.layout.layout import Layout
+from core.encoding.person_rows import votes
 from core.privacy.mechanisms.histograms import Bins, Histograms
 from core.quality.aligned_tables import AlignedTable, Features, sample_rows
 from core.quality.metrics.association import associations
@@ -28,11 +32,7 @@ from core.quality.report.types import (
     Report,
     Score,
 )
-from core.table.bins import MAX_LABELS, REST_LABEL
-from core.table.codec import Codec
-from core.table.layout.layout import Layout
-from core.table.person_rows import votes
-from core.table.schema import Domain, Schema, SchemaError
+from core.schema.schema import Domain, Schema, SchemaError
 
 __all__ = ["outside_report"]
 

@@ -279,7 +279,7 @@ class BrokenRule(_Value):
     """A rule that every real row keeps and synthetic ones break.
 
     Attributes:
-      text: as `core.table.rules.parse_rule` takes it.
+      text: as `core.schema.rules.rules.parse_rule` takes it.
       columns: that it names.
       rows: synthetic rows that break it, ≥ 1.
     """

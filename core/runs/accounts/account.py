@@ -18,7 +18,7 @@ from core.privacy.plan import LARGEST_EPSILON, Plan
 from core.runs.storage import operations_log
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
-from core.table.schema import Domain
+from core.schema.schema import Domain
 
 __all__ = [
     "DEFAULT_LIMIT",

@@ -13,14 +13,14 @@ from collections.abc import Iterable, Sequence
 from pydantic import BaseModel, ConfigDict
 from sqlalchemy import insert, select
 
+from core.privacy.discovery.unbought import known_labels, unbought
 from core.privacy.ledger.ledger import Entry
 from core.runs.storage.database import PurchaseRow
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.table_store import TableStore
-from core.table.buying import known_labels, unbought
-from core.table.person import Person
-from core.table.rules import AnyRule, Rule
-from core.table.schema import (
+from core.schema.person import Person
+from core.schema.rules.rules import AnyRule, Rule
+from core.schema.schema import (
     Column,
     DomainSource,
     Kind,

@@ -18,14 +18,7 @@ from typing import Any, Self
 import pandas as pd
 from sqlalchemy import Connection, insert, select, update
 
-from core.privacy.ledger.transaction import exclusive_transaction
-from core.runs.storage.access import accesses
-from core.runs.storage.database import SketchRow, TableRow
-from core.runs.storage.records import TableRecord
-from core.runs.storage.store import RunStore
-from core.runs.storage.workspace_secrets import people_key
-from core.table.raw_cells import raw_frame
-from core.table.record_hashes import (
+from core.importing.record_hashes import (
     HashedTable,
     RecordSample,
     same_rows,
@@ -33,9 +26,16 @@ from core.table.record_hashes import (
     sample_records,
     table_digest,
 )
-from core.table.record_overlap import Overlap, estimate_overlap
-from core.table.record_stream import DrawnRows, most_compared
-from core.table.typed_cells import typed_rows
+from core.importing.record_overlap import Overlap, estimate_overlap
+from core.importing.record_stream import DrawnRows, most_compared
+from core.privacy.ledger.transaction import exclusive_transaction
+from core.reading.raw_cells import raw_frame
+from core.reading.typed_cells import typed_rows
+from core.runs.storage.access import accesses
+from core.runs.storage.database import SketchRow, TableRow
+from core.runs.storage.records import TableRecord
+from core.runs.storage.store import RunStore
+from core.runs.storage.workspace_secrets import people_key
 
 __all__ = [
     "Compared",

@@ -19,8 +19,8 @@ from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
-from core.table.schema import Purchase, Schema
-from core.table.stated import stated
+from core.schema.rounding_up import stated
+from core.schema.schema import Purchase, Schema
 
 __all__ = [
     "AccountSpending",

@@ -14,6 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from core.encoding.codec import Codec, Codes
+from core.encoding.layout.layout import Layout
+from core.encoding.person_rows import PersonRows
+from core.encoding.stored_codes import StoredCodes
 from core.models.events import Note, Observe
 from core.models.laid_out import laid_out, previewed
 from core.models.registry import load_fitted
@@ -30,11 +34,7 @@ from core.runs.execution.review_histograms import release_histograms
 from core.runs.storage.artefacts import ATTEMPT, CHECKPOINT, METER, MODEL
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.workspace import private_folder
-from core.table.codec import Codec, Codes
-from core.table.io.replacing import replacing
-from core.table.layout.layout import Layout
-from core.table.person_rows import PersonRows
-from core.table.stored_codes import StoredCodes
+from core.writing.whole_files import replacing
 
 __all__ = ["Attempts", "fit_attempts"]
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from core.privacy.accounting.accountant import guarantee
+from core.privacy.discovery.unbought import Unbought, unbought
 from core.privacy.ledger.ledger import Entry
 from core.privacy.meter import Meter
 from core.privacy.plan import Plan
@@ -26,11 +27,10 @@ from core.runs.accounts.purchases import (
 )
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.store import RunStore
-from core.table.buying import Unbought, unbought
-from core.table.schema import Column, Domain, DomainColumn, Schema
+from core.schema.schema import Column, Domain, DomainColumn, Schema
 
 if TYPE_CHECKING:
-    from core.privacy.buying.release import Released
+    from core.privacy.discovery.release import Released
 
 __all__ = ["buy_schema"]
 
@@ -53,7 +53,7 @@ def buy_schema(
       store: holds the ledger that pays and what was bought.
       people: the account.
       schema: with columns and rules to be bought.
-      plan: for exactly these, from `core.privacy.buying.planning.plan_schema`.
+      plan: for exactly these, from `core.privacy.discovery.planning.plan_schema`.
       load: rows of the named columns that are trained on; called once, after the debit.
       table_id: of the stored table; None for one that is not stored.
       again: whether to spend again although an earlier purchase was paid for and lost.
@@ -84,7 +84,7 @@ def buy_schema(
     )
     # once more: now that its account paid, the table cannot be moved any more
     _same_account(store, table_id, people, f"Nothing was read; ledger entry {entry.id} paid.")
-    from core.privacy.buying.release import release_schema  # torch; pages import this module
+    from core.privacy.discovery.release import release_schema  # torch; pages import this module
 
     meter = Meter(plan)
     who = () if plan.unit is None else plan.unit.columns

@@ -8,7 +8,7 @@ from typing import Any
 
 from core.privacy.plan import Plan
 from core.runs.storage.artefacts import Workplace
-from core.table.schema import Schema
+from core.schema.schema import Schema
 
 __all__ = ["Job", "LmdpOutcome", "LmdpResult", "Undone"]
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 
+from core.encoding.codec import Codec, Codes
+from core.encoding.stored_codes import StoredCodes
 from core.lmdp.certificate import NEEDED, GroupTest, RejectionCount
 from core.lmdp.inside import inside_check
 from core.lmdp.level import GROUP, groups_of, threshold
@@ -21,8 +23,6 @@ from core.privacy.mechanisms.histograms import Weight
 from core.privacy.plan import Plan, certificate_phase
 from core.runs.accounts.settled_shift import SettledShift
 from core.runs.execution.job import LmdpResult, Undone
-from core.table.codec import Codec, Codes
-from core.table.stored_codes import StoredCodes
 
 __all__ = ["attack", "certify", "check_inside", "shifted", "weight_of"]
 

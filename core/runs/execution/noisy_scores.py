@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from core.encoding.codec import Codec
+from core.encoding.marginals import MOST_PAIRS, PAIR_GROUPS, SINGLE_GROUPS, pairs_of
+from core.encoding.person_rows import votes
 from core.models.events import Observe
 from core.quality.metrics.noisy import NoisyCells, SyntheticCells, combined
 from core.runs.execution.paid_release import PaidCounts, shown_columns
 from core.runs.storage.artefacts import ArtefactStore, load_json
 from core.runs.storage.records import RunRecord
-from core.table.codec import Codec
-from core.table.marginals import MOST_PAIRS, PAIR_GROUPS, SINGLE_GROUPS, pairs_of
-from core.table.person_rows import votes
-from core.table.schema import Domain
+from core.schema.schema import Domain
 
 if TYPE_CHECKING:
     from core.privacy.guarded import PrivateTable

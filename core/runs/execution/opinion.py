@@ -9,7 +9,7 @@ from typing import Any
 from core.privacy.accounting.second_opinion import Comparison, SecondOpinion, second_opinion
 from core.privacy.plan import Phase
 from core.runs.accounts.purchases import PurchaseRecord
-from core.table.stated import stated
+from core.schema.rounding_up import stated
 
 __all__ = ["opinion_of_opacus"]
 

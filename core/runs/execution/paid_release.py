@@ -12,7 +12,7 @@ from core.models.events import Emitter, Observe, Wish
 from core.privacy.accounting.split import noise_for_share
 from core.privacy.plan import Budget, Phase
 from core.runs.storage.artefacts import ArtefactStore, save_json
-from core.table.schema import Domain
+from core.schema.schema import Domain
 
 if TYPE_CHECKING:  # both need torch, and pages read through the modules that import this one
     from core.privacy.guarded import PrivateTable

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from core.encoding.layout.layout import Layout
 from core.models.events import Emitter, Observe, Wish
 from core.models.registry import synthesizer
 from core.models.synthesizer import Synthesizer
@@ -34,10 +35,9 @@ from core.runs.execution.written_tables import WrittenTables, write_tables
 from core.runs.storage.access import accesses
 from core.runs.storage.artefacts import PRIVACY_CERTIFICATE, ArtefactStore
 from core.runs.storage.store import RunStore
-from core.table.layout.layout import Layout
-from core.table.schema import SchemaError
-from core.table.stated import stated
-from core.table.surrogates import check_room
+from core.schema.rounding_up import stated
+from core.schema.schema import SchemaError
+from core.schema.surrogates import check_room
 
 __all__ = ["DeviceError", "Outcome", "choose_device", "execute"]
 

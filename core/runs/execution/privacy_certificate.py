@@ -14,10 +14,10 @@ from core.privacy.ledger.ledger import Entry
 from core.privacy.plan import Guarantee, Phase, Plan
 from core.runs.accounts.purchases import PurchaseRecord
 from core.runs.execution.job import LmdpOutcome
-from core.table.person import Person
-from core.table.rules import Combinations, Determines
-from core.table.schema import Column, DomainColumn, DomainSource, Kind, Provenance, Schema
-from core.table.stated import stated
+from core.schema.person import Person
+from core.schema.rounding_up import stated
+from core.schema.rules.rules import Combinations, Determines
+from core.schema.schema import Column, DomainColumn, DomainSource, Kind, Provenance, Schema
 
 __all__ = [
     "LMDP_STATEMENTS",

@@ -14,13 +14,13 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from core.encoding.holdout import held_out
 from core.quality.comparison import TABLE_ROWS
+from core.reading.typed_cells import typed_rows
 from core.runs.storage.artefacts import ArtefactStore
 from core.runs.storage.records import RunRecord
 from core.runs.storage.row_batches import row_batches, row_count
 from core.runs.storage.store import RunStore
-from core.table.holdout import held_out
-from core.table.typed_cells import typed_rows
 
 __all__ = ["Side", "most_rows", "real_sides", "synthetic_side"]
 

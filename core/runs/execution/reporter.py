@@ -17,11 +17,11 @@ import psutil
 from sqlalchemy.exc import InterfaceError, OperationalError
 
 from core.models.events import FitEvent, PhaseStarted, Preview, Wish
-from core.runs.storage.clock import elapsed
 from core.runs.storage.engine import is_shared
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import RunEvent
-from core.runs.storage.process import MIB, Readings
+from core.runs.storage.processes.clock import elapsed
+from core.runs.storage.processes.process import MIB, Readings
 from core.runs.storage.store import RunStore
 
 __all__ = ["Heartbeat", "Pace", "Reporter", "Stopwatch"]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, cast
 
 import pandas as pd
 
+from core.encoding.layout.layout import Layout
 from core.quality.report.types import ReleasedHistograms
 from core.runs.execution.noisy_scores import SYNTHETIC_CELLS, count_synthetic
 from core.runs.execution.privacy_certificate import VERSION
@@ -35,7 +36,6 @@ from core.runs.storage.artefacts import (
 from core.runs.storage.records import RunRecord
 from core.runs.storage.row_batches import row_batches
 from core.runs.storage.store import RunStore
-from core.table.layout.layout import Layout
 
 if TYPE_CHECKING:
     from core.quality.report.types import Report

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from core.encoding.codec import Codec
 from core.models.events import Observe
 from core.quality.report.types import ReleasedHistograms
 from core.runs.execution.paid_release import PaidCounts, shown_columns
 from core.runs.storage.artefacts import ArtefactStore
-from core.table.codec import Codec
 
 if TYPE_CHECKING:
     from core.privacy.guarded import PrivateTable

@@ -24,9 +24,9 @@ from core.runs.storage.artefacts import MODEL, save_json
 from core.runs.storage.errors import StorageError
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
-from core.table.column import SchemaError
-from core.table.io.write import write_csv_parts, write_parquet_parts
-from core.table.surrogates import check_room
+from core.schema.column import SchemaError
+from core.schema.surrogates import check_room
+from core.writing.tables import write_csv_parts, write_parquet_parts
 
 __all__ = ["main"]
 

@@ -13,7 +13,7 @@ import time
 
 from core.runs.storage.errors import NotFoundError
 from core.runs.storage.events import State
-from core.runs.storage.process import STALE_SECONDS
+from core.runs.storage.processes.process import STALE_SECONDS
 from core.runs.storage.store import RunStore
 
 __all__ = ["end_with", "take"]

@@ -15,18 +15,18 @@ from typing import Protocol
 
 import pandas as pd
 
+from core.encoding.codec import Codec, Codes
+from core.encoding.holdout import training_batches
+from core.encoding.layout.layout import Layout
+from core.encoding.person_rows import PersonRows, encoded_records
+from core.encoding.stored_codes import StoredCodes, bytes_needed, store_codes
 from core.models.events import Emitter, Observe
 from core.privacy.plan import Plan
+from core.reading.raw_cells import BATCH_ROWS
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.store import RunStore
-from core.table.codec import Codec, Codes
-from core.table.holdout import training_batches
-from core.table.layout.layout import Layout
-from core.table.person import Person
-from core.table.person_rows import PersonRows, encoded_records
-from core.table.raw_cells import BATCH_ROWS
-from core.table.schema import Schema
-from core.table.stored_codes import StoredCodes, bytes_needed, store_codes
+from core.schema.person import Person
+from core.schema.schema import Schema
 
 __all__ = ["FrameRows", "StoredRows", "TrainingRows", "check_disk", "training_records"]
 
@@ -130,7 +130,7 @@ def training_records(
       plan: says how many records there are.
       person: whose rows are protected together.
       folder: of the run; what is too large for memory takes room there, see
-        `core.table.stored_codes`.
+        `core.encoding.stored_codes`.
       observe: told how far reading is, and brings the wish back.
 
     Raises:

@@ -39,7 +39,7 @@ from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
-from core.table.schema import SchemaError
+from core.schema.schema import SchemaError
 
 __all__ = ["main"]
 

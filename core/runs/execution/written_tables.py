@@ -18,7 +18,7 @@ from core.runs.storage.artefacts import (
     SYNTHETIC_TABLE,
     ArtefactStore,
 )
-from core.table.io.write import write_row_groups
+from core.writing.tables import write_row_groups
 
 __all__ = ["WrittenTables", "write_tables"]
 

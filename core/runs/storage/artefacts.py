@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from core.runs.storage.errors import NotFoundError
 from core.runs.storage.workspace import private_folder
-from core.table.io.replacing import replacing
+from core.writing.whole_files import replacing
 
 __all__ = [
     "ATTEMPT",

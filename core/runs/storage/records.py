@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from core.encoding.holdout import training_count
 from core.privacy.plan import Guarantee, Plan
 from core.runs.storage.database import RunRow, TableRow
 from core.runs.storage.events import State
-from core.table.holdout import training_count
-from core.table.schema import Schema
+from core.schema.schema import Schema
 
 __all__ = [
     "NEWEST",
@@ -45,7 +45,7 @@ class TableRecord:
       source: where it came from, in words.
       created: time of import, UTC.
       schema: proposed, or as the steward confirmed it.
-      profile: `core.table.profile.Profile` as a dict; pages read it instead of the rows.
+      profile: `core.proposing.profile.Profile` as a dict; pages read it instead of the rows.
       people: the ledger account, see `core.runs.accounts.people`.
     """
 

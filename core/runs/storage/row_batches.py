@@ -8,8 +8,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from core.reading.row_groups import columns_with_gaps, raw_batches
 from core.runs.storage.artefacts import ROWS, ArtefactStore, Readable
-from core.table.io.row_groups import columns_with_gaps, raw_batches
 
 __all__ = ["row_batches", "row_count", "table_batches"]
 

@@ -35,13 +35,13 @@ from core.runs.storage.database import RunRow, TableRow
 from core.runs.storage.engine import can_write
 from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import RunEvent, State
-from core.runs.storage.holding import held_by, to_adopt, to_beat, to_claim
 from core.runs.storage.journal import Journal
-from core.runs.storage.process import LostHold, held_by_nobody, started_since_boot
+from core.runs.storage.processes.holding import held_by, to_adopt, to_beat, to_claim
+from core.runs.storage.processes.process import LostHold, held_by_nobody, started_since_boot
 from core.runs.storage.records import RESUMABLE, RunRecord
 from core.runs.storage.table_store import TableStore
 from core.runs.storage.workspace import Workspace, private_folder
-from core.table.schema import Schema
+from core.schema.schema import Schema
 
 __all__ = ["RunStore"]
 

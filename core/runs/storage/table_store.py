@@ -16,8 +16,12 @@ import pyarrow.parquet as pq
 from sqlalchemy import Engine, delete, select, update
 from sqlalchemy.orm import Session
 
+from core.encoding.holdout import people_trained_on, split_rows
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
+from core.reading.raw_cells import batch_rows
+from core.reading.row_groups import raw_batches
+from core.reading.typed_cells import typed_rows
 from core.runs.storage import operations_log
 from core.runs.storage.artefacts import ROWS, ArtefactStore
 from core.runs.storage.database import AccessRow, RunRow, SketchRow, TableRow
@@ -25,7 +29,7 @@ from core.runs.storage.engine import open_engine
 from core.runs.storage.errors import NO_RECORDS, NotFoundError, RunStoreError
 from core.runs.storage.events import State, json_safe
 from core.runs.storage.migrations.current import bring_up_to_date
-from core.runs.storage.places import open_places
+from core.runs.storage.processes.unfinished import UnfinishedTables
 from core.runs.storage.records import (
     NEWEST,
     PEOPLE,
@@ -34,14 +38,10 @@ from core.runs.storage.records import (
     people_of_profile,
 )
 from core.runs.storage.row_batches import table_batches
-from core.runs.storage.unfinished import UnfinishedTables
+from core.runs.storage.storages import open_places
 from core.runs.storage.workspace import Workspace
 from core.runs.storage.workspace_secrets import WorkspaceLedgerFiles
-from core.table.holdout import people_trained_on, split_rows
-from core.table.io.row_groups import raw_batches
-from core.table.raw_cells import batch_rows
-from core.table.schema import Schema, SchemaColumn
-from core.table.typed_cells import typed_rows
+from core.schema.schema import Schema, SchemaColumn
 
 __all__ = ["TableStore"]
 
@@ -102,10 +102,10 @@ class TableStore:
         """Keep a table: its rows as Parquet (mode 0600), the rest in the database.
 
         Args:
-          rows: raw cells, n ≥ 1; see `core.table.raw_cells`.
+          rows: raw cells, n ≥ 1; see `core.reading.raw_cells`.
           name: for people.
           schema: proposed or confirmed.
-          profile: `core.table.profile.Profile` as a dict.
+          profile: `core.proposing.profile.Profile` as a dict.
           source: where the table came from, in words.
           people: the ledger account.
           table_id: 10 hex digits; None draws them.
@@ -152,7 +152,7 @@ class TableStore:
           table_id: 10 hex digits.
           name: for people.
           schema: proposed or confirmed.
-          profile: `core.table.profile.Profile` as a dict.
+          profile: `core.proposing.profile.Profile` as a dict.
           n: how many rows there are.
           source: where the table came from, in words.
           people: the ledger account.

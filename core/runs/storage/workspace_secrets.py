@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 
 from core.runs.storage.errors import RunStoreError
-from core.runs.storage.places import Places, open_places
+from core.runs.storage.storages import Places, open_places
 from core.runs.storage.workspace import Workspace
 
 __all__ = ["WorkspaceLedgerFiles", "people_key", "shift_key"]

@@ -12,13 +12,13 @@ import math
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
+from core.encoding.codec import Codec
 from core.models.shared.counting.design import SCALES, TOGETHER, Design
 from core.models.shared.counting.phases import counting_phases
 from core.models.synthesizer import FitContext, Fitted, Settings, Synthesizer
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Phase, Plan
-from core.table.codec import Codec
-from core.table.schema import Domain
+from core.schema.schema import Domain
 
 __all__ = ["SHARE", "Calibrated"]
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file
 from torch import Tensor
 
+from core.encoding.codec import Codec, Codes, concat_codes
 from core.models.shared.column_bins import ColumnBins
 from core.models.shared.counting.coupling import carried
 from core.models.shared.counting.placing import Placing
@@ -21,7 +22,6 @@ from core.models.shared.counting.scales import ColumnScale
 from core.models.shared.counting.tilt import log_weights, systematic
 from core.models.shared.fitted import ROWS_AT_ONCE, FittedModel, chunks, write_json, write_tensors
 from core.models.synthesizer import Fitted
-from core.table.codec import Codec, Codes, concat_codes
 
 __all__ = ["Calibration", "CalibratedModel", "with_calibration"]
 

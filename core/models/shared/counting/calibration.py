@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from core.encoding.codec import Codec
 from core.models.events import Emitter, Metrics, PhaseStarted, Preview, Progress, StoodOut
 from core.models.shared.counting.calibrated_model import CalibratedModel, Calibration
 from core.models.shared.counting.counts import LEAST_NOISE, PairTarget
@@ -25,7 +26,6 @@ from core.models.shared.training_loop import Checkpoint
 from core.models.synthesizer import FitContext, Trainer
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
-from core.table.codec import Codec
 
 __all__ = ["Counts", "calibrate", "count", "counts_of", "fit_calibrated"]
 

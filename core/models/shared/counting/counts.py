@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from core.encoding.codec import Block, Codes
 from core.models.shared.counting.design import SumCandidate
 from core.models.shared.counting.scales import ColumnScale
-from core.table.codec import Block, Codes
 
 __all__ = ["LEAST_NOISE", "PairTarget", "Query", "SetCounts", "SumCounts", "uniform_query"]
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
-from core.table.codec import Block, Codec
-from core.table.schema import Kind
+from core.encoding.codec import Block, Codec
+from core.schema.schema import Kind
 
 __all__ = [
     "ALL_PAIRS", "CELLS", "COLUMNS", "FOCUS", "PAIRS", "RELATIONS", "SCALES", "SCAN", "TOGETHER",

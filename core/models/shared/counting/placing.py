@@ -11,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from core.encoding.codec import Codec, Codes
 from core.models.shared.counting.design import SumCandidate
 from core.models.shared.counting.relations import Determined
 from core.models.shared.counting.scales import ColumnScale
-from core.table.codec import Codec, Codes
 
 __all__ = ["Placing"]
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from torch import Tensor
 
+from core.encoding.codec import Codec
 from core.models.events import Emitter, Interaction
 from core.models.shared.counting.choosing import (
     BY_NOISE,
@@ -51,7 +52,6 @@ from core.models.shared.training_loop import Checkpoint
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import Mechanism
 from core.privacy.plan import Plan
-from core.table.codec import Codec
 
 __all__ = ["Releases"]
 

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from torch import Tensor
 
+from core.encoding.codec import Block, Codec, Codes
 from core.models.shared.column_bins import ColumnBins
 from core.models.shared.counting.design import CELLS
-from core.table.codec import Block, Codec, Codes
 
 __all__ = ["ColumnScale", "FineHistograms", "fine_grid", "fine_grids", "scales_of"]
 

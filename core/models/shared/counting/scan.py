@@ -20,9 +20,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from core.encoding.codec import Codes
 from core.models.shared.counting.design import Design
 from core.models.shared.counting.scales import ColumnScale
-from core.table.codec import Codes
 
 __all__ = ["Scan", "Scanned", "beyond_luck", "draw_signs"]
 

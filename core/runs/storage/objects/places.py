@@ -20,7 +20,7 @@ FRESH = {"use_listings_cache": False}  # another machine may have written since 
 
 @dataclass(frozen=True)
 class ObjectPlaces:
-    """`core.runs.storage.places.Places` in an object store.
+    """`core.runs.storage.storages.Places` in an object store.
 
     Attributes:
       workspace: of this machine, for scratch.

@@ -1,0 +1,1 @@
+"""Rows to compact codes and back, by the public domain alone."""

@@ -1,0 +1,86 @@
+"""Pairs and groups of people, made by each one's own key.
+
+Were people paired in the order of their keys' hashes, one who came in place of another would move
+everybody between the two and re-form all pairs. So the people of a pair or a group come from one
+bucket: the public hash of a person's key, modulo the number of buckets, says which one is theirs,
+and the number of buckets follows from the number of people, which is public. Those with the
+smallest hashes in a bucket form its one group; a bucket of fewer has none. Whoever leaves changes
+one bucket and whoever joins another, and nothing else moves.
+
+Where records are rows, their place in the file is public: one that is replaced keeps it, and pairs
+follow from places alone (`core.encoding.public_order`).
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["bucket_count", "places_by_key", "share_filled"]
+
+
+def bucket_count(n: int, size: int) -> int:
+    """How many buckets n ≥ 1 people fall into, ≥ 1, so that most of them fill a group.
+
+    Fewer people to a bucket make more buckets, of which fewer are full; their number is the one at
+    which most are full on average, were buckets of a Poisson-distributed size.
+
+    Args:
+      n: public.
+      size: people of a group, ≥ 2.
+
+    >>> bucket_count(1000, 2), bucket_count(32_561, 128), bucket_count(1, 2)
+    (555, 219, 1)
+    """
+    return max(1, int(n / _people_of_a_bucket(size)))
+
+
+def share_filled(n: int, size: int) -> float:
+    """About which share of the buckets holds a whole group, in [0, 1]; of n and `size` alone.
+
+    >>> round(share_filled(1000, 2), 2), round(share_filled(32_561, 128), 2), share_filled(99, 128)
+    (0.54, 0.96, 0.0)
+    """
+    if n < size:
+        return 0.0
+    buckets = bucket_count(n, size)
+    return 1.0 if buckets == 1 else _reached(size, n / buckets)
+
+
+def places_by_key(hashes: NDArray[np.uint64], size: int, buckets: int) -> NDArray[np.int64]:
+    """Who stands at which place of which group.
+
+    Args:
+      hashes: uint64 [n], n ≥ 1, of people's keys; of equal ones the one that stands first comes
+        first, which people that are sorted by key have from their keys too.
+      size: people of a group, ≥ 2.
+      buckets: how many there are, ≥ 1, see `bucket_count`.
+
+    Returns:
+      int64 [buckets · size], a group after the other: a position in `hashes`, or -1 where nobody
+      stands. A bucket that has too few is filled from its first place on.
+    """
+    bucket = (hashes % np.uint64(buckets)).astype(np.int64)
+    order = np.lexsort((hashes, bucket))  # stable
+    counts = np.bincount(bucket, minlength=buckets)
+    within = np.arange(len(hashes)) - np.repeat(np.cumsum(counts) - counts, counts)
+    stand = within < size
+    places = np.full(buckets * size, -1, dtype=np.int64)
+    places[bucket[order][stand] * size + within[stand]] = order[stand]
+    return places
+
+
+@cache
+def _people_of_a_bucket(size: int) -> float:
+    """On average, where most buckets are full: among half to twice the size of a group."""
+    means = [size * percent / 100.0 for percent in range(50, 201)]
+    return max(means, key=lambda mean: _reached(size, mean) / mean)
+
+
+def _reached(size: int, mean: float) -> float:
+    """P(Poisson(mean) ≥ size)."""
+    below = (k * math.log(mean) - mean - math.lgamma(k + 1) for k in range(size))
+    return max(0.0, 1.0 - math.fsum(map(math.exp, below)))

@@ -1,0 +1,180 @@
+"""Layout: which columns models see, made from the public domain alone, and the way back.
+
+A table without rules whose rows are people of their own is laid out as it is. Otherwise columns
+that follow from others are left out or replaced, columns that say whose a row is too, and a column
+is added that says how many rows a person has. On the way back every rule holds in every row.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from core.encoding.layout.person_assembler import Crowd
+from core.schema.labels import to_labels, to_numbers
+from core.schema.rules.steps import Steps, rewritten
+from core.schema.schema import Domain
+from core.schema.surrogates import surrogate
+
+__all__ = ["Layout"]
+
+
+class Layout:
+    """The map between a table's columns and those that models see.
+
+    Args:
+      output: the table's domain.
+
+    Attributes:
+      output: as given.
+      domain: what models see; `output` itself where there is neither rule nor person.
+
+    Raises:
+      SchemaError: one plain line on a rule that cannot be kept.
+    """
+
+    def __init__(self, output: Domain):
+        self.output = self.domain = output
+        self._person = output.person
+        if self.same:
+            return
+        constant = () if output.person is None else output.person.constant
+        tagged = [name for names in output.sensitive.values() for name in names]
+        self._steps = Steps.of(
+            [column for column in output.columns if column.name not in self._keys],
+            output.rules,
+            target=output.target,
+            tagged=tagged,
+            constant=constant,
+        )
+        self._crowd: Crowd | None = None
+        columns = list(self._steps.columns)
+        if output.person is not None and output.person.grouped and output.person.rows > 1:
+            steady = [column for column in columns if column.name in self._steps.constant]
+            names = {column.name for column in (*columns, *output.columns)}
+            self._crowd = Crowd.of(output.person.rows, steady, names)
+            columns.append(self._crowd.column)
+        self.domain = Domain(
+            columns=tuple(columns), target=output.target, sensitive=output.sensitive
+        )
+
+    @property
+    def same(self) -> bool:
+        """Whether models see the table as it is."""
+        return not self.output.rules and self.output.person is None
+
+    @property
+    def _keys(self) -> tuple[str, ...]:
+        return () if self._person is None else self._person.columns
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Columns of real rows that `to_model` looks at."""
+        if self.same:
+            return tuple(column.name for column in self.output.modelled)
+        return self._steps.reads
+
+    def to_model(
+        self, frame: pd.DataFrame, rows_of_person: NDArray[np.integer[Any]] | None = None
+    ) -> pd.DataFrame:
+        """Real rows as models see them; what breaks a rule is moved inside by fixed rules.
+
+        Args:
+          frame: with the columns that `reads` names.
+          rows_of_person: how many rows the person of each row has, ≥ 1, int [rows]; needed where
+            people may have several.
+
+        Raises:
+          ValueError: it is needed and not given.
+        """
+        if self.same:
+            return frame
+        seen = self._steps.encode(frame)
+        if self._crowd is not None:
+            if rows_of_person is None:
+                raise ValueError("How many rows each row's person has must be given.")
+            seen[self._crowd.column.name] = self._crowd.encode(rows_of_person)
+        return seen
+
+    def lacking(self, frame: pd.DataFrame, rows: int) -> int:
+        """How many more of a model's rows `from_model` needs to make so many rows; 0 when enough.
+
+        Args:
+          frame: a model's rows so far, ≥ 1.
+          rows: that are asked for, ≥ 1.
+        """
+        if self.same or self._crowd is None:
+            return max(0, rows - len(frame))
+        return self._crowd.lacking(frame, rows)
+
+    def from_model(
+        self, frame: pd.DataFrame, seed: int | None = None, rows: int | None = None
+    ) -> pd.DataFrame:
+        """A model's rows as rows of the table: its columns, order and dtypes, every rule kept.
+
+        Args:
+          frame: as models draw them, ≥ 1 row; see `lacking`.
+          seed: of what is drawn here, data-free; None draws one.
+          rows: how many to make; by default as many as the frame has.
+        """
+        if self.same:
+            return frame
+        rows = len(frame) if rows is None else rows
+        random = np.random.default_rng(seed)
+        frame = self._steps.fill(frame.reset_index(drop=True), random)
+        people: NDArray[np.intp] | None = None
+        if self._crowd is None:
+            frame = frame.iloc[:rows]
+        else:
+            frame, people = self._gather(self._crowd, frame, rows, random)
+        cells = self._steps.decode(frame, people)
+        who = np.arange(rows) if people is None else people
+        table = {}
+        for column in self.output.columns:
+            if column.name in cells:
+                table[column.name] = rewritten(cells[column.name], column)
+            elif people is not None and column.name in self._of_person:
+                values = surrogate(column, int(who[-1]) + 1)
+                table[column.name] = values.iloc[who].reset_index(drop=True)
+            else:
+                table[column.name] = surrogate(column, rows)
+        return self._sorted(pd.DataFrame(table), who)
+
+    def _gather(
+        self, crowd: Crowd, frame: pd.DataFrame, rows: int, random: np.random.Generator
+    ) -> tuple[pd.DataFrame, NDArray[np.intp]]:
+        """Candidates put together as people, constant columns as the first of each has them."""
+        chosen, people = crowd.gather(frame, rows, random)
+        first = chosen[np.searchsorted(people, people)]
+        cells = {
+            name: frame[name].iloc[first if name in self._steps.constant else chosen]
+            for name in frame.columns
+        }
+        taken = {name: column.reset_index(drop=True) for name, column in cells.items()}
+        return pd.DataFrame(taken), people
+
+    @property
+    def _of_person(self) -> tuple[str, ...]:
+        """Columns whose made-up values belong to a person, not to a row."""
+        return () if self._person is None else (*self._person.columns, *self._person.constant)
+
+    def _sorted(self, table: pd.DataFrame, who: NDArray[np.intp]) -> pd.DataFrame:
+        """Each person's rows in the order that was declared, missing values last."""
+        name = None if self._person is None else self._person.order
+        column = next((one for one in self.output.modelled if one.name == name), None)
+        if column is None or self._crowd is None:
+            return table
+        if column.kind.numeric:
+            values = to_numbers(table[column.name], column)
+        else:
+            at = pd.Index(column.categories or ()).get_indexer(
+                pd.Index(to_labels(table[column.name]))
+            )
+            values = np.where(at < 0, np.nan, at)
+        order = np.lexsort((values, who))
+        own = [one.name for one in self.output.columns if not one.modelled]
+        moved = table.iloc[order].reset_index(drop=True)
+        return moved.assign(**{name: table[name] for name in own})

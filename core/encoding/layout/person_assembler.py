@@ -1,0 +1,152 @@
+"""Crowd: rows that come out as people.
+
+Models see rows that count each person once, and beside each how many rows its person has. So a row
+that a model draws stands for a person; a person of r rows takes r of them that have the same count
+and are alike in what is constant.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from core.schema.column import DomainColumn, Kind
+from core.schema.labels import to_labels, to_numbers
+from core.schema.rules.gaps import free_name
+
+__all__ = ["Crowd"]
+
+Indices = NDArray[np.intp]
+ROWS_PER_PERSON = "rows per person"
+_ENDS = (*range(1, 11), 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000)
+_EACH = 20  # up to so many rows each number has a label of its own
+MOST_AT_ONCE = 100_000  # candidates drawn at a time
+MOST_TIMES = 20  # candidates drawn for a row that is asked for, beyond which they are used again
+_SPREAD = 7  # public: where in a bin a count lies depends on a candidate's place alone
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """How people are put together.
+
+    Attributes:
+      column: how many rows a person has, as models see it.
+      bins: first and last number of rows of each of its labels.
+      constant: columns that hold one value for a person, as models see them.
+    """
+
+    column: DomainColumn
+    bins: tuple[tuple[int, int], ...]
+    constant: tuple[DomainColumn, ...]
+
+    @classmethod
+    def of(cls, most: int, constant: Sequence[DomainColumn], taken: Collection[str]) -> Crowd:
+        """For people of at most so many rows.
+
+        Args:
+          most: ≥ 2.
+          constant: see the class.
+          taken: names that the count must not have.
+        """
+        ends = range(1, most + 1) if most <= _EACH else [e for e in _ENDS if e < most] + [most]
+        firsts = [1, *(end + 1 for end in ends)]
+        bins = tuple(zip(firsts, ends, strict=False))
+        labels = [str(a) if a == b else f"{a}–{b}" for a, b in bins]
+        column = DomainColumn(
+            name=free_name(ROWS_PER_PERSON, taken), kind=Kind.ORDERED, categories=tuple(labels)
+        )
+        return cls(column, bins, tuple(constant))
+
+    def encode(self, rows_of_person: NDArray[np.integer[Any]]) -> pd.Series[Any]:
+        """How many rows the person of each row has → labels; more than the most count as that."""
+        lasts = np.array([last for _, last in self.bins])
+        at = np.minimum(np.searchsorted(lasts, rows_of_person), len(lasts) - 1)
+        return pd.Series(np.array(self.column.categories, dtype=object)[at], dtype="str")
+
+    def lacking(self, frame: pd.DataFrame, rows: int) -> int:
+        """How many more candidates to draw before people can be put together; 0 when enough are.
+
+        Args:
+          frame: candidates so far, ≥ 1.
+          rows: that are asked for.
+        """
+        bins, sizes, people = self._people(frame, rows)
+        needed = np.bincount(bins[people], weights=sizes, minlength=len(self.bins))
+        there = np.bincount(bins, minlength=len(self.bins))
+        short = needed > there
+        if not short.any():
+            return 0
+        wanted = math.ceil(float((needed[short] / there[short]).max()) * len(frame) * 1.05)
+        wanted = min(wanted, MOST_TIMES * max(rows, 1000))
+        return max(0, min(wanted - len(frame), MOST_AT_ONCE))
+
+    def gather(
+        self, frame: pd.DataFrame, rows: int, random: np.random.Generator
+    ) -> tuple[Indices, Indices]:
+        """People of as many rows as candidates say, until there are enough; the last may be cut.
+
+        Args:
+          frame: candidates, ≥ 1; where they do not suffice some are used again.
+          rows: that are asked for, ≥ 1.
+          random: data-free.
+
+        Returns:
+          Which candidate each row is, and whose it is (0, 1, …), int [rows] each. People come in
+          the order in which they were drawn.
+        """
+        bins, sizes, people = self._people(frame, rows)
+        starts = np.cumsum(sizes) - sizes
+        chosen = np.zeros(rows, dtype=np.intp)
+        order = self._order(frame)
+        for one in np.unique(bins[people]):
+            who = random.permutation(np.flatnonzero(bins[people] == one))
+            needed = int(sizes[who].sum())
+            drawn = np.flatnonzero(bins == one)[:needed]
+            alike = drawn[np.argsort(order[drawn], kind="stable")]
+            place = np.repeat(starts[who], sizes[who]) + _within(sizes[who])
+            chosen[place] = np.resize(alike, needed)
+        return chosen, np.repeat(np.arange(len(sizes)), sizes)
+
+    def _people(self, frame: pd.DataFrame, rows: int) -> tuple[Indices, Indices, Indices]:
+        """Each candidate's bin; then each person's number of rows and the candidate it is for."""
+        labels = pd.Index(to_labels(frame[self.column.name]))
+        bins = np.maximum(pd.Index(self.column.categories or ()).get_indexer(labels), 0)
+        first, last = np.array(self.bins).T
+        place = np.random.default_rng(_SPREAD).random(len(frame))
+        sizes = first[bins] + np.floor(place * (last - first + 1)[bins]).astype(np.intp)
+        people = np.arange(len(frame))
+        if sizes.sum() < rows:
+            times = math.ceil(rows / sizes.sum())
+            sizes, people = np.tile(sizes, times), np.tile(people, times)
+        ends = np.cumsum(sizes)
+        count = int(np.searchsorted(ends, rows)) + 1
+        sizes, people = sizes[:count].copy(), people[:count]
+        sizes[-1] -= ends[count - 1] - rows
+        return bins, sizes, people
+
+    def _order(self, frame: pd.DataFrame) -> Indices:
+        """Each candidate's rank by its constant columns, the first of them first."""
+        keys: list[NDArray[Any]] = []
+        for column in self.constant:
+            if column.kind.numeric:
+                keys.append(to_numbers(frame[column.name], column))
+            else:
+                listed = pd.Index(column.categories or ())
+                keys.append(listed.get_indexer(pd.Index(to_labels(frame[column.name]))))
+        if not keys:
+            return np.arange(len(frame))
+        rank = np.empty(len(frame), dtype=np.intp)
+        rank[np.lexsort(keys[::-1])] = np.arange(len(frame))
+        return rank
+
+
+def _within(sizes: Indices) -> Indices:
+    """0 … r - 1 for each size r, one after the other."""
+    starts = np.cumsum(sizes) - sizes
+    return np.arange(int(sizes.sum())) - np.repeat(starts, sizes)

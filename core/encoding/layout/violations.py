@@ -1,0 +1,82 @@
+"""Rows that break a rule, counted for the steward: what encoding would move inside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from core.schema.column import DomainColumn
+from core.schema.labels import to_numbers
+from core.schema.rules.lists import Lookup, labels_of
+from core.schema.rules.relations import breaks
+from core.schema.rules.rules import Combinations, Determines, MissingTogether, Rule
+from core.schema.schema import Domain
+
+__all__ = ["count_violations", "declared_from_batches"]
+
+
+def count_violations(frame: pd.DataFrame, domain: Domain) -> dict[str, int]:
+    """How many rows break each rule, by its text; for eyes inside only.
+
+    Args:
+      frame: rows with the columns that the rules name.
+      domain: with the rules, their mappings and combinations declared.
+    """
+    columns = {column.name: column for column in domain.columns}
+    return {rule.text: int(_violates(rule, frame, columns).sum()) for rule in domain.rules}
+
+
+def declared_from_batches(rule: Rule, batches: Iterable[pd.DataFrame]) -> Rule:
+    """The rule with what rows say of values where nothing is declared; to be declared public.
+
+    Each source gets its most common result, the first by alphabet of those that are; combinations
+    are all that occur.
+
+    Args:
+      rule: itself where it says nothing of values or has it declared.
+      batches: rows with the columns that it names, in parts.
+    """
+    mapped = isinstance(rule, Determines) and rule.mapping is None
+    listed = isinstance(rule, Combinations) and rule.allowed is None
+    if not mapped and not listed:
+        return rule
+    counts = pd.Series(dtype="int64")
+    for batch in batches:
+        cells = {str(i): labels_of(batch[name]) for i, name in enumerate(rule.columns)}
+        more = pd.DataFrame(cells).value_counts(sort=False)
+        together = pd.concat([counts, more]) if len(counts) else more
+        counts = together.groupby(level=list(cells), sort=False).sum()
+    pairs = counts.rename("rows").reset_index()
+    if isinstance(rule, Determines):
+        pairs = pairs.sort_values(["0", "rows", "1"], ascending=[True, False, True])
+        first = pairs.drop_duplicates("0")
+        return rule.model_copy(update={"mapping": dict(zip(first["0"], first["1"], strict=True))})
+    occurring = pairs.drop(columns="rows").sort_values([str(i) for i in range(len(rule.columns))])
+    return rule.model_copy(update={"allowed": tuple(occurring.itertuples(index=False, name=None))})
+
+
+def _violates(
+    rule: Rule, frame: pd.DataFrame, columns: dict[str, DomainColumn]
+) -> NDArray[np.bool_]:
+    """Which rows break a rule, bool [n]; rows that it does not speak of keep it.
+
+    Args:
+      rule: with what it says of values declared.
+      frame: n rows.
+      columns: of the table, by name.
+    """
+    if isinstance(rule, Determines):
+        lookup = Lookup.of(rule, columns)
+        wanted = labels_of(lookup.decode(frame[rule.source]))
+        return np.asarray(wanted != labels_of(frame[rule.result]))
+    if isinstance(rule, Combinations):
+        allowed = pd.MultiIndex.from_tuples(rule.allowed or ())
+        cells = {name: labels_of(frame[name]) for name in rule.names}
+        return np.asarray(~pd.MultiIndex.from_frame(pd.DataFrame(cells)).isin(allowed))
+    if isinstance(rule, MissingTogether):
+        absent = frame[list(rule.names)].isna().to_numpy()
+        return np.asarray(absent.any(axis=1) & ~absent.all(axis=1))
+    return breaks(rule, [to_numbers(frame[name], columns[name]) for name in rule.columns], columns)

@@ -1,0 +1,181 @@
+"""Whose rows are whose: rows put together by person, at most m of each.
+
+A person is all rows with the same values in the columns that say who. Rows in which one of these
+is missing count together as one person: nobody knows whose they are, so they get as much say as
+one. More than m rows of a person are cut to m by a fixed public rule that looks at that person's
+rows alone, and people are held out, paired and grouped by a fixed public function of their own key
+(`core.encoding.key_groups`). So nobody's rows decide anything about another's, and neither does the
+order of the file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from core.encoding.codec import Codec, Codes
+from core.encoding.layout.layout import Layout
+from core.schema.labels import to_labels
+from core.schema.person import Person
+
+__all__ = ["PersonRows", "encoded_records", "kept_rows", "number_people", "votes"]
+
+Places = NDArray[np.int64]
+_WHO = "who-comes-first-"  # public key of SipHash, 16 characters
+
+
+@dataclass(frozen=True)
+class PersonRows:
+    """Where each person's rows lie in a table that is sorted by person.
+
+    Attributes:
+      offsets: int64 [n + 1], ascending from 0: rows offsets[i] … offsets[i + 1] - 1 are person i's,
+        one at least.
+      hashes: uint64 [n], public hashes of their keys, which pair and group them; None where nothing
+        looks at several people at a time.
+    """
+
+    offsets: Places
+    hashes: NDArray[np.uint64] | None = None
+
+    def __post_init__(self) -> None:
+        counts = np.diff(self.offsets)
+        if not len(counts) or self.offsets[0] != 0 or counts.min() < 1:
+            raise ValueError("Every person needs a row, and the first one the first row.")
+        if self.hashes is not None and len(self.hashes) != len(counts):
+            raise ValueError("Every person needs a hash of their key, or nobody one.")
+
+    @property
+    def n(self) -> int:
+        """How many people there are."""
+        return len(self.offsets) - 1
+
+    @cached_property
+    def counts(self) -> Places:
+        """How many rows each person has, int64 [n]."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def weights(self) -> NDArray[np.float32]:
+        """What each row counts for, float32 [rows]: one over its person's rows.
+
+        Rounded down where need be, so that nobody's weights sum to more than one.
+        """
+        weight = (1.0 / self.counts).astype(np.float32)
+        over = weight.astype(np.float64) * self.counts > 1.0
+        weight[over] = np.nextafter(weight[over], np.float32(0.0))
+        return np.repeat(weight, self.counts)
+
+    @property
+    def firsts(self) -> Places:
+        """Each person's first row, int64 [n]."""
+        return self.offsets[:-1]
+
+    def padded(self, chosen: Places) -> tuple[Places, NDArray[np.float32]]:
+        """The rows of some people side by side, as many columns as the longest of them needs.
+
+        Args:
+          chosen: int64 [b], b ≥ 0.
+
+        Returns:
+          Rows int64 [b, longest], a person's first one where there is no more, and what they count
+          for, float32 [b, longest], 0 there.
+        """
+        counts = self.counts[chosen]
+        slot = np.arange(max(1, int(counts.max(initial=1))))
+        real = slot < counts[:, None]
+        first = self.firsts[chosen][:, None]
+        rows = np.where(real, first + slot, first)
+        return rows, np.where(real, self.weights[rows], np.float32(0.0))
+
+
+def number_people(keys: pd.DataFrame) -> tuple[Places, NDArray[np.uint64]]:
+    """Whose each row is.
+
+    Args:
+      keys: the columns that say who, r ≥ 1 rows.
+
+    Returns:
+      A number from 0 to n - 1 for each row, int64 [r], and the public hash of each person's key,
+      uint64 [n], ascending: people are numbered by it, ties by the key itself.
+    """
+    labels = pd.DataFrame(
+        {str(i): to_labels(keys.iloc[:, i]).to_numpy(dtype=object) for i in range(keys.shape[1])}
+    ).astype("str")
+    labels[labels.isna().any(axis=1).to_numpy()] = None
+    names = [str(name) for name in labels]
+    number = labels.groupby(names, dropna=False, sort=False).ngroup().to_numpy()
+    people = labels.drop_duplicates()  # in the order of `number`
+    hashes = pd.util.hash_pandas_object(people, index=False, hash_key=_WHO, categorize=False)
+    ranked = people.assign(hash=hashes.to_numpy()).reset_index(drop=True)
+    order = ranked.sort_values(["hash", *names]).index.to_numpy()
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[number], hashes.to_numpy()[order]
+
+
+def kept_rows(number: Places, content: pd.DataFrame, most: int) -> tuple[Places, PersonRows]:
+    """At most so many rows of each person, chosen and ordered by what is in them.
+
+    Args:
+      number: int64 [r], whose each row is, every number from 0 to n - 1 at least once.
+      content: what is in the same r rows; equal ones are one as good as the other.
+      most: m ≥ 1.
+
+    Returns:
+      Positions of the rows that stay, sorted by person, and where each person's lie then.
+    """
+    hashes = pd.util.hash_pandas_object(content, index=False)
+    ties = [pd.factorize(content[name], sort=True)[0] for name in reversed(list(content))]
+    order = np.lexsort((*ties, hashes.to_numpy(), number))
+    counts = np.bincount(number)
+    starts = np.cumsum(counts) - counts
+    place = np.arange(len(order)) - np.repeat(starts, counts)  # of a row among its person's
+    stay = np.minimum(counts, most)
+    offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(stay)])
+    return order[place < most], PersonRows(offsets)
+
+
+def encoded_records(
+    frame: pd.DataFrame, layout: Layout, person: Person | None
+) -> tuple[Codes, PersonRows | None]:
+    """Rows as models see them, put together where rows of one person are.
+
+    Args:
+      frame: holds the columns that the layout reads and those that say who.
+      layout: of the table.
+      person: whose rows are protected together; None where a row is a person.
+
+    Returns:
+      The codes of the rows that stay, and where each person's lie, with the hashes of their keys;
+      None where a record is a row.
+    """
+    codec = Codec(layout.domain)
+    if person is None or not person.grouped:
+        return codec.encode(layout.to_model(frame)), None
+    number, hashes = number_people(frame[list(person.columns)])
+    codes = codec.encode(layout.to_model(frame, np.bincount(number)[number]))
+    content = pd.DataFrame(np.hstack([codes.states, codes.values]))
+    index, people = kept_rows(number, content, person.rows)
+    return codes.take(index), replace(people, hashes=hashes)
+
+
+def votes(frame: pd.DataFrame, person: Person | None) -> NDArray[np.float64]:
+    """What each row of a synthetic table counts for beside real ones, float64 [rows].
+
+    Rows of one person have one vote together, as they have in whatever was released; one each where
+    rows are not put together, or the table does not say who.
+
+    Args:
+      frame: r ≥ 1 rows.
+      person: of the schema that the table was made by.
+    """
+    if person is None or not person.grouped or not set(person.columns) <= set(frame.columns):
+        return np.ones(len(frame))
+    number, _ = number_people(frame[list(person.columns)])
+    each: NDArray[np.float64] = (1.0 / np.bincount(number))[number]
+    return each

@@ -1,0 +1,270 @@
+"""Records as keyed hashes of their values, and a bounded random sample of a table's records.
+
+Two tables about the same people are recognised by the rows they share
+(`core.importing.record_overlap`), also after the older one is gone. What stays of it is a
+`RecordSample`: of at most `ROWS` rows drawn at random, one keyed hash a cell. Whoever holds the key
+and a guess of a row can check the guess, so sample and key stay where the rows themselves are.
+
+Values are hashed in one spelling: 7, 7.0, "7" and " 7.00 " are one value, and so are "Male" and
+"MALE". Columns are compared by what they hold, so their names and order play a part only where
+values alone leave a doubt.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+__all__ = [
+    "CELLS",
+    "ROWS",
+    "HashedColumn",
+    "HashedTable",
+    "RecordSample",
+    "same_rows",
+    "sample_of_drawn",
+    "sample_records",
+    "splitmix",
+    "table_digest",
+]
+
+ROWS = 32_768  # rows of a sample at most
+CELLS = 500_000  # cells of a sample at most, but for very wide tables
+FEWEST = 1_000  # rows of a sample of a very wide table
+KEY_LIKE = 0.5  # share of distinct values from which a column tells rows apart by itself
+UNIQUE = 0.9  # ... and from which its values look as if they were handed out once each
+
+Hashes: TypeAlias = NDArray[np.uint64]
+Places: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)  # one column is itself and no other
+class HashedColumn:
+    """One column as keyed hashes of its values.
+
+    Attributes:
+      name: header, folded to lower case.
+      distinct: uint64 [k], each different value's hash; absent is a value of its own.
+      codes: int64 [n], the place in `distinct` of each row's value.
+      density: of integers that hardly repeat: how densely they fill their range, in (0, 1]. Two
+        tables numbered 1, 2, 3, … share numbers and nobody. 0 for all other columns.
+    """
+
+    name: str
+    distinct: Hashes
+    codes: Places
+    density: float
+
+    @cached_property
+    def shares(self) -> NDArray[np.float64]:
+        """Share of rows of each distinct value, float64 [k]."""
+        return np.bincount(self.codes, minlength=len(self.distinct)) / max(1, len(self.codes))
+
+    @cached_property
+    def _index(self) -> pd.Index:
+        return pd.Index(self.distinct)
+
+    def places_of(self, hashes: Hashes) -> NDArray[np.intp]:
+        """Where in `distinct` hashes are, intp [len(hashes)]; -1 for those that are not there."""
+        return self._index.get_indexer(pd.Index(hashes))
+
+    @property
+    def key_like(self) -> bool:
+        """Whether most rows have a value of their own."""
+        return len(self.distinct) > KEY_LIKE * len(self.codes)
+
+
+@dataclass(frozen=True)
+class HashedTable:
+    """All columns of a table as keyed hashes; n rows."""
+
+    n: int
+    columns: tuple[HashedColumn, ...]
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, key: bytes) -> HashedTable:
+        """Hash a frame's cells under a secret key of the workspace."""
+        columns = (_hashed(str(name), frame.iloc[:, i], key) for i, name in enumerate(frame))
+        return cls(len(frame), tuple(columns))
+
+    def thinned(self, step: int) -> HashedTable:
+        """Every step-th row."""
+        columns = tuple(replace(column, codes=column.codes[::step]) for column in self.columns)
+        return HashedTable(len(range(0, self.n, step)), columns)
+
+
+@dataclass(frozen=True)
+class RecordSample:
+    """What stays of a table to recognise its people.
+
+    Attributes:
+      n: rows of the table.
+      sample: the hashed rows that were drawn, min(n, about `ROWS`) of them.
+    """
+
+    n: int
+    sample: HashedTable
+
+    def to_bytes(self) -> bytes:
+        """A compressed NumPy archive."""
+        arrays: dict[str, NDArray[Any]] = {"n": np.array([self.n, self.sample.n])}
+        columns = self.sample.columns
+        arrays["names"] = np.array([column.name for column in columns], dtype=np.str_)
+        arrays["density"] = np.array([column.density for column in columns])
+        for i, column in enumerate(columns):
+            small = np.min_scalar_type(max(1, len(column.distinct)))
+            arrays |= {f"d{i}": column.distinct, f"c{i}": column.codes.astype(small)}
+        out = io.BytesIO()
+        np.savez_compressed(out, allow_pickle=False, **arrays)
+        return out.getvalue()
+
+    @classmethod
+    def from_bytes(cls, body: bytes) -> RecordSample:
+        """The inverse of `to_bytes`."""
+        with np.load(io.BytesIO(body), allow_pickle=False) as arrays:
+            n, drawn = (int(one) for one in arrays["n"])
+            named = enumerate(zip(arrays["names"], arrays["density"], strict=True))
+            columns = tuple(
+                HashedColumn(
+                    str(name), arrays[f"d{i}"], arrays[f"c{i}"].astype(np.int64), float(density)
+                )
+                for i, (name, density) in named
+            )
+        return cls(n, HashedTable(drawn, columns))
+
+
+def sample_records(frame: pd.DataFrame, hashed: HashedTable, key: bytes) -> RecordSample:
+    """Draw rows of a table.
+
+    Args:
+      frame: n ≥ 1 rows; all of them, also those that will be kept out of training.
+      hashed: the same rows.
+      key: secret bytes of the workspace; they also fix which rows are drawn.
+    """
+    n, most = len(frame), _most(frame.shape[1])
+    if n <= most:
+        return RecordSample(n, hashed)
+    seed = int.from_bytes(hashlib.sha256(key + b"rows").digest()[:8], "big")
+    drawn = np.random.default_rng(seed).choice(n, most, replace=False)
+    return sample_of_drawn(frame.iloc[drawn], n, key)
+
+
+def sample_of_drawn(drawn: pd.DataFrame, n: int, key: bytes) -> RecordSample:
+    """Hash rows that were drawn, or as many of them as a sample may have.
+
+    Args:
+      drawn: a random part of the table in random order, or all of it.
+      n: rows of the table.
+      key: secret bytes of the workspace.
+    """
+    drawn = drawn.iloc[: _most(drawn.shape[1])]
+    hashed = HashedTable.of(drawn, key)
+    if n > len(drawn):  # numbers that were drawn lie further apart than they did
+        scale = n / len(drawn)
+        columns = (replace(c, density=min(1.0, c.density * scale)) for c in hashed.columns)
+        hashed = HashedTable(hashed.n, tuple(columns))
+    return RecordSample(n, hashed)
+
+
+def _most(columns: int) -> int:
+    """Rows of a sample of so many columns."""
+    return min(ROWS, max(FEWEST, CELLS // max(1, columns)))
+
+
+def table_digest(hashed: HashedTable, key: bytes) -> str:
+    """64 hex digits that equal tables share, in whatever order their rows are."""
+    hashes = np.sort(row_hashes(hashed.columns, hashed.n))
+    return hashlib.blake2b(hashes.tobytes(), key=key, digest_size=32).hexdigest()
+
+
+def same_rows(one: HashedTable, other: HashedTable) -> bool:
+    """Whether two whole tables hold the same rows, in whatever order rows and columns are."""
+    if one.n != other.n or len(one.columns) != len(other.columns):
+        return False
+    first, second = (np.sort(_rows_in_any_order(table)) for table in (one, other))
+    return bool(np.array_equal(first, second))
+
+
+def _rows_in_any_order(table: HashedTable) -> Hashes:
+    """Each row's hash by its values alone, wherever in the row they stand, uint64 [n]."""
+    total = np.zeros(table.n, dtype=np.uint64)
+    for column in table.columns:
+        total += splitmix(column.distinct, 0)[column.codes]
+    return total
+
+
+def row_hashes(columns: Sequence[HashedColumn], n: int) -> Hashes:
+    """Each row's hash, uint64 [n]: the sum of its values' terms, which wraps around on purpose."""
+    total = np.zeros(n, dtype=np.uint64)
+    for place, column in enumerate(columns):
+        total += splitmix(column.distinct, place)[column.codes]
+    return total
+
+
+def splitmix(hashes: Hashes, place: int) -> Hashes:
+    """Hashes of values to terms of a row's hash: as random for each place in the row.
+
+    Args:
+      hashes: uint64 [n].
+      place: in the row, ≥ 0.
+
+    Source: the finaliser of SplitMix64, Steele et al., "Fast splittable pseudorandom number
+    generators", 2014.
+    """
+    x = hashes + np.uint64((0x9E3779B97F4A7C15 * (place + 1)) % 2**64)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def _hashed(name: str, series: pd.Series[Any], key: bytes) -> HashedColumn:
+    codes, values = pd.factorize(series, use_na_sentinel=True)
+    spelled, numbers = _spelled(pd.Series(values))
+    # SipHash-2-4 by pandas; its key is 16 characters
+    secret = base64.b85encode(hashlib.sha256(key + b"cells").digest())[:16].decode()
+    hashes = pd.util.hash_array(spelled, hash_key=secret, categorize=False)
+    hashes[spelled == ""] = 0  # as absent values, which have code -1
+    hashes = np.append(hashes, np.uint64(0))
+    codes = np.where(codes < 0, len(hashes) - 1, codes)
+    again, distinct = pd.factorize(hashes)  # two spellings of one value are one
+    codes = again[codes].astype(np.int64)
+    present = np.bincount(codes, minlength=len(distinct)) > 0
+    if not present.all():
+        codes, distinct = (np.cumsum(present) - 1)[codes], distinct[present]
+    return HashedColumn(name.strip().casefold(), distinct, codes, _density(numbers, len(series)))
+
+
+def _spelled(values: pd.Series[Any]) -> tuple[NDArray[np.object_], NDArray[np.float64]]:
+    """One spelling for equal values, as bytes or text, and what of them are numbers.
+
+    Absent values are empty text in some files, so empty text is absent.
+    """
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        values = values.astype(values.cat.categories.dtype)
+    if pd.api.types.is_bool_dtype(values.dtype) or not pd.api.types.is_numeric_dtype(values.dtype):
+        text = values.astype("str").str.strip().str.casefold()
+        parsed = pd.to_numeric(text, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        spelled = text.to_numpy(dtype=object)
+    else:
+        parsed = values.to_numpy(dtype=np.float64, na_value=np.nan)
+        spelled = np.full(len(values), "nan", dtype=object)
+    number = np.isfinite(parsed)
+    exact = np.ascontiguousarray(parsed[number] + 0.0, dtype="<f8")  # -0.0 becomes 0.0
+    spelled[number] = exact.view("S8").astype(object)
+    return spelled, parsed[number]
+
+
+def _density(numbers: NDArray[np.float64], n: int) -> float:
+    """How densely integers that hardly repeat fill their range; 0 when they are something else."""
+    if len(numbers) < 2 or len(numbers) < UNIQUE * n or (numbers != np.floor(numbers)).any():
+        return 0.0
+    return float(min(1.0, len(numbers) / (numbers.max() - numbers.min() + 1.0)))

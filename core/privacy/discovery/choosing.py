@@ -1,0 +1,260 @@
+"""From noisy counts to domains: everything here looks at released numbers and public ones alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.privacy.discovery.grids import PublicGrid, grid_of
+from core.privacy.discovery.planning import BOUNDS, LISTS, Levels, complete
+from core.privacy.discovery.raw_rows import Keys
+from core.privacy.discovery.unbought import known_labels
+from core.proposing.kinds import scale_order
+from core.proposing.rare import OTHER
+from core.schema.round_bounds import round_bounds, rung, whole_years
+from core.schema.rules.rules import Combinations, Determines
+from core.schema.schema import MAX_CATEGORIES, Column, DomainSource, Kind, SchemaColumn
+
+__all__ = ["FirstLook", "bounded", "first_look", "left_out", "listed", "settled_rule"]
+
+OFTEN = 0.05  # share of the records on one value from which on it is an atom
+FINE_GRID = 128  # steps of a range; in a coarser one every value is an atom already
+HEAVY = 0.75  # share of the records in the inner tenth of a range, from which on its tail is heavy
+_UNITS = 20  # of a narrowed range, at most: its ends are multiples of one
+Counts = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class FirstLook:
+    """What the public grid of a numeric column showed.
+
+    Attributes:
+      low, high: of the cells that were found, low ≤ high.
+      atoms: values with a cell of their own that were found.
+      often: those that are atoms of the column.
+      missing: whether cells are missing.
+      heavy: whether most of the range is a thin tail.
+      outside: estimated share of the records outside, in [0, 1], and its standard error.
+    """
+
+    low: float
+    high: float
+    atoms: tuple[float, ...]
+    often: tuple[float, ...]
+    missing: bool
+    heavy: bool
+    outside: tuple[float, float]
+
+
+def first_look(column: Column, counts: Counts, levels: Levels, n: int) -> FirstLook | None:
+    """Read the noisy counts of a column's grid; None where nothing was found in it.
+
+    Bins above `levels.cell` are found, and from the outermost ones on their neighbours above
+    `levels.neighbour`; whatever lies between two found ones is inside.
+
+    Args:
+      column: what is bought; its kind has the grid.
+      counts: float64 [grid size], noisy.
+      levels: of the plan.
+      n: number of records, public.
+    """
+    grid = grid_of(column)
+    bins, atom_counts = counts[1 : grid.bins + 1], counts[grid.bins + 2 : -1]
+    found = [a for a, c in zip(grid.atoms, atom_counts, strict=True) if c > levels.cell]
+    often = [
+        a for a, c in zip(grid.atoms, atom_counts, strict=True) if c > max(levels.cell, OFTEN * n)
+    ]
+    seeds = np.flatnonzero(bins > levels.cell)
+    if not len(seeds) and not found:
+        return None
+    first, last = (int(seeds[0]), int(seeds[-1])) if len(seeds) else (0, -1)
+    while len(seeds) and first > 0 and bins[first - 1] > levels.neighbour:
+        first -= 1
+    while len(seeds) and last < grid.bins - 1 and bins[last + 1] > levels.neighbour:
+        last += 1
+    ends = [*found, *((grid.edges[first], grid.edges[last + 1]) if len(seeds) else ())]
+    missing = bool(counts[-1] > levels.missing[BOUNDS])
+    inside = [*bins[first : last + 1], *atom_counts, *([counts[-1]] if missing else [])]
+    return FirstLook(
+        low=min(ends),
+        high=max(ends),
+        atoms=tuple(found),
+        often=tuple(often),
+        missing=missing,
+        heavy=_heavy(grid, bins, first, last, found=found, atom_counts=atom_counts),
+        outside=_rest(inside, levels.std[BOUNDS], n),
+    )
+
+
+def _rest(inside: Sequence[float], std: float, n: int) -> tuple[float, float]:
+    """The share of n records that noisy counts leave, and its standard error."""
+    share = 1.0 - math.fsum(inside) / n
+    return min(1.0, max(0.0, share)), std * math.sqrt(len(inside)) / n
+
+
+def _heavy(
+    grid: PublicGrid,
+    bins: Counts,
+    first: int,
+    last: int,
+    *,
+    found: Sequence[float],
+    atom_counts: Counts,
+) -> bool:
+    """Whether most records lie in the inner tenth of the range, or on a zero that begins it."""
+    if first > last or not grid.atoms:  # dates have no tail
+        return False
+    edges = np.array(grid.edges[first : last + 2])
+    masses = np.maximum(bins[first : last + 1], 0.0)
+    reach = float(np.abs(edges).max())
+    inner = (np.abs(edges[:-1]) <= 0.1 * reach * (1 + 1e-9)) & (
+        np.abs(edges[1:]) <= 0.1 * reach * (1 + 1e-9)
+    )
+    zero = max(0.0, float(atom_counts[grid.atoms.index(0.0)])) if 0.0 in found else 0.0
+    inflated = zero > 0.5 * (zero + masses.sum()) and (edges[0] >= 0.0 or edges[-1] <= 0.0)
+    return bool(inflated or masses[inner].sum() > HEAVY * masses.sum())
+
+
+def bounded(
+    column: SchemaColumn, look: FirstLook, fine: Counts | None, levels: Levels, n: int
+) -> SchemaColumn:
+    """The column with its bounds, atoms and scale.
+
+    Args:
+      column: what is bought.
+      look: what the first one showed, with low < high or one value.
+      fine: float64 [bins] of a second look from low to high, noisy; None without one.
+      levels: of the plan.
+      n: number of records, public.
+    """
+    low, high = _rounded(column, look.low, look.high)
+    if fine is not None and look.low < look.high:
+        inner = _narrowed(look, fine, levels, step=column.step)
+        ends = _rounded(column, *inner) if column.kind is Kind.DATETIME else inner
+        low, high = max(low, ends[0]), min(high, ends[1])
+    spread_out = not column.step or (high - low) / column.step >= FINE_GRID
+    share, error = look.outside
+    cut = 2 * levels.tolerated / n if fine is not None else 0.0
+    note = f"About {share:.1%} (± {1.96 * error:.1%}) of the records lie outside"
+    note += f", and at most about {cut:.1%} more." if cut else "."
+    return column.model_copy(
+        update={
+            "low": low,
+            "high": high,
+            "missing": look.missing,
+            "scale": "log" if look.heavy and spread_out else "linear",
+            "spikes": look.often if spread_out else (),
+            "categories": None,
+            "other": None,
+            "note": note,
+        }
+    )
+
+
+def _rounded(column: SchemaColumn, low: float, high: float) -> tuple[float, float]:
+    """Bounds outward as people write them: from zero where it is near, in whole years."""
+    if column.kind is Kind.DATETIME:
+        last = max(low, high - max(column.step, 1.0))  # an edge is the first instant after
+        return whole_years(low, last, step=column.step, dtype=column.dtype)
+    return round_bounds(low, high, step=column.step, dtype=column.dtype)
+
+
+def _narrowed(look: FirstLook, fine: Counts, levels: Levels, *, step: float) -> tuple[float, float]:
+    """The ends without bins that surely hold few records, outward to round ones, with all atoms."""
+    width, bins = (look.high - look.low) / len(fine), fine.tolist()
+    below, above = levels.cut(bins), levels.cut(bins[::-1])
+    if below + above >= len(fine):
+        return look.low, look.high
+    low, high = look.low + below * width, look.high - above * width
+    unit = max(rung((high - low) / _UNITS), step)
+    low, high = math.floor(low / unit) * unit, math.ceil(high / unit) * unit
+    return min([low, *look.atoms]), max([high, *look.atoms])
+
+
+def left_out(column: SchemaColumn) -> SchemaColumn:
+    """The column where nothing was found: it is dropped."""
+    note = "Nothing in it is held by enough records to be found; it is left out."
+    change: dict[str, Any] = {"source": DomainSource.DROP, "note": note}
+    return column.model_copy(update=change)
+
+
+def listed(
+    column: SchemaColumn, keys: Keys, counts: Counts, levels: Levels, n: int
+) -> SchemaColumn:
+    """The column with its list, sorted; dropped where no label was found or known.
+
+    Args:
+      column: what is bought.
+      keys: every label that occurs, the known ones first.
+      counts: float64 [keys + 1], noisy; the last is of missing cells.
+      levels: of the plan.
+      n: number of records, public.
+    """
+    known = len(known_labels(column))
+    missing = bool(counts[-1] > levels.missing[LISTS])
+    passed = [i for i in range(known, len(keys)) if counts[i] > levels.label]
+    if complete(column):
+        passed = []
+    passed = sorted(passed, key=lambda i: -counts[i])[: MAX_CATEGORIES - 1 - known]
+    shown = [*range(known), *passed]
+    if not shown:
+        return left_out(column)
+    inside = [counts[i] for i in shown] + ([counts[-1]] if missing else [])
+    share, error = _rest(inside, levels.std[LISTS], n)
+    labels, kind = _ordered([keys[i][0] for i in shown if keys[i][0] != OTHER], column.kind)
+    # a label that is no number would turn a column of numbers into text
+    numbers = not column.dtype.lower().startswith(("str", "obj", "cat"))
+    closed = complete(column) or (numbers and share <= 2.0 * error)
+    if closed:
+        rest = "values that are not listed become another one"
+    else:
+        labels, rest = (*labels, OTHER), f"the rest is {OTHER}"
+    if kind is Kind.BOOLEAN and not complete(column):
+        kind = Kind.CATEGORY
+    return column.model_copy(
+        update={
+            "kind": kind,
+            "categories": labels,
+            "other": None if closed else OTHER,
+            "missing": missing,
+            "note": f"About {share:.1%} (± {1.96 * error:.1%}) of the records hold no listed "
+            f"value; {rest}.",
+        }
+    )
+
+
+def _ordered(labels: list[str], kind: Kind) -> tuple[tuple[str, ...], Kind]:
+    """Labels in the order of the numbers or of the known scale they are, else by alphabet."""
+    try:
+        return tuple(sorted(labels, key=float)), kind
+    except ValueError:
+        pass
+    scale = scale_order(labels) if kind is Kind.ORDERED else None
+    if scale is not None:
+        return tuple(scale), kind
+    return tuple(sorted(labels)), Kind.CATEGORY if kind is Kind.ORDERED else kind
+
+
+def settled_rule(
+    rule: Determines | Combinations, keys: Keys, counts: Counts, levels: Levels
+) -> Determines | Combinations:
+    """The rule with the mapping or the combinations that enough records hold.
+
+    Args:
+      rule: what is bought.
+      keys: every combination that occurs, labels in the order of the rule's columns.
+      counts: float64 [keys + 1], noisy.
+      levels: of the plan.
+    """
+    passed = [i for i in range(len(keys)) if counts[i] > levels.label]
+    if isinstance(rule, Combinations):
+        allowed = tuple(sorted(keys[i] for i in passed))
+        return rule.model_copy(update={"allowed": allowed, "bought": True})
+    ascending = sorted(passed, key=lambda i: counts[i])
+    mapping = {keys[i][0]: keys[i][1] for i in ascending}  # the largest count comes last
+    return rule.model_copy(update={"mapping": dict(sorted(mapping.items())), "bought": True})

@@ -1,0 +1,83 @@
+"""Public grids: where bounds are looked for, fixed by a column's kind before any row is read."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from core.proposing.sentinels import SENTINELS
+from core.schema.magnitudes import FIRST_SECOND, LARGEST, LAST_SECOND
+from core.schema.round_bounds import DIGITS
+from core.schema.schema import Column, Kind
+
+__all__ = ["FINE_BINS", "PublicGrid", "grid_of", "linear_grid"]
+
+FINE_BINS = 64  # of the second look, within what the first one found
+_SMALLEST, _LARGEST_INTEGER = -30, 19  # powers of ten: numbers below one, integers above the other
+_CENTURIES = (1900.0, 2100.0)  # integers are often years, which 1,000 to 5,000 would not bound
+_YEARS = (
+    *(1000, 1500, 1600, 1700, 1750, 1800, 1850, 1870),
+    *range(1880, 2110, 10),
+    *(2150, 2200, 2300, 2500, 3000),
+)
+
+
+@dataclass(frozen=True)
+class PublicGrid:
+    """Cells of one numeric column; every row lies in exactly one.
+
+    They are, in order: below the first edge, a bin between each two edges (left end included),
+    from the last edge on, one cell for each atom, missing.
+
+    Attributes:
+      edges: ascending, two or more.
+      atoms: values with a cell of their own, in which case they are in no bin.
+    """
+
+    edges: tuple[float, ...]
+    atoms: tuple[float, ...] = ()
+
+    @property
+    def bins(self) -> int:
+        """How many cells have two ends."""
+        return len(self.edges) - 1
+
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return len(self.edges) + 1 + len(self.atoms) + 1
+
+
+@cache
+def _grid(kind: Kind) -> PublicGrid:
+    atoms = (0.0, *sorted(map(float, SENTINELS)))
+    if kind is Kind.DATETIME:
+        starts = [float(np.datetime64(f"{y:04}-01-01", "s").astype(np.int64)) for y in _YEARS]
+        return PublicGrid((FIRST_SECOND, *starts, LAST_SECOND + 1.0))
+    integers = kind is Kind.INTEGER
+    powers = range(0 if integers else _SMALLEST, _LARGEST_INTEGER if integers else 150)
+    sizes = {float(f"{digit}e{power}") for power in powers for digit in DIGITS}
+    sizes |= {*_CENTURIES, float(f"1e{_LARGEST_INTEGER}")} if integers else {LARGEST}
+    positive = sorted(sizes)
+    return PublicGrid((*(-x for x in reversed(positive)), 0.0, *positive), atoms)
+
+
+def grid_of(column: Column) -> PublicGrid:
+    """The grid of a numeric column's first look.
+
+    Numbers and integers: zero, and the rungs 1, 2, 5 × 10ᵏ on either side of it, so that bounds
+    come out round; zero and the usual codes for "unknown" have cells of their own. Dates: decades
+    from 1880 to 2100, wider beyond.
+    """
+    return _grid(column.kind)
+
+
+def linear_grid(low: float, high: float) -> PublicGrid:
+    """The grid of a second look at what lies from low to high > low: `FINE_BINS` equal bins."""
+    edges = np.unique(np.linspace(low, high, FINE_BINS + 1))
+    if len(edges) < 2 or not math.isfinite(high - low):
+        raise ValueError("A second look needs a range.")
+    return PublicGrid(tuple(float(edge) for edge in edges))

@@ -1,0 +1,103 @@
+"""Raw rows: cells as numbers and as places in lists of labels, before any domain is known.
+
+They are what bounds and lists are bought from. The lists hold every label that occurs, so they and
+their lengths depend on rows: nothing here leaves but through `core.privacy.discovery`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from core.privacy.discovery.unbought import Unbought, known_labels
+from core.schema.labels import to_labels, to_numbers
+
+__all__ = ["Keys", "RawRows", "read_raw"]
+
+Keys = tuple[tuple[str, ...], ...]  # what one histogram counts: labels, or combinations of them
+
+
+@dataclass(frozen=True)
+class RawRows:
+    """Rows before encoding: NumPy arrays, or torch tensors after `to`.
+
+    Attributes:
+      numbers: float64 [n, P], one column each; NaN where a cell is missing. Dates are seconds.
+      places: int64 [n, H], for each of H lists of keys the place of the row's key in it; the
+        list's length where a cell is missing.
+    """
+
+    numbers: Any
+    places: Any
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def slice(self, start: int, stop: int) -> RawRows:
+        """Rows start … stop - 1, as views."""
+        return RawRows(self.numbers[start:stop], self.places[start:stop])
+
+    def take(self, index: Any) -> RawRows:
+        """The rows at `index`, copied."""
+        return RawRows(self.numbers[index], self.places[index])
+
+    def to(self, device: str) -> RawRows:
+        """The same rows as torch tensors (float64, int64) on a device."""
+        import torch  # pages import this module's importers, and compute nothing
+
+        return RawRows(
+            torch.as_tensor(self.numbers).to(device=device, dtype=torch.float64),
+            torch.as_tensor(self.places).to(device=device, dtype=torch.int64),
+        )
+
+
+def read_raw(rows: pd.DataFrame, wanted: Unbought) -> tuple[RawRows, tuple[Keys, ...]]:
+    """The cells that something is to be bought of, and the keys of each list.
+
+    Args:
+      rows: n of them, with every column that `wanted` names.
+      wanted: what is to be bought; its columns come first in the lists, then its rules.
+
+    Returns:
+      The rows, and for each listed column and then each rule its keys: those that are known without
+      rows first, then all others that occur, in the order they occur.
+    """
+    numbers = [to_numbers(rows[column.name], column) for column in wanted.numeric]
+    lists = [
+        _places([rows[column.name]], tuple((label,) for label in known_labels(column)))
+        for column in wanted.listed
+    ]
+    lists += [_places([rows[name] for name in rule.columns], ()) for rule in wanted.rules]
+    return (
+        RawRows(
+            _side_by_side(numbers, len(rows), np.float64),
+            _side_by_side([places for places, _ in lists], len(rows), np.int64),
+        ),
+        tuple(keys for _, keys in lists),
+    )
+
+
+def _side_by_side(columns: Sequence[NDArray[Any]], n: int, dtype: type) -> NDArray[Any]:
+    return np.stack(columns, axis=1).astype(dtype) if columns else np.zeros((n, 0), dtype=dtype)
+
+
+def _places(series: Sequence[pd.Series[Any]], known: Keys) -> tuple[NDArray[np.int64], Keys]:
+    """Each row's place in the keys, and the keys."""
+    coded = [pd.factorize(to_labels(one)) for one in series]
+    codes = pd.DataFrame(np.stack([code for code, _ in coded], axis=1))  # -1 for absent
+    there = (codes >= 0).all(axis=1).to_numpy()
+    codes = codes[there]
+    flat = codes.groupby(list(codes), sort=False).ngroup().to_numpy(dtype=np.int64)
+    distinct = codes.drop_duplicates()  # in the order of `flat`
+    observed = zip(*(found[distinct[i]] for i, (_, found) in enumerate(coded)), strict=True)
+    own = tuple(tuple(str(label) for label in key) for key in observed)
+    keys = tuple(dict.fromkeys((*known, *own)))
+    place_of = {key: place for place, key in enumerate(keys)}
+    places = np.full(len(there), len(keys), dtype=np.int64)
+    places[there] = np.array([place_of[key] for key in own], dtype=np.int64)[flat]
+    return places, keys

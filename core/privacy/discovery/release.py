@@ -1,0 +1,146 @@
+"""release_schema: buy bounds, lists and mappings from raw rows, as planned and no more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from core.encoding.person_rows import PersonRows, kept_rows, number_people
+from core.privacy.discovery.choosing import (
+    Counts,
+    FirstLook,
+    bounded,
+    first_look,
+    left_out,
+    listed,
+    settled_rule,
+)
+from core.privacy.discovery.grids import PublicGrid, grid_of, linear_grid
+from core.privacy.discovery.planning import BOUNDS, FINE, LISTS, Levels, most_keys
+from core.privacy.discovery.raw_rows import Keys, read_raw
+from core.privacy.discovery.unbought import Unbought
+from core.privacy.guarded import PrivateTable
+from core.privacy.mechanisms.additive import Mechanism
+from core.privacy.mechanisms.domain_release import CellCounts, LabelCounts
+from core.privacy.mechanisms.noise import NoiseSource
+from core.privacy.meter import Meter
+from core.privacy.plan import Plan
+from core.schema.labels import to_labels
+from core.schema.person import Person
+from core.schema.rules.rules import Combinations, Determines
+from core.schema.schema import Domain, SchemaColumn
+
+__all__ = ["Released", "release_schema"]
+
+_NOWHERE = PublicGrid((0.0, 1.0))  # of a column that no second look is taken at
+
+
+@dataclass(frozen=True)
+class Released:
+    """What was bought; all of it is public from now on.
+
+    Attributes:
+      columns: with their domains; one in which nothing was found is dropped.
+      rules: with their mappings or combinations.
+    """
+
+    columns: tuple[SchemaColumn, ...]
+    rules: tuple[Determines | Combinations, ...]
+
+
+def release_schema(
+    rows: pd.DataFrame,
+    wanted: Unbought,
+    plan: Plan,
+    meter: Meter,
+    *,
+    noise_source: NoiseSource | None = None,
+) -> Released:
+    """Carry out a plan that `core.privacy.discovery.planning.plan_schema` made for what is wanted.
+
+    Args:
+      rows: of n records, as they were read; only what is wanted is looked at, and whose they are.
+      wanted: what is bought.
+      plan: for it.
+      meter: counts what runs.
+      noise_source: for tests; see `PrivateTable`.
+
+    Raises:
+      UnplannedReleaseError: the plan is for something else, or was carried out before.
+    """
+    rows, people = _put_together(rows, wanted, plan.unit)
+    raw, keys = read_raw(rows, wanted)
+    table = PrivateTable(
+        raw, Domain(columns=()), plan, people=people, meter=meter, noise_source=noise_source
+    )
+    levels = Levels.of(plan, wanted)
+    numeric = _numeric(table, wanted, levels) if wanted.numeric else ()
+    lists, rules = _lists(table, wanted, keys, levels) if keys else ((), ())
+    return Released(columns=(*numeric, *lists), rules=rules)
+
+
+def _put_together(
+    rows: pd.DataFrame, wanted: Unbought, unit: Person | None
+) -> tuple[pd.DataFrame, PersonRows | None]:
+    """The rows that count, sorted by person, and where each person's lie."""
+    if unit is None or not unit.grouped:
+        return rows, None
+    number, _ = number_people(rows[list(unit.columns)])
+    cells = {str(i): to_labels(rows[name]).astype("str") for i, name in enumerate(wanted.names)}
+    index, people = kept_rows(number, pd.DataFrame(cells), unit.rows)
+    return rows.iloc[index], people if unit.rows > 1 else None
+
+
+def _counts(table: PrivateTable, phase: str, mechanism: Mechanism) -> Counts:
+    return np.asarray(table.release(phase, mechanism).numpy(), dtype=np.float64)
+
+
+def _numeric(table: PrivateTable, wanted: Unbought, levels: Levels) -> tuple[SchemaColumn, ...]:
+    grids = tuple(grid_of(column) for column in wanted.numeric)
+    counts = _counts(table, BOUNDS, CellCounts(grids))
+    parts = np.split(counts, np.cumsum([grid.size for grid in grids])[:-1])
+    looks = [
+        first_look(column, part, levels, table.n)
+        for column, part in zip(wanted.numeric, parts, strict=True)
+    ]
+    fine = _second_look(table, looks) if levels.std[FINE] else [None] * len(looks)
+    return tuple(
+        left_out(column) if look is None else bounded(column, look, again, levels, table.n)
+        for column, look, again in zip(wanted.numeric, looks, fine, strict=True)
+    )
+
+
+def _second_look(table: PrivateTable, looks: list[FirstLook | None]) -> list[Counts | None]:
+    """Counts within what was found, by column; None for one in which nothing or one value was."""
+    grids = tuple(
+        linear_grid(look.low, look.high) if look and look.low < look.high else _NOWHERE
+        for look in looks
+    )
+    counts = _counts(table, FINE, CellCounts(grids))
+    parts = np.split(counts, np.cumsum([grid.size for grid in grids])[:-1])
+    return [
+        None if grid is _NOWHERE else part[1 : grid.bins + 1]
+        for grid, part in zip(grids, parts, strict=True)
+    ]
+
+
+def _lists(
+    table: PrivateTable, wanted: Unbought, keys: tuple[Keys, ...], levels: Levels
+) -> tuple[tuple[SchemaColumn, ...], tuple[Determines | Combinations, ...]]:
+    lengths = tuple(len(own) for own in keys)
+    most = most_keys(wanted, table.n, table.plan.most_rows)
+    counts = _counts(table, LISTS, LabelCounts(lengths, most))
+    parts = np.split(counts, np.cumsum([length + 1 for length in lengths])[:-1])
+    columns = len(wanted.listed)
+    return (
+        tuple(
+            listed(column, own, part, levels, table.n)
+            for column, own, part in zip(wanted.listed, keys, parts, strict=False)
+        ),
+        tuple(
+            settled_rule(rule, own, part, levels)
+            for rule, own, part in zip(wanted.rules, keys[columns:], parts[columns:], strict=True)
+        ),
+    )

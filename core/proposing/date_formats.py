@@ -1,0 +1,152 @@
+"""Which explicit format a text column's dates are written in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pandas as pd
+
+from core.schema.date_text import date_text, parse_dates
+from core.schema.form import Form
+
+__all__ = ["DateGuess", "guess_date_format", "is_iso"]
+
+Series: TypeAlias = "pd.Series[Any]"
+
+DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d")
+DAY_FIRST = ("%d/%m/%Y", "%d-%m-%Y", "%d.%m.%Y", "%d/%m/%y", "%d-%m-%y", "%d.%m.%y")
+MONTH_FIRST = ("%m/%d/%Y", "%m-%d-%Y", "%m/%d/%y", "%m-%d-%y")
+NAMED = ("%d %b %Y", "%d-%b-%Y", "%d-%b-%y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y")
+TIMES = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p")
+ZONED = (
+    "%Y-%m-%dT%H:%M:%SZ",
+    "%Y-%m-%dT%H:%M:%S.%fZ",
+    "%Y-%m-%dT%H:%M:%S%z",
+    "%Y-%m-%d %H:%M:%S%z",
+    "%Y-%m-%dT%H:%M:%S.%f%z",
+    "%Y-%m-%d %H:%M:%S.%f%z",
+)
+MONTHS = ("%Y-%m", "%Y/%m", "%b %Y", "%m/%Y")
+MOMENT = r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?"
+FIRST_LOOK = 50  # distinct values tried before a format is tried on all of them
+FINER = r"\.\d{6}0*[1-9]"  # a fraction of a second that a microsecond does not end
+MARKS = "-/.,:"  # of formats; no value that lacks one of them fits
+NEARLY = 0.9  # share of dates above which the rest is worth a note
+
+
+@dataclass(frozen=True)
+class DateGuess:
+    """A format all values follow, or None with a note when only nearly all do."""
+
+    format: str | None
+    note: str
+
+
+def guess_date_format(labels: Series) -> DateGuess | None:
+    """The format every label follows.
+
+    Args:
+      labels: distinct present text values, k ≥ 1.
+
+    Returns:
+      The format with a note where day and month could be swapped or an offset is lost; no format
+      but a note when at least 90 % of the first values are dates and others are not; None when
+      this is no date column.
+    """
+    head = labels.iloc[:FIRST_LOOK]
+    if head.str.count(r"\d").mean() < 3 or head.str.len().max() > 40:
+        return None
+    nearly = False
+    marks = {m for m in MARKS if head.str.contains(m, regex=False).mean() >= NEARLY}
+    for candidate in _candidates(str(head.iloc[0])):
+        if not marks.issuperset(set(candidate) & set(MARKS)):  # nor would nearly all values fit
+            continue
+        share = _share(head, candidate)
+        if share == 1 and _share(labels, candidate) == 1:
+            return DateGuess(candidate, _doubt(labels, candidate))
+        nearly = nearly or share >= NEARLY
+    if nearly:
+        return DateGuess(None, "Nearly all values are dates, but some are not; kept as it is.")
+    return None
+
+
+def is_iso(labels: Series) -> bool:
+    """Whether values are dates in ISO's order that no one format fits.
+
+    Some have a time and some have none, as in a workbook at midnight, or some have a fraction.
+
+    Args:
+      labels: distinct present text values, k ≥ 1.
+    """
+    times, fractions = labels.str.contains(":"), labels.str.contains(".", regex=False)
+    if times.nunique() + fractions.nunique() == 2 or not labels.str.fullmatch(MOMENT).all():
+        return False
+    return bool(parse_dates(labels, None).notna().all())
+
+
+def date_form(labels: Series, date_format: str) -> Form | None:
+    """How dates of a format are written, beyond what it says: offset, fraction, leading zeros.
+
+    Args:
+      labels: distinct present text values, k ≥ 1, all in the format.
+      date_format: for strptime.
+
+    Returns:
+      The form that writes most of them as they are; None where that is the plain one.
+    """
+    form = Form(offset=_offset(labels) if "%z" in date_format else "")
+    if "%f" in date_format:
+        digits = labels.str.extract(r"\.(\d+)")[0].str.len().unique()
+        form = form.model_copy(update={"places": int(digits[0]) if len(digits) == 1 else None})
+    stamps = parse_dates(labels, date_format)
+    written = {}
+    for directives in ("", "dm", "dmHI", "HI"):
+        trial = form.model_copy(update={"unpadded": directives})
+        written[directives] = (date_text(stamps, date_format, trial) == labels).sum()
+    best = form.model_copy(update={"unpadded": max(written, key=lambda one: written[one])})
+    return None if best == Form() else best
+
+
+def _offset(labels: Series) -> str:
+    """The offset of all times; where they differ, that of UTC in the same spelling."""
+    offsets = labels.str.extract(r"([+-]\d{2}:?\d{2}|Z)$")[0].unique()
+    if len(offsets) == 1 and isinstance(offsets[0], str):
+        return offsets[0]
+    return "+00:00" if any(":" in str(one) for one in offsets) else "+0000"
+
+
+def _candidates(sample: str) -> list[str]:
+    """Formats worth trying, the day before the month, dates alone before dates with times."""
+    dates = [*DAYS, *DAY_FIRST, *MONTH_FIRST, *NAMED]
+    if ":" not in sample:
+        return [*dates, *MONTHS]
+    joined = [f"{date}{gap}{time}" for gap in (" ", "T") for date in dates for time in TIMES]
+    return [*joined, *ZONED] if "T" not in sample else [*ZONED, *joined]
+
+
+def _share(labels: Series, date_format: str) -> float:
+    return float(parse_dates(labels, date_format).notna().mean())
+
+
+def _doubt(labels: Series, date_format: str) -> str:
+    """What a person should check about the format."""
+    if "%f" in date_format and (finer := int(labels.str.contains(FINER).sum())):
+        return (
+            f"{finer:,} different times are finer than a microsecond; they are cut to whole "
+            "microseconds."
+        )
+    if "%z" in date_format:
+        if _offset(labels) in set(labels.str.extract(r"([+-]\d{2}:?\d{2}|Z)$")[0]):
+            return ""
+        return "Times carry different offsets; they are written in UTC."
+    if date_format.startswith("%d/%m") or date_format.startswith("%d-%m"):
+        swapped = date_format.replace("%d", "%M_").replace("%m", "%d").replace("%M_", "%m")
+        if swapped.startswith("%m") and _share(labels, swapped) == 1:
+            return (
+                "Day and month could be swapped: read as day first. "
+                f"If the month comes first, set the format to {swapped}."
+            )
+    if "%y" in date_format:
+        return "Years have two digits: 69 to 99 are read as 1969 to 1999."
+    return ""

@@ -1,0 +1,351 @@
+"""A column's different values to a proposed kind and domain, with every doubt in plain words.
+
+Nothing here is private by itself, and nothing here is public either: bounds and category lists are
+read from the rows, so the schema is only *proposed*. The steward, who may see the rows, attests
+that the bounds and lists are public or changes them; until then no model uses them.
+
+A proposal never names one row's value where it can help it: bounds are rounded outward
+(`core.schema.round_bounds`), spikes are zero, a bound or a usual code for "unknown", and values
+that fewer than ten rows hold are merged into "OTHER" (`core.proposing.rare`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from core.proposing.date_formats import DateGuess, date_form, guess_date_format
+from core.proposing.rare import FEW_ROWS, OTHER, common_labels
+from core.proposing.sentinels import SENTINELS, code_note, sentinel_note, without_code
+from core.reading.tally import Tally, quantile
+from core.schema.column import BOOLEAN_PAIRS
+from core.schema.form import Form
+from core.schema.labels import code_places, to_labels, to_numbers
+from core.schema.magnitudes import LARGEST
+from core.schema.round_bounds import date_step, number_step, round_bounds, whole_years
+from core.schema.schema import MAX_CATEGORIES, DomainSource, Kind, SchemaColumn
+from core.schema.surrogates import shape_of
+
+__all__ = ["EXACT", "infer_tally", "scale_order"]
+
+Series: TypeAlias = "pd.Series[Any]"
+Numbers: TypeAlias = npt.NDArray[np.float64]
+
+FEW_NUMBERS = 12  # so many distinct numbers, each seen several times, are steps of a scale
+REPEATS = 4  # how often each is seen on average before they are taken as steps
+UNIQUE_SHARE = 0.5  # text with more distinct values than this share of rows names single records
+UNIQUE_ROWS = 20  # ... but a handful of rows proves nothing
+LONG_TEXT = 40  # characters; longer on average is prose
+LONG_WORDS = 3  # words; the same
+MANY_CATEGORIES = 100  # noted, because rare categories are learnt badly under privacy
+SPIKE_SHARE = 0.10  # a value this frequent is an atom where values are otherwise spread out
+SPIKE_COUNT = 10  # ... and seen so often that it is no accident of a short column
+FINE_GRID = 128  # with fewer grid points every value has its own bin and needs no spike
+TAIL_RATIO = 4.0  # (q95 - q50) / (q50 - q5); 1 when symmetric, 3.6 for an exponential
+REACH_RATIO = 10.0  # (max - q50) / (q95 - q50); about 3 for a normal
+EXACT = 2**53  # larger integers are not exact as floating-point numbers
+
+SCALES = tuple(
+    text.split(",")
+    for text in (
+        "very low,low,medium,moderate,high,very high,critical",
+        "none,minimal,mild,moderate,severe,very severe",
+        "very poor,poor,fair,average,good,very good,excellent",
+        "very bad,bad,neutral,good,very good",
+        "never,rarely,seldom,sometimes,often,usually,always",
+        "strongly disagree,disagree,neutral,agree,strongly agree",
+        "very dissatisfied,dissatisfied,neutral,satisfied,very satisfied",
+        "xs,s,m,l,xl,xxl",
+        "tiny,small,medium,large,very large,huge",
+        "beginner,intermediate,advanced,expert",
+        "first,second,third,fourth,fifth",
+        "monday,tuesday,wednesday,thursday,friday,saturday,sunday",
+        "mon,tue,wed,thu,fri,sat,sun",
+        "january,february,march,april,may,june,july,august,september,october,november,december",
+        "jan,feb,mar,apr,may,jun,jul,aug,sep,oct,nov,dec",
+    )
+)
+ID_NAME = re.compile(
+    r"(^|[^a-z])(id|ids|uuid|guid|key|ssn|iban|email|e-mail|phone|telephone|passport|mrn)($|[^a-z])"
+    r"|[a-z](Id|ID)$"
+)
+ID_VALUE = re.compile(
+    r"^(\S+@\S+\.\w+|https?://\S+|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$"
+)
+RANGE_LABEL = re.compile(r"^\D{0,3}(\d+(?:\.\d+)?)\s*(?:-|–|to|\+|<|>|$)")
+
+
+def infer_tally(tally: Tally, name: str, form: Form | None = None) -> SchemaColumn:
+    """Propose one column.
+
+    Args:
+      tally: of n ≥ 1 typed cells.
+      name: of the column.
+      form: how they are written in the file, if that is known.
+    """
+    coded = None if form is None or not form.codes else _coded(tally, name, form)
+    column = _proposed(tally, name) if coded is None else coded
+    if column.kind is Kind.IDENTIFIER and column.dtype == "str":
+        labels = [str(label) for label in tally.values]
+        if len(labels) >= FEW_ROWS:  # what fewer have in common may be one person's
+            column = column.model_copy(update={"pattern": shape_of(labels, tally.distinct)})
+    if form is not None:
+        known = {} if column.form is None else column.form.model_dump()
+        column = column.model_copy(update={"form": Form(**{**form.model_dump(), **known})})
+    return column.as_proposed()
+
+
+def _coded(tally: Tally, name: str, form: Form) -> SchemaColumn | None:
+    """Numbers or dates among which codes say that there is none; None where these are labels."""
+    column = SchemaColumn(name=name, kind=Kind.NUMBER, dtype=tally.dtype, form=form)
+    rest = tally.where(code_places(tally.values, column) < 0)
+    if not len(rest.rows):
+        return None
+    if column.dtype == "str":
+        numbers = pd.to_numeric(rest.values, errors="coerce")
+        if numbers.notna().all():
+            broken = rest.values.str.contains(r"[.eE]").any()
+            rest = rest.mapped(numbers if broken else numbers.astype("Int64"))
+    proposed = _proposed(rest, name)
+    if not proposed.kind.numeric:
+        return None
+    return proposed.model_copy(update={"dtype": column.dtype, "missing": tally.absent > 0})
+
+
+def _proposed(tally: Tally, name: str) -> SchemaColumn:
+    dtype = tally.dtype
+    if dtype.lower().startswith("float"):
+        values = tally.values.to_numpy(dtype=np.float64, na_value=np.nan)
+        tally = tally.where(np.abs(values) <= LARGEST)  # as reading does
+    missing = tally.absent > 0
+    base = SchemaColumn(name=name, kind=Kind.TEXT, missing=missing, dtype=dtype)
+    if not tally.known:
+        note = "Every value is missing; the column is left out."
+        dropped = {"missing": True, "source": DomainSource.DROP, "note": note}
+        return base.model_copy(update=dropped)
+    known = tally.values
+    if pd.api.types.is_datetime64_any_dtype(known.dtype):
+        return _dates(known, base, DateGuess(None, ""), tally.step)
+    if isinstance(known.dtype, pd.CategoricalDtype) and known.dtype.ordered:
+        ranks = to_labels(pd.Series(known.dtype.categories))
+        return _listed(base, Kind.ORDERED, [str(x) for x in ranks])
+    labels = [str(x) for x in to_labels(known[:3])]  # three are no pair
+    if len(labels) == 1:
+        return _listed(base, Kind.CATEGORY, labels, "Always the same value.")
+    pair = len(labels) == 2 and {label.lower() for label in labels} in BOOLEAN_PAIRS
+    if dtype.startswith("bool") or pair:
+        return _listed(base, Kind.BOOLEAN, sorted(labels, key=str.lower))
+    if dtype.lower().startswith(("int", "uint", "float")):
+        return _number(tally, base)
+    return _worded(tally, base)
+
+
+def _listed(base: SchemaColumn, kind: Kind, labels: list[str], note: str = "") -> SchemaColumn:
+    return base.model_copy(update={"kind": kind, "categories": tuple(labels), "note": note})
+
+
+def _number(tally: Tally, base: SchemaColumn) -> SchemaColumn:
+    """A numeric column that varies: date, identifier, scale of few steps, integer or number."""
+    whole = base.model_copy(update={"kind": Kind.NUMBER})
+    numbers = tally.numbers(whole)
+    distinct, counts = numbers.values.to_numpy(np.float64), numbers.rows
+    step = number_step(distinct) if numbers.step is None else numbers.step
+    integer = step == 1.0
+    if integer and base.dtype.lower().startswith(("int", "uint")):
+        special = _code(numbers, base)
+        if special is not None:
+            return special
+    few = len(distinct) <= FEW_NUMBERS and numbers.known >= REPEATS * len(distinct)
+    if few and counts.min() >= FEW_ROWS:  # else a list would name what single rows hold
+        labels = to_labels(tally.values)
+        ordered = labels.iloc[np.argsort(labels.astype(float).to_numpy())]
+        return _listed(base, Kind.ORDERED, list(ordered), "Few distinct numbers, taken as steps.")
+    code, distinct, counts = without_code(distinct, counts)
+    if code:
+        numbers = numbers.where(numbers.values.to_numpy() >= distinct[0])
+    low, high = round_bounds(float(distinct[0]), float(distinct[-1]), step=step, dtype=base.dtype)
+    atoms = _spikes(numbers, step)
+    public = {0.0, low, high, *map(float, SENTINELS)}
+    spikes = tuple(spike for spike in atoms if spike in public)
+    atom_note = _atom_note([atom for atom in atoms if atom not in public])
+    notes = [code_note(code), sentinel_note(distinct, counts), atom_note]
+    return base.model_copy(
+        update={
+            "kind": Kind.INTEGER if integer else Kind.NUMBER,
+            "low": low,
+            "high": high,
+            "step": step,
+            "scale": "log" if _heavy(numbers, atoms) else "linear",
+            "spikes": spikes,
+            "note": " ".join(note for note in notes if note),
+            "form": Form(codes=(code,)) if code else None,
+        }
+    )
+
+
+def _code(numbers: Tally, base: SchemaColumn) -> SchemaColumn | None:
+    """Integers that are no quantity: keys, serial numbers, dates written as 20240131."""
+    distinct = numbers.values.to_numpy(np.float64)
+    if 19000101 <= distinct[0] and distinct[-1] <= 21001231:
+        labels = pd.Series(distinct.astype(np.int64)).astype("str")
+        guess = guess_date_format(labels)
+        if guess is not None and guess.format == "%Y%m%d":
+            return _dates(labels, base, guess)
+    n = numbers.known
+    unique = numbers.unique and n >= UNIQUE_ROWS
+    serial = unique and distinct[-1] - distinct[0] < 2 * n
+    named = ID_NAME.search(base.name) or ID_NAME.search(base.name.lower())
+    if np.abs(distinct).max() > EXACT or serial or (named and numbers.distinct > UNIQUE_ROWS):
+        return _identifier(base, Kind.IDENTIFIER, numbers.distinct, n)
+    return None
+
+
+def _identifier(base: SchemaColumn, kind: Kind, distinct: int, n: int) -> SchemaColumn:
+    what = "an identifier" if kind is Kind.IDENTIFIER else "free text"
+    substitute = "fresh keys" if kind is Kind.IDENTIFIER else "made-up text"
+    note = (
+        f"Looks like {what}: {distinct:,} of {n:,} values are distinct. "
+        f"It will be replaced by {substitute}."
+    )
+    if kind is Kind.IDENTIFIER and distinct < 0.9 * n:
+        note += " If it names the person behind several rows, say so under “whose rows”."
+    return base.model_copy(update={"kind": kind, "note": note})
+
+
+def _spikes(numbers: Tally, step: float) -> tuple[float, ...]:
+    """Values with an atom of their own: frequent, and far above everything near them."""
+    distinct = numbers.values.to_numpy(np.float64)
+    low, high = distinct[0], distinct[-1]
+    if step > 0 and (high - low) / step < FINE_GRID:
+        return ()
+    counts = numbers.weights
+    shares = counts / counts.sum()
+    spikes = []
+    for i in np.flatnonzero((shares > SPIKE_SHARE) & (counts >= SPIKE_COUNT)):
+        near = np.abs(distinct - distinct[i]) <= (high - low) / 50
+        if shares[i] > 2 * (shares[near].sum() - shares[i]):
+            spikes.append(float(distinct[i]))
+    return tuple(spikes)
+
+
+def _heavy(numbers: Tally, spikes: tuple[float, ...]) -> bool:
+    """Whether most of the range is a thin tail, so that a linear grid would waste its bins."""
+    distinct, counts = numbers.values.to_numpy(np.float64), numbers.weights
+    low, high = distinct[0], distinct[-1]
+    if low in spikes and counts[0] / counts.sum() > 0.5:
+        return True  # zero-inflated: all the rest is tail
+    spread = numbers.where(~np.isin(distinct, spikes))
+    if not len(spread.rows):
+        return False
+    q5, q50, q95 = (quantile(spread, share) for share in (0.05, 0.5, 0.95))
+    upper, lower = q95 - q50, q50 - q5
+    if upper <= 0:
+        return bool(high > q50)
+    return bool(upper > TAIL_RATIO * lower or high - q50 > REACH_RATIO * upper)
+
+
+def _atom_note(atoms: list[float]) -> str:
+    """What to do about frequent values that are not proposed, because they are no round ones."""
+    if not atoms:
+        return ""
+    values = " and ".join(f"{atom:.15g}" for atom in atoms)
+    return (
+        f"Often exactly {values}. To keep that, list it under `spikes` in a schema file, if it "
+        "may be public."
+    )
+
+
+def _dates(
+    values: Series, base: SchemaColumn, guess: DateGuess, step: float | None = None
+) -> SchemaColumn:
+    """A date column; the step is that of all dates, where the values are not all."""
+    form = None if guess.format is None else date_form(values, guess.format)
+    column = base.model_copy(
+        update={"kind": Kind.DATETIME, "date_format": guess.format, "form": form}
+    )
+    seconds = np.unique(to_numbers(values, column))
+    step = date_step(seconds) if step is None else step
+    low, high = whole_years(float(seconds[0]), float(seconds[-1]), step=step, dtype=base.dtype)
+    return column.model_copy(update={"low": low, "high": high, "step": step, "note": guess.note})
+
+
+def _worded(tally: Tally, base: SchemaColumn) -> SchemaColumn:
+    """A text column that varies: date, identifier, prose, ordered or plain categories."""
+    counts = tally.labels()
+    labels = pd.Series(counts.index, dtype="str")
+    n, distinct = tally.known, len(counts) if tally.exact else tally.distinct
+    guess = guess_date_format(labels)
+    if guess is not None and guess.format is not None:
+        return _dates(labels, base, guess)
+    sample = labels.iloc[:1000]
+    words = float(sample.str.count(r"\s+").median()) + 1
+    long = sum(len(str(x)) for x in sample) > LONG_TEXT * len(sample) or words >= LONG_WORDS
+    addresses = sample.str.fullmatch(ID_VALUE.pattern).mean() > 0.9
+    named = ID_NAME.search(base.name) or ID_NAME.search(base.name.lower())
+    many = distinct > UNIQUE_ROWS and distinct > UNIQUE_SHARE * n
+    if addresses or many or (named and distinct > UNIQUE_ROWS) or distinct > MAX_CATEGORIES:
+        prose = long and not addresses and not named
+        return _identifier(base, Kind.TEXT if prose else Kind.IDENTIFIER, distinct, n)
+    # phrases that many rows share are labels, however long: diagnoses, job titles
+    if long and distinct > MANY_CATEGORIES and common_labels(counts) is None:
+        return _identifier(base, Kind.TEXT, distinct, n)
+    note = guess.note if guess is not None else _number_note(labels)
+    if distinct > MANY_CATEGORIES:
+        note = f"{note} {distinct:,} different values; rare ones are learnt badly.".strip()
+    if labels.str.lower().nunique() < distinct:
+        note = f"{note} Some values differ only in capitals; they are kept apart.".strip()
+    order = scale_order([str(x) for x in labels])
+    # Many labels that begin with numbers, some of few rows, are codes and not steps of a scale.
+    if order is not None and (distinct <= UNIQUE_ROWS or counts.min() >= FEW_ROWS):
+        return _listed(base, Kind.ORDERED, order, f"{note} Taken as ordered; check it.".strip())
+    common = common_labels(counts)
+    if common is None and distinct > UNIQUE_ROWS:  # names, addresses, remarks: few share one
+        codes = sample.str.fullmatch(r"[A-Za-z]{0,3}[-_]?\d+").mean() > 0.9  # such as P0117
+        text = _identifier(base, Kind.IDENTIFIER if codes else Kind.TEXT, distinct, n)
+        doubt = (
+            f"{text.note} Most rows hold values that fewer than ten share. If these are categories "
+            f"all the same, change the kind and merge the rare ones. {note}"
+        ).strip()
+        return text.model_copy(update={"note": doubt})
+    return _categories(base, sorted(labels), common, note)
+
+
+def _categories(
+    base: SchemaColumn, labels: list[str], common: list[str] | None, note: str
+) -> SchemaColumn:
+    """A list of all labels, or of the common ones and "OTHER" for the rest."""
+    if common is None or len(common) == len(labels):
+        return _listed(base, Kind.CATEGORY, labels, note)
+    text = f"{len(labels) - len(common):,} values of fewer than ten rows are merged into {OTHER}."
+    named = [*sorted(set(common) - {OTHER}), OTHER]
+    column = _listed(base, Kind.CATEGORY, named, f"{note} {text}".strip())
+    return column.model_copy(update={"other": OTHER})
+
+
+def _number_note(labels: Series) -> str:
+    share = pd.to_numeric(labels, errors="coerce").notna().mean()
+    if 0.5 < share < 1:
+        return "Mostly numbers, but some values are not, so it is taken as categories."
+    return ""
+
+
+def scale_order(labels: list[str]) -> list[str] | None:
+    """Labels in the order of a known scale or of the numbers they begin with; None when neither."""
+    lowered = {label.lower(): label for label in labels}
+    if len(lowered) != len(labels) or len(labels) < 3:
+        return None
+    for scale in SCALES:
+        if set(lowered) <= set(scale):
+            return [lowered[word] for word in scale if word in lowered]
+    starts = [float(m.group(1)) for m in map(RANGE_LABEL.match, labels) if m]
+    if len(starts) < len(labels) or all(label.isdigit() for label in labels):
+        return None
+    # "<18" and "18-24" begin with the same number; the open one comes first.
+    keys = [(x, not t.startswith(("<", "under", "≤"))) for x, t in zip(starts, labels, strict=True)]
+    if len(set(keys)) < len(keys):
+        return None
+    return [label for _, label in sorted(zip(keys, labels, strict=True))]

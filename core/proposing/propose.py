@@ -1,0 +1,328 @@
+"""Proposing a schema from all rows, and picturing them under one; rows pass by in batches.
+
+A first walk over the rows counts each column's different raw cells (`core.reading.tally`) and takes
+nothing else. What is proposed are declarations by which cells are then read one by one, see
+`core.reading.typed_cells`. Of columns with more different cells than are kept, further walks count
+again what has to be exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from core.proposing.kinds import infer_tally
+from core.proposing.profile import PREVIEW_ROWS, ColumnProfile, Picture, Profile, preview
+from core.proposing.proposed_form import written_columns
+from core.reading.cells import cells_counted
+from core.reading.native_cells import MICROSECOND, native_values
+from core.reading.raw_cells import is_written, raw_frame
+from core.reading.tally import VALUES, Tally, TallyBuilder, count_cells, with_room
+from core.reading.typed_cells import typed_column, typed_rows, typed_tally
+from core.schema.column import Column, DomainSource, Kind, SchemaColumn, is_whole
+from core.schema.form import FileForm, Form
+from core.schema.labels import code_places, dtype_of, to_numbers
+from core.schema.magnitudes import LARGEST
+from core.schema.round_bounds import date_step, number_step, round_bounds, whole_years
+from core.schema.schema import Schema
+
+__all__ = [
+    "Counts",
+    "Reread",
+    "bounded",
+    "infer_schema",
+    "pictures",
+    "profile_rows",
+    "propose",
+    "propose_column",
+    "with_digits",
+]
+
+Reread: TypeAlias = "Callable[[Sequence[str]], Iterable[pa.Table]]"  # raw batches of some columns
+
+FEWEST, CELLS = 1_000, 5_000_000  # different cells that are kept, of a column and of all together
+
+
+class Counts:
+    """Counts every column of batches that pass by.
+
+    Args:
+      columns: how many there will be; by default those of the first batch.
+
+    Attributes:
+      n: rows so far.
+      head: the first of them, for the preview.
+      scales: of columns with an order of their own, all their labels in it.
+    """
+
+    def __init__(self, columns: int | None = None) -> None:
+        self.n, self.head = 0, pa.table({})
+        self.scales: dict[str, Sequence[Any]] = {}
+        self._width = columns
+        self._columns: dict[str, TallyBuilder] = {}
+
+    @classmethod
+    def of(cls, batches: Iterable[pa.Table]) -> Self:
+        """Counts of batches, one at least."""
+        counts = cls()
+        for batch in batches:
+            counts.add(batch)
+        return counts
+
+    def add(self, batch: pa.Table) -> None:
+        """Count more rows; the columns are those of the first batch."""
+        if not self._columns:
+            self._begin(batch)
+        if self.n < PREVIEW_ROWS:
+            self.head = pa.concat_tables([self.head, batch.slice(0, PREVIEW_ROWS - self.n)])
+        for name, column in self._columns.items():
+            column.add(batch.column(name))
+        self.n += batch.num_rows
+
+    def tallies(self) -> dict[str, Tally]:
+        """Each column's different raw cells."""
+        return {name: column.tally() for name, column in self._columns.items()}
+
+    def _begin(self, batch: pa.Table) -> None:
+        width = max(1, self._width or batch.num_columns)
+        most, written = max(FEWEST, min(VALUES, CELLS // width)), is_written(batch.schema)
+        self._columns = {name: TallyBuilder(most, written=written) for name in batch.column_names}
+        self.head = batch.schema.empty_table()
+        for field in batch.schema:
+            if pa.types.is_dictionary(field.type) and field.type.ordered:
+                labels = batch.column(field.name).combine_chunks()
+                self.scales[field.name] = labels.chunk(0).dictionary.to_pylist()
+
+
+def infer_schema(frame: pd.DataFrame, form: FileForm | None = None) -> Schema:
+    """Propose a schema of a frame in memory, n ≥ 1 rows; see `propose`."""
+    rows = raw_frame(frame)
+    return propose(Counts.of([rows]), lambda names: [rows.select(names)], form)[0]
+
+
+def propose(
+    counts: Counts, reread: Reread, form: FileForm | None = None
+) -> tuple[Schema, tuple[str, ...]]:
+    """A proposed schema, and what was decided in doubt, a sentence each.
+
+    Args:
+      counts: of all n ≥ 1 rows.
+      reread: reads rows again, where not every value is kept.
+      form: how the file is written, if that is known.
+
+    Returns:
+      One column per column, in order, every modelled one with bounds or a list of categories
+      proposed from the rows (see `core.proposing.kinds` on privacy). Columns without a single
+      value are dropped.
+    """
+    form, tallies, columns = form or FileForm(), counts.tallies(), {}
+    reading, doubts = written_columns({n: tally for n, tally in tallies.items() if tally.written})
+    for name, tally in tallies.items():
+        if not tally.written:
+            reading[name], more = _native_column(name, tally, form.columns.get(name))
+            doubts += more
+    for name, tally in tallies.items():
+        columns[name], unreadable = _proposed(tally, reading[name], counts.scales.get(name))
+        columns[name] = _with_hint(tally, columns[name])
+        if unreadable:
+            doubts.append(_unreadable_doubt(name, tally, unreadable))
+    columns |= {one.name: one for one in bounded(tallies, columns.values(), reread)}
+    empty = [f"'{c.name}'" for c in columns.values() if c.source is DomainSource.DROP]
+    if empty:
+        doubts.append(f"No value is present in {', '.join(empty)}.")
+    schema = Schema(
+        columns=tuple(columns.values()),
+        delimiter=form.delimiter,
+        encoding=form.encoding,
+        spaced=form.spaced,
+    )
+    return schema, tuple(doubts)
+
+
+def propose_column(tally: Tally, name: str) -> SchemaColumn:
+    """Propose one column of written cells."""
+    return _proposed(tally, written_columns({name: tally})[0][name])[0]
+
+
+def _native_column(name: str, tally: Tally, form: Form | None) -> tuple[SchemaColumn, list[str]]:
+    """How to read a column of a source that has types, and doubts."""
+    cells, doubts = pa.array(tally.values), list[str]()
+    kind, dtype = cells.type, dtype_of(native_values(cells))
+    means = Kind.TEXT if dtype == "str" else Kind.BOOLEAN if dtype == "bool" else Kind.NUMBER
+    if dtype.startswith("datetime64"):
+        means, dtype = Kind.DATETIME, "datetime64[us]" if pa.types.is_date(kind) else dtype
+    if pa.types.is_decimal(kind):
+        doubts = [f"'{name}' holds exact decimals; they are read as floating-point numbers."]
+    elif pa.types.is_duration(kind):
+        doubts = [f"'{name}' holds durations; they are read as seconds."]
+    elif pa.types.is_timestamp(kind) and kind.unit == "ns":
+        cut = cells.cast(pa.int64()).to_numpy(zero_copy_only=False) % MICROSECOND != 0
+        if cut.any():
+            dtype = dtype.replace("[ns", "[us")
+            doubts = [
+                f"'{name}' has times finer than a microsecond; they are cut to whole microseconds "
+                f"({cells_counted(int(tally.rows[cut].sum()))})."
+            ]
+    return SchemaColumn(name=name, kind=means, dtype=dtype, form=form), doubts
+
+
+def _unreadable_doubt(name: str, tally: Tally, cells: int) -> str:
+    """A sentence on numbers and dates, in so many cells, that are too large to compute with."""
+    values = pa.array(tally.values)
+    words = "dates outside the years 1 to 9999"
+    if not (pa.types.is_date(values.type) or pa.types.is_timestamp(values.type)):
+        numbers = np.abs(pd.to_numeric(pd.Series(values.to_pylist(), dtype=object), "coerce"))
+        finite = ((numbers > LARGEST) & np.isfinite(numbers)).any()
+        words = "numbers beyond 1e150" if finite else "infinite values"
+    if not tally.exact:  # their number is an estimate
+        return f"'{name}' has {words}; they are treated as missing."
+    return f"'{name}' has {words}; they are treated as missing ({cells_counted(cells)})."
+
+
+def _proposed(
+    tally: Tally, reading: SchemaColumn, scale: Sequence[Any] | None = None
+) -> tuple[SchemaColumn, int]:
+    """A column's proposal from raw cells, and how many of these could not be read."""
+    typed, unreadable = typed_tally(tally, reading)
+    if scale is not None:
+        ordered = pd.Categorical(typed.values, categories=scale, ordered=True)
+        typed = replace(typed, values=pd.Series(ordered))
+    column = infer_tally(typed, reading.name, reading.form)
+    words = typed.dtype == "str" or unreadable  # codes or infinities among the numbers
+    if tally.written and reading.kind is Kind.NUMBER and words and not column.kind.numeric:
+        gaps = (reading.form or Form()).model_dump(include={"absent", "codes"})
+        change = {"kind": Kind.TEXT, "dtype": "str", "form": Form(**gaps)}
+        return _proposed(tally, reading.model_copy(update=change))  # labels as they are written
+    if reading.categories and column.kind.surrogate:  # words such as NA that are values
+        form = column.form or Form()
+        form = form.model_copy(update={"codes": (*form.codes, *reading.categories)})
+        column = column.model_copy(update={"form": form})
+    elif reading.categories and typed_tally(tally, column)[0].absent:
+        column = column.model_copy(update={"missing": True}).as_proposed()
+    return column, unreadable
+
+
+def _with_hint(tally: Tally, column: SchemaColumn) -> SchemaColumn:
+    """The column with a note where words alone keep it from being one of numbers or dates."""
+    digits = with_digits(tally) if tally.written and not column.kind.numeric else tally
+    if not tally.known > digits.known > tally.known / 2:
+        return column
+    again = propose_column(digits, column.name)
+    if not again.kind.numeric:
+        return column
+    note = (
+        f"Most values fit the kind {again.kind.value}, some do not. Choose it to have the column "
+        "learnt; the others then become missing."
+    )
+    said = "" if column.kind.surrogate else f" {column.note}"
+    return column.model_copy(update={"note": note + said.rstrip()})
+
+
+def with_digits(tally: Tally) -> Tally:
+    """The raw cells of text that hold a digit; all others are absent."""
+    return tally.where(np.asarray(pc.match_substring_regex(pa.array(tally.values), r"\d")))
+
+
+def bounded(
+    tallies: Mapping[str, Tally], columns: Iterable[SchemaColumn], reread: Reread
+) -> list[SchemaColumn]:
+    """Columns with the bounds, the step and the type that all their rows need.
+
+    Args:
+      tallies: of raw cells, by column.
+      columns: as they were proposed of these.
+      reread: reads rows again, where not every value is kept.
+    """
+    columns = list(columns)
+    found = _extents(tallies, columns, reread)
+    return [_within(one, *found[one.name]) if one.name in found else one for one in columns]
+
+
+def _extents(
+    tallies: Mapping[str, Tally], columns: Sequence[Column], reread: Reread
+) -> dict[str, tuple[float, float, float, bool]]:
+    """Of columns whose tally may lack them: least, greatest and step; whether some are absent."""
+    unsure = [
+        column
+        for column in columns
+        if column.kind.numeric
+        and not tallies[column.name].exact
+        and tallies[column.name].step is None
+    ]
+    found = {column.name: (np.inf, -np.inf, np.inf, False) for column in unsure}
+    for batch in reread(list(found)) if found else ():
+        for column in unsure:
+            dates, exact = column.kind is Kind.DATETIME, column
+            if not dates and is_whole(column.dtype):  # fractions rounded
+                exact = column.model_copy(update={"dtype": "float64"})
+            cells = typed_column(batch.column(column.name), exact, written=is_written(batch.schema))
+            numbers = to_numbers(cells, exact)
+            none = np.isnan(numbers)
+            least, greatest, step, gaps = found[column.name]
+            found[column.name] = (
+                min(least, float(np.min(numbers, where=~none, initial=np.inf))),
+                max(greatest, float(np.max(numbers, where=~none, initial=-np.inf))),
+                min(step, (date_step if dates else number_step)(numbers[~none])),
+                gaps or bool((none & (code_places(cells, exact) < 0)).any()),
+            )
+    return found
+
+
+def _within(
+    column: SchemaColumn, least: float, greatest: float, step: float, gaps: bool
+) -> SchemaColumn:
+    change: dict[str, Any] = {"step": step, "missing": column.missing or gaps}
+    dtype = column.dtype
+    if column.kind is Kind.DATETIME:
+        ends = whole_years(least, greatest, step=step, dtype=dtype)
+    else:
+        if step != 1.0 and is_whole(dtype):
+            dtype = "float64"
+        ends = round_bounds(least, greatest, step=step, dtype=dtype)
+        change["kind"] = Kind.INTEGER if step == 1.0 else Kind.NUMBER
+    change |= {"low": ends[0], "high": ends[1], "dtype": with_room(dtype) if gaps else dtype}
+    return column.model_copy(update=change).as_proposed()
+
+
+def pictures(
+    tallies: Mapping[str, Tally], columns: Sequence[Column], reread: Reread
+) -> tuple[ColumnProfile, ...]:
+    """Each column's picture under its declaration.
+
+    Args:
+      tallies: of these columns' raw cells, by name.
+      columns: their declarations.
+      reread: reads rows again, where not every value is kept.
+    """
+    ends = {name: found[:2] for name, found in _extents(tallies, columns, reread).items()}
+    drawn = {c.name: Picture(tallies[c.name], c, ends.get(c.name)) for c in columns}
+    again = [name for name in drawn if not tallies[name].exact]
+    for batch in reread(again) if again else ():
+        for name in again:
+            drawn[name].add(count_cells(batch.column(name), written=is_written(batch.schema)))
+    return tuple(one.profile() for one in drawn.values())
+
+
+def profile_rows(
+    counts: Counts, schema: Schema, reread: Reread, reading: Sequence[str] = ()
+) -> Profile:
+    """A table's picture under a schema.
+
+    Args:
+      counts: of all its rows.
+      schema: by which cells are read, counted and drawn.
+      reread: reads rows again, where not every value is kept.
+      reading: doubts of reading.
+    """
+    return Profile(
+        n=counts.n,
+        columns=pictures(counts.tallies(), schema.columns, reread),
+        preview=preview(typed_rows(counts.head, schema.columns)),
+        reading=tuple(reading),
+    )

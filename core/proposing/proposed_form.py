@@ -1,0 +1,321 @@
+"""How a column of text is written, as all its different cells say: its dtype and form; a proposal.
+
+Text becomes numbers only where writing it out again would give the same values, so `007`, `+47` and
+twenty-digit codes stay text. Units and groups of digits are only taken off where nothing else could
+be meant: `1,234` alone may be a thousand or a fraction and stays text; `1,234,567`, `1 234`,
+`$1,234` and `12,5 %` are numbers beyond doubt. Dates stay text: `core.proposing.kinds` finds their
+format.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from core.proposing.date_formats import is_iso
+from core.proposing.rare import FEW_ROWS
+from core.reading.cells import MISSING_MARKERS, cells_counted
+from core.reading.tally import Tally
+from core.schema.column import Kind, SchemaColumn
+from core.schema.form import MOST_CODES, UNIT, Form
+
+__all__ = ["written_columns"]
+
+INTEGER = r"^-?(0|[1-9]\d*)$"
+FLOAT = r"^[+-]?(\d+\.\d*|\.\d+|\d+)([eE][+-]?\d+)?$"
+CODE = r"^([+-]?0\d+|\+\d+|[+-]?\d{17,})(\.0*)?$"  # digits that a float would not give back
+INFINITE = r"^[+-]?(?i:inf(inity)?)$"
+COMMA_DECIMAL = r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?([eE][+-]?\d+)?$"
+THOUSANDS = r"^[+-]?[1-9]\d{0,2}(,\d{3})+$"  # 1,234: thousands or a decimal, nobody can tell
+DOT_THOUSANDS = r"^[+-]?[1-9]\d{0,2}(\.\d{3})+$"  # 1.234 where a comma is the decimal mark
+GROUPED_OR_PLAIN = rf"^[+-]?[1-9]\d{{0,2}}(,\d{{3}})+(\.\d+)?$|{FLOAT}"
+LONG = r"^[+-]?[0.]*[1-9](\.?\d){17,}([eE][+-]?\d+)?$"  # more digits than a float gives back
+NOT_ZERO = r"^[^eE]*[1-9]"
+NAME_MARKERS = ("Na", "Nan", "Null")  # people's names in this spelling; no program writes it so
+SPACES = " \u00a0\u202f"
+AFFIXED = re.compile(
+    rf"(?P<sign>[+-]?)(?P<prefix>{UNIT}[{SPACES}]?)?[+-]?(\d[\d.,'’{SPACES}]*)?\d"
+    rf"(?P<suffix>[{SPACES}]?{UNIT})?"
+)
+DIGITS = re.compile(rf"[+-]?\d[\d.,'’{SPACES}]*")
+SURE_MARKS = ("'", "’", *SPACES)  # none of them is ever a decimal mark
+DOLLARS = ("$", "£", "¥", "₹", "US$")  # written with a decimal point wherever they are used
+MOST_PLACES = 12  # decimals that a form can say
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A written column's different values, trimmed.
+
+    Attributes:
+      values: text [k], of the present ones.
+      rows: int64 [k].
+      gaps: rows by how they say that there is no value, "" for blank cells.
+      kept: words such as NA that are values here.
+    """
+
+    values: pa.Array
+    rows: np.ndarray[Any, np.dtype[np.int64]]
+    gaps: dict[str, int] = field(default_factory=dict)
+    kept: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, tally: Tally) -> _Text:
+        """Of a written column's cells."""
+        trimmed = pc.utf8_trim_whitespace(pa.array(tally.values))
+        one = tally.mapped(trimmed.to_pandas())
+        values = pa.array(one.values, pa.large_string())
+        marker = pc.is_in(pc.utf8_lower(values), pa.array(MISSING_MARKERS, pa.large_string()))
+        kept = pc.and_(marker, _values_after_all(values, values.filter(pc.invert(marker))))
+        absent = np.asarray(pc.and_not(marker, kept))
+        gaps = dict(zip(one.values[absent], one.rows[absent].tolist(), strict=True))
+        if tally.absent:
+            gaps[""] = gaps.get("", 0) + tally.absent
+        there = pa.array(~absent)
+        return cls(
+            values.filter(there), one.rows[~absent], gaps, tuple(values.filter(kept).to_pylist())
+        )
+
+    def all(self, pattern: str) -> bool:
+        """Whether every value matches; there is one at least."""
+        return bool(pc.all(pc.match_substring_regex(self.values, pattern)).as_py())
+
+    def any(self, pattern: str) -> bool:
+        """Whether some value matches."""
+        return bool(pc.any(pc.match_substring_regex(self.values, pattern)).as_py())
+
+    def without(self, pattern: str, other: str = "") -> _Text:
+        """These with all that matches replaced."""
+        return replace(self, values=pc.replace_substring_regex(self.values, pattern, other))
+
+
+def _values_after_all(text: pa.Array, others: pa.Array) -> pa.Array:
+    """Which markers are values: Namibia among two-letter codes, Ms Null among names; bool [k]."""
+    kept = list[str]()
+    if len(others) and pc.all(pc.match_substring_regex(others, "^[A-Z]{2}$")).as_py():
+        kept += ["NA"]
+    if len(others) and not pc.any(pc.match_substring_regex(others, r"\d")).as_py():
+        kept += NAME_MARKERS
+    return pc.is_in(text, pa.array(kept, pa.large_string()))
+
+
+def written_columns(tallies: Mapping[str, Tally]) -> tuple[dict[str, SchemaColumn], list[str]]:
+    """How to read columns of text, and what was decided in doubt, a sentence each.
+
+    Where a column says in several ways that a value is absent, the commonest is its form's
+    `absent`, and the others (of ten rows or more) its codes. The columns are of kind number,
+    boolean, date, category (where words such as NA are values) or text, without a domain.
+    """
+    texts = {name: _Text.of(tally) for name, tally in tallies.items()}
+    plain = {name: _without_groups(*_without_units(text)) for name, text in texts.items()}
+    decimal, doubts = _decimal_mark({name: text for name, (text, _) in plain.items()})
+    doubts += _marker_doubts({name: text.gaps for name, text in texts.items()})
+    columns = {}
+    for name, text in texts.items():
+        columns[name], more = _written_column(name, text, *plain[name], decimal)
+        doubts += more
+    return columns, doubts
+
+
+def _written_column(
+    name: str, text: _Text, plain: _Text, form: Form, decimal: str
+) -> tuple[SchemaColumn, list[str]]:
+    """One column as it is to be read; `plain` is its text without what `form` puts back."""
+    own = form.decimal if form.thousands else decimal
+    dtype, doubts = _dtype(plain, name, own)
+    if dtype == "str" and form != Form():
+        dtype, doubts = _dtype(text, name, decimal)
+        plain, form = text, Form()
+    number = dtype in ("int64", "float64")
+    form = _number_form(plain, form, own, fractions=dtype == "float64") if number else Form()
+    kinds = {"str": Kind.TEXT, "bool": Kind.BOOLEAN, "datetime64[us]": Kind.DATETIME}
+    kind = kinds.get(dtype, Kind.NUMBER)
+    form = _with_gaps(form, text.gaps)
+    column = SchemaColumn(name=name, kind=kind, dtype=dtype, form=form if form != Form() else None)
+    if text.kept:  # declared as values, they are no gaps
+        column = column.model_copy(update={"kind": Kind.CATEGORY, "categories": text.kept})
+    return column, doubts
+
+
+def _with_gaps(form: Form, gaps: Mapping[str, int]) -> Form:
+    """The form with the spellings of "absent"."""
+    spelled = sorted(gaps, key=lambda word: (-gaps[word], word))
+    if not spelled:
+        return form
+    absent, codes = spelled[0], [w for w in spelled[1:] if w and gaps[w] >= FEW_ROWS]
+    if "" in spelled[1:] and gaps[""] >= FEW_ROWS:  # an empty cell is no code
+        absent, codes = "", [absent, *codes]
+    return form.model_copy(update={"absent": absent, "codes": tuple(codes[:MOST_CODES])})
+
+
+def _without_units(text: _Text) -> tuple[_Text, Form]:
+    first = AFFIXED.fullmatch(text.values[0].as_py()) if len(text.values) else None
+    if first is None or not (first["prefix"] or first["suffix"]):
+        return text, Form()
+    before, after = first["prefix"] or "", first["suffix"] or ""
+    for outer in (True, False):
+        signed = f"(-?){re.escape(before)}" if outer else f"{re.escape(before)}(-?)"
+        pattern = rf"^{signed}(\d[\d.,'’{SPACES}]*){re.escape(after)}$"
+        if text.all(pattern):
+            form = Form(prefix=before, suffix=after, inner_sign=bool(before) and not outer)
+            return text.without(pattern, r"\1\2"), form
+    return text, Form()
+
+
+def _without_groups(text: _Text, form: Form) -> tuple[_Text, Form]:
+    if not len(text.values) or not DIGITS.fullmatch(text.values[0].as_py()):
+        return text, form
+    for mark in (*SURE_MARKS, ",", "."):
+        group = re.escape(mark)
+        decimal = "[.,]" if mark in SURE_MARKS else re.escape("." if mark == "," else ",")
+        body = rf"^[+-]?(\d{{1,3}}|[1-9]\d{{0,2}}({group}\d{{3}})+)({decimal}\d+)?$"
+        if text.any(group) and text.all(body) and _beyond_doubt(text, mark, form):
+            comma = mark == "." or (mark != "," and text.any(","))
+            update = {"thousands": mark, "decimal": "," if comma else "."}
+            return text.without(group), form.model_copy(update=update)
+    return text, form
+
+
+def _beyond_doubt(text: _Text, mark: str, form: Form) -> bool:
+    """Whether a mark between digits can only group them."""
+    group = re.escape(mark)
+    if mark in SURE_MARKS:
+        # numbers differ in length; telephone numbers and serial numbers do not
+        return _differ(pc.utf8_length(text.without(r"\D").values))
+    if mark == "," and form.prefix.strip(SPACES) in DOLLARS:
+        return True
+    other = re.escape("." if mark == "," else ",")
+    twice, both = rf"{group}\d{{3}}{group}\d{{3}}", rf"{group}\d{{3}}{other}\d"
+    # 1.234.567 might be a version or an address where all values have as many groups
+    numbers = mark != "." or _differ(pc.count_substring(text.values, mark))
+    return text.any(both) or (text.any(twice) and numbers)
+
+
+def _differ(values: pa.Array) -> bool:
+    return bool(pc.count_distinct(values).as_py() > 1)
+
+
+def _number_form(plain: _Text, form: Form, decimal: str, *, fractions: bool) -> Form:
+    """Marks and places of a column that became numbers, with fractions or whole."""
+    update: dict[str, object] = {}
+    if decimal == "," and plain.any(",") and plain.all(COMMA_DECIMAL):
+        update = {"decimal": ",", "thousands": "." if plain.any(r"\.") else form.thousands}
+    elif not form.thousands:
+        update["decimal"] = "."
+    if plain.any("[eE]"):
+        return form.model_copy(update=update)
+    mark = re.escape(str(update.get("decimal", form.decimal)))
+    if plain.all(rf"{mark}\d+$"):
+        places = pc.unique(pc.utf8_length(plain.without(rf"^.*{mark}").values)).to_pylist()
+        if len(places) == 1 and places[0] <= MOST_PLACES:
+            update["places"] = places[0]
+    elif fractions:
+        update["trimmed"] = not plain.all(mark)
+    return form.model_copy(update=update)
+
+
+def _marker_doubts(gaps: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """One sentence on the words that are read as missing, none where there are none."""
+    found = {name: spelled for name, said in gaps.items() if (spelled := {*said} - {""})}
+    if not found:
+        return []
+    words = sorted({word.lower() for said in found.values() for word in said})
+    cells = sum(gaps[name][word] for name, said in found.items() for word in said)
+    verb, quoted = "is" if cells == 1 else "are", ", ".join(f"'{name}'" for name in found)
+    return [
+        f"{cells_counted(cells)} saying {' or '.join(words)} {verb} read as missing, in {quoted}. "
+        "Where that is a value, spell it differently in the file."
+    ]
+
+
+def _decimal_mark(columns: Mapping[str, _Text]) -> tuple[str, list[str]]:
+    """The decimal mark of the whole table, "." or ",", with doubts.
+
+    A comma counts as decimal mark when some column is made of such numbers and at least one of them
+    cannot be thousands (`0,5` or `12,75`, not `1,234`).
+    """
+    clear, unclear, doubts = list[str](), list[str](), list[str]()
+    for name, text in columns.items():
+        if not text.any(","):
+            continue
+        if text.all(COMMA_DECIMAL):
+            commas = text.values.filter(pc.match_substring(text.values, ","))
+            unsure = pc.all(pc.match_substring_regex(commas, THOUSANDS)).as_py()
+            (unclear if unsure else clear).append(name)
+        elif text.all(GROUPED_OR_PLAIN):
+            doubts.append(
+                f"'{name}' has commas that group thousands; it is kept as text. Remove them in the "
+                "file to make it a number."
+            )
+    if clear:
+        named = ", ".join(f"'{n}'" for n in clear + unclear)
+        return ",", [*doubts, f"A comma is read as the decimal mark in {named}."]
+    doubts += [
+        f"'{name}' could have decimal commas or thousands; it is kept as text. Write it with a "
+        "decimal point to make it a number."
+        for name in unclear
+    ]
+    return ".", doubts
+
+
+def _dtype(text: _Text, name: str, decimal: str) -> tuple[str, list[str]]:
+    """What the values are, "int64", "float64", "bool", "datetime64[us]" or "str", and doubts."""
+    if not len(text.values):
+        return "str", []
+    if decimal == "," and text.any(",") and text.all(COMMA_DECIMAL):
+        return _number_dtype(text.without(r"\.").without(",", "."), name)
+    if decimal == "," and text.any(r"\.") and text.all(f"{INTEGER}|{DOT_THOUSANDS}"):
+        return "str", [
+            f"'{name}' could have decimal points or thousands; it is kept as text. Write it like "
+            "the other columns, with a decimal comma, to make it a number."
+        ]
+    if text.all(f"{INTEGER}|{INFINITE}") and _cast(_finite(text.values), pa.int64()) is not None:
+        return "int64", []
+    if text.all(f"{FLOAT}|{INFINITE}"):
+        return _number_dtype(text, name)
+    if text.all("^(True|False)$"):
+        return "bool", []
+    return ("datetime64[us]" if is_iso(text.values.to_pandas()) else "str"), []
+
+
+def _number_dtype(text: _Text, name: str) -> tuple[str, list[str]]:
+    """Whether numbers with a decimal point are "float64", or codes and versions and so "str"."""
+    finite = _finite(text.values)
+    numbers = _cast(pc.utf8_ltrim(finite, "+"), pa.float64())
+    if text.any(CODE) or numbers is None or numbers.null_count == len(numbers):
+        return "str", []
+    pointed = numbers.filter(pc.match_substring(finite, "."), null_selection_behavior="drop")
+    if len(pointed) > pc.count_distinct(pointed).as_py():  # versions: 1.1 is not 1.10
+        return "str", [
+            f"'{name}' writes one number in several ways, as 1.1 and 1.10 would be; it is kept as "
+            "text. If these are numbers, write each with as many decimals."
+        ]
+    nothing = pc.and_(pc.equal(numbers, 0.0), pc.match_substring_regex(finite, NOT_ZERO))
+    lossy = pc.or_(pc.match_substring_regex(finite, LONG), nothing).fill_null(False)
+    cells = int(text.rows[np.asarray(lossy)].sum())
+    if not cells:
+        return "float64", []
+    return "float64", [
+        f"'{name}' has numbers with more digits than can be held; they are rounded "
+        f"({cells_counted(cells)})."
+    ]
+
+
+def _finite(values: pa.Array) -> pa.Array:
+    """The values, absent where one says that it is infinite."""
+    infinite = pc.match_substring_regex(values, INFINITE)
+    return pc.if_else(infinite, pa.scalar(None, values.type), values)
+
+
+def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array | None:
+    """Text as numbers, or None where a value does not fit."""
+    try:
+        return values.cast(kind)
+    except pa.ArrowInvalid:
+        return None

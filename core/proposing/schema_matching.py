@@ -1,0 +1,190 @@
+"""Schema matching: next month's file gets last month's declarations, by the columns' names.
+
+A column is declared as it was, and how its cells are written with it: the new file's cells are read
+by that. Delimiter, encoding and doubts are the new file's. A domain that was accepted as it was
+proposed from earlier rows stays marked so, and one that was bought has to be bought by the people
+who are in the new file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from core.reading.tally import with_room
+from core.schema.column import NOTHING_PROPOSED, DomainSource, Provenance, SchemaColumn, refusal
+from core.schema.form import Form
+from core.schema.person import Person
+from core.schema.schema import Schema
+
+__all__ = ["Comparison", "adopted", "best_match", "compare"]
+
+ENOUGH = 0.5  # of all columns of either must be in both, for two tables to be taken as alike
+NAMED = 4  # columns that a sentence names
+SEEN = (
+    "kind", "low", "high", "step", "scale", "categories", "other", "missing", "codes", "source",
+)  # fmt: skip
+MARKS = ("absent", "decimal", "thousands", "prefix", "suffix")  # of a form, that cells are read by
+Key = TypeVar("Key")
+
+
+def _counted(n: int, one: str, many: str, /, **values: str) -> str:
+    return (one if n == 1 else many).format(n=n, **values)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How a table's columns differ from those of a saved schema.
+
+    Attributes:
+      same: names in both, declared alike.
+      changed: names in both that are declared otherwise, and what of each: fields of the column, or
+        "spelling" for its type, its date format and the marks of its numbers.
+      new: names that only the table has.
+      gone: names that only the saved schema has.
+    """
+
+    same: tuple[str, ...]
+    changed: dict[str, tuple[str, ...]]
+    new: tuple[str, ...]
+    gone: tuple[str, ...]
+
+    @property
+    def likeness(self) -> float:
+        """Share of all columns of either that are in both, in [0, 1]."""
+        both = len(self.same) + len(self.changed)
+        return both / (both + len(self.new) + len(self.gone))
+
+    def words(
+        self, say: Callable[..., str] = str.format, say_n: Callable[..., str] = _counted
+    ) -> str:
+        """One sentence: as last time, but for what is new or gone.
+
+        Args:
+          say: fills a template, in the language of whoever reads.
+          say_n: fills the template for one, or the one for many.
+        """
+        both = len(self.same) + len(self.changed)
+        parts = [say_n(both, "{n:d} column as last time", "{n:d} columns as last time")]
+        if n := len(self.new):
+            names = _listed(self.new, say)
+            parts.append(say_n(n, "{n:d} is new: {names}", "{n:d} are new: {names}", names=names))
+        if n := len(self.gone):
+            names = _listed(self.gone, say)
+            parts.append(say_n(n, "{n:d} is gone: {names}", "{n:d} are gone: {names}", names=names))
+        return "; ".join(parts) + "."
+
+
+def compare(schema: Schema, saved: Schema) -> Comparison:
+    """How a schema differs from a saved one.
+
+    Args:
+      schema: of the table at hand.
+      saved: of an earlier one.
+    """
+    earlier = {column.name: column for column in saved.columns}
+    changed = {
+        column.name: what
+        for column in schema.columns
+        if column.name in earlier and (what := _changes(column, earlier[column.name]))
+    }
+    both = [name for name in schema.names if name in earlier]
+    return Comparison(
+        same=tuple(name for name in both if name not in changed),
+        changed=changed,
+        new=tuple(name for name in schema.names if name not in earlier),
+        gone=tuple(name for name in saved.names if name not in schema.names),
+    )
+
+
+def best_match(schema: Schema, saved: Iterable[tuple[Key, Schema]]) -> Key | None:
+    """The saved schema whose columns are called most alike, the first of several; None where none.
+
+    Args:
+      schema: of a new table.
+      saved: schemas with what names them.
+    """
+    scored = [(compare(schema, other).likeness, key) for key, other in saved]
+    likeness, key = max(scored, key=lambda one: one[0], default=(0.0, None))
+    return key if likeness >= ENOUGH else None
+
+
+def adopted(proposed: Schema, saved: Schema) -> Schema:
+    """A new table's schema with the declarations of a saved one, for the steward to confirm.
+
+    Columns that only the new table has stay as proposed. Target, persons, rules and tags come from
+    the saved schema as far as their columns are there.
+
+    Args:
+      proposed: from the new table's rows.
+      saved: as an earlier table's steward declared it.
+
+    Raises:
+      SchemaError: what is left of the saved declarations does not fit together.
+    """
+    earlier = {column.name: column for column in saved.columns}
+    names = set(proposed.names)
+    columns = tuple(
+        _adopted(column, earlier[column.name]) if column.name in earlier else column
+        for column in proposed.columns
+    )
+    groups = {
+        group: tuple(name for name in tagged if name in names)
+        for group, tagged in saved.sensitive.items()
+    }
+    try:
+        return Schema(
+            columns=columns,
+            target=saved.target if saved.target in names else proposed.target,
+            person=_person(saved.person, names),
+            rules=tuple(rule for rule in saved.rules if names.issuperset(rule.columns)),
+            sensitive={group: tagged for group, tagged in groups.items() if tagged},
+            holdout=saved.holdout,
+            delimiter=proposed.delimiter,
+            encoding=proposed.encoding,
+            spaced=proposed.spaced,
+        )
+    except ValidationError as error:
+        raise refusal(error) from None
+
+
+def _adopted(column: SchemaColumn, earlier: SchemaColumn) -> SchemaColumn:
+    """A new column as it was declared earlier, with where that came from."""
+    origin = earlier.provenance
+    note = column.note if column.kind is earlier.kind else ""
+    taken = earlier.model_copy(update={"note": note, "purchase": None})
+    if origin is Provenance.PROPOSED:
+        return taken.as_proposed()
+    if origin is Provenance.BOUGHT:  # by the people of the earlier table
+        return taken.model_copy(update={"source": DomainSource.BOUGHT}).as_proposed()
+    stated = origin is Provenance.STEWARD
+    return taken.model_copy(update={"proposal": NOTHING_PROPOSED if stated else None})
+
+
+def _person(person: Person | None, names: set[str]) -> Person | None:
+    """Whose rows are protected together, if the columns that say so are there."""
+    if person is None or not names.issuperset(person.columns):
+        return None
+    constant = tuple(name for name in person.constant if name in names)
+    order = person.order if person.order in names else None
+    return person.model_copy(update={"constant": constant, "order": order})
+
+
+def _changes(column: SchemaColumn, earlier: SchemaColumn) -> tuple[str, ...]:
+    """What is declared otherwise, see `Comparison.changed`."""
+    fields = [name for name in SEEN if getattr(column, name) != getattr(earlier, name)]
+    return (*fields, "spelling") if _spelling(column) != _spelling(earlier) else tuple(fields)
+
+
+def _spelling(column: SchemaColumn) -> tuple[str | None, ...]:
+    form = column.form or Form()
+    return (with_room(column.dtype), column.date_format, *(getattr(form, m) for m in MARKS))
+
+
+def _listed(names: tuple[str, ...], say: Callable[..., str]) -> str:
+    first = ", ".join(names[:NAMED])
+    more = len(names) - NAMED
+    return say("{names} and {n:d} more", names=first, n=more) if more > 0 else first

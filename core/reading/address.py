@@ -1,0 +1,281 @@
+"""Addresses: a path, a database or an object store, told apart, and who may open which.
+
+An address may hold a password or a token. Only `words_of` is ever shown or stored, and it leaves
+out user, password, query and fragment. Errors never repeat an address.
+
+Opening an address makes this machine reach for it: a file that only the server's account may read,
+a database that only its network reaches. Whoever sits at the machine may do that anyway. Where
+people sign in from elsewhere only what `FACSIMILE_SOURCES` names can be opened, links are followed
+before that is asked, and web addresses never.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import unquote, urlsplit
+
+from sqlalchemy import URL
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from core.reading.cells import TableReadError
+
+__all__ = ["SOURCES", "Address", "Allowed", "is_url"]
+
+SOURCES, STORAGE = "FACSIMILE_SOURCES", "FACSIMILE_STORAGE"
+DATABASES = ("postgresql", "sqlite")
+STORES = ("s3", "gs", "gcs", "az", "abfs", "abfss", "memory")
+# what a PostgreSQL address may add: nothing that names a file or service of the server's account
+PARAMETERS = {"host", "port", "sslmode", "connect_timeout", "application_name"}
+
+
+def is_url(text: str) -> bool:
+    """Whether a text names a database or a store rather than a path.
+
+    >>> is_url("s3://bucket/rows"), is_url("/srv/rows.parquet")
+    (True, False)
+    """
+    return "://" in text
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a table lies.
+
+    Attributes:
+      kind: "path", "database" or "store".
+      path: of a file or folder of this machine, links followed; also of an SQLite file.
+      url: of a database, with its password.
+      store: of an object store, without user and password.
+      options: for the store's file system: user and password.
+      query: one SELECT, for a database.
+    """
+
+    kind: str
+    path: Path | None = None
+    url: URL | None = field(default=None, repr=False)
+    store: str = field(default="", repr=False)
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    query: str = field(default="", repr=False)
+
+    @classmethod
+    def of(cls, text: str, *, query: str = "", password: str = "") -> Self:
+        """An address as people write it.
+
+        Args:
+          text: a path, or `postgresql://`, `sqlite:///`, `s3://` … .
+          query: for a database.
+          password: in place of one in the address.
+
+        Raises:
+          TableReadError: it is none that can be opened.
+        """
+        text, query = text.strip(), query.strip().rstrip(";").rstrip()
+        scheme = text.partition("://")[0].lower().partition("+")[0] if is_url(text) else ""
+        if scheme in DATABASES:
+            return cls._database(text, query, password)
+        if query:
+            raise TableReadError(
+                "A query needs the address of a database, such as postgresql://host/name. Nothing "
+                "was read."
+            )
+        if scheme in ("", "file"):
+            return cls._path(unquote(urlsplit(text).path) if scheme else text)
+        if scheme in STORES and "::" not in text:
+            return cls._store(text, password)
+        raise TableReadError(
+            "This kind of address cannot be opened. Nothing was read. Give a path, or an address "
+            f"that begins with {', '.join(f'{one}://' for one in (*DATABASES, *STORES[:4]))}."
+        )
+
+    @classmethod
+    def _path(cls, text: str) -> Self:
+        if not text or "\0" in text:
+            raise TableReadError("There is no path. Nothing was read. Give one.")
+        return cls("path", path=Path(text).expanduser().resolve())
+
+    @classmethod
+    def _database(cls, text: str, query: str, password: str) -> Self:
+        try:
+            url = make_url(text)
+        except (ArgumentError, ValueError):
+            raise TableReadError(
+                "The address of the database is not complete. Nothing was read. Write it as "
+                "postgresql://user@host/name or sqlite:///path."
+            ) from None
+        if not query:
+            raise TableReadError("A database needs a query, such as SELECT * FROM visits.")
+        if url.get_backend_name() == "sqlite":
+            if not url.database or url.database.startswith("file:") or url.query:
+                raise TableReadError(
+                    "The address of an SQLite database is sqlite:/// and its path. Nothing was "
+                    "read."
+                )
+            file = Path(url.database).expanduser().resolve()
+            return cls(
+                "database", path=file, url=URL.create("sqlite", database=str(file)), query=query
+            )
+        strange = sorted(set(url.query) - PARAMETERS)
+        if strange:
+            raise TableReadError(
+                f"The address of the database may not say '{strange[0]}'. Nothing was read. It may "
+                f"say {', '.join(sorted(PARAMETERS))}."
+            )
+        return cls("database", url=url.set(password=password) if password else url, query=query)
+
+    @classmethod
+    def _store(cls, text: str, password: str) -> Self:
+        parts = urlsplit(text)
+        secret = password or parts.password or ""
+        user = unquote(parts.username or "")
+        scheme = parts.scheme.lower()
+        options = _credentials(scheme, user, unquote(secret))
+        if parts.query or parts.fragment:
+            raise TableReadError(
+                "The address of an object store may not hold a question mark or a hash. Nothing "
+                "was read. Give user and password instead of a signed address."
+            )
+        if ".." in parts.path.split("/"):
+            raise TableReadError("The address of an object store may not go up. Nothing was read.")
+        host = parts.netloc.rpartition("@")[2]
+        return cls("store", store=f"{scheme}://{host}{parts.path}", options=options)
+
+    @property
+    def name(self) -> str:
+        """What a table from here is called."""
+        if self.url is not None and self.path is None:
+            return self.url.database or "database"
+        where = self.store if self.path is None else str(self.path)
+        return where.rstrip("/").rpartition("/")[2] or "table"
+
+    @property
+    def words(self) -> str:
+        """Where it lies, for people; without user, password and query."""
+        if self.kind == "store":
+            return self.store
+        if self.url is None:
+            return f"path {self.path}"
+        if self.path is not None:
+            return f"SQLite database {self.path.name}"
+        host = self.url.host or self.url.query.get("host") or "this machine"
+        return f"database {self.url.database} on {host}"
+
+    @property
+    def reach(self) -> str:
+        """What `FACSIMILE_SOURCES` is compared with: the address without anything secret."""
+        if self.url is None:
+            return self.store
+        port = f":{self.url.port}" if self.url.port else ""
+        told = {name: self.url.query[name] for name in ("host", "port") if name in self.url.query}
+        if told:  # they go before what stands in the address's own place
+            return "postgresql://?" + "&".join(f"{name}={text}" for name, text in told.items())
+        return f"postgresql://{self.url.host or ''}{port}/{self.url.database or ''}"
+
+
+def _credentials(scheme: str, user: str, secret: str) -> dict[str, Any]:
+    """Options of a store's file system; without user and password it asks its own places."""
+    if not user and not secret:
+        return {}
+    names = {"s3": ("key", "secret"), "az": ("account_name", "account_key")}
+    key, word = names["s3" if scheme in ("s3", "memory") else "az"]
+    if scheme in ("gs", "gcs"):
+        raise TableReadError(
+            "Google's store takes no password here. Nothing was read. Sign the server in with "
+            "Google's own tools."
+        )
+    return {key: user, word: secret}
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """Which addresses may be opened.
+
+    Attributes:
+      entries: folders, and beginnings of addresses; None where everything may.
+      forbidden: a folder of the product's own that is never read as a table's place.
+      storage: the object store that the product keeps its own rows in, likewise; "" for none.
+    """
+
+    entries: tuple[str, ...] | None
+    forbidden: Path
+    storage: str = ""
+
+    @classmethod
+    def here(
+        cls, *, signed_in: bool, forbidden: Path, environment: Mapping[str, str] = os.environ
+    ) -> Self:
+        """What this server allows.
+
+        Args:
+          signed_in: whether people sign in; then nothing is allowed that is not named.
+          forbidden: see the class.
+          environment: with `FACSIMILE_SOURCES`, entries separated by commas, and
+            `FACSIMILE_STORAGE`.
+        """
+        named, storage = environment.get(SOURCES), environment.get(STORAGE, "")
+        entries: tuple[str, ...] | None = () if signed_in else None
+        if named is not None:
+            entries = tuple(one.strip() for one in named.split(",") if one.strip())
+        return cls(entries, forbidden, storage)
+
+    def check(self, address: Address) -> None:
+        """Refuse an address that may not be opened.
+
+        Raises:
+          TableReadError: it does not say what is there, or whether anything is.
+        """
+        if address.path is not None:
+            self.check_own(address.path)
+        if address.kind == "store" and self._meets_storage(address.store):
+            raise _own()
+        if self.entries is None:
+            return
+        if address.path is not None:
+            folders = [Path(one).expanduser() for one in self.entries if not is_url(one)]
+            if any(self.holds(folder, address.path) for folder in folders):
+                return
+        elif any(self._begins(address.reach, one) for one in self.entries if is_url(one)):
+            return
+        raise TableReadError(
+            "This server does not let this address be opened. Nothing was read. Whoever runs it "
+            f"names folders and addresses in {SOURCES}; or upload the file instead."
+        )
+
+    def check_own(self, path: Path) -> None:
+        """Refuse a file or folder in the product's own folder.
+
+        Raises:
+          TableReadError: it lies there, links followed.
+        """
+        if self.holds(self.forbidden, path):
+            raise _own()
+
+    def _meets_storage(self, store: str) -> bool:
+        """Whether a place in an object store holds the product's own rows, or lies among them."""
+        own, place = _bare(self.storage), _bare(store)
+        return bool(own) and (self._begins(own, place) or self._begins(place, own))
+
+    @staticmethod
+    def holds(folder: Path, path: Path) -> bool:
+        """Whether a path lies in a folder, links followed."""
+        return path.resolve().is_relative_to(folder.resolve())
+
+    @staticmethod
+    def _begins(reach: str, entry: str) -> bool:
+        """Whether an address begins with an entry, which ends at a slash or with the address."""
+        beginning = entry.rstrip("/")
+        return reach == beginning or reach.startswith(f"{beginning}/")
+
+
+def _bare(store: str) -> str:
+    """Bucket and path of an object store's address, without scheme and user."""
+    parts = urlsplit(store)
+    return f"{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")
+
+
+def _own() -> TableReadError:
+    return TableReadError("This folder is the product's own. Nothing was read.")

@@ -1,0 +1,78 @@
+"""Column names as a file's header has them: trimmed, made unique, every change said."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from core.reading.cells import ReadLimits, TableReadError
+
+__all__ = ["header_doubts", "unique_names"]
+
+
+def unique_names(header: Sequence[str], limits: ReadLimits) -> tuple[list[str], list[str]]:
+    """Trimmed names of which none is blank or stands twice, and a sentence on those renamed.
+
+    Raises:
+      TableReadError: too many columns, most of them without a name, or a name with NUL.
+
+    >>> unique_names(["x", " x", "", "x (2)"], ReadLimits())[0]
+    ['x', 'x (3)', 'column 3', 'x (2)']
+    """
+    names = [name.strip() for name in header]
+    if len(names) > limits.max_columns:
+        raise TableReadError(
+            f"The file has {len(names):,} columns; {limits.max_columns:,} is the most. "
+            "Keep the columns you need and try again."
+        )
+    named = sum(map(bool, names))
+    if 2 * named < len(names):
+        raise TableReadError(
+            f"The first row names {named} of {len(names):,} columns, as where a title stands above "
+            "the header. Delete the rows above the header and try again."
+        )
+    if any("\0" in name for name in names):
+        raise TableReadError("The header holds NUL characters. Give every column a plain name.")
+    unique = _renamed(names)
+    new = [f"'{name}'" for name, old in zip(unique, names, strict=True) if name != old]
+    if not new:
+        return unique, []
+    return unique, [
+        f"Columns without a name or with the name of an earlier column are called {', '.join(new)}."
+    ]
+
+
+def _renamed(names: Sequence[str]) -> list[str]:
+    """Names of their own; those that the header itself gives go to nobody else."""
+    taken, seen = set(names), Counter[str]()
+    unique = []
+    for position, name in enumerate(names, 1):
+        seen[name] += 1
+        new = name
+        if not name or seen[name] > 1:
+            base, copies = name or f"column {position}", seen[name] if name else 1
+            new = f"{base} ({copies})" if copies > 1 else base
+            while new in taken:
+                copies += 1
+                new = f"{base} ({copies})"
+        taken.add(new)
+        unique.append(new)
+    return unique
+
+
+def header_doubts(header: Sequence[str]) -> list[str]:
+    """A sentence where the names look like values; none otherwise."""
+    if 2 * sum(map(_is_numeric, header)) > len(header):
+        return [
+            "The first line is taken as the header, but it looks like values. "
+            "If the file has no header, add one."
+        ]
+    return []
+
+
+def _is_numeric(name: str) -> bool:
+    try:
+        float(name.replace(",", "."))
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,159 @@
+"""Rows of a database query, some at a time, over a cursor that stays on the server.
+
+The query is run to read: in a transaction that is read-only and never kept, and in SQLite by a
+connection that may neither write nor attach other files. What a database says of a failure may
+quote rows, the query and the password, so none of its words are repeated.
+
+The rows are fetched once and lie in a folder of the table until it is brought in: each batch as a
+file of the types that its values have, and `ParquetParts` settles what type all have.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from sqlalchemy import URL, Connection, Engine, create_engine, text
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from core.reading.cells import ReadLimits, TableReadError
+from core.reading.headers import unique_names
+from core.reading.parquet import ParquetParts, check_kind
+from core.reading.raw_cells import batch_rows
+
+__all__ = ["EXTRAS", "query_rows"]
+
+CONNECT_SECONDS = 20
+EXTRAS = "pip install -r requirements-cluster.txt"
+FAILURES = (SQLAlchemyError, sqlite3.Error)
+_READING = (
+    sqlite3.SQLITE_SELECT,
+    sqlite3.SQLITE_READ,
+    sqlite3.SQLITE_FUNCTION,
+    sqlite3.SQLITE_RECURSIVE,
+    sqlite3.SQLITE_TRANSACTION,
+)
+
+
+def query_rows(url: URL, query: str, folder: Path) -> ParquetParts:
+    """The rows of one query, fetched.
+
+    Args:
+      url: of the database, with its password.
+      query: one SELECT, or whatever gives rows.
+      folder: private, for files that lie there until the rows were read.
+
+    Raises:
+      TableReadError: one plain line that quotes no value.
+    """
+    files: list[str] = []
+    exact: set[str] = set()
+    with _connected(url) as connection:
+        try:
+            # a colon would name a parameter, and there is none
+            result = connection.execute(text(query.replace(":", r"\:")))
+            if not result.returns_rows:
+                raise TableReadError("The query gives no rows. Nothing was kept. Write a SELECT.")
+            names, doubts = unique_names([str(name) for name in result.keys()], ReadLimits())
+            for rows in result.partitions(batch_rows(len(names))):
+                columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+                exact |= {name for name, cells in columns.items() if _any(cells, Decimal)}
+                files.append(str(folder / f"part-{len(files):05d}.parquet"))
+                table = pa.table({name: _column(cells, name) for name, cells in columns.items()})
+                pq.write_table(table, files[-1])
+        except FAILURES as error:  # no OSError: a full disk is not the database's doing
+            raise TableReadError(
+                f"The database did not carry out the query ({type(error).__name__}). Nothing "
+                "was kept. Try the query in the database's own program first."
+            ) from None
+    if not files:
+        raise TableReadError("The query gives no rows. Nothing was kept. Change the query.")
+    source = ParquetParts(files)
+    source.doubts = (
+        *doubts,
+        *(
+            f"'{name}' holds exact decimals; they are read as floating-point numbers."
+            for name in sorted(exact)
+        ),
+        *source.doubts,
+    )
+    return source
+
+
+def _any(cells: Sequence[Any], kinds: Any) -> bool:
+    return any(isinstance(cell, kinds) for cell in cells)
+
+
+def _column(cells: Sequence[Any], name: str) -> pa.Array:
+    """Values in the narrowest type that holds all.
+
+    A decimal has no type of its own here: how many digits a batch needs is one record's doing.
+    """
+    # whole ones too may have more digits than floats
+    numbers = (int, Decimal) if _any(cells, float | Decimal) else ()
+    plain = [float(cell) if isinstance(cell, numbers) else cell for cell in cells]
+    try:
+        column = pa.array(plain)
+    except (pa.ArrowException, OverflowError, ValueError, TypeError):
+        column = None
+    if column is None or isinstance(column.type, pa.BaseExtensionType):  # keys, addresses, ranges
+        if _any(plain, int | float | str | bytes):
+            raise TableReadError(
+                f"The column '{name}' holds values of different types. Nothing was kept. Turn them "
+                "into one type in the query, with CAST."
+            )
+        column = pa.array([None if cell is None else str(cell) for cell in cells], pa.string())
+    check_kind(column.type, name)
+    return column
+
+
+@contextmanager
+def _connected(url: URL) -> Iterator[Connection]:
+    """A connection for reading; whatever was done is undone."""
+    try:
+        connection = _engine(url).connect()
+    except (*FAILURES, OSError):
+        raise TableReadError(
+            "The database could not be reached, or does not let this user in. Nothing was "
+            "read. Check the address, the user and the password."
+        ) from None
+    with connection:
+        options: dict[str, Any] = {"stream_results": True}
+        if url.get_backend_name() == "postgresql":
+            options["postgresql_readonly"] = True
+        else:
+            raw: Any = connection.connection.driver_connection
+            raw.set_authorizer(_judge)
+        yield connection.execution_options(**options)
+        connection.rollback()
+
+
+def _engine(url: URL) -> Engine:
+    if url.get_backend_name() == "sqlite":
+        file = f"file:{quote(url.database or '')}?mode=ro"  # cannot write
+        creator = partial(sqlite3.connect, file, uri=True)
+        return create_engine("sqlite://", creator=creator, poolclass=NullPool)
+    try:
+        return create_engine(
+            url.set(drivername="postgresql+psycopg"),
+            poolclass=NullPool,
+            connect_args={"connect_timeout": CONNECT_SECONDS},
+        )
+    except ModuleNotFoundError:
+        raise TableReadError(
+            f"Reading PostgreSQL needs its driver. Nothing was read. Install it with `{EXTRAS}`."
+        ) from None
+
+
+def _judge(action: int, *_names: str | None) -> int:
+    """What a query may do in SQLite: read, and no more."""
+    return sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY

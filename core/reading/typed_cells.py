@@ -1,0 +1,299 @@
+"""What raw cells mean under a declaration: a pure function of one cell and its column.
+
+How a cell reads follows from the cell and the declared column alone: its kind, dtype, form and
+list. Which dtype a batch comes back in may depend on the batch, as one label that is no number
+makes all of them text there; labels and numbers of a cell, and so its codes, never do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from core.reading.arrow_types import is_text
+from core.reading.cells import MISSING_MARKERS
+from core.reading.native_cells import native_values, plain_cells, text_series
+from core.reading.raw_cells import is_written
+from core.reading.tally import Tally
+from core.schema.column import Column, Kind, is_whole
+from core.schema.date_text import date_text, parse_dates, stamps_as
+from core.schema.form import Form
+from core.schema.labels import code_places, to_labels, to_numbers
+from core.schema.number_text import (
+    FLAGS,
+    exact_as,
+    number_values,
+    numbers_as,
+    plain_numbers,
+    values_as,
+)
+
+__all__ = ["says_nothing", "typed_column", "typed_rows", "typed_tally"]
+
+Series: TypeAlias = "pd.Series[Any]"
+Mask: TypeAlias = NDArray[np.bool_]
+Cells: TypeAlias = pa.Array | pa.ChunkedArray
+
+_SPELLINGS = frozenset(
+    "".join(letters)
+    for marker in MISSING_MARKERS
+    for letters in product(*({letter, letter.upper()} for letter in marker))
+)
+_TEXT = pa.large_string()
+_NUMBERS = (Kind.NUMBER, Kind.INTEGER)
+_PROBE = 2_048  # cells looked at to tell whether most differ, so that each may as well be read
+
+
+def typed_rows(rows: pa.Table, columns: Iterable[Column]) -> pd.DataFrame:
+    """Raw rows as their columns are declared.
+
+    Args:
+      rows: n raw rows.
+      columns: declarations; those of columns that the rows lack are passed over.
+
+    Returns:
+      n rows, in the order of the declarations.
+    """
+    written, there = is_written(rows.schema), set(rows.column_names)
+    typed = {
+        column.name: typed_column(rows[column.name], column, written=written)
+        for column in columns
+        if column.name in there
+    }
+    return pd.DataFrame(typed, index=pd.RangeIndex(rows.num_rows), copy=False)
+
+
+def typed_column(cells: Cells, column: Column, *, written: bool) -> Series:
+    """One column's raw cells as it is declared.
+
+    In a column of numbers, cells that are none are absent, and so are cells that are no dates where
+    the dtype is one of dates. Other cells that are nothing of the dtype stay text, as do codes for
+    "missing" that are no number.
+
+    Args:
+      cells: n raw cells.
+      column: its declaration.
+      written: whether they are text as somebody wrote it, in which words such as NA are no values.
+
+    Returns:
+      n values of the column's dtype, or of its nullable twin where some are absent; labels where a
+      cell of the batch is no such value.
+    """
+    raw = plain_cells(cells)
+    if not is_text(raw.type):
+        return _from_values(native_values(raw), column).rename(column.name)
+    typed = _from_digits(raw, column, written=written)
+    if typed is None:
+        text, places = _distinct(raw)
+        typed = _from_text(text, column, written=written)
+        typed = typed if places is None else typed.take(places).reset_index(drop=True)
+    return typed.rename(column.name)
+
+
+def typed_tally(tally: Tally, column: Column) -> tuple[Tally, int]:
+    """A tally of raw values as one of typed values, and how many cells do not read as declared.
+
+    Those say something that is no number or date where one is declared: they are absent, or text
+    that is no date. Where the tally leaves values out, their number is estimated.
+
+    Args:
+      tally: of raw cells.
+      column: its declaration.
+    """
+    cells = pa.array(tally.values)
+    typed = typed_column(cells, column, written=tally.written)
+    unread = np.zeros(len(typed), dtype=np.bool_)
+    if column.kind.numeric:
+        unread = np.isnan(to_numbers(typed, column)) & (code_places(typed, column) < 0)
+        unread &= ~says_nothing(cells, column, written=tally.written)
+    return tally.mapped(typed), round(float(tally.weights[unread].sum()))
+
+
+def says_nothing(cells: Cells, column: Column, *, written: bool) -> Mask:
+    """Which raw cells are absent, bool [n]: empty ones, and words that say so.
+
+    Args:
+      cells: n raw cells.
+      column: its declaration; a word that it lists as a value or a code is one.
+      written: see `typed_column`.
+    """
+    raw = plain_cells(cells)
+    if not is_text(raw.type):
+        return np.asarray(pc.is_null(raw, nan_is_null=True))
+    return np.asarray(pc.is_null(_present(raw, column, written=written)))
+
+
+def _present(text: pa.Array, column: Column, *, written: bool) -> pa.Array:
+    """Text without outer spaces, null where it says that there is no value."""
+    if written or column.kind.numeric:
+        text = pc.utf8_trim_whitespace(text)
+    if not written:
+        return text
+    absent = "" if column.form is None else column.form.absent
+    words = _SPELLINGS.union((absent,)).difference(_own(column))
+    gap = pc.is_in(text, value_set=pa.array(sorted(words), _TEXT))
+    return pc.if_else(gap, pa.scalar(None, _TEXT), text)
+
+
+def _own(column: Column) -> tuple[str, ...]:
+    """Texts that stand for themselves: the column's codes and the labels of its list."""
+    labels = () if column.kind.numeric else (column.categories or ())
+    return (*labels, *(column.form.codes if column.form is not None else ()))
+
+
+def _distinct(raw: pa.Array) -> tuple[pa.Array, NDArray[np.int32] | None]:
+    """Different cells and each cell's place among them; all cells and None where most differ."""
+    head = raw.slice(0, _PROBE)
+    if 2 * pc.count_distinct(head).as_py() > len(head):
+        return raw, None
+    encoded = raw.dictionary_encode()
+    text, places = encoded.dictionary, encoded.indices
+    if places.null_count:
+        text, places = pa.concat_arrays([text, pa.nulls(1, _TEXT)]), places.fill_null(len(text))
+    return text, np.asarray(places)
+
+
+def _from_digits(raw: pa.Array, column: Column, *, written: bool) -> Series | None:
+    """Numbers where a batch has nothing but plain ones, at once; None where it has others.
+
+    No cell is read otherwise than `_from_text` reads it.
+    """
+    form, dtype = column.form or Form(), column.dtype
+    marked = form.prefix or form.suffix or form.thousands or form.decimal != "."
+    whole = is_whole(dtype)
+    if column.kind not in _NUMBERS or marked or not (whole or dtype.lower().startswith("float")):
+        return None
+    words = pa.array([*column.codes, form.absent], _TEXT)
+    values = numbers_as(plain_numbers(words, Form()), dtype)
+    for word, same in zip(words.to_pylist(), _same_numbers(values, words), strict=True):
+        if _is_float(word) and (word == form.absent or not same):
+            return None
+    kind = pa.int64() if whole else pa.float64()
+    try:
+        numbers = raw.cast(kind)
+    except pa.ArrowInvalid:
+        try:
+            numbers = _present(raw, column, written=written).cast(kind)
+        except pa.ArrowInvalid:
+            return None
+    if whole and pc.any(pc.match_substring_regex(raw, "[xX]")).as_py():  # hexadecimal
+        return None
+    return values_as(native_values(numbers), dtype)
+
+
+def _from_text(text: pa.Array, column: Column, *, written: bool) -> Series:
+    """Text as declared, each cell for itself."""
+    text, form, dtype = _present(text, column, written=written), column.form or Form(), column.dtype
+    own = np.array(pc.is_in(text, value_set=pa.array(_own(column), _TEXT)))
+    if column.kind in _NUMBERS:
+        plain = plain_numbers(text, form)
+        if not _holds_numbers(dtype):
+            small = pa.array(~np.isnan(number_values(plain)))
+            values = text_series(pc.if_else(small, plain, pa.scalar(None, _TEXT)))
+            return _with_text(values, text, own)
+        values, codes = numbers_as(plain, dtype), np.flatnonzero(own)
+        own[codes] = ~_same_numbers(values.iloc[codes], text.take(pa.array(codes)))
+        return _with_text(values, text, own)
+    if pc.any(pc.match_substring(text, "\0")).as_py():
+        text = pc.replace_substring(text, "\0", "\ufffd")
+    if column.kind is Kind.DATETIME and column.date_format is not None and not written:
+        text = _in_format(text, own, column)
+    if dtype.startswith("datetime64"):
+        values = stamps_as(parse_dates(text_series(text), None), dtype)
+        if column.kind is Kind.DATETIME:
+            return _with_text(values, text, own)
+    elif _holds_numbers(dtype):
+        values = exact_as(plain_numbers(text, form), dtype)
+    else:
+        return text_series(text if written else _as_listed(text, own, column))
+    stays = values.isna().to_numpy() & np.asarray(pc.is_valid(text))
+    if written:  # labels are declared as they are written; values of a type have one spelling
+        listed = np.flatnonzero(own & ~stays)
+        labels = to_labels(values.iloc[listed]).to_numpy(dtype=object)
+        stays[listed] = labels != text.take(pa.array(listed)).to_numpy(zero_copy_only=False)
+    return _with_text(values, text, stays)
+
+
+def _from_values(values: Series, column: Column) -> Series:
+    """Cells that are no text in their source, as declared."""
+    dtype, numbers = column.dtype, _holds_numbers(column.dtype)
+    if column.kind in _NUMBERS:
+        if numbers and pd.api.types.is_numeric_dtype(values.dtype):
+            return values_as(values, dtype)
+    elif pd.api.types.is_datetime64_any_dtype(values.dtype):
+        if dtype.startswith("datetime64"):
+            return stamps_as(values, dtype)
+    elif str(values.dtype).lower() == dtype.lower():
+        return values
+    labels = to_labels(values)
+    if pd.api.types.is_float_dtype(values.dtype):
+        labels = labels.str.removesuffix(".0")  # gaps make a frame's whole numbers fractions
+    return typed_column(pa.array(labels, _TEXT, from_pandas=True), column, written=False)
+
+
+def _as_listed(text: pa.Array, own: Mask, column: Column) -> pa.Array:
+    """Whole numbers of a source with types as the labels that they are declared as: 1 as 1.0.
+
+    Args:
+      text: [k].
+      own: bool [k], labels and codes.
+      column: of text.
+    """
+    labels = [label for label in _own(column) if label.endswith(".0")]
+    if not labels:
+        return text
+    dotted = pc.binary_join_element_wise(text, pa.scalar(".0", _TEXT), pa.scalar("", _TEXT))
+    fractions = pc.is_in(dotted, value_set=pa.array(labels, _TEXT))
+    return pc.if_else(pc.and_not(fractions, pa.array(own)), dotted, text)
+
+
+def _in_format(text: pa.Array, own: Mask, column: Column) -> pa.Array:
+    """Dates of a source with types as the text that the column's date format makes of them.
+
+    Args:
+      text: [k].
+      own: bool [k], codes, which stay.
+      column: of dates as text, with a format.
+    """
+    labels, written = text_series(text), column.date_format or ""
+    dates = parse_dates(labels, None)
+    native = dates.notna() & parse_dates(labels, written).isna() & ~own
+    native &= labels.fillna("").str.match("[0-9]{4}-[0-9]{2}-[0-9]{2}")
+    if not native.any():
+        return text
+    form = (column.form or Form()).model_copy(update={"offset": ""})
+    labels = labels.mask(native, date_text(dates, written, form))
+    return pa.array(labels, _TEXT, from_pandas=True)
+
+
+def _with_text(values: Series, text: pa.Array, stays: Mask) -> Series:
+    """Values, or their labels where some cells stay text: bool [k]."""
+    if not stays.any():
+        return values
+    labels = pa.array(to_labels(values), _TEXT, from_pandas=True)
+    return text_series(pc.if_else(pa.array(stays), text, labels))
+
+
+def _same_numbers(values: Series, text: pa.Array) -> Mask:
+    """Whether each value is the number that its text is, bool [k]."""
+    numbers = number_values(plain_numbers(text, Form()))
+    return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan) == numbers)
+
+
+def _holds_numbers(dtype: str) -> bool:
+    return is_whole(dtype) or dtype.lower().startswith(("float", *FLAGS))
+
+
+def _is_float(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Which process holds a run, by whose clock, and what it leaves unfinished."""

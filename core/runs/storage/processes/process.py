@@ -1,0 +1,153 @@
+"""Processes and their machine: is a worker alive, and what does it use."""
+
+from __future__ import annotations
+
+import functools
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+import pynvml
+from sqlalchemy import Engine, select
+from sqlalchemy.orm import Session
+
+from core.runs.storage.database import RunRow
+from core.runs.storage.engine import is_shared
+from core.runs.storage.events import State
+from core.runs.storage.processes.clock import SharedClock, machine_name, read_clock
+
+__all__ = [
+    "LostHold",
+    "Readings",
+    "held_by_nobody",
+    "holder_gone",
+    "process_alive",
+    "started_since_boot",
+]
+
+STALE_SECONDS = 60.0  # without a sign of life for so long, a worker on another machine is gone
+START_SECONDS = 60.0  # a claimed run whose worker has not shown up by then never started
+LONGEST_UPTIME = 5e8  # s, 15 years; a larger start time is one since 1970
+MIB = 1024.0**2
+
+
+def started_since_boot(process: psutil.Process) -> float:
+    """When the process started, in seconds since the machine did: no clock that is set moves it."""
+    while True:
+        boot = psutil.boot_time()
+        started = process.create_time()
+        if psutil.boot_time() == boot:  # else the clock was set between the two
+            return float(started - boot)
+
+
+def process_alive(pid: int, started: float) -> bool:
+    """Whether the process with that number *and* start time still works (not a zombie).
+
+    Args:
+      pid: process number on this machine.
+      started: as `started_since_boot` told it; older versions kept seconds since 1970-01-01.
+    """
+    try:
+        process = psutil.Process(pid)
+        # a number is reused, a start time is not
+        if started < LONGEST_UPTIME:
+            same = abs(started_since_boot(process) - started) < 0.1
+        else:
+            same = abs(process.create_time() - started) < 2.0
+        return bool(same and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def holder_gone(run: RunRow, machine: str, clock: SharedClock) -> bool:
+    """Whether the worker that should hold a running run does not exist any more.
+
+    On this machine the process tells, however long its last heartbeat is ago: a machine that slept
+    wakes with its workers. On another machine only the heartbeat can tell.
+
+    Args:
+      run: a running one.
+      machine: `machine_name` of this one.
+      clock: of the database, read after the run was.
+    """
+    if run.host != machine:
+        return clock.silence(run.heartbeat) > STALE_SECONDS
+    if run.pid is None or run.pid_started is None:
+        # either way: a clock that was set back must not let it hold its slot until it is made up
+        return run.claimed is None or abs(time.time() - run.claimed) > START_SECONDS
+    return not process_alive(run.pid, run.pid_started)
+
+
+@dataclass(frozen=True)
+class LostHold:
+    """A run whose worker is gone, as it was seen: a sign of life since then makes it untrue.
+
+    Attributes:
+      run_id: of the run.
+      heartbeat: its last one.
+    """
+
+    run_id: str
+    heartbeat: float | None
+
+
+def held_by_nobody(engine: Engine) -> list[LostHold]:
+    """Running runs whose worker does not exist any more."""
+    query = select(RunRow).where(RunRow.state == State.RUNNING)
+    machine = machine_name(shared=is_shared(engine))
+    with Session(engine) as session:
+        rows = session.scalars(query).all()
+    clock = read_clock(engine) if rows else SharedClock(0.0)
+    return [LostHold(row.id, row.heartbeat) for row in rows if holder_gone(row, machine, clock)]
+
+
+class Readings:
+    """What this process uses of the machine, read again at each call of `read`.
+
+    Attributes:
+      peak_memory_mb: largest resident size seen so far, MiB.
+    """
+
+    def __init__(self) -> None:
+        self._process = psutil.Process()
+        self._process.cpu_percent()  # the first call only starts the clock
+        self.peak_memory_mb = 0.0
+
+    def read(self, device: str) -> dict[str, Any]:
+        """CPU in % of one core, resident memory in MiB, and the first graphics card's if any.
+
+        Args:
+          device: the name that the fit runs on, passed through.
+        """
+        memory = self._process.memory_info().rss / MIB
+        self.peak_memory_mb = max(self.peak_memory_mb, memory)
+        reading = {
+            "device": device,
+            "cpu_percent": round(self._process.cpu_percent(), 1),
+            "memory_mb": round(memory, 1),
+        }
+        return reading | _gpu_reading()
+
+
+@functools.cache
+def _gpu_handle() -> Any:
+    """The first NVIDIA card, or None; asked once, as a machine without a driver never gets one."""
+    try:
+        pynvml.nvmlInit()
+        return pynvml.nvmlDeviceGetHandleByIndex(0)
+    except pynvml.NVMLError:
+        return None
+
+
+def _gpu_reading() -> dict[str, Any]:
+    handle = _gpu_handle()
+    if handle is None:
+        return {}
+    try:
+        used = pynvml.nvmlDeviceGetUtilizationRates(handle).gpu
+        memory = pynvml.nvmlDeviceGetMemoryInfo(handle).used / MIB
+        name = pynvml.nvmlDeviceGetName(handle)
+    except pynvml.NVMLError:
+        return {}
+    return {"gpu_percent": used, "gpu_memory_mb": round(memory, 1), "gpu_name": name}

@@ -1,0 +1,1 @@
+"""What people said of a run, and who looked at real rows to say it."""

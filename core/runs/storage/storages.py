@@ -1,0 +1,168 @@
+"""Places: where the artefacts of a workspace's tables and runs lie, and its secrets.
+
+That is the workspace's folder, or an object store that FACSIMILE_STORAGE names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from core.runs.storage.artefacts import ArtefactStore, LocalArtefacts
+from core.runs.storage.errors import StorageError
+from core.runs.storage.workspace import Workspace, private_folder
+from core.writing.whole_files import replacing
+
+__all__ = ["LocalPlaces", "Places", "forget_logs", "open_places"]
+
+STORAGE = "FACSIMILE_STORAGE"
+FRESH_SECONDS = 600.0
+
+
+class Places(Protocol):
+    """Where artefacts lie. Ids are plain: the stores that ask have looked at them."""
+
+    def table(self, table_id: str) -> ArtefactStore:
+        """A table's rows, and what is kept beside them."""
+
+    def run(self, run_id: str) -> ArtefactStore:
+        """What a run keeps."""
+
+    def secret(self, name: str, length: int) -> bytes:
+        """A secret of the workspace; so many random bytes where there was none.
+
+        Every machine of the workspace gets the same ones.
+
+        Args:
+          name: of the secret.
+          length: of a new one, in bytes.
+        """
+
+    def settled(self, name: str) -> bytes | None:
+        """A secret of the workspace that somebody settled; None where nobody has.
+
+        Args:
+          name: of the secret.
+        """
+
+    def settle(self, name: str, content: bytes) -> bytes:
+        """Keep a secret of the workspace unless there is one of that name; the one that is kept.
+
+        Args:
+          name: of the secret.
+          content: of a new one.
+        """
+
+    def keep(self, name: str, content: bytes) -> None:
+        """Keep a few bytes beside the secrets, whole or not at all, instead of what was there."""
+
+
+@dataclass(frozen=True)
+class LocalPlaces:
+    """`Places` in the workspace's own folder.
+
+    Attributes:
+      workspace: the folder.
+    """
+
+    workspace: Workspace
+
+    def table(self, table_id: str) -> LocalArtefacts:
+        """See `Places.table`; the folder is made when absent."""
+        return LocalArtefacts(private_folder(self.workspace.tables_dir / table_id))
+
+    def run(self, run_id: str) -> LocalArtefacts:
+        """See `Places.run`."""
+        return LocalArtefacts(self.workspace.runs_dir / run_id)
+
+    def secret(self, name: str, length: int) -> bytes:
+        """See `Places.secret`."""
+        kept = self.settled(name)
+        return self.settle(name, os.urandom(length)) if kept is None else kept
+
+    def settled(self, name: str) -> bytes | None:
+        """See `Places.settled`."""
+        file = self.workspace.home / name
+        return file.read_bytes() if file.exists() else None
+
+    def settle(self, name: str, content: bytes) -> bytes:
+        """See `Places.settle`; in a file that its owner alone can read.
+
+        A crash or a full disk while it is made leaves no file of that name.
+        """
+        file = self.workspace.home / name
+        if not file.exists():
+            private_folder(file.parent)
+            _make_secret(file, content)
+        return file.read_bytes()
+
+    def keep(self, name: str, content: bytes) -> None:
+        """See `Places.keep`."""
+        with replacing(self.workspace.home / name) as file:
+            file.write(content)
+
+
+def _make_secret(file: Path, content: bytes) -> None:
+    """The bytes on disk first, then their name: whoever finds the name finds all of them."""
+    handle, fresh = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)  # mode 0600
+    try:
+        with os.fdopen(handle, "wb") as new:
+            new.write(content)
+            new.flush()
+            os.fsync(new.fileno())
+        with contextlib.suppress(FileExistsError):
+            os.link(fresh, file)  # fails when another process was first; its bytes are used
+    finally:
+        os.unlink(fresh)
+    folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # the name itself, or a power cut would give the next release another key
+    finally:
+        os.close(folder)
+
+
+def forget_logs(workspace: Workspace, runs: Collection[str]) -> None:
+    """Remove what this machine still keeps of deleted runs whose artefacts lie elsewhere.
+
+    Args:
+      workspace: of this machine.
+      runs: ids of all runs there are.
+    """
+    if not os.environ.get(STORAGE):
+        return  # the folder that a run keeps is the artefacts themselves
+    fresh = time.time() - FRESH_SECONDS  # of a run that was made since its id was asked for
+    for folder in workspace.runs_dir.iterdir():
+        if folder.name not in runs and folder.stat().st_mtime < fresh:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def open_places(workspace: Workspace, *, patience: float = 0.0) -> Places:
+    """Where the artefacts of a workspace lie.
+
+    Args:
+      workspace: the folder; with FACSIMILE_STORAGE it keeps this machine's logs and scratch.
+      patience: seconds to go on trying when an object store does not answer, ≥ 0.
+
+    Raises:
+      StorageError: FACSIMILE_STORAGE names no storage that can be used; nothing was read.
+    """
+    url = os.environ.get(STORAGE)
+    if not url:
+        return LocalPlaces(workspace)
+    if urlsplit(url).password is not None:
+        raise StorageError(
+            "FACSIMILE_STORAGE holds a password, which does not belong there. Nothing was read. "
+            "Give credentials to the storage's driver by its own environment variables."
+        )
+    # needed with object storage alone: a workspace on this machine does not load its parts
+    from core.runs.storage.objects.places import object_places
+
+    return object_places(workspace, url, patience=patience)

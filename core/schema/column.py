@@ -1,0 +1,375 @@
+"""Column: one column's kind, its public domain and how to write it back.
+
+A domain leaves the house with every model, a schema never does. So they hold columns of two types:
+`DomainColumn` has the declared fields and no other, `SchemaColumn` also what is for eyes inside.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from enum import StrEnum
+from typing import Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+
+from core.schema.form import Form
+from core.schema.magnitudes import magnitude_fault
+from core.schema.rounding_up import stated
+
+__all__ = [
+    "BOOLEAN_PAIRS",
+    "INSIDE",
+    "MAX_CATEGORIES",
+    "NOTHING_PROPOSED",
+    "Column",
+    "DomainColumn",
+    "DomainSource",
+    "Kind",
+    "Provenance",
+    "Purchase",
+    "SchemaColumn",
+    "RuleDomainError",
+    "SchemaError",
+    "UndeclaredDomainError",
+    "is_whole",
+    "refusal",
+    "unpaid",
+]
+
+LATER = ("pattern", "form", "purchase")  # fields that earlier versions' stored forms lack
+BOOLEAN_PAIRS = ({"0", "1"}, {"no", "yes"}, {"false", "true"}, {"f", "t"}, {"n", "y"})
+MAX_CATEGORIES = 10_000  # above this a column is an identifier or text in all but name
+
+
+def is_whole(dtype: str) -> bool:
+    """Whether a dtype holds whole numbers.
+
+    >>> is_whole("UInt8"), is_whole("float64")
+    (True, False)
+    """
+    return dtype.lower().startswith(("int", "uint"))
+
+
+class Kind(StrEnum):
+    """What a column means to a person, which decides how it is encoded."""
+
+    NUMBER = "number"
+    INTEGER = "integer"
+    CATEGORY = "category"
+    ORDERED = "ordered"
+    BOOLEAN = "boolean"
+    DATETIME = "datetime"
+    IDENTIFIER = "identifier"
+    TEXT = "text"
+
+    @property
+    def numeric(self) -> bool:
+        """Whether values lie on a line (numbers, integers, dates)."""
+        return self in (Kind.NUMBER, Kind.INTEGER, Kind.DATETIME)
+
+    @property
+    def listed(self) -> bool:
+        """Whether values come from a finite list (categories, ordered, booleans)."""
+        return self in (Kind.CATEGORY, Kind.ORDERED, Kind.BOOLEAN)
+
+    @property
+    def surrogate(self) -> bool:
+        """Whether values are replaced by made-up ones and never modelled."""
+        return self in (Kind.IDENTIFIER, Kind.TEXT)
+
+
+class DomainSource(StrEnum):
+    """How a column's bounds or category list become known."""
+
+    DECLARED = "declared"  # the steward attests that they are public: costs nothing
+    BOUGHT = "bought"  # released by a mechanism in the plan
+    DROP = "drop"  # the column is left out of the synthetic table
+
+
+class Provenance(StrEnum):
+    """Where a declared domain comes from; accepting a proposal does not make it the steward's."""
+
+    PROPOSED = "proposed"
+    STEWARD = "steward"
+    BOUGHT = "bought"  # released with noise, which a ledger's entry paid for
+    UNSTATED = "unstated"  # declared before this was recorded, or in a file that does not say
+
+    @property
+    def words(self) -> str:
+        """For the certificate and the pages."""
+        return _ORIGINS[self]
+
+
+_ORIGINS = {
+    Provenance.PROPOSED: "as proposed from the rows",
+    Provenance.STEWARD: "set by the steward",
+    Provenance.BOUGHT: "bought with budget",
+    Provenance.UNSTATED: "origin not recorded",
+}
+
+
+class SchemaError(ValueError):
+    """A schema that cannot be used; the message names the column and what to change."""
+
+
+def refusal(error: ValidationError) -> SchemaError:
+    """The first fault that was found in a changed declaration, for the steward who changed it."""
+    words = str(error.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
+    return SchemaError(f"{words[:1].upper()}{words[1:]}. Nothing was changed.")
+
+
+class RuleDomainError(SchemaError):
+    """A rule that has no room in the bounds, labels or missing marks of its columns."""
+
+
+class UndeclaredDomainError(SchemaError):
+    """Columns whose bounds or categories are neither declared nor bought."""
+
+
+class Column(BaseModel):
+    """One column: its kind, its public domain and how to write it back; all of it may leave.
+
+    Attributes:
+      name: header in the file, unique in the schema.
+      kind: see `Kind`.
+      missing: whether a value may be absent; absent values are modelled as a state of their own.
+      source: how the domain below is known.
+      low, high: inclusive bounds for numeric kinds, low < high or equal for a constant. Dates are
+        seconds since 1970-01-01 (naive or UTC).
+      step: resolution of numeric kinds (1 for integers, 0.01 for cents, 86400 for days); 0 means
+        continuous.
+      scale: "linear", or "log" for heavy tails (asinh about `centre`, so both signs work).
+      spikes: values that carry an atom of their own, such as 0 in a zero-inflated column.
+      categories: labels of listed kinds, in order for `ordered`. Labels are text; `dtype` says how
+        to write them back.
+      other: label that stands for values outside `categories`; it must be one of them.
+      dtype: pandas dtype of the input ("int64", "float64", "str", "bool", "datetime64[us]", ...).
+      date_format: strptime format when a date column arrived as text, else None.
+      pattern: what made-up values of identifiers and text look like, or None: # stands for a digit,
+        @ for a letter A–Z, a for one of a–z, * for a digit or a letter A–Z, others for themselves.
+      form: how cells are written, see `core.schema.form.Form`; None for plainly.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(min_length=1)
+    kind: Kind
+    missing: bool = False
+    source: DomainSource = DomainSource.DECLARED
+    low: float | None = None
+    high: float | None = None
+    step: float = Field(default=0.0, ge=0.0)
+    scale: Literal["linear", "log"] = "linear"
+    spikes: tuple[float, ...] = ()
+    categories: tuple[str, ...] | None = None
+    other: str | None = None
+    dtype: str = "str"
+    date_format: str | None = None
+    pattern: str | None = Field(default=None, min_length=1, max_length=64)
+    form: Form | None = None
+
+    @model_serializer(mode="wrap")
+    def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The stored form, which digests hold to: what came later is left out where unused."""
+        stored: dict[str, Any] = handler(self)
+        return {name: value for name, value in stored.items() if value or name not in LATER}
+
+    @field_validator("low", "high")
+    @classmethod
+    def _finite(cls, value: float | None) -> float | None:
+        if value is not None and not math.isfinite(value):
+            raise ValueError("bounds must be finite numbers")
+        return value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.low is not None and self.high is not None and self.low > self.high:
+            raise ValueError(f"column '{self.name}': low {self.low} is above high {self.high}")
+        if self.categories is not None:
+            if len(set(self.categories)) != len(self.categories):
+                raise ValueError(f"column '{self.name}': a category is listed twice")
+            if len(self.categories) > MAX_CATEGORIES:
+                raise ValueError(
+                    f"column '{self.name}': more than {MAX_CATEGORIES} categories; "
+                    "make it text or an identifier"
+                )
+        if (
+            self.pattern is not None
+            and is_whole(self.dtype)
+            and not re.fullmatch("#{1,18}", self.pattern)
+        ):
+            raise ValueError(f"column '{self.name}': a whole number's pattern is 1 to 18 times #")
+        if self.other is not None and self.other not in (self.categories or ()):
+            raise ValueError(f"column '{self.name}': 'other' must be one of the categories")
+        return self
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """Values in the rows that stand for missing, each a state; numeric kinds only."""
+        return self.form.codes if self.form is not None and self.kind.numeric else ()
+
+    @property
+    def may_be_absent(self) -> bool:
+        """Whether a cell may have no value, however that is written."""
+        spellings = () if self.form is None else self.form.codes
+        listed = self.kind.listed and not set(spellings).isdisjoint(self.categories or ())
+        return self.missing or bool(self.codes) or listed
+
+    @property
+    def declared(self) -> bool:
+        """Whether everything a model needs to know is stated here."""
+        if self.kind.numeric:
+            return self.low is not None and self.high is not None
+        if self.kind.listed:
+            return bool(self.categories)
+        return True
+
+    @property
+    def modelled(self) -> bool:
+        """Whether a model learns this column (not a surrogate, not dropped)."""
+        return self.source is not DomainSource.DROP and not self.kind.surrogate
+
+    def check_magnitude(self) -> None:
+        """Refuse bounds that no model could compute with.
+
+        Raises:
+          SchemaError: a number beyond ±1e150, or a date outside the years 1 to 9999.
+        """
+        bounds = (self.low, self.high, *self.spikes)
+        words = magnitude_fault(bounds, dates=self.kind is Kind.DATETIME)
+        if words and self.kind.numeric and self.modelled:
+            raise SchemaError(
+                f"Column '{self.name}': its bounds must {words}. Nothing more was spent. Declare "
+                "narrower bounds on the Tables page, or leave the column out."
+            )
+
+    def fields(self) -> dict[str, Any]:
+        """The declared fields by name, and no others, whatever a subclass adds."""
+        return {name: getattr(self, name) for name in Column.model_fields}
+
+
+class Purchase(BaseModel):
+    """What a column's domain was bought with, together with those of other columns; public.
+
+    Attributes:
+      entry: short name of the ledger's entry that paid.
+      epsilon, epsilon_replace, delta: of the whole purchase, under zero-out and replace-one.
+      domain: digest of the column's domain as it was bought.
+      known: how many of its labels the steward declared beforehand.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    entry: str
+    epsilon: float
+    epsilon_replace: float
+    delta: float
+    domain: str
+    known: int = 0
+
+    @property
+    def words(self) -> str:
+        """For the certificate and the pages."""
+        epsilon = stated(self.epsilon, ".4g")
+        words = f"bought in ledger entry {self.entry}, which cost ε {epsilon:.4g} for all in it"
+        return f"{words}, {self.known} labels declared" if self.known else words
+
+
+class DomainColumn(Column):
+    """A column of a domain: the declared fields and where they come from. It leaves the house.
+
+    Attributes:
+      provenance: see `Provenance`.
+      purchase: that of a domain that was bought, else None.
+    """
+
+    provenance: Provenance = Provenance.UNSTATED
+    purchase: Purchase | None = None
+
+    @property
+    def declared(self) -> bool:
+        """Whether everything a model needs to know is stated here, and paid for."""
+        return super().declared and not unpaid(self)
+
+    @classmethod
+    def of(cls, column: Column) -> DomainColumn:
+        """The part of any column that may leave, copied field by field."""
+        if isinstance(column, DomainColumn | SchemaColumn):
+            where = column.provenance
+            purchase = column.purchase if where is Provenance.BOUGHT else None
+            return cls(**column.fields(), provenance=where, purchase=purchase)
+        return cls(**column.fields())
+
+
+def unpaid(column: DomainColumn | SchemaColumn) -> bool:
+    """Whether a column's domain is to be bought and was not."""
+    to_buy = column.source is DomainSource.BOUGHT and column.modelled
+    return to_buy and column.provenance is not Provenance.BOUGHT
+
+
+INSIDE = ("note", "proposal")  # fields of `SchemaColumn` that earlier versions saved with models
+NOTHING_PROPOSED = "none"
+
+
+class SchemaColumn(Column):
+    """A column of a schema: the declared fields and what is for the steward alone.
+
+    Attributes:
+      note: a doubt or explanation in plain words; it may quote counts of rows.
+      proposal: digest of the domain as it was proposed from the rows; "none" where nothing was
+        proposed, as in a schema that somebody wrote; None where nobody recorded it. It depends on
+        rows even where the steward set another domain.
+      purchase: what the domain was bought with; it counts while the domain is what was bought.
+    """
+
+    note: str = ""
+    proposal: str | None = None
+    purchase: Purchase | None = None
+
+    @property
+    def declared(self) -> bool:
+        """Whether everything a model needs to know is stated here, and paid for."""
+        return super().declared and not unpaid(self)
+
+    @property
+    def provenance(self) -> Provenance:
+        """Found by comparing the domain with its proposal, so that no way of editing forgets it."""
+        if self.kind.surrogate:  # made-up values have no domain
+            return Provenance.UNSTATED
+        purchase = self.purchase if self.source is DomainSource.BOUGHT else None
+        if purchase is not None and purchase.domain == self.domain_digest:
+            return Provenance.BOUGHT
+        if self.proposal is None:
+            return Provenance.UNSTATED
+        unchanged = self.proposal == self.domain_digest
+        return Provenance.PROPOSED if unchanged else Provenance.STEWARD
+
+    @property
+    def lost(self) -> bool:
+        """Whether the column is left out because a purchase found nothing in it."""
+        bought = self.purchase is not None and self.purchase.domain == self.domain_digest
+        return bought and self.source is DomainSource.DROP and not self.declared
+
+    def as_proposed(self) -> Self:
+        """This column, with its domain recorded as a proposal from the rows."""
+        return self.model_copy(update={"proposal": self.domain_digest})
+
+    @property
+    def domain_digest(self) -> str:
+        """Names the declared fields but name, source and form, 16 hex digits."""
+        # Fields at their defaults are left out: one that a later version adds changes no digest.
+        domain = Column(**self.fields()).model_dump_json(
+            exclude={"name", "source", "form"}, exclude_defaults=True
+        )
+        return hashlib.sha256(domain.encode()).hexdigest()[:16]

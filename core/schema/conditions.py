@@ -1,0 +1,270 @@
+"""Conditions: rows of chosen values, in words, checked against the public domain alone.
+
+    readmitted=yes      one label; ward=general|surgery several of them
+    age=40..60          from … to, both included; either end may be open: age=40.. or age=..60
+    visited=2024-01-01..2024-06-30   dates likewise, whole days, by the clocks they are written in
+    bmi=                missing
+
+Shares of a column are written as its name, a colon and such conditions with their shares:
+`sex:F=.5,M=.5` or `age:..39=.3,40..=.7`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from core.schema.column import DomainColumn, Kind, SchemaError
+from core.schema.date_text import offset_seconds, parse_dates
+from core.schema.labels import is_absent, to_labels, to_numbers
+from core.schema.schema import Domain
+
+__all__ = ["Condition", "ConditionError", "Shares", "parse_conditions", "parse_shares"]
+
+NEAR = 1e-9  # relative: decimals differ in their last digit
+DAY, MOMENT = 86_400.0, 1e-6  # in seconds
+OFFSET = re.compile(r":\d\d.*?([+-]\d\d:?\d\d|Z)$")  # of a time, after its minutes
+A_DAY = r"\d{4}-\d\d-\d\d"
+SHARE = re.compile(r"(?P<value>.+?)=(?P<share>\d*\.?\d+(?:e-?\d+)?%?)\s*(?:,\s*|$)")
+LISTED = 8  # labels that a refusal names
+
+
+class ConditionError(SchemaError):
+    """A condition that no row can keep, or hardly any; the message says what to change."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condition:
+    """What one column's value must be.
+
+    Attributes:
+      column: a modelled column.
+      text: as it was asked for, such as "age=40..60".
+      labels: of which it must be one; None for numbers and dates.
+      low, high: ends of the range of a number, both included; dates are seconds since 1970-01-01.
+      missing: whether it must be absent instead.
+    """
+
+    column: DomainColumn
+    text: str
+    labels: tuple[str, ...] | None = None
+    low: float = -math.inf
+    high: float = math.inf
+    missing: bool = False
+
+    def keeps(self, frame: pd.DataFrame) -> NDArray[np.bool_]:
+        """Which of n rows keep it, bool [n]."""
+        cells = frame[self.column.name]
+        if self.missing:
+            return is_absent(cells, self.column)
+        if self.labels is not None:
+            return np.asarray(to_labels(cells).isin(self.labels))
+        values = to_numbers(cells, self.column)
+        dates = self.column.kind is Kind.DATETIME
+        slack = MOMENT if dates else NEAR * np.maximum(np.abs(values), 1.0)
+        return np.asarray((values >= self.low - slack) & (values <= self.high + slack))
+
+    def meets(self, other: Condition) -> bool:
+        """Whether one value may keep both, which speak of the same column."""
+        if self.missing or other.missing:
+            return self.missing and other.missing
+        if self.labels is not None and other.labels is not None:
+            return bool(set(self.labels) & set(other.labels))
+        return max(self.low, other.low) <= min(self.high, other.high)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shares:
+    """Shares of rows that a column's values shall have.
+
+    Attributes:
+      column: its name.
+      text: as they were asked for.
+      parts: conditions on the column that no value keeps two of, each with its share in [0, 1];
+        what is left of 1 goes to all other values, as they are drawn.
+    """
+
+    column: str
+    text: str
+    parts: tuple[tuple[Condition, float], ...]
+
+    @property
+    def rest(self) -> float:
+        """Share of all other values, in [0, 1]."""
+        return max(0.0, 1.0 - math.fsum(share for _, share in self.parts))
+
+
+def parse_conditions(texts: Sequence[str], domain: Domain) -> tuple[Condition, ...]:
+    """Conditions that rows are to keep, all of them.
+
+    Args:
+      texts: each as in this file's first lines.
+      domain: of the table; public.
+
+    Raises:
+      ConditionError: one that cannot be read, or that no declared value keeps.
+    """
+    conditions: list[Condition] = []
+    for text in texts:
+        name, value = _split(text, "=", domain)
+        condition = _condition(_column(domain, name), value.strip(), text.strip())
+        for earlier in conditions:
+            if earlier.column.name == name and not earlier.meets(condition):
+                raise ConditionError(
+                    f"No value keeps both '{earlier.text}' and '{text}'. Nothing was made. Leave "
+                    "one of them out, or write several labels as a|b."
+                )
+        conditions.append(condition)
+    return tuple(conditions)
+
+
+def parse_shares(text: str, domain: Domain) -> Shares:
+    """Shares of one column's values.
+
+    Args:
+      text: such as "sex:F=.5,M=.5".
+      domain: of the table; public.
+
+    Raises:
+      ConditionError: shares that cannot be read, overlap, lie outside [0, 1] or add up to more than
+        1; or the column is hidden.
+    """
+    name, rest = _split(text, ":", domain)
+    column = _column(domain, name)
+    if any(name in group for group in domain.sensitive.values()):
+        raise ConditionError(
+            f"How '{name}' is spread is hidden, and its certificate speaks of the shares that were "
+            "tested. Nothing was made. Set shares of another column."
+        )
+    parts: list[tuple[Condition, float]] = []
+    at = 0
+    while at < len(rest):
+        match = SHARE.match(rest, at)
+        if match is None:
+            raise ConditionError(f"'{text}' are no shares. Write them like {name}:A=.5,B=.5.")
+        value, number = match["value"].strip(), match["share"]
+        share = float(number.rstrip("%")) / (100.0 if number.endswith("%") else 1.0)
+        condition = _condition(column, value, f"{name}={value}")
+        if any(condition.meets(other) for other, _ in parts):
+            raise ConditionError(f"'{text}' names a value twice. Nothing was made.")
+        parts.append((condition, share))
+        at = match.end()
+    total = math.fsum(share for _, share in parts)
+    if not parts or any(share > 1.0 for _, share in parts) or total > 1.0 + NEAR:
+        raise ConditionError(
+            f"Shares of '{name}' must lie between 0 and 1 and add up to 1 at most, not {total:g}. "
+            "Nothing was made."
+        )
+    return Shares(column=name, text=text.strip(), parts=tuple(parts))
+
+
+def _split(text: str, sign: str, domain: Domain) -> tuple[str, str]:
+    """A column's name and what follows the sign; names may hold the sign themselves."""
+    names = [column.name for column in domain.columns if text.startswith(f"{column.name}{sign}")]
+    if names:
+        name = max(names, key=len)
+        return name, text[len(name) + len(sign) :]
+    head, found, rest = text.partition(sign)
+    if not found:
+        raise ConditionError(
+            f"'{text}' is no condition. Write column=value, column=low..high or, for shares, "
+            "column:value=share,value=share."
+        )
+    return head.strip(), rest
+
+
+def _column(domain: Domain, name: str) -> DomainColumn:
+    column = next((one for one in domain.columns if one.name == name), None)
+    if column is None:
+        raise ConditionError(f"No column of the synthetic table is called '{name}'.")
+    if not column.modelled:
+        raise ConditionError(
+            f"Values of '{name}' are made up, so none can be chosen. Choose another column."
+        )
+    return column
+
+
+def _condition(column: DomainColumn, value: str, text: str) -> Condition:
+    if not value:
+        if not column.may_be_absent:
+            raise ConditionError(
+                f"'{column.name}' is declared never missing: no row keeps '{text}'."
+            )
+        return Condition(column=column, text=text, missing=True)
+    if column.kind.numeric:
+        return _range(column, value, text)
+    categories = column.categories or ()
+    plain = {label.casefold(): label for label in categories}
+    asked = [value] if value in categories else [part.strip() for part in value.split("|")]
+    labels = tuple(one if one in categories else plain.get(one.casefold(), "") for one in asked)
+    if not all(labels):
+        wrong = asked[labels.index("")]
+        more = f" and {len(categories) - LISTED} more" if len(categories) > LISTED else ""
+        raise ConditionError(
+            f"'{wrong}' is no declared value of '{column.name}'. There are: "
+            f"{', '.join(categories[:LISTED])}{more}."
+        )
+    return Condition(column=column, text=text, labels=labels)
+
+
+def _range(column: DomainColumn, value: str, text: str) -> Condition:
+    first, dots, last = value.partition("..")
+    low = _number(column, first, -math.inf, text)
+    high = _number(column, last if dots else first, math.inf, text)
+    if column.kind is Kind.DATETIME and re.fullmatch(A_DAY, (last if dots else first).strip()):
+        high += DAY - 2 * MOMENT  # the whole day
+    if low > high:
+        raise ConditionError(f"'{text}': the range ends before it begins. Write low..high.")
+    bottom, top = column.low, column.high
+    if bottom is None or top is None or low > top or high < bottom:
+        ends = " to ".join(_written(column, end) for end in (bottom, top))
+        raise ConditionError(f"'{text}': declared values of '{column.name}' lie in {ends}.")
+    return Condition(column=column, text=text, low=low, high=high)
+
+
+def _number(column: DomainColumn, text: str, absent: float, whole: str) -> float:
+    """A number or date as `to_numbers` gives it; an empty text is an open end."""
+    text = text.strip()
+    if not text:
+        return absent
+    if column.kind is Kind.DATETIME:
+        one = pd.Series([text], dtype="str")
+        for form in (column.date_format, None):
+            stamps = parse_dates(one, form)
+            if not stamps.isna().any():
+                seconds = float(stamps.astype("datetime64[us]").astype("int64").iloc[0]) / 1e6
+                return seconds - (0 if OFFSET.search(text) else _ahead(column))
+    else:
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if math.isfinite(number):
+            return number
+    form = "a date like 2024-01-31" if column.kind is Kind.DATETIME else "a number like 1.5"
+    raise ConditionError(
+        f"'{whole}': '{text}' is not {form}. Write {column.name}=value, or a range as low..high."
+    )
+
+
+def _ahead(column: DomainColumn) -> int:
+    """Seconds by which the clocks that a date column is written in are ahead of UTC."""
+    return 0 if column.form is None else offset_seconds(column.form.offset)
+
+
+def _written(column: DomainColumn, end: float | None) -> str:
+    if end is None:
+        return "?"
+    if column.kind is Kind.DATETIME:
+        return (
+            str(np.datetime64(int(end) + _ahead(column), "s"))
+            .replace("T", " ")
+            .removesuffix(" 00:00:00")
+        )
+    return f"{end:.15g}"

@@ -1,0 +1,96 @@
+"""Dates as text and back: what a format and a column's form say of each, one cell at a time."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import pandas as pd
+
+from core.schema.form import Form
+
+__all__ = ["FIRST_DAY", "LAST_DAY", "date_text", "offset_seconds", "parse_dates", "stamps_as"]
+
+Series: TypeAlias = "pd.Series[Any]"
+
+FIRST_DAY = pd.Timestamp("0001-01-01").as_unit("us")
+LAST_DAY = pd.Timestamp("9999-12-31 23:59:59.999999").as_unit("us")
+DAY = pd.Timedelta(days=1)
+FRACTION = 6  # digits of a second's fraction that are kept
+_FINER = rf"(\d\d[.,]\d{{{FRACTION}}})\d+"  # a fraction of more digits
+
+
+def parse_dates(labels: Series, date_format: str | None) -> Series:
+    """Text as naive UTC datetime64[us] of the years 1 to 9999; NaT for others (format None: ISO).
+
+    Finer fractions are cut off before: one in nanoseconds would have pandas count all others in
+    them too, and there are none before 1677 and after 2262.
+    """
+    if date_format is None or "%f" in date_format:
+        labels = labels.str.replace(_FINER, r"\1", regex=True)
+    words = ~labels.str.contains("[0-9]", na=True).to_numpy()
+    if words.any():  # pandas reads "today" as the day it is
+        labels = labels.mask(words)
+    form = date_format or "ISO8601"
+    stamps = pd.to_datetime(labels.array, format=form, errors="coerce", utc=True)
+    naive = stamps.tz_localize(None).to_numpy().astype("datetime64[us]")
+    naive[(naive < FIRST_DAY) | (naive > LAST_DAY)] = "NaT"  # an offset may lead further
+    return pd.Series(naive, index=labels.index, name=labels.name)
+
+
+def stamps_as(stamps: Series, dtype: str) -> Series:
+    """Moments in a declared dtype of dates, with its time zone and unit.
+
+    Moments within a day of the ends of the years 1 and 9999 are absent where there is a time zone,
+    in which they may lie beyond. Where a dtype in nanoseconds does not reach, they stay in
+    microseconds: what is written and computed of them is the same.
+
+    Args:
+      stamps: dates of any unit and time zone; those without one are in UTC.
+      dtype: begins with datetime64.
+    """
+    if getattr(stamps.dtype, "tz", None) is not None:
+        stamps = stamps.dt.tz_convert("UTC").dt.tz_localize(None)
+    stamps, target = stamps.astype("datetime64[us]"), pd.api.types.pandas_dtype(dtype)
+    zone = getattr(target, "tz", None)
+    if zone is not None:
+        near = stamps.between(FIRST_DAY + DAY, LAST_DAY - DAY)
+        stamps = stamps.where(near).dt.tz_localize("UTC").dt.tz_convert(zone)
+    naive = stamps.dt.tz_localize(None)
+    far = naive.notna() & ~naive.between(pd.Timestamp.min, pd.Timestamp.max)
+    return stamps if "[ns" in dtype and far.any() else stamps.astype(target)
+
+
+def offset_seconds(offset: str) -> int:
+    """By how much clocks with an offset are ahead of UTC, in seconds.
+
+    Args:
+      offset: as in `Form.offset`.
+
+    >>> offset_seconds("-0530"), offset_seconds("+02:00"), offset_seconds("Z")
+    (-19800, 7200, 0)
+    """
+    digits = offset.strip("+-Z").replace(":", "").ljust(4, "0")
+    return (-1 if offset.startswith("-") else 1) * (int(digits[:2]) * 60 + int(digits[2:])) * 60
+
+
+def date_text(stamps: Series, date_format: str, form: Form) -> Series:
+    """Moments as text in a format, with the offset, fraction and padding that the form tells.
+
+    Args:
+      stamps: naive datetime64[us], in UTC where the format has an offset.
+      date_format: for strftime.
+      form: of the column.
+    """
+    if "%z" in date_format:
+        offset = form.offset or "+0000"
+        local = stamps + pd.Timedelta(seconds=offset_seconds(offset))
+        if local.dropna().between(FIRST_DAY, LAST_DAY).all():
+            stamps, date_format = local, date_format.replace("%z", offset)
+        else:  # an offset leads past the last year that can be written: UTC throughout
+            date_format = date_format.replace("%z", "+00:00" if ":" in offset else "+0000")
+    for directive in form.unpadded:  # of the C library, not of every system
+        date_format = date_format.replace(f"%{directive}", f"%-{directive}")
+    text = stamps.dt.strftime(date_format).astype("str")
+    if "%f" in date_format and form.places is not None and 0 < form.places < FRACTION:
+        text = text.str.replace(rf"(\.\d{{{form.places}}})\d+", r"\1", regex=True)
+    return text

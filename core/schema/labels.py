@@ -1,0 +1,387 @@
+"""Values to labels or numbers and back: the only place that knows how a dtype is written.
+
+Two pairs of exact inverses, used by inference, the codec and the reports:
+
+- `to_labels` / `from_labels` for listed kinds (and anything else that must become text);
+- `to_numbers` / `from_numbers` for numeric kinds, dates included, exact to the column's step.
+
+Absent values pass through all four. A dtype that cannot hold an absent value (`int64`, `bool`)
+comes back as its nullable twin (`Int64`, `boolean`) when there is one to hold.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from pandas.api.types import pandas_dtype
+
+from core.schema.column import Column, Kind, is_whole
+from core.schema.date_text import date_text, parse_dates
+from core.schema.form import Form
+from core.schema.magnitudes import LARGEST
+from core.schema.number_text import number_values, plain_numbers
+
+__all__ = [
+    "code_places",
+    "dtype_of",
+    "from_labels",
+    "from_numbers",
+    "is_absent",
+    "to_labels",
+    "to_numbers",
+    "with_codes",
+]
+
+Numbers: TypeAlias = npt.NDArray[np.float64]
+Series: TypeAlias = "pd.Series[Any]"
+
+MAX_DECIMALS = 12  # steps finer than this are treated as continuous
+SECOND = 1_000_000  # microseconds; dates travel as datetime64[us]
+
+
+def dtype_of(series: Series) -> str:
+    """The dtype to write in `Column.dtype`: what `from_labels` and `from_numbers` restore.
+
+    Categoricals are described by their categories; object columns are text unless every present
+    value is a bool or an int.
+
+    >>> dtype_of(pd.Series(pd.Categorical([1, 2]))), dtype_of(pd.Series(["a"], dtype=object))
+    ('int64', 'str')
+    """
+    dtype = series.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return dtype_of(pd.Series(dtype.categories))
+    if pd.api.types.is_object_dtype(dtype):
+        inferred = pd.api.types.infer_dtype(series, skipna=True)
+        return {"boolean": "boolean", "integer": "Int64"}.get(inferred, "str")
+    if pd.api.types.is_string_dtype(dtype):
+        return "str"
+    return str(dtype)
+
+
+def to_labels(series: Series) -> Series:
+    """Text labels of a column: `1` for integers, `True` for booleans, the text itself for text.
+
+    Args:
+      series: any plain dtype, n values.
+
+    Returns:
+      dtype `str`, same index and name, absent where the value is absent. Floats get their shortest
+      exact spelling, dates their ISO one.
+    """
+    if isinstance(series.dtype, pd.StringDtype):
+        return series.astype("str")
+    codes, values = _distinct(series)
+    labels = np.empty(len(values) + 1, dtype=object)
+    labels[:-1] = _spell(values)
+    labels[-1] = None  # factorize marks absent values with code -1
+    return pd.Series(labels[codes], index=series.index, name=series.name, dtype="str")
+
+
+def from_labels(labels: Series, column: Column) -> Series:
+    """Labels back to the column's own dtype: the inverse of `to_labels`.
+
+    Args:
+      labels: text or absent, n values.
+      column: its `dtype` says what to restore.
+
+    Returns:
+      n values of `column.dtype`, or of its nullable twin when some are absent. Stays text when a
+      label is no value of that dtype (an `other` label in a column of integers).
+    """
+    labels = labels.astype("str")
+    codes, distinct = pd.factorize(labels)
+    values = _parse(pd.Series(distinct, dtype="str"), column.dtype)
+    if values is None:
+        return labels.rename(column.name)
+    out = values.reindex(codes)  # code -1 is no index label, so it becomes absent
+    out.index = labels.index
+    return _fit(out, column.dtype).rename(column.name)
+
+
+def to_numbers(series: Series, column: Column) -> Numbers:
+    """Values of a numeric kind as floats.
+
+    Args:
+      series: n values as read from the file.
+      column: a numeric kind; dates that arrived as text carry `date_format`.
+
+    Returns:
+      float64 [n]; NaN where the value is absent, one of the column's codes for that, beyond ±1e150
+      or does not parse. Dates are seconds
+      since 1970-01-01, in UTC when they carry a time zone; exact to the microsecond from 1834 to
+      2105 and to the second always.
+    """
+    numbers = _as_numbers(series, column) + 0.0  # which makes -0.0 a 0.0, as its label is
+    return np.where(code_places(series, column) < 0, numbers, np.nan) if column.codes else numbers
+
+
+def _as_numbers(series: Series, column: Column) -> Numbers:
+    if column.kind is Kind.DATETIME:
+        return _seconds(series, column.date_format)
+    if isinstance(series.dtype, pd.CategoricalDtype) or not pd.api.types.is_numeric_dtype(
+        series.dtype
+    ):
+        return _label_numbers(series)[0]
+    out = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    return np.where(np.abs(out) <= LARGEST, out, np.nan)
+
+
+def code_places(series: Series, column: Column) -> npt.NDArray[np.int64]:
+    """Which of the column's codes for "missing" each cell holds, int [n]; -1 for none.
+
+    Args:
+      series: n values as read from the file.
+      column: any kind; those without codes hold none.
+    """
+    places = np.full(len(series), -1, dtype=np.int64)
+    if not column.codes:
+        return places
+    if pd.api.types.is_numeric_dtype(series.dtype):
+        numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        numbers, codes, distinct = _label_numbers(series)
+        known = pd.Index(column.codes).get_indexer(pd.Index(distinct))
+        places = np.append(known, -1)[codes].astype(np.int64)
+    for i, number in enumerate(_label_numbers(pd.Series(column.codes, dtype="str"))[0]):
+        places[numbers == number] = i  # -99 and -99.0 are one code
+    return places
+
+
+def _label_numbers(
+    series: Series,
+) -> tuple[Numbers, npt.NDArray[np.intp], npt.NDArray[np.object_]]:
+    """Labels as numbers, NaN for none or one beyond ±1e150; their places, -1 absent; and labels.
+
+    Args:
+      series: [n]; each label is read for itself, and once.
+    """
+    codes, distinct = pd.factorize(to_labels(series))
+    cells = pa.array(distinct, pa.large_string())
+    if isinstance(cells, pa.ChunkedArray):  # as where there is none
+        cells = cells.combine_chunks()
+    text = pc.utf8_trim_whitespace(cells)
+    numbers = number_values(plain_numbers(text, Form()))
+    return np.append(numbers, np.nan)[codes], codes, np.asarray(distinct, dtype=object)
+
+
+def is_absent(cells: Series, column: Column) -> npt.NDArray[np.bool_]:
+    """Which cells have no value, bool [n]: empty ones, and those that say so in another spelling.
+
+    Args:
+      cells: n values as read from the file.
+      column: any kind; in lists the other spellings are labels, and count as well.
+    """
+    empty = cells.isna().to_numpy()
+    if column.kind.listed and column.form is not None and column.form.codes:
+        return np.asarray(empty | to_labels(cells).isin(column.form.codes).to_numpy())
+    return np.asarray(empty | (code_places(cells, column) >= 0))
+
+
+def with_codes(cells: Series, column: Column, places: npt.NDArray[np.int64]) -> Series:
+    """Cells with codes for "missing" where `code_places` would find them.
+
+    Args:
+      cells: n values, absent in those places.
+      column: what they are of.
+      places: int [n], -1 where a cell stays as it is.
+    """
+    if not (places >= 0).any():
+        return cells
+    labels = to_labels(cells)
+    codes = np.array([*column.codes, None], dtype=object)[places]
+    return from_labels(labels.mask(places >= 0, pd.Series(codes, index=cells.index)), column)
+
+
+def from_numbers(values: npt.ArrayLike, column: Column) -> Series:
+    """Floats back to the column's own dtype, on the column's grid: the inverse of `to_numbers`.
+
+    Args:
+      values: float [n], NaN for absent; dates in seconds.
+      column: numeric kind; values snap to whole steps from `low` (none when `step` is 0), and to
+        the last one within the bounds where these lie between two.
+
+    Returns:
+      n values of `column.dtype` (or its nullable twin), named after the column.
+    """
+    numbers = np.asarray(values, dtype=np.float64)
+    origin = _origin(column)
+    numbers = snap(numbers - origin, column.step)
+    if origin:
+        numbers = np.round(numbers + origin, MAX_DECIMALS)
+    numbers = _inside(numbers, column, origin)
+    if column.kind is Kind.DATETIME:
+        return _from_seconds(numbers, column)
+    if column.kind is Kind.INTEGER and column.dtype == "str":
+        return pd.Series(numbers).astype("Int64").astype("str").rename(column.name)
+    if column.dtype == "str":
+        return to_labels(pd.Series(numbers)).rename(column.name)
+    return _fit(pd.Series(numbers), column.dtype).rename(column.name)
+
+
+def _origin(column: Column) -> float:
+    """A point of the step grid: the low bound, or 0 where the bound is a multiple of the step."""
+    if column.low is None or column.step <= 0:
+        return 0.0
+    low = np.array([column.low])
+    close = np.isclose(snap(low, column.step), low, rtol=0.0, atol=1e-9 * column.step)
+    return 0.0 if bool(close[0]) else column.low
+
+
+def _inside(numbers: Numbers, column: Column, origin: float) -> Numbers:
+    """Numbers that snapping led past a bound, at the last point of the grid before it.
+
+    Args:
+      numbers: on the grid.
+      column: with bounds, or without.
+      origin: a point of the grid.
+    """
+    if column.low is None or column.high is None:
+        return numbers
+    step = column.step
+    whole = column.kind is Kind.INTEGER or is_whole(column.dtype)
+    if whole and column.kind is not Kind.DATETIME and (step % 1.0 or origin % 1.0 or not step):
+        numbers, step, origin = np.rint(numbers), 1.0, 0.0  # all that its type can hold
+    if step <= 0:
+        return numbers
+    slack = 1e-9  # of a step: what rounding may have moved a bound by
+    ends = (np.array([column.low, column.high]) - origin) / step
+    first, last = np.ceil(ends[0] - slack), np.floor(ends[1] + slack)
+    if not first <= last:  # no point of the grid is inside
+        return numbers
+    low, high = np.round(snap(np.array([first, last]) * step, step) + origin, MAX_DECIMALS)
+    below, above = numbers < column.low - slack * step, numbers > column.high + slack * step
+    return np.where(below, low, np.where(above, high, numbers))
+
+
+def snap(values: Numbers, step: float) -> Numbers:
+    """Nearest multiples of `step`, spelled as short decimals (0.3, not 0.30000000000000004).
+
+    >>> snap(np.array([0.29, 7.0]), 0.1).tolist(), snap(np.array([7.4]), 5).tolist()
+    ([0.3, 7.0], [5.0])
+    """
+    if step <= 0:
+        return values
+    for places in range(MAX_DECIMALS + 1):
+        if round(step, places) == step:
+            decimal = 10.0**-places
+            if step == decimal:
+                return np.round(values, places)
+            return np.round(np.rint(values / step) * step, places)
+    return np.rint(values / step) * step
+
+
+def _distinct(series: Series) -> tuple[npt.NDArray[np.intp], Any]:
+    """Each cell's place among the distinct values, -1 where absent, and these.
+
+    Values that compare as equal are written by the first of them, so those that are written in
+    several ways (0.0 and -0.0; 1, 1.0 and True among objects) are told apart or made one before:
+    what one cell holds must not say how another one reads.
+    """
+    if pd.api.types.is_float_dtype(series.dtype):
+        return pd.factorize(series + 0.0)  # which makes -0.0 a 0.0
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        return pd.factorize(series.astype(object))
+    codes, values = pd.factorize(series)
+    if not pd.api.types.is_object_dtype(series.dtype) or (
+        pd.api.types.infer_dtype(values) == "string"
+    ):
+        return codes, values
+    there = series.notna().to_numpy()
+    codes = np.full(len(series), -1, dtype=np.intp)
+    codes[there], labels = pd.factorize(np.array(_spell(series[there]), dtype=object))
+    return codes, labels
+
+
+def _spell(values: Series | pd.Index | npt.NDArray[np.generic]) -> list[str]:
+    """One label per value."""
+    return [v.isoformat(sep=" ") if isinstance(v, pd.Timestamp) else str(v) for v in values]
+
+
+def _parse(labels: Series, dtype: str) -> Series | None:
+    """Distinct labels as values of `dtype`; None when one of them is not such a value."""
+    low = dtype.lower()
+    if low in ("str", "object", "category", "string"):
+        return labels
+    if low in ("bool", "boolean"):
+        known = labels.isin(["True", "False"]).all()
+        return (labels == "True").astype("boolean") if known else None
+    try:
+        if low.startswith("datetime64"):
+            stamps = pd.to_datetime(labels, format="ISO8601", utc="," in dtype)
+            known = stamps.dt.year.between(1, 9999).all()  # "-1" reads as a year
+            return stamps.astype(pandas_dtype(dtype)) if known else None
+        if low.startswith(("int", "uint")):  # through Python: exact beyond 2⁵³
+            exact: Series = pd.Series([int(x) for x in labels], dtype=_nullable(dtype))
+            return exact
+        return pd.Series([float(x) for x in labels], dtype=low)
+    except (ValueError, OverflowError, TypeError):  # of the last, a number beyond the dtype
+        return None
+
+
+def _fit(values: Series, dtype: str) -> Series:
+    """Values as `dtype`, or its nullable twin when some are absent and it has no room for them."""
+    if dtype in ("str", "object", "category", "string"):
+        return values.astype("str")
+    low = dtype.lower()
+    if low in ("bool", "boolean"):
+        if pd.api.types.is_float_dtype(values.dtype):
+            values = (values >= 0.5).astype("boolean").mask(values.isna())
+        return values.astype(pandas_dtype("boolean" if values.isna().any() else dtype))
+    if low.startswith(("int", "uint")):
+        return _fit_integers(values, dtype)
+    return values.astype(pandas_dtype(dtype))
+
+
+def _nullable(dtype: str) -> Any:
+    """The integer dtype that has room for absent values: reindexing int64 would pass by floats."""
+    return pandas_dtype(dtype.lower().replace("int", "Int").replace("uI", "UI"))
+
+
+def _fit_integers(values: Series, dtype: str) -> Series:
+    """Whole numbers inside the dtype's range."""
+    absent = values.isna()
+    if pd.api.types.is_float_dtype(values.dtype):
+        info = np.iinfo(dtype.lower())
+        # 2⁶³ as a float is one past the largest int64, so the upper end steps down one ulp.
+        top = float(info.max) if info.bits < 64 else np.nextafter(float(info.max), 0)
+        values = values.round().clip(float(info.min), top)
+    return values.astype(_nullable(dtype) if absent.any() else pandas_dtype(dtype))
+
+
+def _seconds(series: Series, date_format: str | None) -> Numbers:
+    """Dates as seconds since 1970-01-01, NaN where absent or not a date."""
+    if not pd.api.types.is_datetime64_any_dtype(series.dtype):
+        codes, distinct = pd.factorize(to_labels(series))
+        # A text column repeats its dates: parse each spelling once.
+        parsed = parse_dates(pd.Series(distinct, dtype="str"), date_format)
+        stamps = np.append(_stamp_seconds(parsed), np.nan)
+        return np.asarray(stamps[codes], dtype=np.float64)
+    return _stamp_seconds(series)
+
+
+def _stamp_seconds(series: Series) -> Numbers:
+    if getattr(series.dtype, "tz", None) is not None:
+        series = series.dt.tz_convert("UTC").dt.tz_localize(None)
+    micros = series.astype("datetime64[us]")
+    seconds = micros.to_numpy().astype(np.int64) / SECOND
+    return np.where(micros.isna().to_numpy(), np.nan, seconds)
+
+
+def _from_seconds(seconds: Numbers, column: Column) -> Series:
+    """Seconds to dates, as text in `date_format` or as the dtype they arrived in."""
+    absent = np.isnan(seconds)
+    micros = np.where(absent, 0, np.rint(np.where(absent, 0, seconds) * SECOND)).astype(np.int64)
+    stamps = pd.Series(micros.view("datetime64[us]"), name=column.name).mask(absent)
+    if column.dtype.startswith("datetime64"):
+        zone = getattr(pd.api.types.pandas_dtype(column.dtype), "tz", None)
+        if zone is not None:
+            stamps = stamps.dt.tz_localize("UTC").dt.tz_convert(zone)
+        return stamps.astype(pandas_dtype(column.dtype))
+    text = date_text(stamps, column.date_format or "%Y-%m-%d %H:%M:%S", column.form or Form())
+    return from_labels(text, column)

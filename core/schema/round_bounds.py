@@ -1,0 +1,115 @@
+"""Round bounds that many tables share, in place of a table's own extremes; and the coarsest step.
+
+The least and the greatest value of a column each belong to somebody. A proposal moves both outward:
+to zero and a rung of the ladder 1, 2, 5 × 10ᵏ, so that all columns with a greatest value above
+2,000 and up to 5,000 get the same bound; dates to whole years. This is no privacy mechanism (a new
+extreme can still move a bound to the next rung), so a certificate says where bounds come from.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.schema.labels import snap
+from core.schema.magnitudes import FIRST_SECOND, LAST_SECOND
+
+__all__ = ["date_step", "number_step", "round_bounds", "rung", "whole_years"]
+
+DIGITS = (1, 2, 5)
+NEAR_ZERO = 0.5  # a range whose inner end is less than this share of the outer begins at zero
+MAX_PLACES = 6  # decimals looked for when finding the step
+NANOSECONDS = 106_751 * 86_400.0  # whole days that "datetime64[ns]" can hold on either side of 1970
+
+
+def number_step(numbers: NDArray[np.float64]) -> float:
+    """1 for whole numbers, else the coarsest decimal step that keeps all, 0 when finer than 10⁻⁶.
+
+    None is absent.
+    """
+    if np.all(numbers == np.rint(numbers)):
+        return 1.0
+    for places in range(1, MAX_PLACES + 1):
+        if np.array_equal(snap(numbers, 10.0**-places), numbers):
+            return float(10.0**-places)
+    return 0.0
+
+
+def date_step(seconds: NDArray[np.float64]) -> float:
+    """The coarsest of day, hour, minute, second, 1 ms and 1 µs that keeps every date, in seconds.
+
+    None is absent; they are counted since 1970-01-01.
+    """
+    steps = (86400.0, 3600.0, 60.0, 1.0, 0.001)
+    return next((s for s in steps if np.array_equal(snap(seconds, s), seconds)), 1e-6)
+
+
+def rung(x: float) -> float:
+    """The least of 1, 2, 5 × 10ᵏ that is at least x > 0.
+
+    >>> [rung(x) for x in (4356, 100, 0.03, 1.1)]
+    [5000.0, 100.0, 0.05, 2.0]
+    """
+    power = math.floor(math.log10(x))
+    tens = range(power - 1, power + 2)  # log10 may be off by one ulp at a power of ten
+    return next(y for k in tens for d in DIGITS if (y := float(f"{d}e{k}")) >= x)
+
+
+def round_bounds(
+    low: float, high: float, *, step: float = 0.0, dtype: str = ""
+) -> tuple[float, float]:
+    """Bounds of a number, outward.
+
+    A range that reaches zero, comes near it or lies on both sides of it ends at zero or on rungs;
+    one far from zero ends at multiples of the rung that is at least half as wide.
+
+    Args:
+      low, high: the extremes, finite, low ≤ high.
+      step: resolution, 0 for none; multiples of it stay multiples of it where it is a power of ten.
+      dtype: of the column; a small integer type's own limits are not passed.
+
+    >>> round_bounds(17, 90, step=1), round_bounds(-3.2, 41.0), round_bounds(1951, 2024, step=1)
+    ((0.0, 100.0), (-5.0, 50.0), (1950.0, 2050.0))
+    """
+    if low >= 0.0 and low <= NEAR_ZERO * high:
+        ends = (0.0, rung(high) if high else 0.0)
+    elif high <= 0.0 and high >= NEAR_ZERO * low:
+        ends = (-rung(-low) if low else 0.0, 0.0)
+    elif low < 0.0 < high:
+        ends = (-rung(-low), rung(high))
+    else:
+        unit = max(rung((high - low or abs(high)) / 2.0), step)
+        ends = (math.floor(low / unit) * unit, math.ceil(high / unit) * unit)
+    # Division and product round: an extreme must never fall outside.
+    down, up = min(ends[0], low) + 0.0, max(ends[1], high) + 0.0
+    if dtype.lower() in ("int8", "int16", "int32", "uint8", "uint16", "uint32"):
+        limits = np.iinfo(dtype.lower())
+        down, up = max(down, float(limits.min)), min(up, float(limits.max))
+    if dtype.lower() in ("float16", "float32"):
+        widest = float(np.finfo(dtype.lower()).max)
+        down, up = max(down, -widest), min(up, widest)
+    return down, up
+
+
+def whole_years(low: float, high: float, *, step: float, dtype: str = "") -> tuple[float, float]:
+    """Bounds of a date, outward: from the first instant of a year to the last step of one.
+
+    Args:
+      low, high: seconds since 1970-01-01.
+      step: resolution in seconds, > 0.
+      dtype: of the column; a type that counts nanoseconds ends in 1677 and 2262.
+
+    >>> whole_years(86_400.0, 5 * 86_400.0, step=86_400)
+    (0.0, 31449600.0)
+    """
+    years = np.array([math.floor(low), math.floor(high)], dtype="datetime64[s]")
+    years = years.astype("datetime64[Y]")
+    begin = float(years[0].astype("datetime64[s]").astype(np.int64))
+    after = float((years[1] + 1).astype("datetime64[s]").astype(np.int64))
+    end = max(after - max(step, 1.0), high)  # fractions of a year's very last second
+    if "[ns" in dtype:
+        begin, end = max(begin, -NANOSECONDS), min(end, NANOSECONDS)
+    # An offset can move a date past the last year that can be written.
+    return max(min(begin, low), FIRST_SECOND), min(end, LAST_SECOND)

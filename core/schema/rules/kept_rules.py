@@ -1,0 +1,135 @@
+"""What is kept of rules and roles once bounds and lists were bought.
+
+A purchase may find nothing in a column, or bounds and labels that a rule has no room in. Nobody
+can know that beforehand, and what was paid must not be wasted on it: such a rule falls away, and
+it is said. What the steward declared without a purchase is refused as ever, to be mended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from core.schema.column import DomainColumn, RuleDomainError
+from core.schema.person import Person
+from core.schema.rules.rules import Rule
+from core.schema.rules.steps import Steps
+
+__all__ = ["Kept", "keep"]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Rules and roles as they can be kept.
+
+    Attributes:
+      rules: that hold in every synthetic row.
+      target, person: without columns in which nothing was found.
+      fallen: by a rule's text, or a column's role, a sentence on why it is not kept.
+    """
+
+    rules: tuple[Rule, ...]
+    target: str | None
+    person: Person | None
+    fallen: dict[str, str]
+
+
+def keep(
+    columns: Sequence[DomainColumn],
+    rules: Sequence[Rule],
+    *,
+    target: str | None,
+    person: Person | None,
+    tagged: Collection[str],
+    bought: Collection[str],
+    lost: Collection[str],
+) -> Kept:
+    """The rules and roles that can be kept.
+
+    Args:
+      columns: all that are in the synthetic table, with their domains.
+      rules: that were declared, those about lost columns too.
+      target: the column that people will predict.
+      person: whose rows are protected together.
+      tagged: columns whose distribution is hidden.
+      bought: names of the columns whose domain was bought.
+      lost: names of those in which a purchase found nothing.
+
+    Raises:
+      SchemaError: one plain line on a rule that cannot be kept, and not for what was bought.
+    """
+    fallen = {rule.text: _why(rule, lost) for rule in rules if _why(rule, lost)}
+    if target in lost:
+        fallen["target"] = (
+            f"'{target}' is no target any more: nothing was found in it when bounds and lists were "
+            "bought."
+        )
+        target = None
+    person = _without(person, lost, fallen)
+    constant = () if person is None else person.constant
+
+    def check(tried: Sequence[Rule]) -> None:
+        Steps.of(columns, tried, target=target, tagged=tagged, constant=constant)
+
+    kept = [rule for rule in rules if rule.text not in fallen]
+    try:
+        check(kept)
+    except RuleDomainError:
+        firm = [rule for rule in kept if not _touched(rule, bought)]
+        check(firm)
+        for rule in kept:
+            if rule in firm:
+                continue
+            try:
+                check([*firm, rule])
+            except RuleDomainError:
+                fallen[rule.text] = (
+                    f"Rule “{rule.text}” was declared and is not kept: it has no room in what was "
+                    "bought of its columns."
+                )
+            else:
+                firm.append(rule)
+        kept = [rule for rule in kept if rule in firm]
+        check(kept)
+    return Kept(tuple(kept), target, person, fallen)
+
+
+def _why(rule: Rule, lost: Collection[str]) -> str:
+    """Why a rule cannot be kept whatever the others are; "" where it may be."""
+    for name in rule.columns:
+        if name in lost:
+            return (
+                f"Rule “{rule.text}” was declared and is not kept: nothing was found in '{name}' "
+                "when bounds and lists were bought."
+            )
+    known = getattr(rule, "mapping", None) or getattr(rule, "allowed", None)
+    if getattr(rule, "bought", False) and not known:
+        return (
+            f"Rule “{rule.text}” was declared and is not kept: no combination of values was found "
+            "for it when it was bought."
+        )
+    return ""
+
+
+def _touched(rule: Rule, bought: Collection[str]) -> bool:
+    """Whether something that a rule speaks of was bought."""
+    return bool(getattr(rule, "bought", False)) or not set(bought).isdisjoint(rule.columns)
+
+
+def _without(person: Person | None, lost: Collection[str], fallen: dict[str, str]) -> Person | None:
+    """The person without lost columns that stay the same or sort the rows; adds what fell away."""
+    if person is None:
+        return None
+    constant = tuple(name for name in person.constant if name not in lost)
+    order = None if person.order in lost else person.order
+    for name in set(person.constant) - set(constant):
+        fallen[f"person: {name}"] = (
+            f"'{name}' is not kept the same for a person: nothing was found in it when bounds and "
+            "lists were bought."
+        )
+    if order is None and person.order is not None:
+        fallen[f"person: {person.order}"] = (
+            f"'{person.order}' does not sort the rows of a person: nothing was found in it when "
+            "bounds and lists were bought."
+        )
+    return person.model_copy(update={"constant": constant, "order": order})

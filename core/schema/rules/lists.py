@@ -1,0 +1,189 @@
+"""Rules about lists: results that are looked up, and combinations that become one column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from core.schema.column import (
+    MAX_CATEGORIES,
+    Column,
+    DomainColumn,
+    Kind,
+    RuleDomainError,
+    SchemaError,
+)
+from core.schema.labels import from_labels, to_labels
+from core.schema.rules.rules import Combinations, Determines
+
+__all__ = ["MISSING", "Joint", "Lookup", "check_lists", "labels_of"]
+
+MISSING = ""  # stands for a missing cell in mappings and combinations
+
+
+def labels_of(series: pd.Series[Any]) -> NDArray[np.object_]:
+    """The labels of a column's cells, n of them, `MISSING` where there is none."""
+    return to_labels(series).astype(object).fillna(MISSING).to_numpy()
+
+
+def _series(labels: NDArray[np.object_], column: Column) -> pd.Series[Any]:
+    """Labels as cells of a column; `MISSING` is an absent one unless it is a category."""
+    cells = pd.Series(labels, dtype="str")
+    if MISSING not in (column.categories or ()):
+        cells = cells.mask(cells == MISSING)
+    return from_labels(cells, column)
+
+
+def _check_label(label: str, column: Column, rule: str) -> None:
+    if label in (column.categories or ()) or (label == MISSING and column.missing):
+        return
+    what = "a missing value" if label == MISSING else "a label"
+    raise RuleDomainError(
+        f"Rule '{rule}': it gives '{column.name}' {what} that its declaration does not have. List "
+        "it among the column's values, or change the rule."
+    )
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A result column that is not modelled: each source label has its result.
+
+    A source without an entry gives a missing result where that may be, else the result's `other`,
+    else its first label.
+
+    Attributes:
+      source: name of the column it follows from.
+      result: what is looked up.
+      mapping: result label by source label; see `MISSING`.
+    """
+
+    source: str
+    result: Column
+    mapping: Mapping[str, str]
+
+    @classmethod
+    def of(cls, rule: Determines, columns: Mapping[str, Column]) -> Lookup:
+        """From a declared rule.
+
+        Raises:
+          SchemaError: no mapping is declared, or it names a result that the column does not have.
+        """
+        if rule.mapping is None:
+            raise SchemaError(
+                f"Rule '{rule.text}': declare or buy which label each code has, that is, which "
+                f"'{rule.result}' each '{rule.source}' has."
+            )
+        for label in dict.fromkeys(rule.mapping.values()):
+            _check_label(label, columns[rule.result], rule.text)
+        return cls(rule.source, columns[rule.result], rule.mapping)
+
+    @property
+    def default(self) -> str:
+        """The result of a source that has no entry."""
+        if self.result.missing:
+            return MISSING
+        return self.result.other or (self.result.categories or (MISSING,))[0]
+
+    def decode(self, source: pd.Series[Any]) -> pd.Series[Any]:
+        """The result column for the source's cells."""
+        codes, labels = pd.factorize(pd.Series(labels_of(source), dtype=object))
+        results = np.array([self.mapping.get(str(label), self.default) for label in labels], object)
+        return _series(results[codes], self.result).set_axis(source.index)
+
+
+@dataclass(frozen=True)
+class Joint:
+    """Several listed columns that models see as one.
+
+    Attributes:
+      columns: those it stands for, two or more.
+      allowed: labels [combinations, columns]; see `MISSING`.
+      column: the one models see.
+    """
+
+    columns: tuple[Column, ...]
+    allowed: NDArray[np.object_]
+    column: DomainColumn
+
+    @classmethod
+    def of(cls, rule: Combinations, columns: Mapping[str, Column], name: str) -> Joint:
+        """From a declared rule.
+
+        Args:
+          rule: with the combinations that are allowed.
+          columns: of the table, by name.
+          name: of the column that models see.
+
+        Raises:
+          SchemaError: no combination is declared, too many are, or one has a label that its column
+            does not have.
+        """
+        own = tuple(columns[one] for one in rule.names)
+        combinations = tuple(dict.fromkeys(rule.allowed or ()))
+        if not combinations:
+            raise SchemaError(f"Rule '{rule.text}': declare or buy which combinations there are.")
+        if len(combinations) > MAX_CATEGORIES:
+            raise RuleDomainError(
+                f"Rule '{rule.text}': it has {len(combinations):,} combinations, more than "
+                f"{MAX_CATEGORIES:,}. Name fewer columns, or merge values that few rows have."
+            )
+        for labels in combinations:
+            for label, column in zip(labels, own, strict=True):
+                _check_label(label, column, rule.text)
+        shown = [" · ".join(labels) for labels in combinations]
+        if len(set(shown)) < len(shown):
+            shown = [f"{i}: {labels}" for i, labels in enumerate(shown, start=1)]
+        column = DomainColumn(name=name, kind=Kind.CATEGORY, categories=tuple(shown))
+        return cls(own, np.array(combinations, dtype=object), column)
+
+    def encode(self, frame: pd.DataFrame) -> pd.Series[Any]:
+        """The joint column of real rows; a combination that is not allowed becomes the nearest.
+
+        The nearest has most labels in common, and is the first of those.
+        """
+        cells = pd.DataFrame(
+            {i: labels_of(frame[column.name]) for i, column in enumerate(self.columns)}
+        )
+        keys = pd.MultiIndex.from_frame(cells)
+        distinct = keys.unique()
+        place = {tuple(labels): i for i, labels in enumerate(self.allowed.tolist())}
+        nearest = [place.get(labels, -1) for labels in distinct]
+        for i, labels in enumerate(distinct):
+            if nearest[i] < 0:
+                same = self.allowed == np.array(labels, dtype=object)
+                nearest[i] = int(same.sum(axis=1).argmax())
+        shown = np.array(self.column.categories, dtype=object)
+        return pd.Series(shown[np.array(nearest, int)[distinct.get_indexer(keys)]], dtype="str")
+
+    def decode(self, joint: pd.Series[Any]) -> dict[str, pd.Series[Any]]:
+        """The columns that a joint one stands for, by name."""
+        at = pd.Index(self.column.categories or ()).get_indexer(pd.Index(to_labels(joint)))
+        labels = self.allowed[np.maximum(at, 0)]
+        return {
+            column.name: _series(labels[:, i], column).set_axis(joint.index)
+            for i, column in enumerate(self.columns)
+        }
+
+
+def check_lists(names: Sequence[str], columns: Mapping[str, Column], rule: str) -> None:
+    """Refuse a rule about labels that names a column without a list of them.
+
+    Args:
+      names: that the rule names.
+      columns: of the table, by name.
+      rule: its text.
+
+    Raises:
+      SchemaError: a column is of another kind.
+    """
+    for name in names:
+        if not columns[name].kind.listed:
+            raise SchemaError(
+                f"Rule '{rule}': '{name}' has no list of values. Make it a category, ordered or "
+                "boolean column, or leave the rule out."
+            )

@@ -1,0 +1,189 @@
+"""Rules: what the steward declares true of every row, and where the synthetic table keeps it so.
+
+A rule is public: it is declared from what the columns mean. What it says of values (which label a
+code has, which combinations there are) is declared with it, or bought, like a category list.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+
+from core.schema.column import SchemaError
+
+__all__ = [
+    "AtMost",
+    "Combinations",
+    "Determines",
+    "Difference",
+    "MissingTogether",
+    "Rule",
+    "Sum",
+    "parse_rule",
+]
+
+
+class _Rule(BaseModel):
+    """What rules have in common.
+
+    Attributes:
+      PARTS: fields that name a column each.
+      TEXT: how a rule is written, with these fields in braces.
+    """
+
+    PARTS: ClassVar[tuple[str, ...]] = ()
+    TEXT: ClassVar[str] = ""
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it speaks of."""
+        return tuple(getattr(self, part) for part in self.PARTS)
+
+    @property
+    def text(self) -> str:
+        """As the command line takes it."""
+        return self.TEXT.format(**dict(self))
+
+
+class Determines(_Rule):
+    """One column follows from another: equal sources have equal results.
+
+    Attributes:
+      source, result: the columns; both listed.
+      mapping: result label by source label; None until it is declared or bought.
+      bought: whether the mapping was released by a mechanism, not declared.
+    """
+
+    PARTS = ("source", "result")
+    TEXT = "{result} <- {source}"
+
+    kind: Literal["determines"] = "determines"
+    source: str
+    result: str
+    mapping: dict[str, str] | None = None
+    bought: bool = False
+
+
+class AtMost(_Rule):
+    """low ≤ high in every row that has both."""
+
+    PARTS = ("low", "high")
+    TEXT = "{low} <= {high}"
+
+    kind: Literal["at_most"] = "at_most"
+    low: str
+    high: str
+
+
+class Sum(_Rule):
+    """total = left + right in every row that has all three; dates count in days."""
+
+    PARTS = ("total", "left", "right")
+    TEXT = "{total} = {left} + {right}"
+
+    kind: Literal["sum"] = "sum"
+    total: str
+    left: str
+    right: str
+
+
+class Difference(_Rule):
+    """result = left - right in every row that has all three; dates count in days."""
+
+    PARTS = ("result", "left", "right")
+    TEXT = "{result} = {left} - {right}"
+
+    kind: Literal["difference"] = "difference"
+    result: str
+    left: str
+    right: str
+
+
+class Combinations(_Rule):
+    """Only some combinations of labels occur.
+
+    Attributes:
+      names: the columns, listed ones, two or more.
+      allowed: labels in the order of `names`; None until they are declared or bought.
+      bought: whether they were released by a mechanism, not declared.
+    """
+
+    kind: Literal["combinations"] = "combinations"
+    names: tuple[str, ...] = Field(min_length=2)
+    allowed: tuple[tuple[str, ...], ...] | None = None
+    bought: bool = False
+
+    @model_validator(mode="after")
+    def _lengths(self) -> Self:
+        if any(len(labels) != len(self.names) for labels in self.allowed or ()):
+            raise ValueError("every combination must name one label of each column")
+        return self
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it speaks of."""
+        return self.names
+
+    @property
+    def text(self) -> str:
+        """As the command line takes it."""
+        return f"combinations {', '.join(self.names)}"
+
+
+class MissingTogether(_Rule):
+    """Where one of the columns is missing, all of them are."""
+
+    kind: Literal["missing_together"] = "missing_together"
+    names: tuple[str, ...] = Field(min_length=2)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it speaks of."""
+        return self.names
+
+    @property
+    def text(self) -> str:
+        """As the command line takes it."""
+        return f"missing together {', '.join(self.names)}"
+
+
+AnyRule = Determines | AtMost | Sum | Difference | Combinations | MissingTogether
+Rule = Annotated[AnyRule, Field(discriminator="kind")]
+
+_FORMS = (
+    (r"(?P<result>.+?)\s*<-\s*(?P<source>.+)", "determines"),
+    (r"(?P<low>.+?)\s*<=\s*(?P<high>.+)", "at_most"),
+    (r"(?P<total>.+?)\s*=\s*(?P<left>.+?)\s+\+\s+(?P<right>.+)", "sum"),
+    (r"(?P<result>.+?)\s*=\s*(?P<left>.+?)\s+-\s+(?P<right>.+)", "difference"),
+    (r"combinations\s+(?P<names>.+)", "combinations"),
+    (r"missing together\s+(?P<names>.+)", "missing_together"),
+)
+
+
+def parse_rule(text: str) -> AnyRule:
+    """A rule from its text.
+
+    Raises:
+      SchemaError: it has none of the known forms, which are named.
+
+    >>> parse_rule("label <- code").columns, parse_rule("stay = end - start").text
+    (('code', 'label'), 'stay = end - start')
+    """
+    for pattern, kind in _FORMS:
+        match = re.fullmatch(pattern, text.strip())
+        if match:
+            parts: dict[str, object] = {k: v.strip() for k, v in match.groupdict().items()}
+            if "names" in parts:
+                parts["names"] = tuple(name.strip() for name in str(parts["names"]).split(","))
+            try:
+                rule: AnyRule = TypeAdapter(Rule).validate_python({"kind": kind, **parts})
+            except ValidationError:
+                break
+            return rule
+    raise SchemaError(
+        f"'{text}' is no rule. Write 'label <- code', 'start <= end', 'total = a + b', "
+        "'stay = end - start', 'combinations a, b' or 'missing together a, b'."
+    )

@@ -1,0 +1,344 @@
+"""Steps: from the columns of a table to those that models see, by the table's rules, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from core.schema.column import DomainColumn, RuleDomainError, SchemaError
+from core.schema.labels import (
+    code_places,
+    from_labels,
+    from_numbers,
+    to_labels,
+    to_numbers,
+    with_codes,
+)
+from core.schema.rules.chains import Chain, chains_of
+from core.schema.rules.gaps import free_name
+from core.schema.rules.lists import Joint, Lookup, check_lists
+from core.schema.rules.relations import relations_of
+from core.schema.rules.rules import (
+    AtMost,
+    Combinations,
+    Determines,
+    Difference,
+    MissingTogether,
+    Rule,
+    Sum,
+)
+
+__all__ = ["Steps", "rewritten"]
+
+Columns = Mapping[str, DomainColumn]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What becomes of the columns of a table that has rules.
+
+    Attributes:
+      source: the modelled columns of the table, in order.
+      columns: those that models see, in order.
+      chains: rules about numbers.
+      joints: combinations.
+      lookups: results that are looked up, each after its source.
+      together: names of columns that models see and that are missing together; the first decides.
+      constant: names of those that hold one value for a person.
+    """
+
+    source: tuple[DomainColumn, ...]
+    columns: tuple[DomainColumn, ...]
+    chains: tuple[Chain, ...]
+    joints: tuple[Joint, ...]
+    lookups: tuple[Lookup, ...]
+    together: tuple[tuple[str, ...], ...]
+    constant: frozenset[str]
+
+    @classmethod
+    def of(
+        cls,
+        columns: Sequence[DomainColumn],
+        rules: Sequence[Rule],
+        *,
+        target: str | None,
+        tagged: Collection[str],
+        constant: Collection[str],
+    ) -> Steps:
+        """The steps that keep the rules of a table.
+
+        Args:
+          columns: all that are in the synthetic table, in order, with declared domains.
+          rules: what holds in every row.
+          target: the column that people will predict; models see it as it is.
+          tagged: columns whose distribution is hidden; no rule may speak of them.
+          constant: columns that hold one value for a person.
+
+        Raises:
+          SchemaError: one plain line on the rule that cannot be kept.
+        """
+        by_name = {column.name: column for column in columns if column.modelled}
+        names = {column.name for column in columns}
+        for rule in rules:
+            _check_names(rule, by_name, tagged)
+            _check_codes(rule, by_name)
+        joints = tuple(_joints(rules, by_name, target, constant, names))
+        lookups = tuple(_lookups(rules, by_name, target, constant))
+        numbers = tuple(r for r in rules if isinstance(r, AtMost | Sum | Difference))
+        chains = tuple(
+            chains_of(
+                relations_of(numbers, by_name),
+                by_name,
+                target=target,
+                constant=frozenset(constant),
+                taken=names,
+            )
+        )
+        shown = _shown(by_name, joints, lookups, chains)
+        seen = tuple({one.name: one for one in shown.values() if one is not None}.values())
+        steady = {
+            column.name for name, column in shown.items() if column is not None and name in constant
+        }
+        together = tuple(_together(rules, by_name, shown, target, constant))
+        source = tuple(by_name.values())
+        return cls(source, seen, chains, joints, lookups, together, frozenset(steady))
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Columns of real rows that are looked at; what is computed is not."""
+        computed = {lookup.result.name for lookup in self.lookups}
+        computed |= {
+            link.computed for chain in self.chains for link in chain.links if link.computed
+        }
+        return tuple(column.name for column in self.source if column.name not in computed)
+
+    def encode(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Real rows as models see them; what breaks a rule is moved inside."""
+        frame = frame.reset_index(drop=True)
+        made: dict[str, pd.Series[Any]] = {j.column.name: j.encode(frame) for j in self.joints}
+        for chain in self.chains:
+            needed = [chain.root, *(link.modelled for link in chain.links)]
+            given = {name: to_numbers(frame[name], chain.columns[name]) for name in needed}
+            values = chain.settle(given)
+            for link in chain.links:
+                if link.gap is not None:
+                    gap = link.gap.encode(values[link.entry], values[link.modelled])
+                    made[link.gap.column.name] = from_numbers(gap, link.gap.column)
+                else:
+                    column = chain.columns[link.modelled]
+                    made[link.modelled] = from_numbers(values[link.modelled], column)
+            made[chain.root] = from_numbers(values[chain.root], chain.columns[chain.root])
+        return pd.DataFrame(
+            {
+                column.name: made[column.name] if column.name in made else frame[column.name]
+                for column in self.columns
+            }
+        )
+
+    def fill(self, frame: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
+        """Synthetic rows in which columns are missing together, as the rules say.
+
+        Where the first of them is present, another that is missing gets a value of another row; if
+        no row has one, all of them are missing everywhere.
+
+        Args:
+          frame: n ≥ 1 rows as models see them.
+          random: data-free.
+        """
+        by_name = {column.name: column for column in self.columns}
+        filled = {name: frame[name] for name in frame.columns}
+        for names in self.together:
+            absent = frame[names[0]].isna().to_numpy()
+            absent = absent | any(frame[name].isna().all() for name in names)
+            for name in names:
+                cells, present = frame[name], np.flatnonzero(frame[name].notna().to_numpy())
+                take = np.arange(len(frame))
+                gaps = np.flatnonzero(cells.isna().to_numpy() & ~absent)
+                take[gaps] = random.choice(present, len(gaps)) if len(gaps) else gaps
+                cells = cells.iloc[take].reset_index(drop=True)
+                filled[name] = _rewritten(cells, by_name[name], absent=absent)
+        return pd.DataFrame(filled)
+
+    def decode(
+        self, frame: pd.DataFrame, people: NDArray[np.intp] | None = None
+    ) -> dict[str, pd.Series[Any]]:
+        """The modelled columns of the table, by name; every rule holds in every row.
+
+        Args:
+          frame: rows as models see them.
+          people: whose each row is, or None.
+        """
+        cells: dict[str, pd.Series[Any]] = {name: frame[name] for name in frame.columns}
+        for chain in self.chains:
+            gaps = {link.gap.column.name for link in chain.links if link.gap is not None}
+            seen = gaps | (set(chain.columns) - chain.replaced)
+            given = {c.name: to_numbers(frame[c.name], c) for c in self.columns if c.name in seen}
+            for name, values in chain.settle(given, people).items():
+                cells[name] = from_numbers(values, chain.columns[name])
+        for joint in self.joints:
+            cells |= joint.decode(frame[joint.column.name])
+        for lookup in self.lookups:
+            cells[lookup.result.name] = lookup.decode(cells[lookup.source])
+        return {column.name: cells[column.name] for column in self.source}
+
+
+def rewritten(cells: pd.Series[Any], column: DomainColumn) -> pd.Series[Any]:
+    """The same cells in the dtype that the codec gives them."""
+    return _rewritten(cells, column, absent=np.zeros(len(cells), dtype=bool))
+
+
+def _rewritten(
+    cells: pd.Series[Any], column: DomainColumn, *, absent: NDArray[np.bool_]
+) -> pd.Series[Any]:
+    if column.kind.numeric:
+        code = np.where(absent, -1, code_places(cells, column))
+        numbers = np.where(absent, np.nan, to_numbers(cells, column))
+        return with_codes(from_numbers(numbers, column), column, code)
+    return from_labels(to_labels(cells).mask(absent), column)
+
+
+def _check_names(rule: Rule, columns: Columns, tagged: Collection[str]) -> None:
+    for name in rule.columns:
+        if name not in columns:
+            raise SchemaError(
+                f"Rule '{rule.text}': '{name}' is left out, text, an identifier or says whose a "
+                "row is, so nothing can be computed from it. Keep it as another kind, or leave "
+                "the rule out."
+            )
+        if name in tagged:
+            raise SchemaError(
+                f"Rule '{rule.text}': '{name}' is tagged as hidden, and what follows from it would "
+                "show it. Untag it, leave the rule out, or drop the other column."
+            )
+
+
+def _check_codes(rule: Rule, columns: Columns) -> None:
+    """Refuse to compute with a column that says "missing" in several ways."""
+    for name in rule.columns:
+        if columns[name].codes and isinstance(rule, AtMost | Sum | Difference | MissingTogether):
+            codes = ", ".join(columns[name].codes)
+            raise RuleDomainError(
+                f"Rule '{rule.text}': '{name}' has codes for missing values of their own ({codes}),"
+                " and a rule knows one kind of missing. Remove the codes from the column, or leave "
+                "the rule out."
+            )
+
+
+def _check_constant(rule: Rule, names: Sequence[str], constant: Collection[str]) -> None:
+    """Columns that are replaced at once must all hold one value for a person, or none."""
+    fixed = [name for name in names if name in constant]
+    if fixed and len(fixed) < len(names):
+        other = next(name for name in names if name not in constant)
+        raise SchemaError(
+            f"Rule '{rule.text}': '{fixed[0]}' holds one value for a person and '{other}' does "
+            "not. Say the same of both, or leave the rule out."
+        )
+
+
+def _joints(
+    rules: Sequence[Rule],
+    columns: Columns,
+    target: str | None,
+    constant: Collection[str],
+    names: Collection[str],
+) -> Iterator[Joint]:
+    used: set[str] = set()
+    taken = set(names)
+    for rule in rules:
+        if not isinstance(rule, Combinations):
+            continue
+        check_lists(rule.names, columns, rule.text)
+        _check_constant(rule, rule.names, constant)
+        if len(set(rule.names)) < len(rule.names) or used.intersection(rule.names):
+            raise SchemaError(f"Rule '{rule.text}': a column stands in two combinations.")
+        if target in rule.names:
+            raise SchemaError(
+                f"Rule '{rule.text}': it would replace the target '{target}'. Choose another "
+                "target, or write as 'label <- code' what follows from it."
+            )
+        used.update(rule.names)
+        joint = Joint.of(rule, columns, free_name(" × ".join(rule.names), taken))
+        taken.add(joint.column.name)
+        yield joint
+
+
+def _lookups(
+    rules: Sequence[Rule], columns: Columns, target: str | None, constant: Collection[str]
+) -> Iterator[Lookup]:
+    own = {}
+    joined = {n for rule in rules if isinstance(rule, Combinations) for n in rule.names}
+    for rule in rules:
+        if not isinstance(rule, Determines):
+            continue
+        check_lists(rule.columns, columns, rule.text)
+        if rule.result == target:
+            raise SchemaError(
+                f"Rule '{rule.text}': the target is not computed. Choose another target, or turn "
+                f"it round if each '{rule.result}' has one '{rule.source}'."
+            )
+        if rule.result in own or rule.result in joined:
+            raise SchemaError(f"Rule '{rule.text}': another rule says '{rule.result}' already.")
+        if rule.result in constant:
+            _check_constant(rule, rule.columns, constant)
+        own[rule.result] = rule
+    try:
+        order = TopologicalSorter({r.result: [r.source] for r in own.values()}).static_order()
+        yield from (Lookup.of(own[name], columns) for name in list(order) if name in own)
+    except CycleError as error:
+        text = own[error.args[1][0]].text
+        raise SchemaError(
+            f"Rule '{text}' goes round in a circle with others. Leave one of them out."
+        ) from None
+
+
+def _shown(
+    columns: Columns, joints: Sequence[Joint], lookups: Sequence[Lookup], chains: Sequence[Chain]
+) -> dict[str, DomainColumn | None]:
+    """For each column of the table, what models see in its place; None where that is nothing."""
+    shown: dict[str, DomainColumn | None] = dict(columns)
+    for joint in joints:
+        shown |= {column.name: joint.column for column in joint.columns}
+    for lookup in lookups:
+        shown[lookup.result.name] = None
+    for chain in chains:
+        for link in chain.links:
+            if link.computed is not None:
+                shown[link.computed] = None
+            if link.gap is not None:
+                shown[link.modelled] = link.gap.column
+    return shown
+
+
+def _together(
+    rules: Sequence[Rule],
+    columns: Columns,
+    shown: Mapping[str, DomainColumn | None],
+    target: str | None,
+    constant: Collection[str],
+) -> Iterator[tuple[str, ...]]:
+    used: set[str] = set()
+    joined = {n for rule in rules if isinstance(rule, Combinations) for n in rule.names}
+    for rule in rules:
+        if not isinstance(rule, MissingTogether):
+            continue
+        _check_constant(rule, rule.names, constant)
+        for name in rule.names:
+            words = ""
+            if not columns[name].missing:
+                words = "is declared never missing. Declare that it may be"
+            elif shown[name] is None or name in joined:
+                words = "follows from other columns by another rule. Name those"
+            elif name in used:
+                words = "stands in two such rules, or twice in one. Name it once"
+            if words:
+                fault = SchemaError if columns[name].missing else RuleDomainError
+                raise fault(f"Rule '{rule.text}': '{name}' {words}, or leave the rule out.")
+            used.add(name)
+        ordered = sorted(rule.names, key=lambda name: name != target)
+        yield tuple(column.name for name in ordered if (column := shown[name]) is not None)

@@ -1,0 +1,339 @@
+"""Schema and Domain: what may be known about a table without touching its rows.
+
+A `Schema` is what the steward confirms; a `Domain` is the public part of it that leaves the house.
+Both are frozen values with a JSON form, so that a plan, a certificate and a saved model can quote
+exactly what was declared.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+
+from core.schema.column import (
+    INSIDE,
+    MAX_CATEGORIES,
+    NOTHING_PROPOSED,
+    Column,
+    DomainColumn,
+    DomainSource,
+    Kind,
+    Provenance,
+    Purchase,
+    SchemaColumn,
+    SchemaError,
+    UndeclaredDomainError,
+)
+from core.schema.form import Delimiter, FileForm
+from core.schema.person import Person
+from core.schema.rules.kept_rules import Kept, keep
+from core.schema.rules.rules import Rule
+from core.schema.writable import check_writable
+
+__all__ = [
+    "MAX_CATEGORIES",
+    "NOTHING_PROPOSED",
+    "Column",
+    "Domain",
+    "DomainColumn",
+    "DomainSource",
+    "Kind",
+    "Provenance",
+    "Purchase",
+    "Schema",
+    "SchemaColumn",
+    "SchemaError",
+    "UndeclaredDomainError",
+]
+
+
+def _schema_column(column: Any) -> Any:
+    plain = isinstance(column, Column) and not isinstance(column, SchemaColumn)
+    return SchemaColumn(**column.fields()) if plain else column
+
+
+def _twice(names: Iterable[str]) -> list[str]:
+    return sorted(name for name, count in Counter(names).items() if count > 1)
+
+
+def _with_earlier(json_schema: dict[str, Any]) -> None:
+    """Add to the JSON schema what files of earlier versions hold, see `Schema._read`."""
+    json_schema["properties"]["entity_key"] = {
+        "anyOf": [{"type": "string"}, {"type": "null"}],
+        "default": None,
+        "description": "Of earlier versions: the column that says who a row is of; use `person`.",
+    }
+
+
+class Schema(BaseModel):
+    """A table's columns in file order, and what the steward says of them.
+
+    Attributes:
+      columns: in file order.
+      target: the column that people will predict, or None.
+      person: whose rows are protected together; None where a row is a person.
+      rules: what holds in every row.
+      sensitive: disjoint groups of columns whose joint distribution must not be revealed.
+      holdout: share of records kept out of training, in [0, ½]; see `core.encoding.holdout`.
+      delimiter, encoding, spaced: of a text file, see `core.schema.form.FileForm`.
+
+    Raises (pydantic.ValidationError, a ValueError): duplicate names or rules, or a role naming no
+      column.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=_with_earlier)
+
+    columns: tuple[SchemaColumn, ...] = Field(min_length=1)
+    target: str | None = None
+    person: Person | None = None
+    rules: tuple[Rule, ...] = ()
+    sensitive: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    holdout: float = Field(default=0.0, ge=0.0, le=0.5)
+    delimiter: Delimiter = ","
+    encoding: str = Field(default="utf-8", pattern="^[a-z0-9_-]{1,32}$")
+    spaced: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, stored: Any) -> Any:
+        """A schema of an earlier version may name an entity key; one row of each is then kept."""
+        if not isinstance(stored, dict) or "entity_key" not in stored:
+            return stored
+        key = stored["entity_key"]
+        rest = {name: value for name, value in stored.items() if name != "entity_key"}
+        return rest if key is None else {**rest, "person": {"columns": [key], "rows": 1}}
+
+    @model_serializer(mode="wrap")
+    def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The stored form, which attestations hold to: what came later is left out where unused."""
+        stored: dict[str, Any] = handler(self)
+        later = {name: stored.pop(name) for name in ("person", "rules")}
+        for name in ("delimiter", "encoding", "spaced"):
+            if stored[name] == type(self).model_fields[name].default:
+                stored.pop(name)
+        before = {name: stored.pop(name) for name in ("columns", "target")}
+        used = {name: value for name, value in later.items() if value}
+        return {**before, "entity_key": None, **used, **stored}
+
+    @field_validator("columns", mode="before")
+    @classmethod
+    def _own_type(cls, columns: Iterable[Any]) -> tuple[Any, ...]:
+        return tuple(_schema_column(column) for column in columns)
+
+    @model_validator(mode="after")
+    def _roles(self) -> Self:
+        if twice := _twice(self.names):
+            raise ValueError(f"column names appear twice: {', '.join(twice)}")
+        tagged = [name for names in self.sensitive.values() for name in names]
+        of_person = () if self.person is None else self.person.named
+        ruled = [name for rule in self.rules for name in rule.columns]
+        for role in (self.target, *of_person, *ruled, *tagged):
+            if role is not None and role not in self.names:
+                raise ValueError(f"no column is called '{role}'")
+        if twice := _twice(rule.text for rule in self.rules):
+            raise ValueError(f"rules are declared twice: {'; '.join(twice)}")
+        if twice := _twice(tagged):
+            raise ValueError(f"columns are tagged twice as sensitive: {', '.join(twice)}")
+        empty = [group for group, columns in self.sensitive.items() if not columns]
+        if empty:
+            raise ValueError(f"a sensitive group holds no column: {', '.join(empty)}")
+        return self
+
+    def __getitem__(self, name: str) -> SchemaColumn:
+        """The column of that name; KeyError when there is none."""
+        return {column.name: column for column in self.columns}[name]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in file order."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def form(self) -> FileForm:
+        """How the table's file is written."""
+        forms = {column.name: column.form for column in self.columns if column.form is not None}
+        return FileForm(
+            delimiter=self.delimiter, encoding=self.encoding, spaced=self.spaced, columns=forms
+        )
+
+    def replace(self, column: Column) -> Schema:
+        """This schema with the column of the same name replaced."""
+        new = _schema_column(column)
+        columns = tuple(new if c.name == column.name else c for c in self.columns)
+        return self.model_copy(update={"columns": columns})
+
+    def domain(self) -> Domain:
+        """The public domain of the columns that will be in the synthetic table.
+
+        Raises:
+          UndeclaredDomainError: bounds or categories are missing; the columns are named.
+          SchemaError: nothing is left to model, a bound is too large to compute with, a column
+            cannot be written as declared, the target or a tagged column is not modelled, or a rule
+            cannot be kept.
+        """
+        remaining = self._remaining
+        self._check_declared()
+        for column in remaining:
+            column.check_magnitude()
+            check_writable(column)
+        if not any(c.modelled for c in remaining):
+            raise SchemaError(
+                "No column is left to model: every one is dropped, text or an identifier."
+            )
+        kept = self._kept_target
+        if kept is not None and not self[kept].modelled:
+            raise SchemaError(
+                f"The target '{kept}' is dropped, text or an identifier. "
+                "Choose another target or none."
+            )
+        for group, columns in self.sensitive.items():
+            lost = [name for name in columns if not self[name].modelled]
+            if lost:
+                raise SchemaError(
+                    f"The sensitive group '{group}' names columns that are dropped, text or "
+                    f"identifiers: {', '.join(lost)}. Untag them; they reveal no distribution."
+                )
+        self._check_keys()
+        settled = self._settled
+        return Domain(
+            columns=tuple(self.public(column) for column in remaining),
+            target=settled.target,
+            person=settled.person,
+            rules=settled.rules,
+            sensitive=self.sensitive,
+        )
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """Names of columns that are left out because a purchase found nothing in them."""
+        return tuple(column.name for column in self.columns if column.lost)
+
+    @property
+    def fallen(self) -> dict[str, str]:
+        """By rule or role, why it is not kept although it was declared: see `layout.kept`.
+
+        Empty where `domain` would refuse the schema, which says more.
+        """
+        try:
+            self._check_declared()
+            return self._settled.fallen
+        except SchemaError:
+            return {}
+
+    @property
+    def _remaining(self) -> tuple[SchemaColumn, ...]:
+        return tuple(c for c in self.columns if c.source is not DomainSource.DROP)
+
+    @property
+    def _kept_target(self) -> str | None:
+        return None if self.target in self.lost else self.target
+
+    @property
+    def _settled(self) -> Kept:
+        return keep(
+            [self.public(column) for column in self._remaining],
+            self.rules,
+            target=self.target,
+            person=self.person,
+            tagged=[name for names in self.sensitive.values() for name in names],
+            bought=[c.name for c in self.columns if c.provenance is Provenance.BOUGHT],
+            lost=self.lost,
+        )
+
+    def _check_declared(self) -> None:
+        """Refuse columns whose domain nobody declared or bought; keys need none."""
+        keys = () if self.person is None else self.person.columns
+        unknown = [c.name for c in self._remaining if not c.declared and c.name not in keys]
+        if unknown:
+            raise UndeclaredDomainError(
+                f"Bounds or categories are not declared for: {', '.join(unknown)}. "
+                "Declare them on the Tables page, buy them there or with --buy, or drop these "
+                "columns."
+            )
+
+    def _check_keys(self) -> None:
+        """Refuse to learn what only says whose a row is."""
+        keys = () if self.person is None else self.person.columns
+        tagged = [name for names in self.sensitive.values() for name in names]
+        for name in (self._kept_target, *tagged):
+            if name in keys:
+                raise SchemaError(
+                    f"Column '{name}' says whose a row is and is made up anew, so it is neither a "
+                    "target nor hidden. Choose another."
+                )
+
+    def public(self, column: SchemaColumn) -> DomainColumn:
+        """The part of a column that may leave; who a row is of is said by made-up values."""
+        keys = () if self.person is None else self.person.columns
+        dropped = column.source is DomainSource.DROP
+        if column.name not in keys or column.kind.surrogate or dropped:
+            return DomainColumn.of(column)
+        return DomainColumn(
+            name=column.name, kind=Kind.IDENTIFIER, dtype=column.dtype, pattern=column.pattern
+        )
+
+
+class Domain(BaseModel):
+    """What may be known for free: the kept columns with their declared domains, target and rules.
+
+    `sensitive` names disjoint groups of columns whose joint distribution must not be revealed;
+    `person` and `rules` are the schema's.
+
+    It is built field by field from what is declared, whatever it is given, and so is each saved
+    one that is read: notes and proposals, which depend on rows, stay behind.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    columns: tuple[DomainColumn, ...]
+    target: str | None = None
+    person: Person | None = None
+    rules: tuple[Rule, ...] = ()
+    sensitive: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+
+    @field_validator("columns", mode="before")
+    @classmethod
+    def _declared_only(cls, columns: Iterable[Any]) -> tuple[Any, ...]:
+        return tuple(
+            DomainColumn.of(column)
+            if isinstance(column, Column)
+            else {name: value for name, value in dict(column).items() if name not in INSIDE}
+            for column in columns
+        )
+
+    @property
+    def modelled(self) -> tuple[DomainColumn, ...]:
+        """Columns a model learns, in file order."""
+        return tuple(c for c in self.columns if c.modelled)
+
+    @property
+    def numeric(self) -> tuple[DomainColumn, ...]:
+        """Modelled columns whose values lie on a line."""
+        return tuple(c for c in self.modelled if c.kind.numeric)
+
+    def project(self, names: Sequence[str]) -> Domain:
+        """The domain of some columns, in this order; target and tags as far as they are among them.
+
+        Rules and persons are about whole tables and stay behind.
+
+        Raises:
+          KeyError: no column has one of the names.
+        """
+        by_name = {column.name: column for column in self.columns}
+        tagged = {g: tuple(c for c in cs if c in names) for g, cs in self.sensitive.items()}
+        return Domain(
+            columns=tuple(by_name[name] for name in names),
+            target=self.target if self.target in names else None,
+            sensitive={group: columns for group, columns in tagged.items() if columns},
+        )

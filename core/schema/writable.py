@@ -1,0 +1,72 @@
+"""Whether cells of a column can be written as it declares, asked before anything is spent.
+
+A schema file may name a type that there is none of, a date format that no calendar knows, or bounds
+that its type cannot hold. Rows are written last, when the budget has been paid, so the ends of each
+domain are written once beforehand.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import pandas as pd
+
+from core.schema.column import Column, SchemaError
+from core.schema.labels import from_labels, from_numbers, to_numbers
+from core.schema.surrogates import surrogate
+
+__all__ = ["check_writable"]
+
+A_YEAR = 366 * 86_400.0  # seconds; a format may name no more than years
+
+
+def check_writable(column: Column) -> None:
+    """Refuse a column whose cells could not be written.
+
+    Raises:
+      SchemaError: its type or date format is none, or cannot hold what its domain says; or a spike
+        lies outside its bounds, where values at the nearest bound would be written as the spike.
+    """
+    if column.kind.numeric and column.low is not None and column.high is not None:
+        for spike in column.spikes:
+            if not column.low <= spike <= column.high and f"{spike:g}" not in column.codes:
+                raise SchemaError(
+                    f"Column '{column.name}': the spike {spike:g} lies outside the bounds "
+                    f"{column.low:g} and {column.high:g}. Nothing more was spent. Widen the "
+                    "bounds, or leave the spike out."
+                )
+    if not _can_write(column):
+        raise SchemaError(
+            f"Column '{column.name}': what is declared cannot be written as '{column.dtype}'. "
+            "Nothing more was spent. Correct its type, date format or bounds, or leave the column "
+            "out."
+        )
+
+
+@lru_cache(maxsize=1024)
+def _can_write(column: Column) -> bool:
+    try:
+        if column.kind.surrogate:
+            return len(surrogate(column, 1)) == 1
+        if column.kind.listed:
+            absent = [None] if column.may_be_absent else []
+            names = column.categories or ()
+            written = from_labels(pd.Series([*names, *absent], dtype="str"), column)
+            # whole numbers that stay text are beyond the type that others of them have
+            return written.dtype != "str" or column.dtype == "str" or not all(map(_is_whole, names))
+        ends = np.array([column.low, column.high, *column.spikes], dtype=np.float64)
+        gap = [np.nan] if column.may_be_absent else []
+        cells = from_numbers(np.append(ends, gap), column)
+        form = None if column.form is None else column.form.model_copy(update={"codes": ()})
+        plain = column.model_copy(update={"form": form})  # a bound may be a code too
+        read = to_numbers(cells, plain)[: len(ends)]
+        if column.date_format is not None and (np.abs(read - ends) > A_YEAR).any():
+            return False  # a format without the year, say: what is written means another year
+        return bool(np.isfinite(read).all())
+    except Exception:  # each library raises its own of what it was not made for
+        return False
+
+
+def _is_whole(label: str) -> bool:
+    return label.removeprefix("-").isdecimal()

@@ -1,1 +1,0 @@
-"""Tables and what may be known about them for free: reading, inference, schema, codec."""

@@ -1,1 +1,0 @@
-"""Files and cells to typed frames, and frames to files."""

@@ -1,0 +1,1 @@
+"""Frames to files, whole or not at all."""

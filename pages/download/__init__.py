@@ -1,0 +1,1 @@
+"""Download: the synthetic table and what belongs to it."""

@@ -1,0 +1,285 @@
+"""Download: the synthetic table, its certificate, the model and a data dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import streamlit as st
+
+from core.runs.execution.launcher import SampleRequest
+from core.runs.storage.events import State
+from core.runs.storage.records import RunRecord
+from core.runs.storage.reviews import notes
+from core.schema.rounding_up import stated
+from core.services import export, limits, recipe, reviews, runs
+from pages.download import shaped_rows
+from pages.review import exposure, report_view
+from pages.server import guard, routes
+from pages.shared import downloads, glossary, shown_code
+from pages.shared import widgets as shared
+from pages.shared.language import said, say, to_say
+from pages.shared.plain import plain
+
+Format = Literal["csv", "parquet"]
+LMDP_RESULTS = {
+    True: to_say("granted"),
+    False: to_say("refused"),
+    None: to_say("not tested with noise"),
+}
+
+
+def render() -> None:
+    """The page."""
+    guard.require("steward")
+    shared.header(
+        say("Download"), say("Take the synthetic table with you, and the proof of what it cost.")
+    )
+    run = shared.finished_run(say("There is no finished run to download."))
+    if run is None:
+        return
+    if run.state is not State.DONE:
+        st.warning(
+            say(
+                "This run is {state}, so there is no table to download yet.",
+                state=shared.state_word(run.state),
+            ),
+            icon=":material/block:",
+        )
+        routes.button(say("Watch training"), "training", run=run.id)
+        return
+    shared.privacy_badge(run)
+    if not run.private:
+        st.error(
+            say("This table has no differential privacy. Handle it like the real one."),
+            icon=":material/warning:",
+        )
+    named = limits.hidden_columns(run)
+    if named:
+        st.info(
+            say(
+                "**{columns}**: hidden on purpose, so not spread as in the real table. Hand the "
+                "data dictionary on with the table: it says so.",
+                columns=plain(", ".join(named)),
+            ),
+            icon=":material/visibility_off:",
+        )
+    if not _hidden(run) or not exposure.seen(run) or not _approved(run):
+        return
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        asked, seeds = _table(run)
+    with right:
+        _papers(run, escaped=asked.escape_formulas)
+    _code(run, asked, seeds)
+
+
+def _hidden(run: RunRecord) -> bool:
+    """Whether hidden distributions allow a download, if need be after a word of confirmation."""
+    groups = reviews.refused_groups(shared.store(), run)
+    if not groups:
+        return True
+    st.error(
+        say(
+            "The check of hidden distributions said no, or what it said is missing, for: {groups}. "
+            "The table may reveal how these columns are spread in the real one. Train again, or "
+            "say that you accept it.",
+            groups=plain(", ".join(groups)),
+        ),
+        icon=":material/block:",
+    )
+    return st.toggle(
+        say("I accept that these distributions may be revealed"),
+        key=f"accept_{run.id}_{groups!r}",  # for this run alone
+    )
+
+
+def _approved(run: RunRecord) -> bool:
+    """Whether the reviews that the steward asked for are there."""
+    waits = reviews.waits_for(shared.store(), run)
+    if waits:
+        reason = plain(said(waits))
+        st.error(
+            say("This table waits for its review. {reason}", reason=reason),
+            icon=":material/block:",
+        )
+        routes.button(say("Go to its review"), "review", primary=True, run=run.id)
+    picked = notes.picked(shared.store(), run.table_id)
+    if picked is not None and picked[0] != run.id:
+        st.info(
+            say(
+                "Another run of this table was picked for release by {name}.",
+                name=plain(picked[1]),
+            ),
+            icon=":material/trophy:",
+        )
+    return not waits
+
+
+def _table(run: RunRecord) -> tuple[SampleRequest, tuple[int, ...]]:
+    """The table itself; what is asked of it, and the seeds of several."""
+    st.subheader(say("The table"), anchor=False)
+    rows = st.number_input(
+        say("Rows"),
+        1,
+        10_000_000,
+        run.rows,
+        help=say("Other than the reviewed number: fresh rows are drawn, which costs no privacy."),
+    )
+    format: Format = st.radio(
+        say("Format"), ["csv", "parquet"], format_func=str.upper, horizontal=True
+    )
+    escape = format == "csv" and st.checkbox(
+        say("Make it safe to open in a spreadsheet"),
+        value=True,
+        help=say(
+            "Text that a spreadsheet would run as a formula gets an apostrophe in front. The "
+            "data dictionary says so. Switch it off for programs that read the file as it is."
+        ),
+    )
+    shape, seeds = shaped_rows.choose(run)
+    asked = SampleRequest(rows=rows, format=format, escape_formulas=escape, shape=shape)
+    if seeds or not shape.plain:
+        shaped_rows.offer(run, asked, seeds)
+        return asked, seeds
+    if rows != run.rows:
+        _fresh(run, asked)
+        return asked, seeds
+    name = export.file_name(run, format)
+    downloads.offer(
+        say("Download {name}", name=name),
+        lambda: export.reviewed_file(
+            shared.store(), run, format=format, escape_formulas=escape
+        ).read_bytes(),
+        table_id=run.table_id,
+        file_name=name,
+        reviewed=run,
+        mime="text/csv" if format == "csv" else "application/vnd.apache.parquet",
+        type="primary",
+        icon=":material/download:",
+    )
+    st.caption(say("These are the very rows that were reviewed."))
+    return asked, seeds
+
+
+def _fresh(run: RunRecord, asked: SampleRequest) -> None:
+    """Another number of rows: drawn on request, then offered."""
+    key = f"fresh_{run.id}_{asked!r}"
+    label = say("Make {n:,} fresh rows", n=asked.rows)
+    if st.button(label, type="primary", icon=":material/refresh:"):
+        with shared.plain_errors(), st.spinner(say("Drawing rows from the saved model …")):
+            st.session_state[key] = runs.generate_rows(
+                shared.store(), shared.launcher(), run.id, asked
+            )
+    path = st.session_state.get(key)
+    if path is not None:
+        name = export.file_name(run, asked.format)
+        downloads.offer(
+            say("Download {name}", name=name),
+            path.read_bytes,
+            table_id=run.table_id,
+            reviewed=run,
+            file_name=name,
+            icon=":material/download:",
+        )
+
+
+def _papers(run: RunRecord, *, escaped: bool) -> None:
+    st.subheader(say("What goes with it"), anchor=False)
+    certificate = reviews.privacy_certificate(shared.store(), run.id)
+    if certificate is not None:
+        downloads.offer(
+            say("Privacy certificate (JSON)"),
+            lambda: export.certificate_text(  # as it is true when the button is pressed
+                reviews.privacy_certificate(shared.store(), run.id) or {}
+            ),
+            table_id=run.table_id,
+            file_name=export.file_name(run, "certificate.json"),
+            icon=":material/verified_user:",
+            width="stretch",
+        )
+    downloads.offer(
+        say("Data dictionary (CSV)"),
+        lambda: export.dictionary_text(run, escaped=escaped),
+        table_id=run.table_id,
+        file_name=export.file_name(run, "dictionary.csv"),
+        icon=":material/menu_book:",
+        width="stretch",
+    )
+    if run.plan.protection is not None and run.plan.protection.shift:
+        st.caption(
+            say(
+                ":material/deployed_code_alert: The trained model stays here: it holds the hidden "
+                "distributions unshifted, and the shift."
+            )
+        )
+    else:
+        downloads.offer(
+            say("Trained model (ZIP)"),
+            lambda: export.model_zip(shared.store(), run),
+            table_id=run.table_id,
+            reviewed=run,
+            file_name=export.file_name(run, "model.zip"),
+            icon=":material/deployed_code:",
+            help=say(
+                "Weights and settings. As private as the table: more rows can be drawn from it."
+            ),
+            width="stretch",
+        )
+    if certificate is not None:
+        with st.expander(
+            say("Read the certificate"), icon=":material/verified_user:", expanded=True
+        ):
+            _certificate(run, certificate)
+
+
+def _code(run: RunRecord, asked: SampleRequest, seeds: Sequence[int]) -> None:
+    """This run as a command and as Python, and rows as they are asked for above."""
+    # a ZIP of the command line holds CSV files
+    zipped = asked.format == "csv" and (bool(seeds) or not asked.shape.plain)
+    out = export.file_name(run, "zip" if zipped else asked.format)
+    rows = recipe.sample_code(run, asked, seeds, out=out)
+    codes = {say("A run like this one"): shown_code.of_run(run), say("Rows of this model"): rows}
+    shown_code.show(codes, table_id=run.table_id)
+
+
+def _certificate(run: RunRecord, certificate: dict[str, Any]) -> None:
+    report_view.disputed(run)
+    if certificate.get("selection"):
+        st.warning(plain(said(certificate["selection"])), icon=":material/rule:")
+    lmdp = certificate.get("lmdp")
+    if lmdp is not None:
+        result = said(LMDP_RESULTS[lmdp["granted"]])
+        st.markdown(say("**Hidden distributions (α-LMDP)**: {result}.", result=result))
+        st.caption(plain(said(lmdp["statement"])))
+        for sentence in lmdp.get("attack", ()):
+            st.caption(plain(said(sentence)))
+    claim = run.guarantee
+    if claim is None or not claim.private:
+        st.markdown(say("**No differential privacy is claimed.**"))
+    else:
+        st.markdown(
+            say(
+                "This table satisfies differential privacy with **ε = {epsilon:.4g}** and "
+                "**δ = {delta:.3g}**.",
+                epsilon=stated(claim.epsilon, ".4g"),
+                delta=stated(claim.delta, ".3g"),
+            ),
+            help=glossary.entry("ε", "δ"),
+        )
+        with st.popover(say("Conditions"), icon=":material/checklist:"):
+            relation = plain(said(certificate.get("relation", "")))
+            st.markdown(say("- Neighbouring tables: {relation}", relation=relation))
+            st.markdown(
+                say(
+                    "- Counted as replace-one, ε = {epsilon:.4g}. Accounting: {method!t}.",
+                    epsilon=stated(claim.epsilon_replace, ".4g"),
+                    method=claim.method,
+                ),
+                help=glossary.entry("replace-one", "PLD"),
+            )
+            opinion = certificate.get("second_opinion")
+            if opinion is not None and opinion["agrees"] is not False:  # else it is a condition
+                st.markdown(f"- {plain(said(opinion['statement']))}")
+            for condition in certificate.get("conditions", claim.conditions):
+                st.markdown(f"- {plain(said(condition))}")

@@ -1,0 +1,197 @@
+"""Rows of chosen values on Download: what is asked of them, and the ZIP that says so."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+
+import streamlit as st
+
+from core.models.shaped_output import Shape
+from core.runs.execution.launcher import SampleRequest
+from core.runs.storage.records import RunRecord
+from core.schema.schema import DomainColumn, Kind
+from core.services import export, reviews, shaping
+from pages.shared import downloads
+from pages.shared import widgets as shared
+from pages.shared.language import said, say
+from pages.shared.plain import plain
+
+MOST_SHARES = 12  # labels whose shares can be set here; the command line takes more
+MOST_SEEDS = 20
+
+
+def choose(run: RunRecord) -> tuple[Shape, tuple[int, ...]]:
+    """What is asked of rows, and the seeds of several tables; nothing unless somebody asks."""
+    with st.expander(say("Rows of chosen values"), icon=":material/filter_alt:"):
+        st.caption(
+            say(
+                "Drawn from the trained model and selected. No real row is read, so it costs no "
+                "privacy."
+            )
+        )
+        columns = {column.name: column for column in run.schema.domain().modelled}
+        picked = st.multiselect(
+            say("Only rows with …"),
+            list(columns),
+            key=f"where_{run.id}",
+            placeholder=say("Choose"),
+        )
+        where = [text for name in picked for text in _condition(run.id, columns[name])]
+        share = _share(run, columns)
+        fill = st.toggle(
+            say("No missing cells"),
+            key=f"fill_{run.id}",
+            help=say(
+                "A missing cell gets the value of the most similar synthetic row. Where rows "
+                "belong to people, rows with missing cells are left out instead."
+            ),
+        )
+        seeds = _seeds(
+            st.text_input(
+                say("Seeds, one table each (optional)"),
+                key=f"seeds_{run.id}",
+                placeholder="1, 2, 3",
+                help=say(
+                    "The same seed gives the same rows again. Several tables show how much "
+                    "chance there is in what you compute from one."
+                ),
+            )
+        )
+    return Shape(where=tuple(where), share=share, fill_missing=fill), seeds
+
+
+def _condition(run_id: str, column: DomainColumn) -> list[str]:
+    """The condition on one column, once something is chosen of it."""
+    name, key = column.name, f"where_{run_id}_{column.name}"
+    if column.kind.listed:
+        labels = st.multiselect(
+            plain(name), list(column.categories or ()), key=key, placeholder=say("Choose")
+        )
+        return [f"{name}={'|'.join(labels)}"] if labels else []
+    left, right = st.columns(2)
+    places = (
+        (left, "from", say("{column} from", column=plain(name))),
+        (right, "to", say("{column} to", column=plain(name))),
+    )
+    if column.kind is Kind.DATETIME:
+        days = [_day(end) for end in (column.low, column.high)]
+        ends: list[object] = [
+            place.date_input(
+                label,
+                value=None,
+                min_value=days[0],
+                max_value=days[1],
+                key=f"{key}_{word}",
+            )
+            for place, word, label in places
+        ]
+    else:
+        ends = [
+            place.number_input(label, value=None, key=f"{key}_{word}")
+            for place, word, label in places
+        ]
+    if ends == [None, None]:
+        return []
+    low, high = ("" if end is None else _written(end) for end in ends)
+    return [f"{name}={low}..{high}"]
+
+
+def _written(end: object) -> str:
+    return f"{end:.15g}" if isinstance(end, float) else str(end)
+
+
+def _day(seconds: float | None) -> date:
+    return datetime.fromtimestamp(seconds or 0.0, UTC).date()
+
+
+def _share(run: RunRecord, columns: dict[str, DomainColumn]) -> str | None:
+    """Shares of one column's values, those that were set; the rest is as the model draws it."""
+    hidden = {name for names in run.schema.sensitive.values() for name in names}
+    listed = [
+        name
+        for name, column in columns.items()
+        if column.kind.listed and len(column.categories or ()) <= MOST_SHARES and name not in hidden
+    ]
+    name = st.selectbox(
+        say("Set the shares of …"),
+        listed,
+        index=None,
+        key=f"share_{run.id}",
+        placeholder=say("Choose"),
+        help=say("Values without a share are drawn as the model draws them."),
+    )
+    if name is None:
+        return None
+    labels = columns[name].categories or ()
+    places = st.columns(min(4, len(labels)))
+    set_shares = [
+        (
+            label,
+            places[at % len(places)].number_input(
+                f"{plain(label)}, %", 0.0, 100.0, value=None, key=f"share_{run.id}_{name}_{label}"
+            ),
+        )
+        for at, label in enumerate(labels)
+    ]
+    texts = [f"{label}={share:.10g}%" for label, share in set_shares if share is not None]
+    return f"{name}:{','.join(texts)}" if texts else None
+
+
+def _seeds(text: str) -> tuple[int, ...]:
+    """The seeds that were written, each once; a message and none where they are no numbers."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not all(part.isascii() and part.isdigit() and len(part) < 16 for part in parts):
+        st.error(say("Seeds are whole numbers with commas between, such as 1, 2, 3."))
+        return ()
+    seeds = tuple(dict.fromkeys(int(part) for part in parts))
+    if len(seeds) > MOST_SEEDS:
+        st.error(say("{n} tables at most at once; the first {n} seeds are taken.", n=MOST_SEEDS))
+    return seeds[:MOST_SEEDS]
+
+
+def offer(run: RunRecord, request: SampleRequest, seeds: Sequence[int]) -> None:
+    """Make such rows on request, say how common they were, and offer them with their papers."""
+    key = f"shaped_{run.id}_{request!r}_{seeds}"
+    label = say("Make {n:,} such rows", n=request.rows)
+    if st.button(label, type="primary", icon=":material/filter_alt:"):
+        with shared.plain_errors(), st.spinner(say("Drawing rows from the saved model …")):
+            st.session_state[key] = shaping.draw_tables(
+                shared.store(), shared.launcher(), run.id, request, seeds=seeds
+            )
+    tables: tuple[shaping.DrawnTable, ...] | None = st.session_state.get(key)
+    if tables is None:
+        return
+    for one in tables:
+        rows = say("{rows:,} rows, {drawn:,} drawn.", rows=one.facts.rows, drawn=one.facts.drawn)
+        seed = "" if one.facts.seed is None else f"{say('Seed')} {one.facts.seed}: "
+        st.caption(plain(seed + rows))
+        for words in one.facts.words:
+            st.markdown(f"- {plain(said(words))}")
+    name = export.file_name(run, "zip")
+
+    def packed() -> bytes:
+        buffer = io.BytesIO()
+        export.pack(
+            buffer,
+            tables,
+            name=export.file_name(run, request.format),
+            domain=run.schema.domain(),
+            certificate=reviews.privacy_certificate(shared.store(), run.id) or {},
+            escaped=request.escape_formulas,
+        )
+        return buffer.getvalue()
+
+    downloads.offer(
+        say("Download {name}", name=name),
+        packed,
+        table_id=run.table_id,
+        reviewed=run,
+        file_name=name,
+        mime="application/zip",
+        icon=":material/download:",
+        help=say(
+            "The rows, a data dictionary and the privacy certificate, which say what was asked."
+        ),
+    )

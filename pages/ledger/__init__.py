@@ -1,0 +1,1 @@
+"""Ledger: what was spent on whom, and what is left."""

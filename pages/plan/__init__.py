@@ -1,0 +1,1 @@
+"""Plan: choose a model and a budget before anything is spent."""

@@ -1,0 +1,155 @@
+"""The budget on Plan: ε with its meaning, what of it buys shares and scores, a first limit."""
+
+from __future__ import annotations
+
+import math
+
+import streamlit as st
+
+from core.privacy.accounting.attacker import attacker_best_guess
+from core.privacy.plan import LARGEST_EPSILON, default_delta
+from core.runs.accounts.account import DEFAULT_LIMIT, set_limit, table_account
+from core.runs.execution.noisy_scores import DEFAULT_SHARE
+from core.runs.execution.paid_release import shown_columns
+from core.runs.storage.records import TableRecord
+from core.schema.schema import SchemaError
+from core.services import reviews
+from pages.server import guard
+from pages.shared import glossary
+from pages.shared import widgets as shared
+from pages.shared.language import number, said, say, to_say
+
+EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 8.0, 10.0)
+USUAL = 1.0  # ε that is proposed
+REVIEW_SHARES = (0.0, 0.02, 0.05, 0.1, 0.2)
+MEANING = (
+    (0.5, to_say("Very strong: what a single person contributed is all but invisible.")),
+    (1.0, to_say("Strong: the usual choice for data about people.")),
+    (3.0, to_say("Moderate: fine for less sensitive data or large tables.")),
+    (8.0, to_say("Weak: single unusual people may leave traces.")),
+    (math.inf, to_say("Very weak: treat the result almost as you would the real table.")),
+)
+
+
+def epsilon(table: TableRecord) -> float:
+    """ε with its meaning, or ∞ after an explicit switch."""
+    st.subheader(say("Privacy"), anchor=False)
+    off = st.toggle(
+        say("No differential privacy (ε = ∞)"),
+        help=say("For tests with data that is public anyway. Every file is marked as not private."),
+    )
+    if off:
+        st.error(
+            say(
+                "Nothing is protected. Anyone may learn from the result who is in the table and "
+                "what their values are."
+            ),
+            icon=":material/warning:",
+        )
+        return math.inf
+    labels = {value: number(str(value)) for value in EPSILONS}
+    chosen = st.select_slider(
+        say("ε: how much anyone may learn about one person (lower is more private)"),
+        EPSILONS,
+        value=USUAL,
+        format_func=labels.__getitem__,
+        help=glossary.entry("ε"),
+    )
+    meaning = next(text for limit, text in MEANING if chosen <= limit)
+    guess = attacker_best_guess(chosen, default_delta(table.training_n))
+    right = say("**almost every time**")
+    if guess < 0.99:  # rounded up, for it is said to be the most
+        right = say("at most **{guess:.0%}** of the time", guess=math.ceil(guess * 100) / 100)
+    bet = say(
+        "Someone who would bet 50 : 50 on whether a person's record was used can, after seeing the "
+        "result, be right {right}.",
+        right=right,
+    )
+    st.markdown(f"{said(meaning)}  \n{bet}")
+    return float(chosen)
+
+
+def review_share(epsilon: float) -> float | None:
+    """What people outside the house may see of real shares, as a share of the budget."""
+    if not math.isfinite(epsilon):
+        return None
+    labels = {value: say("{share:.0%} of the budget", share=value) for value in REVIEW_SHARES}
+    labels[0.0] = say("none")
+    share = st.select_slider(
+        say("For people outside: real shares with noise, out of the same ε"),
+        REVIEW_SHARES,
+        value=0.0,
+        format_func=labels.__getitem__,
+        key="review_share",
+        help=say(
+            "Without it a report for outside shows synthetic rows alone. With it, each column's "
+            "real shares are released once, with noise, and may be shown to anyone. Where columns "
+            "are hidden, the others' shares are shifted as the released table is."
+        ),
+    )
+    return share or None
+
+
+def score_share(table: TableRecord, epsilon: float, shift: float | None) -> float | None:
+    """Whether this run may be compared without looking, as a share of the budget.
+
+    Args:
+      table: to plan for.
+      epsilon: budget, inf for none.
+      shift: of its tagged columns; None without any.
+    """
+    try:
+        domain = table.schema.domain()
+    except SchemaError:  # the plan says what is wrong
+        return None
+    if not math.isfinite(epsilon) or not shown_columns(domain):
+        return None
+    if reviews.bought(shared.store(), table.id, domain, table.training_n, shift):
+        st.caption(
+            ":material/casino: "
+            + say(
+                "An earlier run has bought noisy counts of these columns: this one can be compared "
+                "by them without looking at real data, at no cost."
+            )
+        )
+        return None
+    wanted = st.toggle(
+        say("Let this run be compared with others without looking at real data"),
+        key="score",
+        help=say(
+            "About {share:.0%} of the budget buys noisy counts, once for this table. Runs are "
+            "scored by them, and the best can be picked by its score: the certificate then says "
+            "that ε covers the choice.",
+            share=DEFAULT_SHARE,
+        ),
+    )
+    return DEFAULT_SHARE if wanted else None
+
+
+def first_limit(table: TableRecord) -> float | None:
+    """The limit that a first release is to open the account with; None where there is no choice."""
+    account = table_account(shared.store(), table.id)
+    if account.limit is not None or any(e.kind == "release" for e in account.entries):
+        return None
+    if not guard.sets_limits():
+        return None
+    return float(
+        st.number_input(
+            say("Limit ε for all releases about these people together"),
+            0.1,
+            LARGEST_EPSILON,
+            DEFAULT_LIMIT,
+            0.5,
+            key=f"first_limit_{table.id}",
+            help=say(
+                "Set once, with this first release: later ones must fit into what is left of it. "
+                "It cannot be changed afterwards. Lower is safer."
+            ),
+        )
+    )
+
+
+def open_account(table: TableRecord, limit: float | None) -> None:
+    """Open it with the chosen limit; the usual one opens with the release itself."""
+    if limit is not None and limit != DEFAULT_LIMIT:
+        set_limit(shared.store(), table.id, epsilon=limit)

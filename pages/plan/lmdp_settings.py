@@ -1,0 +1,220 @@
+"""Hidden distributions (α-LMDP) on Plan: how different, tested how, and at what cost."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import streamlit as st
+
+from core.lmdp.level import GROUP
+from core.models.card import Card
+from core.privacy.plan import Plan
+from core.runs.storage.records import TableRecord
+from core.services.plan_advice import certificate_offers
+from core.services.planning import DEFAULT_SHIFT
+from pages.shared import widgets as shared
+from pages.shared.language import number, said, say, to_say
+from pages.shared.plain import plain
+from pages.tables.lmdp_tags import NOT_PEOPLE
+
+SHIFTS = {
+    0.0: to_say("none"),
+    0.4: to_say("slightly"),
+    DEFAULT_SHIFT: to_say("clearly"),
+    0.95: to_say("strongly"),
+}
+SHIFTED = {
+    0.0: to_say("not shifted, left to training"),
+    0.4: to_say("shifted slightly"),
+    DEFAULT_SHIFT: to_say("shifted clearly"),
+    0.95: to_say("shifted strongly"),
+}
+
+
+@dataclass(frozen=True)
+class LmdpChoice:
+    """What `planning.make_plan` takes for tagged columns; its defaults where none is tagged."""
+
+    shift: float | None = None
+    certificate: float | None = None
+    alpha: float = 0.05
+    attempts: int = 1
+
+
+def choose(table: TableRecord, card: Card, epsilon: float) -> LmdpChoice:
+    """How the tagged columns are hidden; asks nothing without tags.
+
+    Args:
+      table: to plan for.
+      card: of the model.
+      epsilon: budget, inf for none.
+    """
+    groups = table.schema.sensitive
+    if not groups:
+        return LmdpChoice()
+    st.subheader(say("Hidden distributions"), anchor=False)
+    named = (f"**{plain(g)}**: {plain(', '.join(columns))}" for g, columns in groups.items())
+    st.markdown("  \n".join(named))
+    private = math.isfinite(epsilon)
+    shifts = {value: said(label) for value, label in SHIFTS.items() if value or card.protects}
+    shift = st.select_slider(
+        say("How different from the real ones?"),
+        list(shifts),
+        value=DEFAULT_SHIFT,
+        format_func=shifts.__getitem__,
+        key="shift_or_training" if card.protects else "shift",  # they offer other values
+        help=say(
+            "Slightly, clearly, strongly: {n} records of an unshifted table would notice in 40, 75 "
+            "or 95 of 100 tries.",
+            n=GROUP,
+        )
+        + (
+            " " + say("None leaves it to what {model}'s own training does.", model=card.name)
+            if card.protects
+            else ""
+        ),
+    )
+    offer = st.container()  # above what it depends on
+    with offer:
+        wanted = private and _wants_certificate(table)
+    alpha, attempts = _level(unpaid=private and not wanted)
+    with offer:
+        strength = shift or DEFAULT_SHIFT
+        certificate = _certificate(table, epsilon, strength, alpha, attempts) if wanted else None
+    st.caption(f":material/info: {said(NOT_PEOPLE)}")
+    unpaid = private and certificate is None
+    return LmdpChoice(shift, certificate, alpha, 1 if unpaid else attempts)
+
+
+def _level(*, unpaid: bool) -> tuple[float, int]:
+    """α and the number of attempts; one attempt where no certificate is paid for."""
+    with st.expander(say("Level and attempts"), icon=":material/rule:"):
+        alpha = st.number_input(
+            say("α: how often a test may cry wolf"),
+            0.001,
+            0.2,
+            0.05,
+            step=0.01,
+            help=say(
+                "Chance that a test tells tables apart that follow one distribution. Several "
+                "attempts share it: each is tested at α divided by their number."
+            ),
+        )
+        attempts = st.number_input(
+            say("Attempts"),
+            1,
+            5,
+            1,
+            disabled=unpaid,
+            help=say(
+                "Begin anew until the check passes, at most so often. With differential privacy "
+                "all attempts are paid for beforehand, because when to stop depends on the data."
+            ),
+        )
+    return alpha, attempts
+
+
+def _wants_certificate(table: TableRecord) -> bool:
+    """Whether there can be a certificate, and somebody wants one."""
+    if table.training_n < GROUP:
+        st.caption(
+            say(
+                "A private certificate needs {n} {records!t} at least. You will see the inside "
+                "check.",
+                n=GROUP,
+                records=table.records,
+            )
+        )
+        return False
+    ways = {
+        True: say("A certificate that may leave the house"),
+        False: say("A check for my eyes only"),
+    }
+    paid = st.radio(
+        say("How shall it be shown?"),
+        list(ways),
+        format_func=ways.__getitem__,
+        captions=[
+            say("The real rows are asked, with noise, for a share of ε."),
+            say("Costs nothing. Its result must not be shown to others."),
+        ],
+    )
+    return bool(paid)
+
+
+def _certificate(
+    table: TableRecord, epsilon: float, shift: float, alpha: float, attempts: int
+) -> float | None:
+    """The ε of each group's certificate, or None."""
+    offers = certificate_offers(
+        table.training_n,
+        groups=len(table.schema.sensitive),
+        epsilon=epsilon,
+        shift=shift,
+        unit=table.schema.person,
+        alpha=alpha,
+        attempts=attempts,
+    )
+    if not offers:
+        st.caption(say("ε is too small to pay for a certificate."))
+        return None
+    likely = {offer.epsilon: offer.likely for offer in offers}
+    first = next((offer for offer in offers if offer.enough), offers[-1])
+    costs = {value: number(str(value)) for value in likely}
+    cost = st.select_slider(
+        say("ε for each group's certificate"),
+        list(costs),
+        value=first.epsilon,
+        format_func=costs.__getitem__,
+    )
+    st.caption(
+        say(
+            "If the columns come out as different as asked, it is granted with a chance of "
+            "**{likely:.0%}**{each}; if they do not differ at all, with {alpha:.3g} % at "
+            "most{together}.",
+            likely=likely[cost],
+            each=say(" in each attempt") if attempts > 1 else "",
+            alpha=100.0 * alpha,
+            together=say(", all attempts together") if attempts > 1 else "",
+        )
+    )
+    return cost
+
+
+def confirm(table: TableRecord, plan: Plan) -> tuple[bool, str]:
+    """Whether the ledger would take the plan as far as hidden distributions go, and the words.
+
+    Where it would betray what earlier releases hide, the reason is shown and words are asked for.
+    """
+    ledger = shared.store().ledger
+    problem = ledger.objection(table.people, plan, table.schema.domain())
+    if problem is None:
+        return True, ""
+    asked = say("Confirm in words that the hidden distributions may become known")
+    return shared.confirmed(problem, asked, f"shift_{table.people}", icon=":material/visibility:")
+
+
+def summary(plan: Plan) -> None:
+    """One line on what the plan does for tagged columns."""
+    protection, tries = plan.protection, plan.attempts
+    if protection is None:
+        return
+    shown = say("checked for your eyes only")
+    if protection.certificate:
+        shown = say("certified for ε = {epsilon:g} each", epsilon=protection.certificate)
+    words = say(
+        "Hidden: {n} group(s), {shift!t}, tested at α = {alpha:g}, {shown}{tries}.",
+        n=len(protection.groups),
+        shift=SHIFTED.get(protection.shift, to_say("shifted as asked")),
+        alpha=protection.alpha,
+        shown=shown,
+        tries=""
+        if tries == 1
+        else say(
+            ", at most {n} attempts, each tested at α = {level:g}",
+            n=tries,
+            level=plan.attempt_alpha,
+        ),
+    )
+    st.markdown(f":material/visibility_off: {words}")

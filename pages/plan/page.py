@@ -1,0 +1,282 @@
+"""Plan: choose a model and ε, see what will be spent and on what, then start."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.figures.budget import budget_figure
+from core.models.card import Card
+from core.privacy.plan import Plan
+from core.runs.accounts import spending
+from core.runs.accounts.account import DEFAULT_LIMIT, table_account
+from core.runs.storage.records import TableRecord
+from core.schema.rounding_up import stated
+from core.services import planning, purchases, recipe, runs
+from core.services.plan_advice import phase_words
+from pages.ledger import account_view
+from pages.plan import budget_choice, lmdp_settings, model_choice, run_details
+from pages.plan import forecast_view as foretold
+from pages.server import guard, routes
+from pages.shared import glossary, shown_code, visible
+from pages.shared import widgets as shared
+from pages.shared.language import number, said, say
+from pages.shared.plain import plain
+from pages.tables import declared_domains, schema_editor, whose_rows
+
+
+def render() -> None:
+    """The page."""
+    guard.require("steward")
+    shared.header(
+        say("Plan"), say("Choose how to make the synthetic table and what it may cost in privacy.")
+    )
+    table = shared.chosen_table() or _newest()
+    if table is None:
+        shared.nothing_yet(
+            say("There is no table to plan for yet."), say("Bring in a table"), "tables"
+        )
+        return
+    if not _settled(table):
+        return
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        model = model_choice.choose(foretold.advised(table, budget_choice.USUAL).model)
+        why = st.container()
+        epsilon = budget_choice.epsilon(table)
+        why.caption(f":material/recommend: {said(foretold.advised(table, epsilon).sentence)}")
+        tagged = lmdp_settings.choose(table, model.card, epsilon)
+        review = budget_choice.review_share(epsilon)
+        score = budget_choice.score_share(table, epsilon, tagged.shift)
+        details = run_details.choose(table, model)
+    with right:
+        st.subheader(say("What will happen"), anchor=False)
+        try:
+            request = planning.PlanRequest(
+                model=model.card.id,
+                epsilon=epsilon,
+                delta=details.delta,
+                settings=details.settings,
+                alpha=tagged.alpha,
+                shift=tagged.shift,
+                certificate=tagged.certificate,
+                attempts=tagged.attempts,
+                review=review,
+                score=score,
+            )
+            plan = planning.make_plan(table.schema, table.training_n, request)
+        except ValueError as error:
+            st.error(plain(said(error)), icon=":material/error:")
+            if st.button(say("Back to the table"), icon=":material/arrow_back:"):
+                routes.go("tables", table=table.id)
+            return
+        _summary(table, model.card, plan)
+        limit = budget_choice.first_limit(table) if plan.budget.private else None
+        code = recipe.run_code(
+            table.name,
+            request,
+            rows=details.rows,
+            seed=details.seed,
+            device=details.device,
+            people=table.people,
+        )
+        shown_code.show({say("This run"): code}, schema=table.schema, table_id=table.id)
+    with shared.way_on():
+        _start(table, plan, details, limit)
+
+
+def _settled(table: TableRecord) -> bool:
+    """Whether a plan can be made of what is declared; the page then says what comes before."""
+    if not shared.store().attested(table.id):
+        _not_declared(table)
+        return False
+    if whose_rows.answered(table):
+        return True
+    st.warning(said(whose_rows.UNANSWERED), icon=":material/group:")
+    routes.button(say("Look at the table"), "tables", primary=True, table=table.id)
+    return False
+
+
+def _not_declared(table: TableRecord) -> None:
+    """What comes before a plan: bounds and names that somebody declares public."""
+    st.info(
+        say(
+            "First confirm on the Tables page that this table's bounds and category names may be "
+            "public. ε does not protect them."
+        ),
+        icon=":material/fact_check:",
+    )
+    declared_domains.dangers(table)
+    if st.button(say("Look at the table"), type="primary", icon=":material/arrow_back:"):
+        routes.go("tables", table=table.id)
+
+
+def _newest() -> TableRecord | None:
+    tables = visible.tables(shared.store())
+    if not tables:
+        return None
+    by_id = {table.id: table for table in tables}
+    labels = shared.told_apart({table.id: table.name for table in tables})
+    picked = st.selectbox(say("Table"), list(by_id), format_func=labels.__getitem__)
+    return by_id[picked]
+
+
+def _summary(table: TableRecord, card: Card, plan: Plan) -> None:
+    """The plan, its picture, and the ledger before it."""
+    _table(table)
+    _numbers(table, plan)
+    foretold.show(table, card, plan)
+    before = purchases.paid_before(shared.store(), table) if plan.budget.private else 0.0
+    if before:
+        st.caption(
+            ":material/shopping_cart: "
+            + say(
+                "That is ε {own:.4g} of this run and ε {before:.4g} of bounds and lists that were "
+                "bought before. The certificate will claim both together.",
+                own=stated(plan.guarantee.epsilon, ".4g"),
+                before=stated(before, ".4g"),
+            )
+        )
+    shared.picture(
+        budget_figure(plan.model_dump(mode="json")),
+        key="budget",
+        alt=say("Share of the budget that each private phase takes."),
+    )
+    shared.stages(plan)
+    _released(plan)
+    if any(not stage.private for stage in card.stages) and "steps" in plan.settings:
+        steps = say(
+            "Then {n:,} training steps that touch no private data.", n=plan.settings["steps"]
+        )
+        st.markdown(f":material/model_training: {steps}")
+    declared_domains.render(table)
+    lmdp_settings.summary(plan)
+    _ledger(table)
+
+
+def _table(table: TableRecord) -> None:
+    """Which table this is, how much of it is trained on, and what is to be predicted."""
+    spared, person = table.schema.holdout, table.schema.person
+    target = plain(table.schema.target) if table.schema.target else say("none")
+    # how many people there are in all is nobody's business but the count of those trained on
+    grouped = person is not None and person.grouped
+    out = f"{spared:.0%}" if grouped else f"{table.n - table.training_n:,}"
+    use = say(" to train on, {out} kept out for review", out=number(out)) if spared else ""
+    st.caption(
+        say(
+            "{table}: {n:,} {records!t}{use}, target {target}.",
+            table=plain(table.name),
+            n=table.training_n,
+            records=table.records,
+            use=use,
+            target=target,
+        )
+    )
+
+
+def _released(plan: Plan) -> None:
+    with st.expander(say("What is released, in words"), icon=":material/list:"):
+        if plan.guarantee.private:
+            st.caption(
+                say(
+                    "Counted as replace-one the same run has ε = {replaced:.2f}.",
+                    replaced=stated(plan.guarantee.epsilon_replace, ".2f"),
+                ),
+                help=glossary.entry("zero-out", "replace-one"),
+            )
+        for phase in plan.phases:
+            what = f"{plain(said(phase.what))} {said(phase_words(phase, plan))}"
+            st.markdown(f"**{said(phase.title)}** — {what}")
+
+
+def _numbers(table: TableRecord, plan: Plan) -> None:
+    """What the certificate will claim, purchases included."""
+    claim = spending.promised_claim(shared.store(), table.people, plan, table.schema)
+    if not claim.private:
+        shared.NOT_PRIVATE.show()
+        return
+    one, two = st.columns(2)
+    one.metric("ε", number(spending.epsilon_text(claim)), help=glossary.entry("ε", "zero-out"))
+    two.metric("δ", f"{stated(claim.delta, '.3g'):.3g}", help=glossary.entry("δ"))
+    if plan.unit is not None:
+        st.caption(f":material/person: {say('This holds {unit!t}.', unit=plan.unit.words)}")
+
+
+def _ledger(table: TableRecord) -> None:
+    """What the ledger says of these people before this run."""
+    account = table_account(shared.store(), table.id)
+    spent = [e for e in account.entries if e.kind == "release"]
+    if account.limit is None or account.left is None:
+        earlier = say("Earlier releases about these people in the ledger: {n}.", n=len(spent))
+        none = say("No limit was set before the first one.")
+        fresh = say(
+            "The first one opens their account with a limit of ε {limit:g} for all releases "
+            "together, unless another one is set before it. It cannot be set after.",
+            limit=DEFAULT_LIMIT,
+        )
+        st.caption(f":material/receipt_long: {earlier} {none if spent else fresh}")
+        return
+    words = spending.left_words(account.left, account.delta or 1e-6)
+    if len(account.left.units) < 2:
+        st.caption(f":material/receipt_long: {' '.join(said(sentence) for sentence in words)}")
+    account_view.units(account)
+
+
+def _start(
+    table: TableRecord, plan: Plan, details: run_details.RunDetails, limit: float | None
+) -> None:
+    """The button that spends; `limit` is of the account that it opens, None without a choice."""
+    planned = say("A plan reads no row and spends nothing.")
+    st.caption(
+        f":material/lock_open: {planned} {shared.spent_words(table.people)}", width="content"
+    )
+    label, confirmation, ready = _consent(table, plan)
+    allowed, shift_words = lmdp_settings.confirm(table, plan)
+    same, unit_words = account_view.confirm_unit(table, plan)
+    if not allowed:
+        label = say("Not possible after what these people's earlier releases hide or show")
+    elif not same:
+        label = say("Not possible: earlier releases about these people protect others")
+    if limit is not None and limit < plan.guarantee.epsilon:
+        allowed = False
+        label = say("Not possible: the limit of ε {limit:g} is below this run's ε", limit=limit)
+    if st.button(
+        label,
+        type="primary",
+        icon=":material/play_arrow:",
+        disabled=not (ready and allowed and same),
+        # what another tab changed meanwhile was not what this press was for
+        key=schema_editor.schema_key(f"train_{plan.digest}_{label}", table),
+    ):
+        with shared.plain_errors():
+            budget_choice.open_account(table, limit)
+            run = runs.start(
+                shared.store(),
+                shared.launcher(),
+                table_id=table.id,
+                plan=plan,
+                schema=table.schema,
+                rows=details.rows,
+                seed=details.seed,
+                device=details.device,
+                name=details.name,
+                confirmation=confirmation,
+                shift_words=shift_words,
+                unit_words=unit_words,
+            )
+            routes.go("training", run=run.id)
+
+
+def _consent(table: TableRecord, plan: Plan) -> tuple[str, str, bool]:
+    """The button's label, what was typed to allow a run without privacy, and whether it may go."""
+    if plan.budget.private:
+        spends = say(
+            "Train — spends ε = {epsilon:g} of this table's budget", epsilon=plan.budget.epsilon
+        )
+        return spends, "", True
+    words = say("not private")
+    typed = st.text_input(
+        say("Type “{words}” to confirm", words=words),
+        placeholder=words,
+        key=f"confirm_not_private_{table.id}",
+    )
+    return say("Train without differential privacy"), typed, typed.strip().lower() == words

@@ -1,0 +1,1 @@
+"""Review: compare the synthetic table with the real one."""

@@ -1,0 +1,82 @@
+"""What tests of hidden distributions (α-LMDP) came to: on Review with pictures, on Download."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from core.figures import marginal_shift
+from core.runs.storage.records import RunRecord
+from core.services import limits
+from pages.review import report_scores
+from pages.shared import widgets as shared
+from pages.shared.language import said, say, to_say
+from pages.shared.plain import plain
+from pages.shared.widgets import Badge
+from pages.tables.lmdp_tags import NOT_PEOPLE
+
+CERTIFICATE_BADGES = {
+    True: Badge(to_say("Certificate granted"), ":material/verified:", "green"),
+    False: Badge(to_say("Certificate refused"), ":material/block:", "red"),
+}
+CHECK_BADGES = {
+    True: Badge(to_say("Inside check passed"), ":material/check:", "green"),
+    False: Badge(to_say("Inside check failed"), ":material/warning:", "red"),
+}
+
+
+def render(run: RunRecord, report: dict[str, Any]) -> None:
+    """A card a group: the result in words, the certificate, the tests, and the pictures."""
+    if run.plan.protection is None:
+        return
+    st.subheader(say("Hidden distributions"), anchor=False)
+    certified = limits.paid_certificates(shared.store(), run)
+    checks = {check["group"]: check for check in report.get("protection", [])}
+    for group, names in run.plan.protection.groups.items():
+        with st.container(border=True):
+            _group(group, names, certified.get(group), checks.get(group), report)
+    st.caption(f":material/info: {said(NOT_PEOPLE)}")
+
+
+def _group(
+    group: str,
+    names: tuple[str, ...],
+    paid: dict[str, Any] | None,
+    check: dict[str, Any] | None,
+    report: dict[str, Any],
+) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"**{plain(group)}**: {plain(', '.join(names))}")
+        if paid is not None:
+            CERTIFICATE_BADGES[paid["granted"]].show()
+        if check is not None:
+            CHECK_BADGES[check["differs"]].show()
+    if check is not None:
+        st.markdown(plain(said(marginal_shift.verdict_words(check))))
+        st.caption(
+            say(
+                "Two-sample test p = {two_sample:.3f}, Stein test p = {stein:.3f}; both must be at "
+                "most {alpha:g}. Made from real rows without noise: do not quote these p-values "
+                "outside.",
+                two_sample=check["p_two_sample"],
+                stein=check["p_stein"],
+                alpha=check["alpha"],
+            )
+        )
+    if paid is not None:
+        st.caption(plain(said(marginal_shift.certificate_words(paid))))
+    beside = st.expander(
+        say("Real and released, one above the other"),
+        icon=":material/stacked_bar_chart:",
+        key=f"beside_{group}",
+        on_change="rerun",  # drawn once it is open
+    )
+    with beside:
+        if not beside.open:
+            return
+        shown = [name for name in names if name in report["columns"]]
+        for place, name in shared.tiles(shown):
+            with place:
+                st.markdown(plain(name))
+                report_scores.column(report, name, key=f"hidden_{group}_{name}")

@@ -1,0 +1,275 @@
+"""Review: real against synthetic, by eye and by number, and what people say of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from core.figures.report_figure import ReportFigure, report_figures
+from core.quality.report.types import View
+from core.runs.storage.events import State
+from core.runs.storage.records import RunRecord
+from core.services import limits, reviews, runs
+from pages.review import discussion as review_discussion
+from pages.review import exposure, lmdp_results, report_scores, report_view, run_comparison
+from pages.review.discussion import Talk
+from pages.server import guard, routes
+from pages.shared import visible
+from pages.shared import widgets as shared
+from pages.shared.language import said, say, say_n, to_say
+from pages.shared.plain import plain
+from pages.tables import declared_rules
+
+FIRST = 6  # pictures of columns at a time: a browser takes longest for drawing them
+ONE, SEVERAL = to_say("One run"), to_say("Compare runs")
+TABS = {
+    "columns": to_say(":material/bar_chart: Columns"),
+    "pairs": to_say(":material/grid_on: Pairs"),
+    "plane": to_say(":material/scatter_plot: The whole table"),
+    "predictions": to_say(":material/online_prediction: Predictions"),
+    "exposure": to_say(":material/person_search: Exposure"),
+    "discussion": to_say(":material/forum: Discussion"),
+}
+AS_IN_TABLE, WORST_FIRST = to_say("as in the table"), to_say("worst first")
+
+
+def render() -> None:
+    """The page."""
+    guard.require("reviewer", "steward")
+    shared.header(
+        say("Review"), say("Is the synthetic table close enough, and where does it differ?")
+    )
+    run = shared.finished_run(say("There is no finished run to review yet."))
+    if run is None:
+        return
+    bar = st.container(horizontal=True, vertical_alignment="bottom")
+    with bar:
+        mode = st.segmented_control(
+            say("Look at"),
+            [ONE, SEVERAL],
+            default=SEVERAL if st.query_params.get("runs") else ONE,
+            format_func=said,
+            required=True,
+            key="mode",
+        )
+    if mode == SEVERAL:
+        run_comparison.render(run)
+        return
+    if "runs" in st.query_params:
+        del st.query_params["runs"]
+    with bar:
+        view = report_view.choose(run)
+    _one(run, view)
+
+
+def _one(run: RunRecord, view: View) -> None:
+    """Everything about one run."""
+    report = report_view.opened(run, view)
+    if report is None:
+        _waiting(run)
+        return
+    _head(run, report, view)
+    if not report["complete"]:
+        if run.state.live:
+            _refresh(run.id, len(report["scores"]))
+        else:
+            reason = plain(said(run.message))
+            st.warning(
+                say("The comparison is not complete. {reason}", reason=reason),
+                icon=":material/warning:",
+            )
+            _again(run)
+    if view == "outside":
+        report_view.not_real(run)
+    report_scores.summary(report)
+    declared_rules.render_broken(run, report)
+    report_scores.scores(report)
+    report_scores.boosting(report)
+    if view == "inside":
+        lmdp_results.render(run, report)
+    made = st.expander(
+        say("How this table was made"),
+        icon=":material/account_tree:",
+        key="made",
+        on_change="rerun",
+    )
+    if made.open:
+        with made:
+            shared.stages(run.plan)
+    _tabs(run, report, view)
+
+
+def _tabs(run: RunRecord, report: dict[str, Any], view: View) -> None:
+    """The parts of the comparison; only the open one is made, since drawing takes the time."""
+    talk = Talk.about(run, view)
+    tabs = st.tabs([said(label) for label in TABS.values()], key="tab", on_change="rerun")
+    for name, tab in zip(TABS, tabs, strict=True):
+        if not tab.open:
+            continue
+        with tab:
+            if name == "columns":
+                _columns(talk, report)
+            elif name == "predictions":
+                _predictions(talk, report)
+            elif name == "exposure":
+                _exposure(talk, report)
+            elif name == "discussion":
+                review_discussion.discussion(talk)
+            else:
+                _figures(talk, report, name)
+
+
+def _exposure(talk: Talk, report: dict[str, Any]) -> None:
+    if talk.view == "outside":
+        st.caption(say("Attacks compare with real rows, so their results stay inside."))
+        return
+    exposure.tab(talk.run, report)
+    review_discussion.pin(talk, "exposure")
+
+
+def _waiting(run: RunRecord) -> None:
+    if run.state is State.RUNNING and shared.store().has_result(run.id):
+        st.info(say("The comparison is being made. Its first figures show in a few seconds."))
+        _refresh(run.id, -1)
+        return
+    if run.state is not State.DONE:
+        st.info(
+            say(
+                "This run is {state}. There is something to review once it is done.",
+                state=shared.state_word(run.state),
+            )
+        )
+        routes.button(say("Watch training"), "training", run=run.id)
+        return
+    st.info(say("There is no comparison with the real table yet."))
+    _again(run)
+
+
+@st.fragment(run_every=1.5)
+@shared.plain_errors()
+def _refresh(run_id: str, known: int) -> None:
+    """How far the comparison is; the page is drawn again when it has new parts."""
+    visible.still(shared.store(), run_id, "steward", "reviewer")
+    report = reviews.report(shared.store(), run_id)
+    if report is not None and (report["complete"] or len(report["scores"]) != known):
+        st.rerun()
+    now = runs.progress(shared.store(), run_id)
+    text = say(
+        "Still comparing{time_left}. More figures will appear by themselves.",
+        time_left=shared.time_left(now),
+    )
+    st.progress(now.fraction, text)
+
+
+def _again(run: RunRecord) -> None:
+    """A way for stewards to have a stopped comparison after all; it spends nothing."""
+    if not guard.steward():
+        st.caption(say("A steward can finish it."))
+        return
+    if st.button(say("Finish the comparison"), icon=":material/restart_alt:"):
+        with shared.change():
+            runs.compare_again(shared.store(), shared.launcher(), run.id)
+
+
+def _head(run: RunRecord, report: dict[str, Any], view: View) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        report_view.STAMPS[view].show()
+        shared.privacy_badge(run)
+        real, synthetic = report["rows_real"], report["rows_synthetic"]
+        rows = (
+            say("{real:,} real rows against {n:,} synthetic rows", real=real, n=synthetic)
+            if view == "inside"
+            else say("{n:,} synthetic rows", n=synthetic)
+        )
+        st.caption(f"{plain(shared.run_title(run))} · {rows}")
+        report_view.take_along(run, report, view)
+        if guard.steward():
+            routes.button(say("Download"), "download", primary=True, run=run.id)
+    report_view.chosen_how(run)
+    report_view.disputed(run)
+    for note in report["notes"]:
+        st.caption(f":material/info: {plain(said(note))}")
+
+
+def _columns(talk: Talk, report: dict[str, Any]) -> None:
+    pictures = report["columns"]
+    if not pictures:
+        st.caption(say("Not compared yet."))
+        return
+    names = list(pictures)
+    measured = all(picture["tvd"] is not None for picture in pictures.values())
+    if measured:
+        order = st.segmented_control(
+            say("Order"), [AS_IN_TABLE, WORST_FIRST], default=AS_IN_TABLE, format_func=said
+        )
+        if order == WORST_FIRST:
+            names.sort(key=lambda name: -pictures[name]["tvd"])
+    shown = shared.paged(names, FIRST)  # its buttons stand above the pictures
+    hidden = limits.hidden_columns(talk.run)
+    for place, name in shared.tiles(shown, border=True):
+        with place:
+            tvd = pictures[name]["tvd"]
+            words = [f"**{plain(name)}**"]
+            if tvd is not None:
+                words.append(say(":gray[distance {distance:.3f}]", distance=tvd))
+            if name in hidden:
+                words.append(say(":blue-badge[hidden on purpose]"))
+            st.markdown(" ".join(words))
+            report_scores.column(report, name, key=f"column_{name}")
+            review_discussion.pin(talk, f"column:{name}")
+
+
+def _predictions(talk: Talk, report: dict[str, Any]) -> None:
+    """Every column learnt from the others; those that cannot be are shown by their shares."""
+    _figures(talk, report, "predictions")
+    report_scores.utility(report)
+    if report["utility"]:
+        review_discussion.pin(talk, "utility")
+    dropped = [p for p in report["dimension_prediction"] if not p["predictable"]]
+    if not dropped:
+        return
+    unpredicted = st.expander(
+        say_n(
+            len(dropped),
+            "{n} column that even real rows do not predict",
+            "{n} columns that even real rows do not predict",
+        ),
+        icon=":material/filter_alt_off:",
+        key="unpredicted",
+        on_change="rerun",
+    )
+    with unpredicted:
+        if not unpredicted.open:
+            return
+        st.caption(say("They are left out of the gap. Their shares are all there is to compare."))
+        for place, point in shared.tiles(dropped):
+            with place:
+                note = plain(said(point["note"]))
+                st.markdown(f"**{plain(point['column'])}** :gray[{note}]")
+                report_scores.column(report, point["column"], key=f"dropped_{point['column']}")
+
+
+def _figures(talk: Talk, report: dict[str, Any], tab: str) -> None:
+    """The figures of one tab."""
+    for declared in report_figures():
+        if declared.tab == tab:
+            _figure(talk, declared, report)
+
+
+def _figure(talk: Talk, declared: ReportFigure, report: dict[str, Any]) -> None:
+    figure = declared.drawn(report)
+    if figure is None:
+        if not declared.headed:
+            st.caption(
+                say("Stays inside.")
+                if report["view"] == "outside"
+                else say("Not compared yet, or nothing to compare.")
+            )
+        return
+    if declared.headed:
+        st.markdown(f"**{said(declared.title)}**")
+    words = said(declared.describe(report))
+    st.plotly_chart(shared.inert(figure), key=declared.id, alt=words)
+    st.caption(plain(words))
+    review_discussion.pin(talk, declared.id)

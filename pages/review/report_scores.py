@@ -1,0 +1,175 @@
+"""Numbers of a report: the headline scores, all of them, boosting, utility, attacks, columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from core.export.findings import boosting_words, findings
+from core.figures.column import column_figure, describe_column
+from pages.shared import glossary
+from pages.shared import widgets as shared
+from pages.shared.language import number, said, say, spoken, to_say
+from pages.shared.plain import plain
+
+HEADLINES = ("tvd_1way", "tvd_2way", "wscore_pca", "tstr_auroc", "tstr_r2", "prediction_gap")
+MOST = 4  # cards in a row
+CARDS = {
+    "kept": (":material/check_circle:", "green", to_say("Kept")),
+    "lost": (":material/error:", "orange", to_say("Lost")),
+    "counted": (":material/join:", "blue", to_say("Counted")),
+    "hidden": (":material/visibility_off:", "blue", to_say("Hidden on purpose")),
+    "safe": (":material/shield_person:", "green", to_say("People")),
+    "edge": (":material/person_search:", "orange", to_say("People")),
+    "works": (":material/person_alert:", "orange", to_say("People")),
+    "exposed": (":material/person_alert:", "red", to_say("People")),
+    "unknown": (":material/help:", "gray", to_say("People")),
+    "unseen": (":material/help:", "gray", to_say("Hidden by noise")),
+}
+
+
+def summary(report: dict[str, Any]) -> None:
+    """What was kept, what was lost, who is exposed: a sentence each."""
+    sentences = findings(report, spoken())
+    if not sentences:
+        return
+    with st.container(border=True):
+        for finding in sentences:
+            icon, colour, word = CARDS[finding.kind]
+            st.markdown(f":{colour}-badge[{icon} {said(word)}] {plain(finding.text)}")
+
+
+def scores(report: dict[str, Any]) -> None:
+    """The headline scores as cards, all scores as a table."""
+    if not report["scores"]:
+        return
+    shown = sorted(report["scores"], key=lambda score: score["key"] not in HEADLINES)[:MOST]
+    for place, score in shared.tiles(shown, len(shown)):
+        with place:
+            _score(score)
+    with st.expander(say("All scores with their meaning"), icon=":material/list:"):
+        rows = [
+            {
+                to_say("Score"): said(s["title"]),
+                to_say("Value"): s["value"],
+                "±": s["half_width"] or s["spread"],
+                to_say("Real data"): s["ceiling"],
+                to_say("Unit"): said(s["unit"]),
+                to_say("Better"): closer(s["goal"]),
+                to_say("What it is"): f"{said(s['meaning'])} {said(s['note'])}".strip(),
+                to_say("Range"): number(f"{s['low']:g} {say('to').lower()} {s['high']:g}"),
+                to_say("Source"): said(s["source"]),
+            }
+            for s in report["scores"]
+        ]
+        numbers(rows, ("Value", "±", "Real data"), "%.4g")
+        st.caption(
+            say(
+                "Real data: the same score of real rows drawn anew, the best that can be hoped "
+                "for. ±: half of a 95 % interval by bootstrap, or the spread over repetitions."
+            )
+        )
+
+
+def boosting(report: dict[str, Any]) -> None:
+    """What boosting or counts changed: every score that was measured before and after it."""
+    scores = report["scores"]
+    boosted = [s for s in scores if s.get("before") is not None and s["value"] is not None]
+    if not boosted:
+        return
+    title = say("Before and after rows were chosen")
+    with st.expander(title, icon=":material/compare_arrows:", expanded=True):
+        rows = [
+            {
+                to_say("Score"): said(glossary.title(score)),
+                to_say("Before"): score["before"],
+                to_say("After"): score["value"],
+                to_say("Real data"): score["ceiling"],
+                to_say("Better"): closer(score["goal"]),
+                to_say("Effect"): said(boosting_words(score)),
+            }
+            for score in boosted
+        ]
+        numbers(rows, ("Before", "After", "Real data"), "%.3f")
+        st.caption(
+            say(
+                "Before: what the trained model draws by itself; with boosting, its last "
+                "generator. After: the rows of this table, chosen among fresh draws by weights "
+                "that follow from private counts, or from boosting's private choices. None is a "
+                "repeat."
+            )
+        )
+
+
+def closer(goal: str) -> str:
+    """Which way a score is better, "higher" or "lower", in words."""
+    return say("higher is closer") if goal == "higher" else say("lower is closer")
+
+
+def numbers(rows: Sequence[dict[str, Any]], numeric: Sequence[str], format: str) -> None:
+    """Rows as a table, some columns of it in one number format; its headings are said."""
+    config = {
+        name: st.column_config.NumberColumn(said(name), format=format)
+        if name in numeric
+        else st.column_config.Column(said(name))
+        for name in (rows[0] if rows else ())
+    }
+    st.dataframe(rows, hide_index=True, column_config=config)
+
+
+def _score(score: dict[str, Any]) -> None:
+    value = score["value"]
+    direction = closer(score["goal"])
+    if score["ceiling"] is not None:
+        direction += " · " + say("real data {ceiling:.3f}", ceiling=score["ceiling"])
+    unit = f" {said(score['unit'])}" if score["unit"] else ""
+    band = f" ± {score['half_width']:.3f}" if score.get("half_width") else ""
+    st.metric(
+        said(glossary.title(score)),
+        "—" if value is None else number(f"{value:.3f}{band}") + unit,
+        delta=direction,
+        delta_color="off",
+        delta_arrow="off",
+        help=say(
+            "{title!t}. {meaning!t} Range {low:g} to {high:g}. {note} Source: {source!t}",
+            title=score["title"],
+            meaning=score["meaning"],
+            low=score["low"],
+            high=score["high"],
+            note=plain(said(score["note"])),
+            source=score["source"],
+        ),
+        border=True,
+    )
+
+
+def utility(report: dict[str, Any]) -> None:
+    """Models trained on each table, tested on the same real rows."""
+    if not report["utility"]:
+        return
+    st.markdown(
+        say(
+            "**Predicting “{target}”**: the same model trained on each table, tested on the same "
+            "real rows.",
+            target=plain(report["target"]),
+        )
+    )
+    rows = [
+        {
+            to_say("Model"): said(row["model"]),
+            to_say("Measure"): said(row["metric"]),
+            to_say("Trained on real"): row["real"],
+            to_say("Trained on synthetic"): row["synthetic"],
+            to_say("Guessing"): row["baseline"],
+        }
+        for row in report["utility"]
+    ]
+    numbers(rows, ("Trained on real", "Trained on synthetic", "Guessing"), "%.3f")
+
+
+def column(report: dict[str, Any], name: str, *, key: str) -> None:
+    """The picture of one column."""
+    words = said(describe_column(report, name))
+    shared.picture(column_figure(report, name), key=key, alt=words)

@@ -1,0 +1,1 @@
+"""The server around the pages: sign-in, requests, uploads, downloads, addresses."""

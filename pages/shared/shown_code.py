@@ -1,0 +1,54 @@
+"""Show me the code: what a page does, as a command and as Python, with the schema they need."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.runs.storage.records import RunRecord
+from core.schema.schema import Schema
+from core.services.recipe import Code, request_of_plan, run_code
+from pages.shared import downloads
+from pages.shared.language import say
+
+
+def show(codes: dict[str, Code], *, schema: Schema | None = None, table_id: str) -> None:
+    """An expander with commands and Python, each under its title.
+
+    Args:
+      codes: by title, shown as it stands.
+      schema: that they name, to be taken along; None where files leave the house.
+      table_id: whose schema it is.
+    """
+    with st.expander(say("Show me the code"), icon=":material/code:"):
+        for title, code in codes.items():
+            st.markdown(f"**{title}**")
+            st.code(code.command, language="bash")
+            st.code(code.python, language="python")
+        if schema is None:
+            st.caption(say("`schema.json` is saved on the Tables page and stays inside."))
+            return
+        downloads.offer(
+            say("Schema (JSON), to keep inside"),
+            lambda: schema.model_dump_json(indent=1),
+            table_id=table_id,
+            file_name="schema.json",
+            mime="application/json",
+            icon=":material/schema:",
+            help=say(
+                "What was declared of the columns, with notes that are for the steward alone."
+            ),
+        )
+
+
+def of_run(run: RunRecord) -> Code:
+    """The code that asks for a run like this one."""
+    return run_code(
+        run.table_name,
+        request_of_plan(run.plan),
+        rows=run.rows,
+        seed=run.seed,
+        device=run.device,
+        people=run.people,
+        shift_words=run.shift_words,
+        unit_words=run.unit_words,
+    )

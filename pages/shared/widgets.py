@@ -1,0 +1,335 @@
+"""Widgets and small services that several pages use."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import chain, count, cycle
+from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core.figures import elements
+from core.figures.stages import stages_figure, stages_text
+from core.language.figure_texts import say_figure
+from core.models.card import Card
+from core.models.registry import cards
+from core.privacy.plan import Plan
+from core.runs.accounts import spending
+from core.runs.execution.launcher import Launcher
+from core.runs.execution.launchers import configured_launcher
+from core.runs.storage.errors import NotFoundError
+from core.runs.storage.events import State
+from core.runs.storage.records import RunRecord, TableRecord
+from core.schema.rounding_up import stated
+from core.services.runs import Progress
+from pages.server import routes
+from pages.server.faults import plain_errors as plain_errors
+from pages.shared import language, visible
+from pages.shared.language import number, said, say, to_say
+from pages.shared.plain import plain
+from pages.shared.workspace_store import store as store
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Badge:
+    """A word with an icon, on a colour."""
+
+    label: str
+    icon: str
+    color: Literal["blue", "gray", "green", "orange", "red"]
+
+    def show(self) -> None:
+        """Draw it here."""
+        st.badge(said(self.label), icon=self.icon, color=self.color)
+
+
+STATE_BADGES = {
+    State.QUEUED: Badge(to_say("Waiting"), ":material/schedule:", "gray"),
+    State.RUNNING: Badge(to_say("Running"), ":material/autorenew:", "blue"),
+    State.PAUSED: Badge(to_say("Paused"), ":material/pause:", "orange"),
+    State.DONE: Badge(to_say("Done"), ":material/check:", "green"),
+    State.FAILED: Badge(to_say("Failed"), ":material/error:", "red"),
+    State.CANCELLED: Badge(to_say("Cancelled"), ":material/cancel:", "gray"),
+    State.LOST: Badge(to_say("Lost"), ":material/cloud_off:", "red"),
+}
+NOT_PRIVATE = Badge(to_say("No differential privacy"), ":material/warning:", "red")
+
+
+def launcher() -> Launcher:
+    """Starts workers on this machine, one at a time, or on the cluster that is configured."""
+    return configured_launcher(store())
+
+
+@contextmanager
+def change() -> Iterator[None]:
+    """A change of what is stored, then the page anew; a refusal shows as in `plain_errors`."""
+    with plain_errors():
+        yield
+        st.rerun()
+
+
+def header(title: str, text: str) -> None:
+    """A page's title and one sentence on what it is for; both are shown as they stand."""
+    st.title(plain(title), anchor=False)
+    st.caption(plain(text))
+
+
+def nothing_yet(text: str, button: str, target: str) -> None:
+    """An empty page: what is missing, and the way to it; both are shown as they stand."""
+    with st.container(border=True):
+        st.write(text)
+        routes.button(button, target, primary=True)
+
+
+def way_on() -> DeltaGenerator:
+    """A bar for the page's main button, in sight however long the page is; the page's last part."""
+    return st.container(key="way_on", horizontal=True, vertical_alignment="center")
+
+
+def privacy_badge(run: RunRecord) -> None:
+    """What a run claims, or that it claims nothing."""
+    if not run.private:
+        NOT_PRIVATE.show()
+        return
+    claim = spending.claim_of(store(), run)
+    claimed = say(
+        "ε = {epsilon:.4g}, δ = {delta:.3g}",
+        epsilon=stated(claim.epsilon, ".4g"),
+        delta=stated(claim.delta, ".3g"),
+    )
+    st.badge(claimed, icon=":material/lock:", color="green")
+
+
+def chosen_table() -> TableRecord | None:
+    """The table in the address, or None; where that table is gone, the page says so and ends."""
+    wanted = st.query_params.get("table")
+    if wanted is None:
+        return None
+    try:
+        return visible.table(store(), wanted)
+    except NotFoundError as error:
+        leads_nowhere(f"{plain(said(error))} {say('The address may be old.')}", "tables")
+
+
+def leads_nowhere(text: str, target: str) -> NoReturn:
+    """The end of a page whose address names what is not there: nothing else is shown instead."""
+    st.warning(text, icon=":material/link_off:")
+    routes.button(say("Show what is there"), target, primary=True)
+    st.stop()
+
+
+def finished_run(missing: str) -> RunRecord | None:
+    """`chosen_run` among finished ones; where there is none, `missing` as it stands."""
+    run = chosen_run(states=(State.DONE,))
+    if run is None:
+        nothing_yet(missing, say("Watch training"), "training")
+    return run
+
+
+def chosen_run(*, states: tuple[State, ...] | None = None) -> RunRecord | None:
+    """The run in the address, else one picked from a list; None when there is nothing to pick.
+
+    An address of a run that is not there ends the page: another run must not stand in for it.
+
+    Args:
+      states: only runs in these states are offered in the list.
+    """
+    known = {run.id: run for run in visible.runs(store())}
+    by_id = {key: run for key, run in known.items() if states is None or run.state in states}
+    wanted = st.query_params.get("run")
+    if wanted is not None and wanted not in known:
+        leads_nowhere(
+            say(
+                "There is no run with this address. It may have been deleted, or is not shared "
+                "with you. No other run is shown in its place."
+            ),
+            "training",
+        )
+    if wanted is not None and wanted not in by_id:
+        by_id = {wanted: known[wanted], **by_id}
+    if not by_id:
+        return None
+    order = list(by_id)
+    labels = told_apart({key: run_label(run) for key, run in by_id.items()})
+    picked = st.selectbox(
+        say("Run"),
+        order,
+        index=order.index(wanted) if wanted is not None else 0,
+        format_func=labels.__getitem__,
+        help=say("Every run has a link of its own: the address of this page."),
+        label_visibility="collapsed" if len(order) == 1 else "visible",
+    )
+    if st.query_params.get("run") != picked:
+        st.query_params["run"] = picked
+    return by_id[picked]
+
+
+def told_apart(labels: dict[str, str]) -> dict[str, str]:
+    """The labels by id, equal ones numbered: a list cannot tell two options of one label apart.
+
+    >>> told_apart({"a": "visits", "b": "visits", "c": "other"})
+    {'a': 'visits', 'b': 'visits (2)', 'c': 'other'}
+    """
+    unique: dict[str, str] = {}
+    for key, label in labels.items():
+        numbered = (f"{label} ({number})" for number in count(2))
+        taken = set(unique.values())
+        unique[key] = next(name for name in chain([label], numbered) if name not in taken)
+    return unique
+
+
+def run_title(run: RunRecord) -> str:
+    """A run's name, or its table and model when it has none."""
+    return run.name or say("{table} by {model}", table=run.table_name, model=model_name(run.model))
+
+
+def state_word(state: State) -> str:
+    """A state within a sentence."""
+    return said(STATE_BADGES[state].label).lower()
+
+
+def run_label(run: RunRecord) -> str:
+    """A run in one line."""
+    claim = spending.claim_of(store(), run)
+    epsilon = number(f"ε {spending.epsilon_text(claim)}") if run.private else say("no privacy")
+    when = clock(run.created, say("%d %b %H:%M"))
+    return f"{run_title(run)} · {epsilon} · {state_word(run.state)} · {when}"
+
+
+def spent_words(people: str) -> str:
+    """What was paid for and released about people until now, as sentences to be shown."""
+    entries = store().ledger.entries(people)
+    about = [run for run in store().runs() if run.people == people]
+    spent = spending.account_spending(entries, about)
+    return " ".join(plain(said(sentence)) for sentence in spent.sentences)
+
+
+def confirmed(problem: str, asked: str, about: str, *, icon: str) -> tuple[bool, str]:
+    """Show why the ledger refuses; whether words were written against it, and the words.
+
+    Args:
+      problem: the ledger's objection.
+      asked: the label of the field, in the language of whoever is here.
+      about: what kind of words about whom, for the field's key.
+      icon: beside the problem.
+    """
+    st.error(plain(said(problem)), icon=icon)
+    typed = st.text_input(
+        asked,
+        max_chars=300,
+        # words about these people and this reason say nothing of others
+        key=f"confirm_{about}_{abs(hash(problem))}",
+        help=say(
+            "The ledger keeps your words, and every later certificate about these people repeats "
+            "them."
+        ),
+    )
+    return bool(typed.strip()), typed
+
+
+def time_zone() -> str:
+    """The name of the browser's time zone; UTC where it names none that is known here."""
+    try:
+        return ZoneInfo(st.context.timezone or "UTC").key
+    except (ZoneInfoNotFoundError, ValueError):
+        return "UTC"
+
+
+def clock(moment: datetime, form: str | None = None) -> str:
+    """A moment in the browser's time zone, with its year unless `form` says otherwise."""
+    own = moment.astimezone(ZoneInfo(time_zone()))
+    return own.strftime(form or say("%d %b %Y %H:%M"))
+
+
+def card_of(model: str) -> Card | None:
+    """A model's card; None when this version does not know the model."""
+    return {card.id: card for card in cards()}.get(model)
+
+
+def model_name(model: str) -> str:
+    """What people call a model; its id when this version does not know it."""
+    card = card_of(model)
+    return model if card is None else card.name
+
+
+def stages(plan: Plan) -> None:
+    """The picture of a plan's stages from the real to the synthetic table."""
+    card = card_of(plan.model)
+    if card is None or not card.stages:
+        return
+    dumped = [stage.model_dump() for stage in card.stages], plan.model_dump(mode="json")
+    picture(stages_figure(*dumped), key="stages", alt=said(stages_text(*dumped)))
+
+
+def picture(figure: Figure, *, key: str, alt: str) -> None:
+    """A figure without a tool bar, and its sentence for screen readers."""
+    st.plotly_chart(inert(figure), key=key, alt=alt, config={"displayModeBar": False})
+
+
+def inert(figure: Figure) -> Figure:
+    """The figure in the language of whoever is here, and without links."""
+    drawn = json.loads(figure.to_json())
+    without = elements.inert(drawn)
+    if without == drawn and language.code() == "en":
+        return figure
+    return type(figure)(say_figure(without, language.spoken()))
+
+
+def tiles(
+    items: Sequence[T], columns: int = 3, *, border: bool = False
+) -> Iterator[tuple[DeltaGenerator, T]]:
+    """Each item with its place in a grid that fills row by row.
+
+    Args:
+      items: one a place.
+      columns: of the grid, ≥ 1.
+      border: whether places are framed.
+    """
+    for place, item in zip(cycle(st.columns(columns)), items, strict=False):
+        yield place.container(border=True) if border else place, item
+
+
+def paged(items: Sequence[T], size: int = 9) -> Sequence[T]:
+    """The items of the page a person chose; all of them when they fit on one."""
+    starts = range(0, len(items), size)
+    if len(starts) < 2:
+        return items
+    start = st.pills(
+        say("Columns"),
+        list(starts),
+        default=0,
+        format_func=lambda i: f"{i + 1}–{min(i + size, len(items))}",
+    )
+    return items[start or 0 : (start or 0) + size]
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them.
+
+    >>> duration(75)
+    '1 min 15 s'
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def time_left(now: Progress) -> str:
+    """The end of a progress bar's text; "" while nobody can tell."""
+    if now.eta_seconds is None:
+        return ""
+    return say(" · about {time} left", time=duration(now.eta_seconds))

@@ -1,0 +1,1 @@
+"""Tables: bring a table in and declare what its columns are."""

@@ -1,0 +1,133 @@
+"""Rules that hold in every row: declared by the steward, kept exactly in the synthetic table.
+
+On Tables from what is known, and on Review from what synthetic rows break.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from core.runs.storage.records import RunRecord, TableRecord
+from core.schema.rules.rules import AnyRule, parse_rule
+from core.services import declarations
+from pages.server import guard, routes
+from pages.shared import visible
+from pages.shared import widgets as shared
+from pages.shared.language import said, say, to_say
+from pages.shared.plain import in_code, plain
+
+EXPLAINED = to_say(
+    "What you know to be true of every row, from what the columns mean. The synthetic table keeps "
+    "it in every row, and models need not learn it. Declare nothing that would be news about your "
+    "table."
+)
+FORMS = to_say(
+    "label <- code (one column follows from another) · start <= end · total = net + tax · "
+    "stay = end - start (dates count in days) · combinations ward, floor · missing together a, b"
+)
+SHOWN = 8  # rules that a review lists
+
+
+def render(table: TableRecord) -> None:
+    """The rules that stand, the ones that names suggest, and a line for more."""
+    st.markdown(say("**Rules that hold in every row**"), help=said(EXPLAINED))
+    rules, broken = table.schema.rules, declarations.broken_rules(table)
+    for rule in rules:  # keys by text: the next rule must not take over the place of one removed
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"`{in_code(rule.text)}` {_state(table, rule, broken.get(rule.text, 0))}")
+            if declarations.unsettled(rule):
+                _settle(table, rule)
+            key = f"unrule_{table.id}_{rule.text}"
+            if st.button(say("Remove"), key=key, icon=":material/close:"):
+                _keep(table, [one for one in rules if one is not rule])
+    suggested = declarations.suggestions(table)
+    if suggested:
+        st.caption(say("Names of columns suggest these. Add only what is always true."))
+        with st.container(horizontal=True):
+            for rule in suggested:
+                key = f"suggest_{table.id}_{rule.text}"
+                if st.button(plain(rule.text), key=key, icon=":material/add:"):
+                    _keep(table, [*rules, rule])
+    with st.form(f"rule_{table.id}", border=False, clear_on_submit=True):
+        text = st.text_input(
+            say("A rule"), placeholder=say("stay = discharged - admitted"), help=said(FORMS)
+        )
+        if st.form_submit_button(say("Add the rule")) and text.strip():
+            with shared.plain_errors():
+                _keep(table, [*rules, parse_rule(text)])
+
+
+def _settle(table: TableRecord, rule: AnyRule) -> None:
+    """Which label each code has is to be bought with the other lists, or declared from the rows."""
+    if st.button(
+        say("Declare what the rows say"),
+        key=f"settle_{table.id}_{rule.text}",
+        icon=":material/public:",
+        help=say(
+            "Reads from the rows which values go together and declares it public, without noise. "
+            "Otherwise it is bought with the bounds and lists."
+        ),
+    ):
+        with shared.change():
+            declarations.declare_values(shared.store(), table, rule)
+
+
+def _keep(table: TableRecord, rules: list[AnyRule]) -> None:
+    with shared.change():
+        declarations.change_rules(shared.store(), table, rules)
+
+
+def _state(table: TableRecord, rule: AnyRule, broken: int) -> str:
+    """Whether a rule is kept, and how many real rows break it; for the steward's eyes."""
+    if table.schema.lost or any(getattr(one, "bought", False) for one in table.schema.rules):
+        why = table.schema.fallen.get(rule.text)
+        if why is not None:
+            return f":orange[{plain(said(why))}]"
+    if declarations.unsettled(rule):
+        return say(":orange[which values go together is not known yet]")
+    if not broken:
+        return say(":green[holds in all real rows]")
+    return plain(
+        say(
+            "{broken:,} of {n:,} real rows break it; only you see this count.",
+            broken=broken,
+            n=table.n,
+        )
+    )
+
+
+def render_broken(run: RunRecord, report: dict[str, Any]) -> None:
+    """Rules of the real table that synthetic rows break most; inside only, for the steward."""
+    broken = report.get("broken_rules", [])  # reports of earlier versions lack it
+    if not broken or report["view"] != "inside" or not guard.steward():
+        return
+    table = visible.table(shared.store(), run.table_id)
+    declared = {rule.text for rule in table.schema.rules}
+    title = say("Rules that every real row keeps and synthetic rows break")
+    with st.expander(title, expanded=True):
+        st.caption(
+            say(
+                "Declare what is true by what the columns mean, and later runs keep it in every "
+                "row. Declare nothing that would be news about your table."
+            )
+        )
+        for one in broken[:SHOWN]:
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.markdown(
+                    say(
+                        "`{rule}` broken by {rows:,} synthetic rows",
+                        rule=in_code(one["text"]),
+                        rows=one["rows"],
+                    )
+                )
+                key = f"declare_{run.id}_{one['text']}"
+                if one["text"] in declared:
+                    st.caption(say("Declared since; later runs keep it."))
+                elif st.button(say("Declare"), key=key, icon=":material/add:"):
+                    with shared.plain_errors():
+                        _keep(table, [*table.schema.rules, parse_rule(one["text"])])
+        if len(broken) > SHOWN:
+            st.caption(plain(say("And {n} more.", n=len(broken) - SHOWN)))
+        routes.button(say("Look at the rules on Tables"), "tables", table=run.table_id)

@@ -1,0 +1,100 @@
+"""Tags (α-LMDP): which columns' distributions must not be revealed, in groups, with pictures."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from core.figures.marginal_shift import shift_figure
+from core.proposing.profile import ColumnProfile
+from core.runs.storage.records import TableRecord
+from core.services import tables
+from pages.shared import widgets as shared
+from pages.shared.language import said, say, say_n, to_say
+from pages.shared.plain import plain
+from pages.tables import schema_editor
+
+GROUPS = ("", to_say("group 1"), to_say("group 2"), to_say("group 3"), to_say("group 4"))
+EXPLAINED = to_say(
+    "Tag columns whose **distribution** is a secret of the house: the ages of your customers, the "
+    "markets you trade in. Records of the synthetic table stay believable one by one, and how the "
+    "other columns depend on tagged ones is kept, but the tagged columns are spread another way "
+    "than in your table, and tests must be able to tell."
+)
+NOT_PEOPLE = to_say(
+    "This does not protect people. It hides what is true of the whole table; who is in it is "
+    "protected by ε alone."
+)
+
+
+def group_name(group: str) -> str:
+    """A group as it is shown; one from a schema's file has a name of its own."""
+    return said(group) if group in GROUPS else group
+
+
+def render(table: TableRecord) -> None:
+    """The tab."""
+    st.markdown(said(EXPLAINED))
+    st.warning(said(NOT_PEOPLE), icon=":material/info:")
+    left, right = st.columns([2, 3], gap="large")
+    with left:
+        _grid(table)
+    with right:
+        _pictures(table)
+
+
+def _grid(table: TableRecord) -> None:
+    groups = {name: group for group, names in table.schema.sensitive.items() for name in names}
+    columns = [column.name for column in table.schema.columns if column.modelled]
+    known = [*GROUPS, *sorted(set(groups.values()) - set(GROUPS))]
+    frame = pd.DataFrame({"column": columns, "group": [groups.get(name, "") for name in columns]})
+    config = {
+        "column": st.column_config.TextColumn(say("Column"), disabled=True),
+        "group": st.column_config.SelectboxColumn(
+            say("Hide its distribution in"),
+            options=known,
+            format_func=lambda group: group_name(str(group)),
+            help=say(
+                "Columns of one group are hidden together: not even how they go together is "
+                "kept. Groups are hidden, and certified, each by itself."
+            ),
+        ),
+    }
+    edited = schema_editor.edited_grid(table, frame, "tags", config)
+    if edited is not None:
+        with shared.change():
+            tags = {row["column"]: row["group"] or "" for row in edited.to_dict("records")}
+            tables.change_groups(shared.store(), table, tags)
+
+
+def _pictures(table: TableRecord) -> None:
+    if not table.schema.sensitive:
+        st.caption(
+            say(
+                "Nothing is tagged: the synthetic table will follow every column's distribution "
+                "as closely as privacy allows."
+            )
+        )
+        return
+    st.caption(
+        say(
+            "Blue: the real column, which a synthetic table would reveal without a tag. Orange, "
+            "dashed or hatched: an example of a shift. The real one is random and kept secret on "
+            "this machine."
+        )
+    )
+    profiles = {c["name"]: ColumnProfile.model_validate(c) for c in table.profile["columns"]}
+    for group, names in table.schema.sensitive.items():
+        columns = say_n(len(names), "{n:d} column", "{n:d} columns")
+        st.markdown(f"**{plain(group_name(group))}** :gray[{columns}]")
+        for place, name in shared.tiles(names, 2, border=True):
+            with place:
+                st.markdown(plain(name))
+                shared.picture(
+                    shift_figure(profiles[name].model_dump(mode="json")),
+                    key=f"shift_{table.id}_{name}",
+                    alt=say(
+                        "What would be revealed of {column}, and an example of a shifted {column}.",
+                        column=name,
+                    ),
+                )

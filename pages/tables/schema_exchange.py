@@ -1,0 +1,88 @@
+"""Schemas that were declared before: offered when a new file looks alike, saved and loaded."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from core.proposing.schema_matching import Comparison, compare
+from core.runs.storage.records import TableRecord
+from core.services import schemas
+from pages.shared import downloads, visible
+from pages.shared import widgets as shared
+from pages.shared.language import said, say, say_n
+from pages.shared.plain import plain
+
+
+def last_time(table: TableRecord) -> None:
+    """Offer the declarations of an earlier table whose columns are called alike."""
+    match = schemas.like_last_time(shared.store(), table, visible.tables(shared.store()))
+    if match is None:
+        return
+    earlier, comparison = match
+    with st.container(border=True):
+        st.markdown(
+            say(
+                ":material/history: **Like {name}**: {comparison}",
+                name=plain(earlier.name),
+                comparison=plain(comparison.words(say, say_n)),
+            )
+        )
+        st.caption(
+            say(
+                "Its kinds, bounds, categories, people and rules can be taken over. Look at them "
+                "before you confirm; what is new stays as it was proposed."
+            )
+        )
+        key = f"as_{table.id}"
+        if st.button(say("Declare as last time"), key=key, icon=":material/history:"):
+            with shared.change():
+                schemas.adopt(shared.store(), table, earlier.schema)
+        _differences(comparison)
+
+
+def files(table: TableRecord) -> None:
+    """Save the schema as a file, and load or compare another."""
+    with st.expander(say("Schema as a file"), icon=":material/schema:"):
+        downloads.offer(
+            say("Save the schema (JSON)"),
+            lambda: schemas.schema_file(table),
+            table_id=table.id,
+            file_name="schema.json",
+            mime="application/json",
+            icon=":material/download:",
+            help=say(
+                "What is declared of the columns, as the command line takes it. Its notes are "
+                "for inside only."
+            ),
+        )
+        file = st.file_uploader(
+            say("Load or compare a schema"), type=["json"], key=f"load_{table.id}"
+        )
+        if file is None:
+            return
+        with shared.plain_errors():
+            saved = schemas.read_schema_file(file.getvalue())
+            comparison = compare(table.schema, saved)
+            st.markdown(plain(comparison.words(say, say_n)))
+            _differences(comparison)
+            if st.button(say("Take over what it declares"), key=f"take_{table.id}"):
+                with shared.change():
+                    schemas.adopt(shared.store(), table, saved)
+
+
+def _differences(comparison: Comparison) -> None:
+    """What is declared otherwise, a row a column."""
+    otherwise = say("declared otherwise")
+    rows = [
+        *((name, say("new"), "") for name in comparison.new),
+        *((name, say("gone"), "") for name in comparison.gone),
+        *(
+            (name, otherwise, ", ".join(map(said, fields)))
+            for name, fields in comparison.changed.items()
+        ),
+    ]
+    if rows:
+        table = pd.DataFrame(rows, columns=[say("column"), say("how"), say("what")])
+        with st.popover(say("What differs"), icon=":material/difference:"):
+            st.dataframe(table, hide_index=True)

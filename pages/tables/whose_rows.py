@@ -1,0 +1,167 @@
+"""Who a row is of: the unit that ε protects, and what is public of how rows belong together."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.figures.rows_per_person import row_limit_figure, row_limit_words
+from core.runs.storage.records import TableRecord
+from core.schema.person import MOST_ROWS, Person
+from core.schema.schema import Kind
+from core.services import declarations
+from pages.shared import widgets as shared
+from pages.shared.language import said, say, to_say
+from pages.shared.plain import plain
+
+ANSWERS = {
+    "row": to_say("No, every row is another person"),
+    "key": to_say("Yes, and a column says who"),
+    "unknown": to_say("Yes, but no column says who"),
+}
+USUAL_ROWS = 5
+UNKEPT = "open_person"  # in the session: the table whose answer is not kept yet
+UNANSWERED = to_say(
+    "You said that a person can appear in several rows, and that answer is not kept yet. Complete "
+    "it and keep it, or answer that every row is another person. Until then nothing is bought or "
+    "planned, because ε would protect something else than you said."
+)
+
+
+def answered(table: TableRecord) -> bool:
+    """Whether what is answered to the question on Tables is what is kept of the table."""
+    return st.session_state.get(UNKEPT) != table.id
+
+
+def render(table: TableRecord) -> None:
+    """The question and what follows from the answer; until it is kept, nothing is planned."""
+    st.session_state.pop(UNKEPT, None)
+    person = table.schema.person
+    now = "row" if person is None else "key" if person.grouped else "unknown"
+    answer = st.radio(
+        say("**Can a person appear in several rows?**"),
+        list(ANSWERS),
+        index=list(ANSWERS).index(now),
+        format_func=lambda key: said(ANSWERS[key]),
+        help=say(
+            "ε protects one person. If somebody has five rows and each row counts as a person, "
+            "everything they are sure of is five times as exposed as the number says."
+        ),
+        key=f"unit_{table.id}_{now}",
+    )
+    if answer == "row":
+        if person is not None:
+            with shared.change():
+                declarations.change_person(shared.store(), table, None)
+        st.caption(
+            say("Each row is protected by itself. The certificate says so: one row, one person.")
+        )
+        return
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        chosen = _grouped(table) if answer == "key" else _unknown(table)
+    with right:
+        _picture(table, chosen, grouped=answer == "key")
+    if chosen is None or chosen != person:
+        st.session_state[UNKEPT] = table.id
+    if chosen is not None and chosen != person:
+        st.caption(say("Not kept yet."))
+        if st.button(say("Keep this answer"), key=f"keep_unit_{table.id}"):
+            with shared.change():
+                declarations.change_person(shared.store(), table, chosen)
+
+
+def _most(table: TableRecord, person: Person | None, help: str) -> int:
+    return int(
+        st.number_input(
+            say("Rows of one person, at most"),
+            min_value=1,
+            max_value=MOST_ROWS,
+            value=USUAL_ROWS if person is None else person.rows,
+            help=help,
+            key=f"most_{table.id}",
+        )
+    )
+
+
+def _grouped(table: TableRecord) -> Person | None:
+    """The declaration of a table with a key; None while no key is chosen."""
+    person = table.schema.person if table.schema.person and table.schema.person.grouped else None
+    schema = table.schema
+    likely = [c.name for c in schema.columns if c.kind is Kind.IDENTIFIER]
+    names = [*likely, *(name for name in schema.names if name not in likely)]
+    columns = st.multiselect(
+        say("Columns that together say who a row is of"),
+        names,
+        default=list(person.columns) if person else [],
+        key=f"key_{table.id}",
+        placeholder=say("Choose"),
+        help=say(
+            "Such as a patient number. In the synthetic table they hold fresh, made-up keys. Rows "
+            "without a key count together as one person."
+        ),
+    )
+    most = _most(
+        table,
+        person,
+        say(
+            "Further rows of a person are left out of training, chosen by what that person's own "
+            "rows hold. The number is public; it needs no more noise, because a person counts "
+            "once however many rows they have."
+        ),
+    )
+    rest = [c.name for c in schema.columns if c.modelled and c.name not in columns]
+    constant = st.multiselect(
+        say("Columns that stay the same in all rows of a person"),
+        rest,
+        default=[name for name in person.constant if name in rest] if person else [],
+        key=f"constant_{table.id}",
+        placeholder=say("Choose"),
+        help=say("Such as sex or year of birth. They stay the same for a synthetic person too."),
+    )
+    dated = [None, *(n for n in rest if schema[n].kind.numeric and n not in constant)]
+    order = st.selectbox(
+        say("Sort the rows of a person by"),
+        dated,
+        index=dated.index(person.order) if person and person.order in dated else 0,
+        format_func=lambda name: say("nothing") if name is None else name,
+        key=f"order_{table.id}",
+    )
+    if not columns:
+        st.caption(say("Choose at least one column."))
+        return None
+    return Person(columns=tuple(columns), rows=most, constant=tuple(constant), order=order)
+
+
+def _unknown(table: TableRecord) -> Person:
+    """The declaration of a table in which nobody can tell."""
+    person = table.schema.person
+    most = _most(
+        table,
+        None if person is None or person.grouped else person,
+        say(
+            "Nobody can check this: it is your word, and the certificate rests on it. Everything "
+            "is protected as if one person had so many rows, so the noise grows with it."
+        ),
+    )
+    return Person(rows=most)
+
+
+def _picture(table: TableRecord, person: Person | None, *, grouped: bool) -> None:
+    """What a limit keeps and costs; from what the steward declares, never from the rows."""
+    mean = st.number_input(
+        say("Rows a person has on average, as far as is publicly known"),
+        min_value=1.0,
+        value=2.0,
+        step=0.5,
+        key=f"mean_{table.id}",
+        help=say(
+            "Only for this picture. Nothing here was counted in your table, because the choice of "
+            "the limit is public."
+        ),
+    )
+    most = USUAL_ROWS if person is None else person.rows
+    words = said(row_limit_words(mean, most, grouped=grouped))
+    shared.picture(
+        row_limit_figure(mean, most, grouped=grouped), key=f"limit_{table.id}", alt=words
+    )
+    st.caption(plain(words))

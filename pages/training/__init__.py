@@ -1,0 +1,1 @@
+"""Training: watch a run and steer it."""

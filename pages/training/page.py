@@ -1,0 +1,376 @@
+"""Training: watch a run live; pause, cancel, resume; learn what happened when it ended."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from core.figures import interactions
+from core.models.card import Chart
+from core.runs.accounts import spending
+from core.runs.accounts.account import charges, unpaid_again
+from core.runs.execution.cluster import configured_cluster
+from core.runs.execution.ray_words import WAITS
+from core.runs.storage.events import State
+from core.runs.storage.journal import told_last
+from core.runs.storage.records import RunRecord
+from core.schema.rounding_up import stated
+from core.services import reviews, runs
+from pages.review import report_view
+from pages.server import guard, routes
+from pages.shared import lines, visible
+from pages.shared import widgets as shared
+from pages.shared.language import number, said, say, to_say
+from pages.shared.plain import plain
+
+KEPT = {
+    State.FAILED: to_say("The real table, the ledger and any checkpoint are kept."),
+    State.LOST: to_say(
+        "The worker process ended without a word, as after a restart of the machine. What it had "
+        "saved is kept."
+    ),
+    State.CANCELLED: to_say("You cancelled this run."),
+    State.PAUSED: to_say("Everything needed to go on is saved."),
+}
+ASKED = "ending"  # in the session: the run of which it is asked whether it shall end
+FOLLOW = 2.0  # s between two looks at a run that another tab may pause, resume or end
+
+
+def render() -> None:
+    """The page."""
+    guard.require("steward")
+    shared.header(say("Training"), say("Watch a run. You may close this page; the run goes on."))
+    run = shared.chosen_run()
+    if run is None:
+        shared.nothing_yet(say("No run has been started yet."), say("Plan a run"), "plan")
+        return
+    if run.state.live:
+        with shared.plain_errors():
+            shared.launcher().pump()
+        _watch(run.id)
+    else:
+        _show(run)
+        if not run.state.final:
+            _follow(run.id, _standing(run))
+    _others(run)
+
+
+@st.fragment(run_every=1.0)
+@shared.plain_errors()
+def _watch(run_id: str) -> None:
+    """The live part; leaves for a full rerun once the run has ended, so that polling stops."""
+    run = visible.still(shared.store(), run_id, "steward")
+    _show(run)
+    if not run.state.live:
+        st.rerun()
+
+
+def _standing(run: RunRecord) -> tuple[State, int, str]:
+    """What another tab can change of a run that stands still."""
+    return run.state, run.attempt, run.message
+
+
+@st.fragment(run_every=FOLLOW)
+@shared.plain_errors()
+def _follow(run_id: str, shown: tuple[State, int, str]) -> None:
+    """Draw the page anew once the run is no longer as it is shown."""
+    if _standing(visible.still(shared.store(), run_id, "steward")) != shown:
+        st.rerun()
+
+
+def _show(run: RunRecord) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        shared.STATE_BADGES[run.state].show()
+        shared.privacy_badge(run)
+        rows = say(
+            "{n:,} real {records!t} · {rows:,} synthetic rows",
+            n=run.plan.n,
+            records=run.plan.records,
+            rows=run.rows,
+        )
+        st.caption(f"{plain(shared.run_title(run))} · {rows}")
+    if run.state is State.RUNNING:
+        _progress(run)
+    _buttons(run)
+    if run.state is not State.RUNNING:
+        _ending(run)
+    _charts(run)
+    _stood_out(run)
+    _preview(run)
+
+
+def _progress(run: RunRecord) -> None:
+    now = runs.progress(shared.store(), run.id)
+    title = said(now.title) if now.title else say("Starting")
+    stage = f"{plain(title)}{_place(run, now)}"
+    done = number(f"{now.fraction:.0%}")
+    st.progress(now.fraction, text=f"{stage} · {done}{shared.time_left(now)}")
+    _spent(run)
+    device = shared.store().journal.latest(run.id, "device")
+    use = {} if device is None else device.data
+    gpu = use.get("gpu_percent")
+    places = st.columns(4)
+    speed = now.steps_per_second
+    places[0].metric(say("Time so far"), shared.duration(now.elapsed_seconds))
+    places[1].metric(
+        say("Speed"), "—" if speed is None else say("{speed:,.0f} steps/s", speed=speed)
+    )
+    places[2].metric(
+        say("GPU") if gpu is not None else say("Processor"),
+        f"{gpu if gpu is not None else use.get('cpu_percent', 0):.0f} %",
+        help=say(
+            "Device: {device}. 100 % is one core.",
+            device=use.get("gpu_name", use.get("device", say("processor"))),
+        ),
+    )
+    places[3].metric(
+        say("Memory"),
+        number(f"{use.get('memory_mb', 0):,.0f} MB"),
+        help=say("Memory of the run's own process."),
+    )
+
+
+def _place(run: RunRecord, now: runs.Progress) -> str:
+    """Which stage of how many this is, where a model has several."""
+    card = shared.card_of(run.model)
+    phases = {phase.name for phase in run.plan.phases}
+    every = () if card is None else card.stages
+    stages = [stage.name for stage in every if not stage.private or stage.name in phases]
+    if len(stages) < 2 or now.phase not in stages:
+        return ""
+    return say(" (stage {at} of {n})", at=stages.index(now.phase) + 1, n=len(stages))
+
+
+def _spent(run: RunRecord) -> None:
+    """What the ledger was charged, and ε so far against what the plan holds."""
+    words = _charged(run)
+    so_far = runs.epsilon_so_far(shared.store(), run.id)
+    if so_far is not None:
+        budget = run.plan.guarantee.epsilon
+        so_far_words = say(
+            "ε released so far by this run: **{so_far:.2f}** of {budget:.2f}.",
+            so_far=stated(min(so_far, budget), ".2f"),
+            budget=stated(budget, ".2f"),
+        )
+        words = f"{so_far_words} {words}"
+    st.caption(f":material/lock: {words}")
+
+
+def _charged(run: RunRecord) -> str:
+    """What the ledger holds of a run, in a sentence."""
+    entries = shared.store().ledger.entries(run.people)
+    return plain(said(spending.run_spending(entries, run).sentence))
+
+
+def _buttons(run: RunRecord) -> None:
+    store = shared.store()
+    with st.container(horizontal=True), shared.plain_errors():
+        if run.state is State.RUNNING and st.button(say("Pause"), icon=":material/pause:"):
+            _pause(run)
+        if run.state in (State.PAUSED, State.LOST, State.FAILED):
+            _resume(run)
+        if run.state is State.DONE or store.artefacts(run.id).exists("report.json"):
+            routes.button(say("Review"), "review", primary=True, run=run.id)
+        if run.state is State.DONE:
+            routes.button(say("Download"), "download", run=run.id)
+        if not run.state.final:
+            st.space("stretch")  # what cannot be taken back stands apart
+            st.button(
+                say("Cancel …") if run.state.live else say("Give up …"),
+                type="tertiary",
+                icon=":material/cancel:",
+                on_click=_ask,
+                args=(run.id,),
+            )
+    if not run.state.final and st.session_state.get(ASKED) == run.id:
+        _really(run)
+
+
+def _pause(run: RunRecord) -> None:
+    _ask(None)
+    runs.pause(shared.store(), run.id, shared.launcher())
+    st.toast(say("Pausing at the next safe point."))
+
+
+def _ask(run_id: str | None) -> None:
+    """Ask whether this run is to end, or nothing any more."""
+    st.session_state[ASKED] = run_id
+
+
+def _really(run: RunRecord) -> None:
+    """What ending the run would lose, and the ways not to."""
+    with st.container(border=True), shared.plain_errors():
+        title = plain(shared.run_title(run))
+        st.markdown(f"**{say('End “{run}” for good?', run=title)}** {_loss(run)}")
+        with st.container(horizontal=True):
+            pausable = run.state.live and not shared.store().has_result(run.id)
+            if pausable and st.button(
+                say("Pause instead"),
+                type="primary",
+                icon=":material/pause:",
+                key=f"pause_instead_{run.id}",
+            ):
+                _pause(run)
+                st.rerun(scope="app")
+            end = say("End it for good")
+            if st.button(end, icon=":material/cancel:", key=f"end_{run.id}"):
+                _ask(None)
+                runs.cancel(shared.store(), run.id, shared.launcher())
+                st.toast(say("Ending the run. What was spent stays spent."))
+                st.rerun(scope="app")
+            st.button(say("Leave it as it is"), on_click=_ask, args=(None,))
+
+
+def _loss(run: RunRecord) -> str:
+    """What is lost for good when a run ends now, in sentences."""
+    if shared.store().has_result(run.id):
+        return say(
+            "Its synthetic table is there and stays, and nothing more was to be spent. Only the "
+            "comparison with the real table stops; Review can finish it later."
+        )
+    charged = _charged(run)
+    if not charges(shared.store(), run):
+        loss = charged
+        if run.state is not State.RUNNING:
+            loss = f"{charged} {say('Nothing is lost but the time.')}"
+    else:
+        loss = say(
+            "That stays spent, there will be no synthetic table for it, and it cannot be resumed. "
+            "Another run pays anew."
+        )
+        loss = f"{charged} {loss}"
+    after = say("A pause loses nothing: it goes on later from where it was.")
+    return f"{loss} {after}" if run.state.live else loss
+
+
+def _resume(run: RunRecord) -> None:
+    again = not run.resumable and run.debit is not None
+    again = again or unpaid_again(shared.store(), run)
+    price = say("not private")
+    if run.private:
+        price = say(
+            "spends ε = {epsilon:.4g} once more", epsilon=stated(run.plan.guarantee.epsilon, ".4g")
+        )
+    label = say("Start again ({price})", price=price) if again else say("Resume")
+    if st.button(label, type="primary", icon=":material/play_arrow:"):
+        runs.resume(shared.store(), shared.launcher(), run.id, spend_again=again)
+        st.rerun(scope="app")
+
+
+def _ending(run: RunRecord) -> None:
+    """What happened, what was kept, what to do."""
+    if run.state is State.QUEUED:
+        st.info(_queued(run), icon=":material/schedule:")
+    elif run.state is State.DONE:
+        took = shared.duration(sum(run.seconds.values()))
+        ready = say("The synthetic table is ready. It took {time}.", time=took)
+        st.success(ready, icon=":material/check:")
+        report_view.disputed(run)
+    elif run.state is State.CANCELLED:
+        st.info(plain(said(run.message or KEPT[run.state])), icon=":material/cancel:")
+    elif run.state in KEPT:
+        cause = run.error or run.message
+        show = st.error if run.state in (State.FAILED, State.LOST) else st.info
+        show(f"{plain(said(cause))} {said(KEPT[run.state])} {_way_on(run, cause)}")
+
+
+def _queued(run: RunRecord) -> str:
+    """What a run waits for."""
+    if run.message in WAITS:
+        return said(run.message)
+    ahead = [r for r in visible.runs(shared.store()) if r.state is State.RUNNING]
+    queued = say("This run is in the queue.")
+    if not ahead:
+        return queued
+    first = plain(shared.run_title(ahead[0]))
+    return f"{queued} {say('It waits for “{run}”.', run=first)}"
+
+
+def _way_on(run: RunRecord, cause: str) -> str:
+    """How a run that stands still can go on, unless its cause said so already."""
+    if not run.resumable:
+        return say("There is no checkpoint to go on from.")
+    if run.state is State.LOST and _by_itself():
+        return say(
+            "The cluster goes on with it on another machine within minutes, up to {n} times; then "
+            "Resume does.",
+            n=_by_itself(),
+        )
+    if unpaid_again(shared.store(), run):
+        return say("There is no checkpoint to go on from.")
+    if not charges(shared.store(), run):
+        return f"{_charged(run)} {say('Resume starts it from the beginning.')}"
+    if "spends nothing more" in cause or run.debit is None:
+        return ""
+    return say("Resume goes on from what was saved and spends nothing more.")
+
+
+def _by_itself() -> int:
+    """How often a cluster goes on with a run of itself; 0 where there is none."""
+    cluster = configured_cluster()
+    return 0 if cluster is None else cluster.restarts
+
+
+def _charts(run: RunRecord) -> None:
+    """The charts of the model's card, each over its own steps; all metrics where it has none."""
+    series = shared.store().journal.series(run.id)
+    names = [c for c in series.columns if c not in ("seq", "time", "seconds", "step")]
+    if series.empty or not names:
+        return
+    card = shared.card_of(run.model)
+    shown = [c for c in (() if card is None else card.charts) if set(c.series) & set(names)]
+    if not shown:
+        title, unit = to_say("Metrics"), to_say("value")
+        shown = [Chart(title=title, caption="", unit=unit, series=tuple(names))]
+    places = st.columns(len(shown)) if len(shown) == 2 else [st.container() for _ in shown]
+    for place, chart in zip(places, shown, strict=True):
+        drawn = [name for name in chart.series if name in names]
+        with place:
+            st.subheader(said(chart.title), anchor=False)
+            st.caption(said(chart.caption))
+            told = told_last(series.dropna(subset=drawn, how="all"))
+            curves = told.set_index("step")[drawn]
+            lines.draw(
+                curves.rename(columns=said),
+                x_title=say("training steps"),
+                y_title=said(chart.unit),
+            )
+
+
+def _stood_out(run: RunRecord) -> None:
+    """What a private scan showed of columns that go together, where the model scans."""
+    told = {"stood_out": reviews.stood_out(shared.store(), run.id)}
+    if not told["stood_out"]:
+        return
+    opened = st.expander(
+        said(interactions.FIGURE.title), icon=":material/join:", key="stood_out", on_change="rerun"
+    )
+    if opened.open:
+        with opened:
+            figure = interactions.interactions_figure(told)
+            words = said(interactions.describe_interactions(told))
+            st.plotly_chart(shared.inert(figure), key="interactions", alt=words)
+            st.caption(plain(words))
+
+
+def _preview(run: RunRecord) -> None:
+    newest = shared.store().journal.latest(run.id, "preview")
+    if newest is None:
+        return
+    st.subheader(say("Synthetic rows so far"), anchor=False)
+    st.caption(say("Made up by the generator as it stands; showing them costs no privacy."))
+    st.dataframe(pd.DataFrame(newest.data["rows"]), hide_index=True, placeholder="")
+
+
+def _others(run: RunRecord) -> None:
+    others = [r for r in visible.runs(shared.store()) if r.id != run.id]
+    if not others:
+        return
+    with st.expander(say("Other runs ({n})", n=len(others)), icon=":material/list:"):
+        for other in others[:30]:
+            with st.container(horizontal=True, vertical_alignment="center"):
+                shared.STATE_BADGES[other.state].show()
+                st.write(plain(shared.run_label(other)))
+                if st.button(say("Open"), key=f"other_{other.id}"):
+                    st.query_params["run"] = other.id
+                    st.rerun()

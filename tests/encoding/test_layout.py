@@ -1,0 +1,271 @@
+"""Rules hold in every synthetic row, people come out as people, and real rows come back."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.encoding.codec import Codec
+from core.encoding.layout.layout import Layout
+from core.encoding.layout.violations import count_violations
+from core.schema.person import Person
+from core.schema.rules import chains
+from core.schema.rules.rules import Combinations, Determines, parse_rule
+from core.schema.schema import Domain, SchemaError
+from tests.encoding import layouts
+from tests.encoding.layouts import (
+    ORDERED,
+    PERSON,
+    STAY,
+    TOTAL,
+    domains,
+    drawn,
+    faults,
+    made,
+    schema,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(domain=domains(), seed=st.integers(0, 10**6), rows=st.sampled_from([1, 60]))
+def test_every_synthetic_row_keeps_every_rule(domain: Domain, seed: int, rows: int) -> None:
+    assert faults(made(domain, rows, seed), domain) == []
+
+
+@settings(max_examples=12, deadline=None)
+@given(domain=domains(), seed=st.integers(0, 10**6))
+def test_a_table_that_keeps_its_rules_comes_back_as_it_was(domain: Domain, seed: int) -> None:
+    """Through the layout and the codec; who a row is of is the layout's own to make up."""
+    domain = domain.model_copy(update={"person": None})
+    table, layout = made(domain, 40, seed), Layout(domain)
+    codec = Codec(layout.domain)
+    seen = layout.to_model(table)
+    again = layout.from_model(codec.decode_codes(codec.encode(seen)), 0)
+    for column in domain.modelled:
+        if column.kind.numeric and column.step == 0:
+            x, y = (f[column.name].to_numpy(float) for f in (table, again))
+            assert np.allclose(x, y, rtol=0, atol=1e-6, equal_nan=True)
+        else:
+            pd.testing.assert_series_equal(table[column.name], again[column.name])
+
+
+@settings(max_examples=8, deadline=None)
+@given(domain=domains(), seed=st.integers(0, 10**6))
+def test_rows_that_break_every_rule_are_moved_inside(domain: Domain, seed: int) -> None:
+    layout = Layout(domain)
+    bare = domain.model_copy(update={"rules": (), "person": None})
+    wrong = drawn(bare, 60, seed).assign(who=[f"P{i // 2}" for i in range(60)])
+    seen = layout.to_model(wrong, layouts.people_of(wrong))
+    codec = Codec(layout.domain)
+    assert faults(layout.from_model(codec.decode_codes(codec.encode(seen)), 0), domain) == []
+
+
+def test_what_is_missing_together_is_so_in_a_single_row_too() -> None:
+    domain = schema((layouts.TOGETHER,)).domain()
+    layout = Layout(domain)
+    for seed in range(20):
+        assert faults(layout.from_model(drawn(layout.domain, 1, seed), 0), domain) == []
+
+
+def test_several_columns_together_say_whose_a_row_is_whatever_their_kind() -> None:
+    person = Person(columns=("net", "code", "who"), rows=3)
+    open_schema = schema((), person).replace(schema()["who"].model_copy(update={"source": "drop"}))
+    domain = open_schema.domain()
+    assert not {"net", "code", "who"} & {column.name for column in domain.modelled}
+    table = made(domain, 60)
+    assert list(table.columns) == [column.name for column in domain.columns]
+    assert table.groupby(["net", "code"]).ngroups == table["net"].nunique() < 60
+
+
+def test_breaches_are_counted_by_rule() -> None:
+    domain = schema((ORDERED, STAY, TOTAL)).domain()
+    table = made(domain, 50)
+    assert set(count_violations(table, domain).values()) == {0}
+    table.loc[:4, "total"] += 1
+    assert count_violations(table, domain)[TOTAL.text] == 5
+
+
+def test_a_table_without_rules_or_persons_is_laid_out_as_it_is() -> None:
+    domain = schema(()).domain()
+    layout, table = Layout(domain), drawn(domain, 5, 0)
+    assert layout.domain is domain
+    assert layout.to_model(table) is table and layout.from_model(table, 1) is table
+
+
+def test_models_see_a_stay_and_no_end() -> None:
+    names = [column.name for column in Layout(schema(missing=False).domain()).domain.columns]
+    assert "stay" in names and not {"end", "label", "total", "sex", "who"} & set(names)
+
+
+class Weighted:
+    """A table in which an amount follows from how many rows a person has."""
+
+    sizes = np.repeat([1, 2, 5], [600, 300, 100])
+
+    def __init__(self) -> None:
+        self.domain = schema((), Person(columns=("who",), rows=5, constant=("sex",))).domain()
+        self.layout = Layout(self.domain)
+
+    def candidates(self, n: int, seed: int = 0) -> pd.DataFrame:
+        random = np.random.default_rng(seed)
+        size = random.choice(self.sizes, n)
+        frame = drawn(self.layout.domain, n, seed)
+        frame["rows per person"] = pd.Series(size).astype("str")
+        net = np.where(random.random(n) < size / 5, 100.0, 0.0)
+        return frame.assign(net=net)
+
+
+def counts_and_shares(layout: type[Layout]) -> tuple[np.ndarray, float]:
+    """Shares of people with 1, 2 and 5 rows, and of rows with a large amount."""
+    world = Weighted()
+    laid, rows = layout(world.domain), 4000
+    frame = world.candidates(rows)
+    while more := laid.lacking(frame, rows):
+        frame = pd.concat([frame, world.candidates(more, len(frame))], ignore_index=True)
+    table = laid.from_model(frame, 3, rows)
+    sizes = table.groupby("who").size().value_counts(normalize=True)
+    return sizes.reindex([1, 2, 5], fill_value=0.0).to_numpy(), float((table["net"] > 50).mean())
+
+
+def check_people(layout: type[Layout]) -> None:
+    people, large = counts_and_shares(layout)
+    assert np.abs(people - [0.6, 0.3, 0.1]).max() < 0.03
+    # of 170 rows 60, 60 and 50 are of people with 1, 2 and 5; a fifth, two fifths and all are large
+    assert abs(large - (60 * 0.2 + 60 * 0.4 + 50 * 1.0) / 170) < 0.03
+
+
+def test_people_have_as_many_rows_as_the_model_says() -> None:
+    check_people(Layout)
+
+
+def test_constant_columns_of_a_person_are_near_those_that_its_rows_were_drawn_with() -> None:
+    domain = schema((), PERSON).domain()
+    layout = Layout(domain)
+    frame = drawn(layout.domain, 4000, 0)
+    frame["net"] = (frame["born"] - frame["born"].min()).dt.days / 40.0
+    table = layout.from_model(frame, 0, 1000)
+    days = (table["born"] - frame["born"].min()).dt.days
+    assert np.abs(days / 40.0 - table["net"]).max() < 5  # of 82
+
+
+def test_people_of_very_many_rows_are_counted_in_bins_and_use_candidates_again() -> None:
+    person = Person(columns=("who",), rows=50, constant=("sex",))
+    domain = schema((), person).domain()
+    layout = Layout(domain)
+    labels = layout.domain.columns[-1].categories
+    assert labels[:2] == ("1", "2") and labels[-1] == "31–50"
+    sizes = pd.Series(np.repeat([1, 12, 50, 90], [1, 12, 50, 90]))
+    seen = layout.to_model(drawn(domain, len(sizes), 0), sizes.to_numpy())
+    assert seen["rows per person"].value_counts()[["1", "11–15", "31–50"]].tolist() == [1, 12, 140]
+    few = drawn(layout.domain, 40, 0).assign(**{"rows per person": "31–50"})
+    table = layout.from_model(few, 0, 400)
+    people = table.groupby("who").size()
+    assert len(table) == 400 and people.iloc[:-1].between(31, 50).all()
+    assert layout.lacking(few, 400) > 0
+    assert layout.lacking(pd.concat([few] * 500), 400) == 0  # many more are not drawn
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        ((Determines(source="code", result="label"),), "declare or buy which label each code"),
+        ((Combinations(names=("sex", "pregnant")),), "declare or buy which combinations"),
+        ((Combinations(names=("sex", "code"), allowed=(("x", "A"),)),), "does not have"),
+        ((parse_rule("code <= start"),), "neither a number nor a date"),
+        ((parse_rule("who <- code"),), "left out, text, an identifier"),
+        ((parse_rule("total = start + end"),), "do not go together"),
+        ((parse_rule("pulse <= end"),), "do not go together"),
+        ((parse_rule("tax = least + net"),), "same steps"),
+        ((parse_rule("missing together net, pulse"),), "never missing"),
+        ((STAY, parse_rule("missing together stay, pulse")), "by another rule"),
+        ((ORDERED, parse_rule("end <= start")), "closes a circle"),
+        ((parse_rule("pulse = pressure + pressure"),), "twice"),
+        ((Determines(source="code", result="label", mapping={"A": "?"}),), "does not have"),
+        (
+            (
+                Determines(source="code", result="label", mapping={}),
+                Determines(source="label", result="code", mapping={}),
+            ),
+            "circle",
+        ),
+    ],
+)
+def test_a_rule_that_cannot_be_kept_is_refused_in_a_line(rules: tuple, words: str) -> None:
+    with pytest.raises(SchemaError, match=words) as refused:
+        schema(rules).domain()
+    assert "Rule '" in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_rules_have_no_say_over_the_target_hidden_columns_and_what_is_constant() -> None:
+    plain = schema((layouts.LOOKED_UP,))
+    for change, words in (
+        ({"target": "label"}, "turn it round"),
+        ({"sensitive": {"g": ("label",)}}, "tagged"),
+        ({"person": Person(columns=("who",), rows=2, constant=("label",))}, "one value for a"),
+        ({"person": Person(columns=("sex",), rows=2), "target": "sex"}, "says whose a row is"),
+    ):
+        with pytest.raises(SchemaError, match=words):
+            plain.model_copy(update=change).domain()
+    aimed = schema((ORDERED, STAY)).model_copy(update={"target": "end"}).domain()
+    assert Layout(aimed).domain.target == "end"  # seen as it is: the start gives way
+    assert faults(made(aimed, 50), aimed) == []
+
+
+def test_bounds_that_leave_no_room_are_refused() -> None:
+    short = schema((TOTAL,))
+    for column in ({"low": 108.0}, {"high": 200.0, "low": 150.0}):
+        short = short.replace(short["total"].model_copy(update=column))
+    with pytest.raises(SchemaError, match="cannot hold"):
+        short.domain()
+
+
+class ComputesFirst(Layout):
+    """Broken: each row is computed with its own values, and a person's constants copied after."""
+
+    def __init__(self, output: Domain) -> None:
+        super().__init__(output)
+        self._steps = dataclasses.replace(self._steps, constant=frozenset())
+
+    def from_model(self, frame, seed=None, rows=None):
+        table = super().from_model(frame, seed, rows)
+        for name in self.output.person.constant:
+            table[name] = table.groupby("who")[name].transform("first")
+        return table
+
+
+class SamplesByRows(Layout):
+    """Broken: each candidate brings one row, so that people of many rows are too few."""
+
+    def lacking(self, frame: pd.DataFrame, rows: int) -> int:
+        return max(0, rows - len(frame))
+
+    def _gather(self, crowd, frame, rows, random):
+        size = frame[crowd.column.name].astype(int).to_numpy()[:rows]
+        order = np.argsort(size, kind="stable")
+        size = size[order]
+        place = np.arange(rows) - np.searchsorted(size, size)
+        return frame.iloc[order].reset_index(drop=True), np.cumsum(place % size == 0) - 1
+
+
+def test_a_layout_that_forgets_to_leave_room_breaks_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = schema(person=PERSON).domain()
+    assert faults(made(domain, 300), domain) == []
+    monkeypatch.setattr(chains, "_within", lambda bounds, room, here: bounds)
+    assert faults(made(domain, 300), domain)
+
+
+def test_a_layout_that_computes_before_constants_are_copied_breaks_rules() -> None:
+    person = Person(columns=("who",), rows=5, constant=("sex", "net"))
+    domain = schema((TOTAL,), person).domain()
+    assert faults(made(domain, 300), domain) == []
+    assert faults(made(domain, 300, layout=ComputesFirst), domain)
+
+
+def test_people_drawn_by_rows_are_caught() -> None:
+    with pytest.raises(AssertionError):
+        check_people(SamplesByRows)

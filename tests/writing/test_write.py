@@ -1,0 +1,102 @@
+"""What is written reads back, whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.schema.form import DELIMITERS
+from core.schema.magnitudes import LARGEST
+from core.writing.tables import NUMBER, write_csv_parts, write_parquet_parts
+from tests.reading.files import read, read_table
+
+NAMES = st.text("abcæ_ ,\"'", min_size=1, max_size=6).map(lambda s: "c" + s.strip())
+WORDS = st.text("ab ,;|\t\n\"'ø=-1", max_size=8).map(lambda s: f"w{s}".strip())
+COLUMNS = st.sampled_from(
+    [
+        ("int64", st.integers(-(2**63), 2**63 - 1)),
+        ("Int64", st.none() | st.integers(-(2**63), 2**63 - 1)),
+        ("float64", st.none() | st.floats(-LARGEST, LARGEST)),
+        ("str", st.none() | WORDS),
+        ("bool", st.booleans()),
+    ]
+)
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> pd.DataFrame:
+    names = draw(st.lists(NAMES, min_size=1, max_size=4, unique=True))
+    rows = draw(st.integers(1, 6))
+    columns = {}
+    for name in names:
+        dtype, values = draw(COLUMNS)
+        drawn = draw(st.lists(values, min_size=rows, max_size=rows))
+        column = pd.Series(drawn, dtype=dtype)
+        if column.isna().all():  # a column without a value comes back as text
+            column = pd.Series(["w"] * rows, dtype="str")
+        elif dtype == "Int64" and not column.isna().any():
+            column = column.astype("int64")
+        columns[name] = column
+    return pd.DataFrame(columns)
+
+
+@given(frame=frames())
+@settings(max_examples=150, deadline=None)
+def test_what_is_written_reads_back(
+    tmp_path_factory: pytest.TempPathFactory, frame: pd.DataFrame
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "round.csv"
+    write_csv_parts([frame], path)
+    pd.testing.assert_frame_equal(read_table(path).frame, frame)
+    packed = path.with_suffix(".parquet")
+    write_parquet_parts([frame], packed)
+    pd.testing.assert_frame_equal(read_table(packed).frame, frame)
+
+
+def test_integers_with_gaps_are_written_as_integers(tmp_path: Path) -> None:
+    write_csv_parts([read(b"a,b\n1,x\n,y\n").frame], tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text() == "a,b\n1,x\n,y\n"
+
+
+def test_formulas_are_made_inert_when_asked(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"=a": ["=1+1", "@x", "plain", None], "n": [-1, 2, 3, 4]})
+    path = tmp_path / "t.csv"
+    write_csv_parts([frame], path, escape_formulas=True)
+    assert path.read_text() == "'=a,n\n'=1+1,-1\n'@x,2\nplain,3\n,4\n"
+    write_csv_parts([frame], path)
+    assert path.read_text().startswith("=a,n\n=1+1,-1\n")
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.text(alphabet="=+-@,;|\t\n\"'a1 ", max_size=8), min_size=1, max_size=4))
+def test_no_spreadsheet_finds_a_formula_whatever_parts_cells_in_its_country(
+    tmp_path_factory: pytest.TempPathFactory, cells: list[str]
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "inert.csv"
+    frame = pd.DataFrame({"key": "k", "text": pd.Series(cells, dtype="str")})
+    write_csv_parts([frame], path, escape_formulas=True)
+    whole = path.read_text()
+    for mark in DELIMITERS:
+        for row in csv.reader(io.StringIO(whole), delimiter=mark):
+            for cell in row:
+                number = re.fullmatch(NUMBER, cell) and cell in cells
+                assert number or not cell.startswith(("=", "+", "-", "@")), (mark, cell)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    class Unprintable:
+        def __str__(self) -> str:
+            raise RuntimeError("no")
+
+    path = tmp_path / "t.csv"
+    path.write_text("old")
+    with pytest.raises(RuntimeError):
+        write_csv_parts([pd.DataFrame({"a": [Unprintable()]})], path)
+    assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["t.csv"]
